@@ -1,0 +1,77 @@
+/**
+ * One process at a time, for the bootstrap: a file that names its holder. A holder that died is found by its pid; a pid that was given to
+ * another program since is outlived by the age limit. (The service itself uses a lock that the kernel frees; plain Node 20 has none.)
+ */
+import { mkdir, open, readFile, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const POLL_MS = 200;
+const STALE_MS = 15 * 60_000;
+
+/**
+ * Runs `work` while holding the lock `file`; waits for another holder, after saying so once by `onWait`.
+ * @template Result
+ * @param {string} file
+ * @param {{ onWait: () => void, work: () => Promise<Result> }} options
+ * @returns {Promise<Result>}
+ */
+export async function withFileLock(file, { onWait, work }) {
+  await mkdir(dirname(file), { recursive: true });
+  for (let waits = 0; !(await take(file)); waits += 1) {
+    if (waits === 0) onWait();
+    if (await isAbandoned(file)) await rm(file, { force: true });
+    else await sleep(POLL_MS);
+  }
+  try {
+    return await work();
+  } finally {
+    await rm(file, { force: true });
+  }
+}
+
+/** @param {string} file */
+async function take(file) {
+  try {
+    const handle = await open(file, 'wx');
+    await handle.write(String(process.pid));
+    await handle.close();
+    return true;
+  } catch (error) {
+    if (hasCode(error, 'EEXIST')) return false;
+    throw error;
+  }
+}
+
+/** @param {string} file */
+async function isAbandoned(file) {
+  try {
+    const [pid, { mtimeMs }] = await Promise.all([readFile(file, 'utf8'), stat(file)]);
+    const ageMs = Date.now() - mtimeMs;
+    // The holder writes its pid right after it made the file; an empty file is abandoned only when it stays so.
+    if (pid === '') return ageMs > 5_000;
+    return ageMs > STALE_MS || !isAlive(Number(pid));
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return false;
+    throw error;
+  }
+}
+
+/** @param {number} pid */
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return hasCode(error, 'EPERM');
+  }
+}
+
+/**
+ * @param {unknown} error
+ * @param {string} code
+ */
+export function hasCode(error, code) {
+  // Not `instanceof Error`: jest gives its tests an Error of their own.
+  return typeof error === 'object' && error !== null && 'code' in error && error.code === code;
+}

@@ -1,0 +1,112 @@
+/**
+ * Which Node runs the TypeScript: the running one when it can, else the release in `.nvmrc`, fetched once from the npm registry (the
+ * packages that carry a Node binary for one platform) into the cache directory.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { cacheDirectory } from './cache.js';
+import { hasCode } from './file-lock.js';
+import { BootstrapError, runNpm, say } from './npm.js';
+import { satisfies } from './versions.js';
+
+/**
+ * The path of a Node that satisfies `engines` of package.json and runs TypeScript without a flag.
+ * @param {string} root
+ * @returns {Promise<string>}
+ */
+export async function ensureNode(root) {
+  const { engines } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+  // 23.0 to 23.5 are newer than 22.18 and still want a flag for TypeScript; Node itself knows.
+  if (satisfies(process.versions.node, engines.node) && process.features.typescript) return process.execPath;
+
+  const version = (await readFile(join(root, '.nvmrc'), 'utf8')).trim();
+  const name = packageName(process.platform, process.arch);
+  const home = join(cacheDirectory(), `node-${version}`);
+  const binary = binaryPath(home, name, process.platform);
+  if (!existsSync(binary)) {
+    say(`Node ${process.versions.node} is older than ${engines.node}; fetching Node ${version} into the cache (once)`);
+    await fetchNode({ home, name, version });
+    say(`Node ${version} is ready`);
+  }
+  return binary;
+}
+
+/**
+ * Installs into a folder beside `home` and renames it, so that nobody ever sees half a Node; of two that fetch at once the first wins.
+ * @param {{ home: string, name: string, version: string }} options
+ */
+async function fetchNode({ home, name, version }) {
+  await mkdir(dirname(home), { recursive: true });
+  const temporary = await mkdtemp(`${home}.part-`);
+  try {
+    await installNode(temporary, name, version);
+    const binary = binaryPath(temporary, name, process.platform);
+    await promisify(execFile)(binary, ['--version']).catch((error) => {
+      // On musl, for example: the package installs, its binary does not run.
+      throw new BootstrapError(
+        `the fetched Node ${version} does not run here (${error.message.split('\n', 1)[0]}); install Node 24 yourself`,
+      );
+    });
+    await moveInto(home, temporary, binaryPath(home, name, process.platform));
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {string} prefix
+ * @param {string} name
+ * @param {string} version
+ */
+async function installNode(prefix, name, version) {
+  const install = (/** @type {string} */ wanted) =>
+    runNpm(['install', '--prefix', prefix, '--no-save', '--no-package-lock', '--ignore-scripts', `${name}@${wanted}`], { cwd: prefix });
+  try {
+    await install(version);
+  } catch (error) {
+    // Not every platform's package has every release; any of the same major does.
+    const major = version.split('.', 1).join('');
+    if (!(error instanceof BootstrapError) || !/ETARGET|notarget/i.test(error.message)) throw error;
+    await install(major);
+  }
+}
+
+/**
+ * @param {string} home
+ * @param {string} temporary
+ * @param {string} binary
+ */
+async function moveInto(home, temporary, binary) {
+  try {
+    await rename(temporary, home);
+  } catch (error) {
+    if (!hasCode(error, 'ENOTEMPTY') && !hasCode(error, 'EEXIST') && !hasCode(error, 'EPERM')) throw error;
+    if (existsSync(binary)) return;
+    // A folder without the binary is what somebody's clean-up left.
+    await rm(home, { recursive: true, force: true });
+    await rename(temporary, home);
+  }
+}
+
+/**
+ * The npm package with the Node binary of a platform.
+ * @param {string} platform
+ * @param {string} arch
+ */
+export function packageName(platform, arch) {
+  // The names are those of the npm package `node`, which has one odd one out.
+  const prefix = platform === 'darwin' && arch === 'arm64' ? 'node-bin' : 'node';
+  return `${prefix}-${platform === 'win32' ? 'win' : platform}-${arch}`;
+}
+
+/**
+ * @param {string} home
+ * @param {string} name
+ * @param {string} platform
+ */
+function binaryPath(home, name, platform) {
+  return join(home, 'node_modules', name, 'bin', platform === 'win32' ? 'node.exe' : 'node');
+}
