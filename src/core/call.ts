@@ -1,0 +1,195 @@
+/**
+ * The glossary. Four values travel through the gateway, each made once and never changed:
+ *
+ * - **Call**: one request of an application: who asks, what for, until when.
+ * - **Candidate**: a model at a provider that may answer the call. A call has candidates, in order: its **plan**.
+ * - **Attempt**: one try of one candidate.
+ * - **Answer**: what came back, plain or streamed, and how it ended.
+ *
+ * Further words, one per thing: a **provider** is a configured row of a model **vendor**; a **dialect** is the form a caller or a
+ * vendor speaks; a **tier** is a named chain of models; a **source** is the application that calls; a **subject** is the end user
+ * whom a call is about; a **conversation** (in routes: episode) is a run of calls; an attempt or a call **settles** when its
+ * outcome, tokens and cost are known for good.
+ *
+ * Nothing here has behaviour. Units stand at the end of names: `…Ms` milliseconds, `…Nanos` nano-dollars (1e-9 USD), `…Bytes`.
+ * Times called `…At` are milliseconds since 1970 in memory and RFC 3339 on the wire.
+ */
+import type { BodySpans } from './json-spans.ts';
+
+/** How a caller or a vendor speaks: OpenAI's chat completions or Anthropic's messages. */
+export type Dialect = 'chat' | 'messages';
+
+/** The inference and media routes, as they are recorded. */
+export type Route = 'chat' | 'messages' | 'embeddings' | 'moderations' | 'rerank' | 'responses' | 'images' | 'speech' | 'video';
+
+/** Who calls: what a valid virtual key says of its owner. The secret itself is not here. */
+export interface Caller {
+  readonly keyId: string;
+  readonly keyPrefix: string;
+  readonly projectId: string;
+  /** Models (ids or tier names) the key may use; null means all. */
+  readonly models: readonly string[] | null;
+  readonly expiresAt: number | null;
+}
+
+/** What the caller wants of the project memory for this call (specification 4.2). */
+export interface MemoryWish {
+  readonly mode: 'write' | 'recall' | 'off';
+  /** The header `x-gateway-memory: write` was sent: makes a conversation of one call learnable. */
+  readonly explicitWrite: boolean;
+  /** End user the call is about, from the header or the body; null for none. Private: never logged. */
+  readonly subject: string | null;
+}
+
+/** Correlation headers (specification 4.2): stored with the usage record, without effect on routing or ceilings. */
+export interface Correlation {
+  readonly taskId: string | null;
+  readonly turnId: string | null;
+  readonly agentId: string | null;
+  readonly triggerKind: string | null;
+  readonly triggerDetail: string | null;
+  readonly iteration: number | null;
+  readonly distilSaved: number | null;
+}
+
+export interface Call {
+  /** UUIDv7; its time part is `startedAt`. */
+  readonly id: string;
+  readonly startedAt: number;
+  readonly route: Route;
+  readonly dialect: Dialect;
+  readonly caller: Caller;
+  readonly projectSlug: string;
+  /** Application; the project slug when the header is absent. */
+  readonly source: string;
+  /** The caller sent `x-gateway-source` (specification 4.8 rule 3 depends on it). */
+  readonly sourceGiven: boolean;
+  /** Model as the caller wrote it; `auto` when absent. */
+  readonly modelAsked: string;
+  readonly stream: boolean;
+  readonly body: Buffer;
+  readonly spans: BodySpans;
+  /** Output tokens the caller allows; null when it set no bound. */
+  readonly maxOutputTokens: number | null;
+  readonly memory: MemoryWish;
+  readonly correlation: Correlation;
+  /** Instant at which the whole chain ends (`x-gateway-timeout-ms`), null for none. */
+  readonly deadlineAt: number | null;
+  /** Caller's headers that vendors may see (decisions 3), lower-case names. */
+  readonly passedHeaders: Readonly<Record<string, string>>;
+}
+
+/** Nano-dollars per million tokens, so that every listed price is a whole number; null: this counter has no price. */
+export interface Price {
+  readonly inputNanos: bigint;
+  readonly outputNanos: bigint;
+  readonly cachedInputNanos: bigint;
+  readonly cacheWriteNanos: bigint;
+  readonly cacheWrite1hNanos: bigint;
+}
+
+export interface Candidate {
+  /** `<provider>/<model>`. */
+  readonly id: string;
+  readonly provider: string;
+  /** The vendor's own model id. */
+  readonly model: string;
+  readonly dialect: Dialect;
+  readonly price: Price | null;
+  readonly maxOutputTokens: number | null;
+}
+
+/** One line of a plan as it is recorded: a candidate, or why a model of the chain is not one. */
+export interface PlanLine {
+  readonly model: string;
+  readonly skipped: string | null;
+}
+
+/** Five disjoint counters; their sum is all tokens of the call. */
+export interface Tokens {
+  readonly input: number;
+  readonly cachedInput: number;
+  readonly cacheWrite: number;
+  readonly cacheWrite1h: number;
+  readonly output: number;
+}
+
+export const noTokens: Tokens = { input: 0, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0 };
+
+/** How an attempt or a call ended (shapes 21). */
+export type Outcome = 'ok' | 'refused' | 'failed' | 'interrupted' | 'client_left' | 'deadline' | 'unknown';
+
+export interface Attempt {
+  /** Position in the order of attempts, from 1. */
+  readonly n: number;
+  readonly provider: string;
+  readonly model: string;
+  /** Vendor's HTTP status; null when none came. */
+  readonly status: number | null;
+  readonly outcome: Outcome;
+  /** Pause before this attempt (a vendor's `Retry-After`). */
+  readonly waitMs: number;
+  readonly startedAt: number;
+  readonly firstByteMs: number | null;
+  readonly durationMs: number;
+  readonly tokens: Tokens;
+  /** Null: the price is unknown. */
+  readonly costNanos: number | null;
+}
+
+/** What is known of a call before its first attempt; the journal's `opened` record holds exactly this. */
+export interface CallFacts {
+  readonly id: string;
+  readonly startedAt: number;
+  readonly projectId: string;
+  readonly keyId: string;
+  readonly keyPrefix: string;
+  readonly source: string;
+  readonly sourceGiven: boolean;
+  readonly route: Route;
+  readonly modelAsked: string;
+  readonly stream: boolean;
+  readonly memory: MemoryWish;
+  readonly correlation: Correlation;
+  readonly plan: readonly PlanLine[];
+  readonly bodyBytes: number;
+}
+
+/** How a call ended. */
+export interface CallResult {
+  readonly outcome: Outcome;
+  /** HTTP status sent to the caller. */
+  readonly status: number;
+  /** Gateway error code, null on success. */
+  readonly code: string | null;
+  /** `<provider>/<model>` that answered, null when none did. */
+  readonly model: string | null;
+  readonly cache: 'hit' | 'miss' | null;
+  readonly tokens: Tokens;
+  readonly costNanos: number | null;
+  /** Tokens (and so cost) are the gateway's estimate: the vendor's final count never came. */
+  readonly estimated: boolean;
+  readonly durationMs: number;
+  readonly firstByteMs: number | null;
+  readonly attempts: readonly Attempt[];
+}
+
+/** The assistant's part of an answer: what memory may read of it. */
+export interface AssistantTurn {
+  readonly text: string;
+  readonly toolCalls: readonly { readonly name: string; readonly arguments: string }[];
+}
+
+/** Text of a call for the project's store: the caller's body as it was sent, and the assistant's turn when there is one. */
+export interface CallContent {
+  readonly request: Buffer;
+  readonly answer: AssistantTurn | null;
+}
+
+/** A finished call on its way from the journal to the database. */
+export interface SettledCall {
+  readonly facts: CallFacts;
+  readonly result: CallResult;
+  /** Null: nothing to store (the call failed before a vendor was asked, or its text could not be kept). */
+  readonly content: CallContent | null;
+}

@@ -1,0 +1,35 @@
+/** Narrowing of parsed JSON: what comes from outside is `unknown` until it has been looked at. */
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The object, or an empty one for anything else. */
+export function objectOf(value: unknown): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+/** The list, or an empty one for anything else. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}
+
+/** A vendor's count: a whole number from 0 on; anything else counts as not given. An explicit 0 is data (lessons 12). */
+export function countOf(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+}
+
+/** Parsed text, or undefined when it is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // Not JSON: the callers treat that like any other unreadable answer.
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * Reads server-sent events (WHATWG HTML 9.2.6) from chunks that may be cut anywhere: LF, CRLF and CR line ends, several `data` lines,
+ * comments, a byte-order mark, split UTF-8. Beside the events it tells which bytes belong to whole events, so that a relay passes on whole events only
+ * and never leaves a client with half of one.
+ */
+
+export interface SseEvent {
+  /** Value of the `event` field, empty when there is none. */
+  readonly name: string;
+  /** `data` lines joined by line feeds; empty for comments and keep-alives. */
+  readonly data: string;
+  /** Offset, in the `bytes` returned beside it, at which this event's bytes begin. */
+  readonly start: number;
+}
+
+export interface SseParser {
+  /** Takes a chunk; returns the bytes of all events that are whole now, unchanged, and the events in them. */
+  push(chunk: Buffer): { bytes: Buffer; events: SseEvent[] };
+  /** At the stream's end: the bytes that are left, and the event they make when its blank line is missing. */
+  end(): { bytes: Buffer; events: SseEvent[] };
+}
+
+/** An event larger than the bound: a vendor that never ends its line must not fill the memory. */
+export class SseEventTooLarge extends Error {
+  constructor(limitBytes: number) {
+    super(`an event is larger than ${limitBytes} bytes`);
+    this.name = 'SseEventTooLarge';
+  }
+}
+
+const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
+const byteOrderMark = 0xfeff;
+const nothing = Buffer.alloc(0);
+
+export function createSseParser(limitBytes = 16 * 1024 * 1024): SseParser {
+  let pending: Buffer = nothing;
+  /** Buffer of our own in which `pending` stands up to `roomUsed`; empty while `pending` stands in a chunk. */
+  let room: Buffer = nothing;
+  let roomUsed = 0;
+  let isFirstEvent = true;
+  /** Where in `pending` the search for line ends goes on, and where the current line began. */
+  let searchFrom = 0;
+  let lineStart = 0;
+
+  /** Room grows by what is pending, so that an event of many chunks is not copied for each of them. Bytes once handed out are not written again. */
+  const append = (chunk: Buffer): void => {
+    const length = pending.length + chunk.length;
+    if (roomUsed === 0 || room.length - roomUsed < chunk.length) {
+      room = Buffer.allocUnsafe(length + pending.length);
+      roomUsed = pending.copy(room);
+    }
+    roomUsed += chunk.copy(room, roomUsed);
+    pending = room.subarray(roomUsed - length, roomUsed);
+  };
+
+  const readEvent = (block: string, start: number): SseEvent => {
+    const text = isFirstEvent && block.charCodeAt(0) === byteOrderMark ? block.slice(1) : block;
+    isFirstEvent = false;
+    return { ...readFields(text), start };
+  };
+
+  const take = (atEnd: boolean): { bytes: Buffer; events: SseEvent[] } => {
+    const events: SseEvent[] = [];
+    const buffer = pending;
+    let eventStart = 0;
+    let position = searchFrom;
+    while (position < buffer.length) {
+      const byte = buffer[position];
+      if (byte !== lineFeed && byte !== carriageReturn) {
+        position += 1;
+        continue;
+      }
+      // A CR at the end of the chunk may be the first half of CRLF: wait for the next chunk.
+      if (byte === carriageReturn && position + 1 === buffer.length && !atEnd) break;
+      const next = byte === carriageReturn && buffer[position + 1] === lineFeed ? position + 2 : position + 1;
+      if (position === lineStart) {
+        events.push(readEvent(buffer.toString('utf8', eventStart, position), eventStart));
+        eventStart = next;
+      }
+      lineStart = next;
+      position = next;
+    }
+    if (atEnd && eventStart < buffer.length) {
+      events.push(readEvent(buffer.toString('utf8', eventStart), eventStart));
+      eventStart = buffer.length;
+    }
+    pending = buffer.subarray(eventStart);
+    searchFrom = position - eventStart;
+    lineStart -= eventStart;
+    if (pending.length > limitBytes) throw new SseEventTooLarge(limitBytes);
+    return { bytes: buffer.subarray(0, eventStart), events };
+  };
+
+  return {
+    push(chunk) {
+      if (pending.length > 0) append(chunk);
+      else {
+        pending = chunk;
+        room = nothing;
+        roomUsed = 0;
+      }
+      return take(false);
+    },
+    end: () => take(true),
+  };
+}
+
+function readFields(block: string): { name: string; data: string } {
+  // The usual event is one line; splitting is for the others.
+  if (block.startsWith('data: ') && block.indexOf('\n') === block.length - 1 && !block.includes('\r'))
+    return { name: '', data: block.slice(6, -1) };
+  let name = '';
+  const data: string[] = [];
+  for (const line of block.split(/\r\n|\n|\r/)) {
+    const colon = line.indexOf(':');
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? '' : line.slice(line.charAt(colon + 1) === ' ' ? colon + 2 : colon + 1);
+    if (field === 'data') data.push(value);
+    else if (field === 'event') name = value;
+  }
+  return { name, data: data.join('\n') };
+}
+
+/** One event's text, ready to send. */
+export function formatEvent(name: string | null, json: unknown): string {
+  const data = `data: ${JSON.stringify(json)}\n\n`;
+  return name === null ? data : `event: ${name}\n${data}`;
+}

@@ -1,0 +1,28 @@
+/** Time is handed in, so that tests can move it. Nothing else in `src` calls `Date.now()`. */
+
+export interface Clock {
+  /** Milliseconds since 1970. */
+  now(): number;
+}
+
+export const systemClock: Clock = { now: () => Date.now() };
+
+/** RFC 3339 in UTC, without a fraction when there is none: `2026-11-20T10:00:00Z`. */
+export function formatTime(epochMs: number): string {
+  const text = new Date(epochMs).toISOString();
+  return text.endsWith('.000Z') ? `${text.slice(0, -5)}Z` : text;
+}
+
+/** First instants of the calendar month (UTC) of `epochMs` and of the next. */
+export function monthOf(epochMs: number): { name: string; start: number; end: number } {
+  const date = new Date(epochMs);
+  const start = Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
+  const end = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
+  return { name: new Date(start).toISOString().slice(0, 7), start, end };
+}
+
+/** First instants of the clock's minute (UTC) of `epochMs` and of the next. */
+export function minuteOf(epochMs: number): { start: number; end: number } {
+  const start = Math.floor(epochMs / 60_000) * 60_000;
+  return { start, end: start + 60_000 };
+}

@@ -1,0 +1,36 @@
+import { expect, test } from '@jest/globals';
+import { firstIdOf, isUuid, newId } from '../../src/core/ids.ts';
+
+const instants = [0, 1, 1_763_632_800_000, 1_763_632_800_001, 281_474_976_710_655];
+
+test('ids are UUIDv7 and carry the instant they are made for', () => {
+  for (const instant of instants) {
+    const id = newId(instant);
+    expect(isUuid(id)).toBe(true);
+    expect(id[14]).toBe('7');
+    expect(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)).toBe(instant);
+  }
+});
+
+test('ids sort by their instants, and two of the same instant differ', () => {
+  const ids = instants.map((instant) => newId(instant));
+  expect(ids.toSorted()).toEqual(ids);
+  expect(newId(5)).not.toBe(newId(5));
+});
+
+test('firstIdOf is at most every id of its instant, and above every id made before', () => {
+  for (const instant of instants) {
+    const first = firstIdOf(instant);
+    expect(isUuid(first)).toBe(true);
+    for (let n = 0; n < 50; n += 1) expect(first <= newId(instant)).toBe(true);
+    if (instant > 0) for (let n = 0; n < 50; n += 1) expect(newId(instant - 1) < first).toBe(true);
+  }
+  expect(firstIdOf(-5)).toBe(firstIdOf(0));
+});
+
+test.each(['', 'x', '0193', '0193a5f0-0000-7000-8000-00000000000', 'g193a5f0-0000-7000-8000-000000000000', "0193a5f0-0000-7000-8000-000000000000' or 1=1"])(
+  '%j is no id',
+  (text) => {
+    expect(isUuid(text)).toBe(false);
+  },
+);
