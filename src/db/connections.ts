@@ -1,0 +1,70 @@
+/**
+ * Runs statements and transactions on a `pg.Pool`, for both databases.
+ *
+ * A connection goes back to the pool after an ordinary SQL error (a unique violation costs no reconnect, as it would with `pool.query`)
+ * and is thrown away after a fault of the connection or a failed rollback, whose state nobody knows.
+ */
+import type pg from 'pg';
+import type { Queries } from './database.ts';
+import { isConnectionFault } from './faults.ts';
+
+/** The part of a logger that this room needs. */
+export interface DatabaseLogger {
+  warn(fields: Readonly<Record<string, unknown>>, message: string): void;
+}
+
+export interface Connections extends Queries {
+  transaction<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result>;
+  /** Lends one connection; nothing else runs on it until `work` ends. */
+  lend<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
+}
+
+export function createConnections(pool: pg.Pool): Connections {
+  const lend = async <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> => {
+    const client = await pool.connect();
+    let broken = false;
+    try {
+      return await work(client);
+    } catch (error) {
+      broken = isConnectionFault(error);
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  };
+  return {
+    lend,
+    query: (text, values) => lend((client) => run(client, text, values)),
+    transaction: (work) =>
+      lend(async (client) => {
+        await client.query('begin');
+        try {
+          const result = await work({ query: (text, values) => run(client, text, values) });
+          await client.query('commit');
+          return result;
+        } catch (error) {
+          await rollBack(client, error);
+          throw error;
+        }
+      }),
+  };
+}
+
+async function run<Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> {
+  const result = await client.query(text, [...values]);
+  // Several statements at once (a migration) give a list of results without rows of its own.
+  const rows: unknown[] = result.rows ?? [];
+  // Row is the caller's statement of what its query selects; `valueTypes` decides what values become.
+  return rows as Row[];
+}
+
+async function rollBack(client: pg.PoolClient, reason: unknown): Promise<void> {
+  try {
+    await client.query('rollback');
+  } catch (cause) {
+    // Reads as a connection fault, so that `lend` throws the connection away; the reason stays the first thing to read.
+    throw new Error('Connection terminated: the transaction could not be rolled back', {
+      cause: isConnectionFault(reason) ? reason : cause,
+    });
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * PGlite: PostgreSQL in this process, for `npm start` without a server. One session behind a pool of one (decisions 1), so a statement
+ * waits for the one before it; `listen` goes through PGlite itself, since a NOTIFY reaches only its own listeners.
+ *
+ * Opening fails with one sentence that says what to do: another process has the directory, it cannot be written, or it was made by
+ * another major version of PostgreSQL.
+ */
+import { constants } from 'node:fs';
+import { access, mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { PGlite } from '@electric-sql/pglite';
+import { createPgConfig } from '@electric-sql/pglite/node-postgres';
+import { vector } from '@electric-sql/pglite-pgvector';
+import pg from 'pg';
+import { messageOf } from '../core/issues.ts';
+import { takeLock } from '../core/owner-lock.ts';
+import { createConnections, type DatabaseLogger } from './connections.ts';
+import type { Database } from './database.ts';
+import { callSafely } from './listener.ts';
+import { valueTypes } from './value-types.ts';
+
+/** Major version of the PostgreSQL inside PGlite; a test compares it with what the server says. */
+const embeddedMajor = '18';
+
+/** Another process works on the data directory, or this one opened it twice. */
+export class DataDirInUse extends Error {
+  constructor(dataDir: string) {
+    super(
+      `the data directory ${dataDir} is in use by another gateway process; stop that one, or set GATEWAY_DATA_DIR to another directory`,
+    );
+    this.name = 'DataDirInUse';
+  }
+}
+
+/** The embedded database cannot be opened; the message says why and what helps, in one line. */
+export class DataDirUnusable extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'DataDirUnusable';
+  }
+}
+
+export interface EmbeddedDatabaseOptions {
+  readonly dataDir: string;
+  readonly logger?: DatabaseLogger;
+}
+
+/** Takes the directory's lock and opens `<dataDir>/db`, making it at the first start (five seconds on a small machine). */
+export async function openEmbeddedDatabase({ dataDir, logger }: EmbeddedDatabaseOptions): Promise<Database> {
+  const folder = join(dataDir, 'db');
+  await prepareFolder(folder);
+  const lock = await takeLock(join(dataDir, 'db.lock'));
+  if (!lock) throw new DataDirInUse(dataDir);
+  try {
+    await checkMajor(folder);
+    const pglite = await PGlite.create({ dataDir: folder, extensions: { vector } });
+    return joinPool(pglite, lock.release, logger);
+  } catch (error) {
+    lock.release();
+    if (error instanceof DataDirUnusable) throw error;
+    throw new DataDirUnusable(`the embedded database in ${folder} cannot be opened: ${firstLine(error)}`, error);
+  }
+}
+
+function joinPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLogger | undefined): Database {
+  const pool = new pg.Pool({
+    ...createPgConfig(pglite),
+    max: 1,
+    // The one client is PGlite itself: it never goes idle and its queue may be long, so a wait is not a fault as early as at a server.
+    idleTimeoutMillis: 0,
+    connectionTimeoutMillis: 30_000,
+    types: valueTypes(),
+  });
+  const warn = (error: Error): void => logger?.warn({ error: error.message }, 'embedded database connection lost');
+  pool.on('error', warn);
+  pool.on('connect', (client) => client.on('error', warn));
+  const connections = createConnections(pool);
+  let closing: Promise<void> | null = null;
+
+  const close = async (): Promise<void> => {
+    await pool.end();
+    await pglite.close();
+    releaseLock();
+  };
+
+  return {
+    kind: 'embedded',
+    query: connections.query,
+    transaction: connections.transaction,
+    async listen(channel, onPayload) {
+      // PGlite's own statements would cut into a prepared statement of the pool; lending the one client keeps them apart.
+      const unlisten = await connections.lend(() => pglite.listen(channel, (payload) => callSafely(() => onPayload(payload), logger)));
+      let stopped = false;
+      return {
+        async stop() {
+          if (stopped || closing) return;
+          stopped = true;
+          await connections.lend(() => unlisten());
+        },
+      };
+    },
+    close() {
+      closing ??= close();
+      return closing;
+    },
+  };
+}
+
+async function prepareFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new DataDirUnusable(`the data directory ${folder} cannot be written: ${firstLine(error)}`, error);
+  }
+}
+
+async function checkMajor(folder: string): Promise<void> {
+  const version = await readFile(join(folder, 'PG_VERSION'), 'utf8').catch(() => null); // Not there: a new directory.
+  const major = version?.trim() ?? embeddedMajor;
+  if (major === embeddedMajor) return;
+  throw new DataDirUnusable(
+    `${folder} was made by PostgreSQL ${major}, this version needs ${embeddedMajor}; move it away, or export it with the version that made it`,
+  );
+}
+
+function firstLine(error: unknown): string {
+  return messageOf(error).split('\n', 1)[0] ?? '';
+}

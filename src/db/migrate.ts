@@ -1,0 +1,160 @@
+/**
+ * Brings the schema forward: numbered SQL files, each in a transaction of its own, one process at a time (an advisory lock), forward only.
+ *
+ * Two numbers decide who may run (decisions 11). A server's own number is its newest migration. The schema's `oldest_server` is the oldest
+ * number that still works on it; a breaking migration raises it in its first line: `-- oldest_server: 7`. So a newer schema is fine for an
+ * older server until a migration says otherwise, and two versions run side by side while a deployment rolls.
+ */
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
+import { messageOf } from '../core/issues.ts';
+import type { Database, Queries } from './database.ts';
+
+export interface Migration {
+  readonly version: number;
+  readonly name: string;
+  readonly sql: string;
+  readonly oldestServer: number;
+  readonly checksum: string;
+}
+
+/** The schema does not fit this server; the message says which of the two is behind. */
+export class SchemaError extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'SchemaError';
+  }
+}
+
+export interface MigrateOptions {
+  readonly onApplied?: (migration: Migration) => void;
+  readonly folder?: URL;
+}
+
+/** An arbitrary number of our own, so that no other program's advisory lock meets it. */
+const lockKey = 7_263_001;
+const lockPatienceMs = 600_000;
+const lockPauseMs = 200;
+const shippedFolder = new URL('./migrations/', import.meta.url);
+
+/** Applies what is missing. Safe to run from several processes at once: each migration is applied once, all callers succeed. */
+export async function migrate(
+  database: Database,
+  { onApplied, folder = shippedFolder }: MigrateOptions = {},
+): Promise<{ applied: number }> {
+  const migrations = await readMigrations(folder);
+  const giveUpAt = performance.now() + lockPatienceMs;
+  let applied = 0;
+  for (;;) {
+    const step = await database.transaction((tx) => applyNext(tx, migrations));
+    if (step === 'done') return { applied };
+    if (step === 'locked') {
+      if (performance.now() > giveUpAt) throw new SchemaError('another process has been migrating the database for ten minutes');
+      await pause(lockPauseMs);
+      continue;
+    }
+    applied += 1;
+    onApplied?.(step);
+  }
+}
+
+/** Throws SchemaError unless the schema has every migration this server ships and still supports this server. */
+export async function checkSchema(database: Database, folder: URL = shippedFolder): Promise<void> {
+  const migrations = await readMigrations(folder);
+  const [table] = await database.query<{ found: boolean }>(`select to_regclass('schema_migrations') is not null as found`);
+  const rows = table?.found ? await readApplied(database) : [];
+  const known = new Set(rows.map((row) => row.version));
+  const missing = migrations.filter((migration) => !known.has(migration.version));
+  if (missing.length > 0) {
+    throw new SchemaError(`the database lacks migration ${missing.map((migration) => migration.name).join(', ')}; run: gateway migrate`);
+  }
+  refuseNewer(rows, migrations);
+}
+
+interface AppliedRow {
+  readonly version: number;
+  readonly name: string;
+  readonly checksum: string;
+  readonly oldestServer: number;
+}
+
+/** One transaction: the next missing migration, or why there is none to do. The lock ends with the transaction. */
+async function applyNext(tx: Queries, migrations: readonly Migration[]): Promise<Migration | 'done' | 'locked'> {
+  // Polled, not waited for: a waiting statement would meet the statement timeout while another process builds a large index.
+  const [lock] = await tx.query<{ taken: boolean }>('select pg_try_advisory_xact_lock($1::bigint) as taken', [lockKey]);
+  if (!lock?.taken) return 'locked';
+  await tx.query('set local statement_timeout = 0');
+  await tx.query(
+    `create table if not exists schema_migrations (
+       version integer primary key,
+       name text not null,
+       checksum text not null,
+       oldest_server integer not null,
+       applied_at timestamptz not null default now()
+     )`,
+  );
+  const rows = await readApplied(tx);
+  refuseNewer(rows, migrations);
+  refuseEdited(rows, migrations);
+  const known = new Set(rows.map((row) => row.version));
+  const next = migrations.find((migration) => !known.has(migration.version));
+  if (!next) return 'done';
+  try {
+    await tx.query(next.sql);
+  } catch (cause) {
+    throw new SchemaError(`migration ${next.name} failed: ${messageOf(cause)}`, cause);
+  }
+  await tx.query(
+    `insert into schema_migrations (version, name, checksum, oldest_server)
+     values ($1::integer, $2::text, $3::text, $4::integer)`,
+    [next.version, next.name, next.checksum, next.oldestServer],
+  );
+  return next;
+}
+
+async function readApplied(queries: Queries): Promise<AppliedRow[]> {
+  return queries.query<AppliedRow>(
+    `select version, name, checksum, oldest_server as "oldestServer" from schema_migrations order by version`,
+  );
+}
+
+function refuseNewer(rows: readonly AppliedRow[], migrations: readonly Migration[]): void {
+  const own = migrations.at(-1)?.version ?? 0;
+  const oldest = Math.max(0, ...rows.map((row) => row.oldestServer));
+  if (own < oldest) {
+    throw new SchemaError(`the database needs a server of schema ${oldest} or newer, this one has ${own}; install a newer gateway`);
+  }
+}
+
+function refuseEdited(rows: readonly AppliedRow[], migrations: readonly Migration[]): void {
+  for (const row of rows) {
+    const shipped = migrations.find((migration) => migration.version === row.version);
+    if (shipped && shipped.checksum !== row.checksum) {
+      throw new SchemaError(`migration ${shipped.name} was changed after it was applied; add a new migration instead`);
+    }
+  }
+}
+
+async function readMigrations(folder: URL): Promise<Migration[]> {
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort();
+  const migrations = await Promise.all(files.map((file) => readMigration(folder, file)));
+  migrations.forEach((migration, index) => {
+    if (migration.version !== index + 1)
+      throw new SchemaError(`migration files must be numbered without gaps: ${migration.name} is number ${index + 1}`);
+  });
+  return migrations;
+}
+
+async function readMigration(folder: URL, file: string): Promise<Migration> {
+  // A checkout with Windows line ends is still the same migration.
+  const sql = (await readFile(new URL(file, folder), 'utf8')).replaceAll('\r\n', '\n');
+  const breaking = /^-- oldest_server: (\d+)\n/.exec(sql);
+  return {
+    version: Number(file.slice(0, 4)),
+    name: file.slice(0, -'.sql'.length),
+    sql,
+    oldestServer: breaking ? Number(breaking[1]) : 1,
+    checksum: createHash('sha256').update(sql).digest('hex'),
+  };
+}

@@ -1,0 +1,22 @@
+/** Durable intents: a row written in the same transaction as its cause; `jobs/dispatcher.ts` turns it into a workflow start or signal. */
+import type { Queries } from './database.ts';
+
+export interface OutboxEntry {
+  /** Name of the workflow to start (see `workflows/contract.ts`). */
+  readonly workflow: string;
+  /** Temporal workflow id; starting twice with the same id while it runs is harmless. */
+  readonly workflowId: string;
+  /** Ids, counts and hashes only; never text (decisions 8). */
+  readonly input: Readonly<Record<string, string | number | boolean | null>>;
+}
+
+/** Writes the rows in the transaction `tx`, in order, and wakes the dispatcher when it commits. */
+export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Promise<void> {
+  if (entries.length === 0) return;
+  await tx.query(
+    `insert into outbox (workflow, workflow_id, input)
+     select * from unnest($1::text[], $2::text[], $3::jsonb[])`,
+    [entries.map((entry) => entry.workflow), entries.map((entry) => entry.workflowId), entries.map((entry) => JSON.stringify(entry.input))],
+  );
+  await tx.query(`select pg_notify('gateway_outbox', '')`);
+}

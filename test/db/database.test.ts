@@ -1,0 +1,146 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { describeDatabases } from './databases.ts';
+
+describeDatabases('a database', (database) => {
+  const stops: (() => Promise<void>)[] = [];
+  afterEach(async () => {
+    for (const stop of stops.splice(0)) await stop();
+  });
+
+  const listen = async (channel: string): Promise<{ heard: string[] }> => {
+    const heard: string[] = [];
+    const { stop } = await database().listen(channel, (payload) => heard.push(payload));
+    stops.push(stop);
+    return { heard };
+  };
+
+  test('gives the same JavaScript value for an SQL type, whichever database it is', async () => {
+    const rows = await database().query(
+      `select 9007199254740991::int8 as "int8", array[1, null, 3]::int8[] as "int8s", 1.50::numeric as "numeric", array[1.50]::numeric[] as "numerics",
+              '2026-11-20T10:00:00.5+02'::timestamptz as "instant", array['2026-11-20T10:00:00Z']::timestamptz[] as "instants",
+              '2026-11-20'::date as "day", '2026-11-20 10:00'::timestamp as "local", 0.5::float8 as "float8", 7::int4 as "int4",
+              '{"a": [1, {"b": null}]}'::jsonb as "jsonb", '\\x00ff'::bytea as "bytea", array['\\x01'::bytea, '\\x02'::bytea] as "byteas",
+              array['a', 'b"c,{}', null]::text[] as "texts", 'a'::text as "text", true as "bool", null::int8 as "nothing",
+              '0193a8f0-0000-7000-8000-000000000000'::uuid as "uuid", '[1,2]'::vector as "vector"`,
+    );
+    expect(rows).toEqual([
+      {
+        int8: 9007199254740991,
+        int8s: [1, null, 3],
+        numeric: '1.50',
+        numerics: ['1.50'],
+        instant: new Date('2026-11-20T08:00:00.5Z'),
+        instants: [new Date('2026-11-20T10:00:00Z')],
+        day: '2026-11-20',
+        local: '2026-11-20 10:00:00',
+        float8: 0.5,
+        int4: 7,
+        jsonb: { a: [1, { b: null }] },
+        bytea: Buffer.from([0, 255]),
+        byteas: [Buffer.from([1]), Buffer.from([2])],
+        texts: ['a', 'b"c,{}', null],
+        text: 'a',
+        bool: true,
+        nothing: null,
+        uuid: '0193a8f0-0000-7000-8000-000000000000',
+        vector: '[1,2]',
+      },
+    ]);
+  });
+
+  test('takes every kind of parameter that rooms use', async () => {
+    const rows = await database().query(
+      `select $1::bytea as "bytes", $2::bytea[] as "list", $3::jsonb as "json", $4::timestamptz as "instant", $5::bigint as "big", $6::text[] as "texts"`,
+      [Buffer.from([0, 1]), [Buffer.from([2])], JSON.stringify({ a: 'ü' }), new Date(5), 12n, ['a', null, 'c,"d']],
+    );
+    expect(rows).toEqual([
+      { bytes: Buffer.from([0, 1]), list: [Buffer.from([2])], json: { a: 'ü' }, instant: new Date(5), big: 12, texts: ['a', null, 'c,"d'] },
+    ]);
+  });
+
+  test('keeps what a transaction did, and nothing of one that threw', async () => {
+    await database().query('create table kept (n integer primary key)');
+    await database().transaction((tx) => tx.query('insert into kept values ($1::integer)', [1]));
+    const failing = database().transaction(async (tx) => {
+      await tx.query('insert into kept values (2)');
+      throw new Error('changed my mind');
+    });
+    await expect(failing).rejects.toThrow('changed my mind');
+    const violating = database().transaction(async (tx) => {
+      await tx.query('insert into kept values (3)');
+      await tx.query('insert into kept values (1)');
+    });
+    await expect(violating).rejects.toMatchObject({ code: '23505' });
+    expect(await database().query('select n from kept')).toEqual([{ n: 1 }]);
+  });
+
+  test('goes on after a statement that failed', async () => {
+    for (let round = 0; round < 3; round += 1) {
+      await expect(database().query('select $1::integer', ['no number'])).rejects.toMatchObject({ code: '22P02' });
+      await expect(database().query('select * from nowhere')).rejects.toMatchObject({ code: '42P01' });
+      expect(await database().query('select 1 as one')).toEqual([{ one: 1 }]);
+    }
+  });
+
+  test('runs many queries and transactions at once', async () => {
+    await database().query('create table counted (n integer)');
+    await Promise.all(
+      Array.from({ length: 40 }, (_, n) =>
+        n % 2 === 0
+          ? database().query('insert into counted values ($1::integer)', [n])
+          : database().transaction((tx) => tx.query('insert into counted values ($1::integer)', [n])),
+      ),
+    );
+    expect(await database().query('select count(*) as n from counted')).toEqual([{ n: 40 }]);
+  });
+
+  test('tells every listener of a channel, and only what was committed', async () => {
+    const [first, second, other] = [await listen('room_a'), await listen('room_a'), await listen('room_b')];
+    await database()
+      .transaction(async (tx) => {
+        await tx.query(`select pg_notify('room_a', 'never')`);
+        throw new Error('rolled back');
+      })
+      .catch(() => undefined);
+    await database().query(`select pg_notify('room_a', 'once')`);
+    await until(() => first.heard.length > 0 && second.heard.length > 0);
+    expect([first.heard, second.heard, other.heard]).toEqual([['once'], ['once'], []]);
+  });
+
+  test('tells a listener that stopped nothing, and the others of its channel still', async () => {
+    const heard: string[] = [];
+    const leaving = await database().listen('room_c', (payload) => heard.push(payload));
+    const staying = await listen('room_c');
+    await leaving.stop();
+    await database().query(`select pg_notify('room_c', 'later')`);
+    await until(() => staying.heard.length > 0);
+    expect(heard).toEqual([]);
+  });
+
+  test('a listener that throws harms nobody', async () => {
+    const { stop } = await database().listen('room_d', () => {
+      throw new Error('a fault of the listener');
+    });
+    stops.push(stop);
+    const other = await listen('room_d');
+    await database().query(`select pg_notify('room_d', 'x')`);
+    await until(() => other.heard.length > 0);
+  });
+
+  test('listens while transactions run', async () => {
+    const busy = Array.from({ length: 20 }, (_, n) => database().transaction((tx) => tx.query('select $1::integer as n', [n])));
+    const [heard, ...results] = await Promise.all([listen('room_e'), ...busy]);
+    expect(results).toEqual(busy.map((_, n) => [{ n }]));
+    await database().query(`select pg_notify('room_e', 'y')`);
+    await until(() => heard.heard.length > 0);
+  });
+});
+
+/** Notifications come soon, but when is the database's affair. */
+async function until(condition: () => boolean): Promise<void> {
+  const giveUpAt = performance.now() + 5_000;
+  while (!condition()) {
+    if (performance.now() > giveUpAt) throw new Error('it did not happen within five seconds');
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

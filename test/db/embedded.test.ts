@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { DataDirInUse, DataDirUnusable, openEmbeddedDatabase } from '../../src/db/embedded.ts';
+import { isConnectionFault } from '../../src/db/faults.ts';
+
+let dataDir = '';
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'gateway-embedded-'));
+});
+afterAll(() => rm(dataDir, { recursive: true, force: true }));
+
+test('the directory belongs to one opener at a time, keeps its rows, and is free after close', async () => {
+  const first = await openEmbeddedDatabase({ dataDir });
+  await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(DataDirInUse);
+  await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(/^the data directory \S+ is in use by another gateway process; [^\n]+$/);
+  await first.query('create table kept as select 1 as n');
+  await first.close();
+  await first.close();
+
+  const second = await openEmbeddedDatabase({ dataDir });
+  expect(await second.query('select n from kept')).toEqual([{ n: 1 }]);
+  expect(await second.query(`select current_setting('server_version') like '18.%' as "is18"`)).toEqual([{ is18: true }]);
+  await second.close();
+});
+
+test('a query after close is a fault of the connection', async () => {
+  const database = await openEmbeddedDatabase({ dataDir });
+  await database.close();
+  const error: unknown = await database.query('select 1').catch((fault: unknown) => fault);
+  expect(isConnectionFault(error)).toBe(true);
+});
+
+test('a process that is killed leaves no lock, and what it committed', async () => {
+  const source = new URL('../../src/db/embedded.ts', import.meta.url).href;
+  const script = `
+    const { openEmbeddedDatabase } = await import(${JSON.stringify(source)});
+    const database = await openEmbeddedDatabase({ dataDir: ${JSON.stringify(dataDir)} });
+    await database.query('create table survivors as select 7 as n');
+    console.log('written');
+    setInterval(() => {}, 1000);`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  expect(await Promise.race([ended, new Promise((resolve) => child.stdout.once('data', (text) => resolve(String(text))))])).toBe('written\n');
+  await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(DataDirInUse);
+  child.kill('SIGKILL');
+  await ended;
+  const database = await openEmbeddedDatabase({ dataDir });
+  expect(await database.query('select n from survivors')).toEqual([{ n: 7 }]);
+  await database.close();
+});
+
+test('a directory of another PostgreSQL is refused in one line, untouched', async () => {
+  const other = await mkdtemp(join(tmpdir(), 'gateway-other-major-'));
+  await mkdir(join(other, 'db'));
+  await writeFile(join(other, 'db', 'PG_VERSION'), '16\n');
+  await expect(openEmbeddedDatabase({ dataDir: other })).rejects.toThrow(/made by PostgreSQL 16, this version needs 18; [^\n]+$/);
+  await rm(other, { recursive: true });
+});
+
+test('a directory that cannot be made is refused in one line', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'gateway-unwritable-'));
+  const file = join(folder, 'file');
+  await writeFile(file, '');
+  await chmod(file, 0o400);
+  const opening = openEmbeddedDatabase({ dataDir: join(file, 'data') });
+  await expect(opening).rejects.toThrow(DataDirUnusable);
+  await expect(opening).rejects.toThrow(/^the data directory \S+ cannot be written: [^\n]+$/);
+  await rm(folder, { recursive: true });
+});

@@ -1,0 +1,102 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import type { Database } from '../../src/db/database.ts';
+import { checkSchema, migrate, SchemaError } from '../../src/db/migrate.ts';
+import { openServerDatabase } from '../../src/db/pool.ts';
+import { describePostgres, withPostgres } from '../support/postgres.ts';
+import { describeDatabases } from './databases.ts';
+
+describeDatabases('the shipped schema', (database) => {
+  test('is complete after migrate, and a second run has nothing to do', async () => {
+    await checkSchema(database());
+    expect(await migrate(database())).toEqual({ applied: 0 });
+  });
+});
+
+describePostgres('migrate', () => {
+  let folder = '';
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'gateway-migrations-'));
+    await write({ '0001_first.sql': 'create table first (n integer);\ninsert into first values (1);' });
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  const write = async (files: Record<string, string>): Promise<void> => {
+    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+  };
+  const url = (): URL => pathToFileURL(`${folder}/`);
+  const withDatabase = (work: (database: Database, connectionString: string) => Promise<void>): Promise<void> =>
+    withPostgres(async (connectionString) => {
+      const database = openServerDatabase({ connectionString, maxConnections: 2 });
+      try {
+        await work(database, connectionString);
+      } finally {
+        await database.close();
+      }
+    });
+
+  test('applies what is missing, in order, and tells each', () =>
+    withDatabase(async (database) => {
+      await migrate(database, { folder: url() });
+      await write({ '0002_second.sql': 'alter table first add column m integer;', '0003_third.sql': 'update first set m = 2;' });
+      await expect(checkSchema(database, url())).rejects.toThrow('the database lacks migration 0002_second, 0003_third; run: gateway migrate');
+      const applied: string[] = [];
+      await migrate(database, { folder: url(), onApplied: ({ name }) => applied.push(name) });
+      expect(applied).toEqual(['0002_second', '0003_third']);
+      expect(await database.query('select n, m from first')).toEqual([{ n: 1, m: 2 }]);
+      await checkSchema(database, url());
+    }));
+
+  test('run by several processes at once applies each migration once, and all succeed', () =>
+    withDatabase(async (_database, connectionString) => {
+      await write({ '0002_slow.sql': 'select pg_sleep(0.3); create table second (n integer);' });
+      const runners = Array.from({ length: 4 }, () => openServerDatabase({ connectionString, maxConnections: 1 }));
+      try {
+        const results = await Promise.all(runners.map((database) => migrate(database, { folder: url() })));
+        expect(results.reduce((sum, { applied }) => sum + applied, 0)).toBe(2);
+      } finally {
+        await Promise.all(runners.map((database) => database.close()));
+      }
+    }));
+
+  test('leaves nothing of a migration that fails, and names it', () =>
+    withDatabase(async (database) => {
+      await write({ '0002_broken.sql': 'create table half (n integer); select * from nowhere;' });
+      await expect(migrate(database, { folder: url() })).rejects.toThrow('migration 0002_broken failed: relation "nowhere" does not exist');
+      expect(await database.query(`select to_regclass('half') as "half", to_regclass('first')::text as "first"`)).toEqual([{ half: null, first: 'first' }]);
+    }));
+
+  test('an older server runs on a newer schema until a migration says otherwise', () =>
+    withDatabase(async (database) => {
+      const old = await mkdtemp(join(tmpdir(), 'gateway-migrations-old-'));
+      await writeFile(join(old, '0001_first.sql'), 'create table first (n integer);\ninsert into first values (1);');
+      const oldUrl = pathToFileURL(`${old}/`);
+      await write({ '0002_wider.sql': 'create table wider (n integer);' });
+      await migrate(database, { folder: url() });
+      await checkSchema(database, oldUrl);
+      expect(await migrate(database, { folder: oldUrl })).toEqual({ applied: 0 });
+      await write({ '0003_narrower.sql': '-- oldest_server: 2\ndrop table first;' });
+      await migrate(database, { folder: url() });
+      await expect(checkSchema(database, oldUrl)).rejects.toThrow(SchemaError);
+      await expect(migrate(database, { folder: oldUrl })).rejects.toThrow('the database needs a server of schema 2 or newer, this one has 1');
+      await rm(old, { recursive: true });
+    }));
+
+  test('refuses a migration that was edited after it was applied, but not other line ends', () =>
+    withDatabase(async (database) => {
+      await migrate(database, { folder: url() });
+      await write({ '0001_first.sql': 'create table first (n integer);\r\ninsert into first values (1);' });
+      await migrate(database, { folder: url() });
+      await write({ '0001_first.sql': 'create table first (n bigint);' });
+      await expect(migrate(database, { folder: url() })).rejects.toThrow('migration 0001_first was changed after it was applied');
+    }));
+
+  test('refuses files with a gap in their numbers', () =>
+    withDatabase(async (database) => {
+      await write({ '0003_third.sql': 'select 1;' });
+      await expect(migrate(database, { folder: url() })).rejects.toThrow('numbered without gaps');
+    }));
+});
