@@ -1,0 +1,103 @@
+/**
+ * Rows of the catalog with their prices as integers: nano-dollars per million tokens, made from the decimal text of the file.
+ *
+ * Prices that a row leaves out: `cached_input` is the input price (never less than what a vendor may charge), `cache_write` too. Vendors of
+ * the messages dialect charge 1.25 times the input for a write that lives five minutes and 2 times for one of an hour, and so do we.
+ */
+import type { Price } from '../core/call.ts';
+import { nanosOfUsd } from '../core/money.ts';
+import type { CatalogRow, Kind, ProviderDialect } from './config.ts';
+import type { ModelValues } from './file-schema.ts';
+import type { Report } from './providers.ts';
+import type { Path } from './yaml-file.ts';
+
+export interface CatalogOptions {
+  readonly report: Report;
+  /** Decimal text of the number at a path of the file, null when it is not from a file. */
+  readonly sourceOf: (path: Path) => string | null;
+  readonly dialectOf: (provider: string) => ProviderDialect | null;
+}
+
+export function buildCatalogRows(values: Readonly<Record<string, ModelValues>>, options: CatalogOptions): Record<string, CatalogRow> {
+  return Object.fromEntries(Object.entries(values).map(([id, row]) => [id, buildRow(id, row, options)]));
+}
+
+type TokenPrices = Pick<ModelValues, 'input' | 'output' | 'cached_input' | 'cache_write' | 'cache_write_1h'>;
+type Amount = (value: string | number | undefined, ...place: Path) => bigint | null;
+
+function buildRow(id: string, row: ModelValues, { report, sourceOf, dialectOf }: CatalogOptions): CatalogRow {
+  const kind = row.kind ?? impliedKind(row);
+  const cachesCost = dialectOf(providerOf(id)) === 'messages';
+  const amount: Amount = (value, ...place) => {
+    if (value === undefined) return null;
+    const path = ['models', id, ...place];
+    try {
+      return nanosOfUsd(typeof value === 'number' ? (sourceOf(path) ?? value) : value);
+    } catch {
+      report(path, 'must be an amount in USD, written as a decimal number such as 0.15');
+      return null;
+    }
+  };
+  const priceAt = (prices: TokenPrices, ...place: Path): Price | null => {
+    const input = amount(prices.input, ...place, 'input');
+    const output = amount(prices.output, ...place, 'output');
+    if (input === null && prices.input === undefined && Object.values(prices).some((price) => price !== undefined)) {
+      report(['models', id, ...place, 'input'], 'is required beside the other prices of tokens');
+    }
+    if (kind === 'chat' && prices.input !== undefined && prices.output === undefined) {
+      report(['models', id, ...place, 'output'], 'is required beside input');
+    }
+    const cached = amount(prices.cached_input, ...place, 'cached_input');
+    const write = amount(prices.cache_write, ...place, 'cache_write');
+    const write1h = amount(prices.cache_write_1h, ...place, 'cache_write_1h');
+    if (input === null) return null;
+    const cacheWriteNanos = write ?? (cachesCost ? (input * 5n + 3n) / 4n : input);
+    return {
+      inputNanos: input,
+      outputNanos: output ?? 0n,
+      cachedInputNanos: cached ?? input,
+      cacheWriteNanos,
+      cacheWrite1hNanos: write1h ?? (cachesCost ? input * 2n : cacheWriteNanos),
+    };
+  };
+  const { input, output, cached_input, cache_write, cache_write_1h } = row;
+  const flat = amount(row.per_million_tokens, 'per_million_tokens');
+  if (flat !== null && (input !== undefined || output !== undefined)) {
+    report(['models', id, 'per_million_tokens'], 'stands for input and output; give either it or those');
+  }
+  return {
+    id,
+    kind,
+    price: flat === null ? priceAt({ input, output, cached_input, cache_write, cache_write_1h }) : flatPrice(flat),
+    aboveTokens: Object.entries(row.above_tokens ?? {})
+      .flatMap(([tokens, prices]) => {
+        const price = priceAt(prices, 'above_tokens', tokens);
+        return price === null ? [] : [{ tokens: Number(tokens), price }];
+      })
+      .sort((left, right) => left.tokens - right.tokens),
+    maxOutputTokens: row.max_output_tokens ?? null,
+    maxInputTokens: row.max_input_tokens ?? null,
+    perImageNanos: amount(row.per_image, 'per_image'),
+    perMillionCharactersNanos: amount(row.per_million_characters, 'per_million_characters'),
+    perSecondNanos: amount(row.per_second, 'per_second'),
+    perSearchNanos: amount(row.per_search, 'per_search'),
+  };
+}
+
+/** All tokens of such a model cost the same. */
+function flatPrice(nanos: bigint): Price {
+  return { inputNanos: nanos, outputNanos: nanos, cachedInputNanos: nanos, cacheWriteNanos: nanos, cacheWrite1hNanos: nanos };
+}
+
+/** What a row without `kind` is, from what it is charged by: a chat model unless it counts images, characters, seconds or searches. */
+function impliedKind(row: ModelValues): Kind {
+  if (row.per_image !== undefined) return 'images';
+  if (row.per_million_characters !== undefined) return 'speech';
+  if (row.per_second !== undefined) return 'video';
+  return row.per_search === undefined ? 'chat' : 'rerank';
+}
+
+/** What stands before the first slash of a model's id. */
+export function providerOf(id: string): string {
+  return id.slice(0, id.indexOf('/'));
+}

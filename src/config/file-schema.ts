@@ -1,0 +1,89 @@
+/** The form of gateway.yaml: its keys, kinds of values and ranges. What names something else in the file is checked in `load.ts`. */
+import { z } from 'zod';
+
+const milliseconds = z.int().min(1).max(3_600_000);
+const modelId = z.string().regex(/^[^/\s]+\/\S+$/, 'must be a model as <provider>/<model>');
+const tierName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a tier is named with letters, digits, ".", "_" and "-"')
+  .refine((name) => name !== 'auto', '"auto" is no tier: it lets the gateway choose one');
+const tiers = z.record(tierName, z.array(modelId).min(1)).optional();
+const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is no header name');
+const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'has a character that no header may have');
+/** A number or decimal text; `catalog.ts` takes the text. */
+const amount = z.union([z.number(), z.string()]).optional();
+const tokenPrices = { input: amount, output: amount, cached_input: amount, cache_write: amount, cache_write_1h: amount };
+const tokenCount = z.int().min(1).max(100_000_000).optional();
+
+const provider = z.strictObject({
+  base_url: z.string(),
+  api_key: z.string().min(1).nullable().optional(),
+  dialect: z.enum(['chat', 'messages', 'gemini']),
+  serves: z.array(z.enum(['chat', 'messages', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'video'])).optional(),
+  auth: z.strictObject({ header: headerName, scheme: z.string().min(1).nullable().optional() }).optional(),
+  headers: z.record(headerName, headerValue).optional(),
+  connect_timeout_ms: milliseconds.optional(),
+  first_byte_timeout_ms: milliseconds.optional(),
+  idle_timeout_ms: milliseconds.optional(),
+  image_shape: z.enum(['openai', 'artifacts']).optional(),
+  image_response_format: z.boolean().optional(),
+  speech_shape: z.enum(['openai', 'voice']).optional(),
+  speech_media_type: z
+    .string()
+    .regex(/^[\w.+-]+\/[\w.+-]+/, 'must be a media type')
+    .optional(),
+  speech: z
+    .strictObject({
+      voice_in: z.enum(['path', 'query']).optional(),
+      path: z.string().startsWith('/').optional(),
+      text_field: z.string().min(1).optional(),
+      body: z.record(z.string(), z.unknown()).optional(),
+    })
+    .optional(),
+  asset_hosts: z.array(z.string().regex(/^[A-Za-z0-9.-]+(?::\d+)?$/, 'must be a host, without a scheme')).optional(),
+});
+
+const model = z.strictObject({
+  kind: z.enum(['chat', 'embeddings', 'moderations', 'rerank', 'images', 'speech', 'video']).optional(),
+  ...tokenPrices,
+  above_tokens: z.record(z.string().regex(/^\d+$/, 'must be a number of tokens'), z.strictObject(tokenPrices)).optional(),
+  max_output_tokens: tokenCount,
+  max_input_tokens: tokenCount,
+  per_image: amount,
+  per_million_characters: amount,
+  per_second: amount,
+  per_search: amount,
+  per_million_tokens: amount,
+});
+
+const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a provider is named with letters, digits, ".", "_" and "-"');
+
+export const fileSchema = z.strictObject({
+  providers: z.record(providerName, provider).optional(),
+  models: z.record(modelId, model).optional(),
+  tiers,
+  image_tiers: tiers,
+  speech_tiers: tiers,
+  defaults: z
+    .strictObject({
+      image_provider: z.string().optional(),
+      speech_provider: z.string().optional(),
+      video_provider: z.string().optional(),
+      video_model: z.string().min(1).optional(),
+    })
+    .optional(),
+  auto: z.strictObject({ classifier: z.enum(['rules', 'model', 'off']).optional() }).optional(),
+  catalog_fill: z.boolean().optional(),
+  on_budget_store_down: z.enum(['allow', 'refuse']).optional(),
+  memory: z
+    .strictObject({ idle_minutes: z.number().positive().max(1_440).optional(), recall_deadline_ms: z.int().min(1).max(60_000).optional() })
+    .optional(),
+  admin_token: z
+    .string()
+    .regex(/^[\x21-\x7e]{16,}$/, 'must have at least 16 characters, without spaces')
+    .optional(),
+});
+
+export type FileValues = z.output<typeof fileSchema>;
+export type ProviderValues = z.output<typeof provider>;
+export type ModelValues = z.output<typeof model>;

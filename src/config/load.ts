@@ -1,0 +1,191 @@
+/**
+ * Environment and gateway.yaml in, one frozen configuration out, or every fault at once (decisions 2). `loadConfig` is pure and cheap, so
+ * that a reload can try it and keep the old configuration when it throws.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import type { z } from 'zod';
+import { messageOf } from '../core/issues.ts';
+import { isObject } from '../core/json.ts';
+import { buildCatalogRows, providerOf } from './catalog.ts';
+import { type Config, ConfigError, type ProviderConfig, type Served, type Tiers } from './config.ts';
+import { demoDefaults, vendorDefaults } from './default-catalog.ts';
+import { type Command, type Environment, readEnvironment } from './environment.ts';
+import { fileSchema, type FileValues } from './file-schema.ts';
+import { buildProviders, type Report } from './providers.ts';
+import { type Path, readYamlFile, type YamlFile } from './yaml-file.ts';
+
+export interface ConfigSource {
+  readonly env: Environment;
+  /** Text of gateway.yaml; null when there is no file. */
+  readonly fileText: string | null;
+  /** How faults name the file. */
+  readonly fileName: string;
+  /** `serve`, `worker` and `migrate` need a database server. */
+  readonly command?: Command;
+}
+
+export function loadConfig({ env, fileText, fileName, command }: ConfigSource): Config {
+  const { settings, faults } = readEnvironment(env, command);
+  const file = readYamlFile(fileText ?? '', fileName, env, faults);
+  const report: Report = (path, sentence) => faults.push(`${file.place(path)}: ${sentence}`);
+  const own = readValues(file, report);
+  const builtIn = isObject(file.value) && 'providers' in file.value ? null : vendorDefaults(env);
+  const values = builtIn ? over(builtIn, own) : own;
+  const demo = builtIn === null && !(isObject(file.value) && 'providers' in file.value);
+  // Rows that were left out because of a fault of their own are still known by name.
+  const names = new Set([...Object.keys(values.providers ?? {}), ...keysAt(file.value, 'providers')]);
+  const parts = build(values, file.sourceOf, report);
+  // With the demo vendor the providers are known only when it runs.
+  if (!demo) checkNames(values, (name) => names.has(name), report);
+  if (faults.length > 0) throw new ConfigError(faults);
+  return freeze({
+    server: settings.server,
+    temporal: settings.temporal,
+    adminToken: settings.adminToken ?? values.admin_token ?? null,
+    ...parts,
+    auto: { classifier: values.auto?.classifier ?? 'rules' },
+    catalogFill: values.catalog_fill ?? true,
+    onBudgetStoreDown: values.on_budget_store_down ?? 'allow',
+    memory: { idleMs: Math.round((values.memory?.idle_minutes ?? 10) * 60_000), recallDeadlineMs: values.memory?.recall_deadline_ms ?? 800 },
+    journalSync: settings.journalSync,
+    demo,
+  });
+}
+
+/** Reads the file that the environment names (`GATEWAY_CONFIG`), or `gateway.yaml` when it is there, and loads it. */
+export function loadConfigFrom(env: Environment, command?: Command): Config {
+  const named = env.GATEWAY_CONFIG?.trim() || null;
+  const fileName = named ?? 'gateway.yaml';
+  const source = { env, fileName, ...(command && { command }) };
+  if (named === null && !existsSync(fileName)) return loadConfig({ ...source, fileText: null });
+  let fileText: string;
+  try {
+    fileText = readFileSync(fileName, 'utf8');
+  } catch (error) {
+    throw new ConfigError([`${fileName}: cannot be read: ${messageOf(error)}`]);
+  }
+  return loadConfig({ ...source, fileText });
+}
+
+/** The configuration with the demo vendor, which answers at `demoUrl`, as its only vendor; models and tiers of the file stay. */
+export function demoConfig(config: Config, demoUrl: string): Config {
+  const ignore: Report = () => undefined; // Our own values, tested: they have no faults.
+  const { providers, models, tiers, imageTiers, speechTiers, defaults } = build(demoDefaults(demoUrl), () => null, ignore);
+  return freeze({
+    ...config,
+    providers,
+    models: { ...models, ...config.models },
+    tiers: { ...tiers, ...config.tiers },
+    imageTiers: { ...imageTiers, ...config.imageTiers },
+    speechTiers: { ...speechTiers, ...config.speechTiers },
+    defaults,
+  });
+}
+
+/** The values of the file. A row with a fault is reported and left out, so that the faults of all others are found too. */
+function readValues(file: YamlFile, report: Report): FileValues {
+  if (!isObject(file.value)) {
+    report([], 'must hold keys and values at its top, such as providers');
+    return {};
+  }
+  const parsed = fileSchema.safeParse(file.value);
+  if (parsed.success) return parsed.data;
+  const faulty: Path[] = [];
+  for (const issue of parsed.error.issues) {
+    const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
+    if (issue.code === 'unrecognized_keys') {
+      for (const key of issue.keys) report([...path, key], 'there is no such setting');
+      faulty.push(...issue.keys.map((key) => [...path, key]));
+    } else {
+      report(path, keyFaultOf(issue) ?? issue.message);
+      faulty.push(path);
+    }
+  }
+  const rest = fileSchema.safeParse(without(file.value, faulty));
+  return rest.success ? rest.data : {};
+}
+
+/** A record's bad key is told by what is wrong with it, not as "invalid key in record". */
+function keyFaultOf(issue: z.core.$ZodIssue): string | null {
+  return issue.code === 'invalid_key' ? issue.issues.map(({ message }) => message).join(', ') : null;
+}
+
+/** The values without the rows (two levels deep) that hold one of the paths. */
+function without(values: Readonly<Record<string, unknown>>, paths: readonly Path[]): Record<string, unknown> {
+  const cut = new Map<string, Set<string>>();
+  for (const [section, row] of paths) {
+    const rows = cut.get(String(section)) ?? new Set<string>();
+    cut.set(String(section), rows.add(row === undefined ? '' : String(row)));
+  }
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([section, content]) => {
+      const rows = cut.get(section);
+      if (!rows) return [[section, content]];
+      if (rows.has('') || !isObject(content)) return [];
+      return [[section, Object.fromEntries(Object.entries(content).filter(([row]) => !rows.has(row)))]];
+    }),
+  );
+}
+
+type Parts = Pick<Config, 'providers' | 'models' | 'tiers' | 'imageTiers' | 'speechTiers' | 'defaults'>;
+
+function build(values: FileValues, sourceOf: YamlFile['sourceOf'], report: Report): Parts {
+  const providers = buildProviders(values.providers ?? {}, report);
+  const { defaults } = values;
+  return {
+    providers,
+    models: buildCatalogRows(values.models ?? {}, { report, sourceOf, dialectOf: (name) => providers[name]?.dialect ?? null }),
+    tiers: values.tiers ?? {},
+    imageTiers: values.image_tiers ?? {},
+    speechTiers: values.speech_tiers ?? {},
+    defaults: {
+      imageProvider: defaults?.image_provider ?? firstServing(providers, 'images'),
+      speechProvider: defaults?.speech_provider ?? firstServing(providers, 'speech'),
+      videoProvider: defaults?.video_provider ?? firstServing(providers, 'video'),
+      videoModel: defaults?.video_model ?? null,
+    },
+  };
+}
+
+function firstServing(providers: Readonly<Record<string, ProviderConfig>>, served: Served): string | null {
+  return Object.values(providers).find((provider) => provider.serves.includes(served))?.name ?? null;
+}
+
+/** What the file writes goes over what is built in: rows and tiers by name, the rest as a whole. */
+function over(builtIn: FileValues, own: FileValues): FileValues {
+  return {
+    ...builtIn,
+    ...own,
+    models: { ...builtIn.models, ...own.models },
+    tiers: { ...builtIn.tiers, ...own.tiers },
+    image_tiers: { ...builtIn.image_tiers, ...own.image_tiers },
+    speech_tiers: { ...builtIn.speech_tiers, ...own.speech_tiers },
+  };
+}
+
+/** Everything that names a provider must name one that there is. */
+function checkNames(values: FileValues, isProvider: (name: string) => boolean, report: Report): void {
+  const check = (path: Path, provider: string): void => {
+    if (!isProvider(provider)) report(path, `there is no provider ${provider}`);
+  };
+  for (const id of Object.keys(values.models ?? {})) check(['models', id], providerOf(id));
+  for (const section of ['tiers', 'image_tiers', 'speech_tiers'] as const) {
+    const chains: Tiers = values[section] ?? {};
+    for (const [tier, chain] of Object.entries(chains)) chain.forEach((id, index) => check([section, tier, index], providerOf(id)));
+  }
+  for (const key of ['image_provider', 'speech_provider', 'video_provider'] as const) {
+    const name = values.defaults?.[key];
+    if (name !== undefined) check(['defaults', key], name);
+  }
+}
+
+function keysAt(value: unknown, section: string): string[] {
+  const content = isObject(value) ? value[section] : null;
+  return isObject(content) ? Object.keys(content) : [];
+}
+
+/** Freezes the object and all it holds. */
+function freeze<Value extends object>(value: Value): Value {
+  for (const part of Object.values(value)) if (typeof part === 'object' && part !== null && !Object.isFrozen(part)) freeze(part);
+  return Object.freeze(value);
+}

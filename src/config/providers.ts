@@ -1,0 +1,74 @@
+/** Provider rows of the file as the rooms use them: defaults by dialect filled in, addresses checked. */
+import type { ProviderConfig, ProviderDialect, Served } from './config.ts';
+import type { ProviderValues } from './file-schema.ts';
+import type { Path } from './yaml-file.ts';
+
+/** Takes a fault with the path of what is wrong. */
+export type Report = (path: Path, sentence: string) => void;
+
+/** What a vendor of each dialect is taken to have; `serves` of the row says otherwise where that is wrong. */
+const servedByDefault: Readonly<Record<ProviderDialect, readonly Served[]>> = {
+  chat: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech'],
+  messages: ['messages'],
+  gemini: ['video'],
+};
+
+/** What a vendor of each dialect can be asked for at all. */
+const servable: Readonly<Record<ProviderDialect, readonly Served[]>> = {
+  chat: [...servedByDefault.chat, 'video'],
+  messages: ['messages'],
+  gemini: ['video'],
+};
+
+const defaultAuth: Readonly<Record<ProviderDialect, ProviderConfig['auth']>> = {
+  chat: { header: 'authorization', scheme: 'Bearer' },
+  messages: { header: 'x-api-key', scheme: null },
+  gemini: { header: 'x-goog-api-key', scheme: null },
+};
+
+export function buildProviders(values: Readonly<Record<string, ProviderValues>>, report: Report): Record<string, ProviderConfig> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, row]) => [name, buildProvider(name, row, (path, sentence) => report(['providers', name, ...path], sentence))]),
+  );
+}
+
+function buildProvider(name: string, row: ProviderValues, report: Report): ProviderConfig {
+  const { dialect, auth, speech } = row;
+  const serves = row.serves ?? servedByDefault[dialect];
+  for (const [index, served] of serves.entries()) {
+    if (!servable[dialect].includes(served)) report(['serves', index], `a provider of the dialect ${dialect} cannot serve ${served}`);
+  }
+  return {
+    name,
+    baseUrl: readBaseUrl(row.base_url, report),
+    apiKey: row.api_key ?? null,
+    dialect,
+    serves,
+    // A row that names its own header means the key as it is, unless it names a scheme too.
+    auth: auth ? { header: auth.header.toLowerCase(), scheme: auth.scheme ?? null } : defaultAuth[dialect],
+    headers: Object.fromEntries(Object.entries(row.headers ?? {}).map(([header, value]) => [header.toLowerCase(), value])),
+    connectTimeoutMs: row.connect_timeout_ms ?? 5_000,
+    firstByteTimeoutMs: row.first_byte_timeout_ms ?? 300_000,
+    idleTimeoutMs: row.idle_timeout_ms ?? 60_000,
+    imageShape: row.image_shape ?? 'openai',
+    imageResponseFormat: row.image_response_format ?? true,
+    speechShape: row.speech_shape ?? 'openai',
+    speechMediaType: row.speech_media_type ?? null,
+    speech: {
+      voiceIn: speech?.voice_in ?? 'path',
+      path: speech?.path ?? '/text-to-speech/{voice}',
+      textField: speech?.text_field ?? 'text',
+      body: speech?.body ?? {},
+    },
+    assetHosts: row.asset_hosts?.map((host) => host.toLowerCase()) ?? [],
+  };
+}
+
+/** The address without slashes at its end. It is not repeated in faults: it may hold a password. */
+function readBaseUrl(text: string, report: Report): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:')) report(['base_url'], 'must be an address with http:// or https://');
+  else if (url.username !== '' || url.password !== '') report(['base_url'], 'must not hold a user or password; use api_key, auth or headers');
+  else if (url.search !== '' || url.hash !== '') report(['base_url'], 'must end with the path, without ? and #');
+  return text.replace(/\/+$/, '');
+}

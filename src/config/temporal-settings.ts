@@ -1,0 +1,51 @@
+/** Temporal's settings with the contents of the files they name. */
+import { readFileSync } from 'node:fs';
+import { ConfigError, type TemporalConfig, type TemporalTls } from './config.ts';
+
+export interface TemporalConnection {
+  readonly mode: TemporalConfig['mode'];
+  readonly address: string | null;
+  readonly namespace: string;
+  readonly apiKey?: string;
+  readonly buildId?: string;
+  /** True: TLS with the system's certificates. */
+  readonly tls?: true | TlsFiles;
+}
+
+interface TlsFiles {
+  readonly serverNameOverride?: string;
+  readonly serverRootCACertificate?: Buffer;
+  readonly clientCertPair?: { readonly crt: Buffer; readonly key: Buffer };
+}
+
+/** Throws ConfigError naming each file that cannot be read. */
+export function readTemporalConnection(config: TemporalConfig): TemporalConnection {
+  const { mode, address, namespace, apiKey, tls, workerBuildId } = config;
+  return {
+    mode,
+    address,
+    namespace: namespace ?? 'default',
+    ...(apiKey !== null && { apiKey }),
+    ...(workerBuildId !== null && { buildId: workerBuildId }),
+    ...(tls !== null && { tls: readTls(tls) }),
+  };
+}
+
+function readTls({ serverName, caFile, certificateFile, keyFile }: TemporalTls): true | TlsFiles {
+  const faults: string[] = [];
+  const read = (file: string): Buffer => {
+    try {
+      return readFileSync(file);
+    } catch (error) {
+      faults.push(`${file}: cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+      return Buffer.alloc(0);
+    }
+  };
+  const files: TlsFiles = {
+    ...(serverName !== null && { serverNameOverride: serverName }),
+    ...(caFile !== null && { serverRootCACertificate: read(caFile) }),
+    ...(certificateFile !== null && keyFile !== null && { clientCertPair: { crt: read(certificateFile), key: read(keyFile) } }),
+  };
+  if (faults.length > 0) throw new ConfigError(faults);
+  return Object.keys(files).length === 0 ? true : files;
+}

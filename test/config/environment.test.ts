@@ -1,0 +1,61 @@
+import { expect, test } from '@jest/globals';
+import { readEnvironment } from '../../src/config/environment.ts';
+
+test('an empty environment is the embedded service on the loopback', () => {
+  expect(readEnvironment({})).toEqual({
+    faults: [],
+    settings: {
+      server: { host: '127.0.0.1', port: 8080, dataDir: '.gateway', databaseUrl: null, logLevel: 'info', workers: 1, otlpEndpoint: null },
+      temporal: { mode: 'dev', address: null, namespace: null, apiKey: null, tls: null, workerBuildId: null },
+      adminToken: null,
+      journalSync: false,
+    },
+  });
+});
+
+test('every wrong variable is named at once, and none of their values', () => {
+  const { faults } = readEnvironment({
+    PORT: '80x',
+    LOG_LEVEL: 'loud',
+    DATABASE_URL: 'mysql://user:hunter2@host/db',
+    GATEWAY_WORKERS: '0',
+    GATEWAY_ADMIN_TOKEN: 'short',
+    GATEWAY_TEMPORAL: 'maybe',
+    TEMPORAL_ADDRESS: 'http://host',
+    TEMPORAL_TLS_CLIENT_KEY_PATH: '/key',
+    GATEWAY_JOURNAL_SYNC: 'often',
+  });
+  expect(faults.map((fault) => fault.split(':', 1)[0]).sort()).toEqual([
+    'DATABASE_URL',
+    'GATEWAY_ADMIN_TOKEN',
+    'GATEWAY_JOURNAL_SYNC',
+    'GATEWAY_TEMPORAL',
+    'GATEWAY_WORKERS',
+    'LOG_LEVEL',
+    'PORT',
+    'TEMPORAL_ADDRESS',
+    'TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH',
+  ]);
+  expect(faults.join()).not.toMatch(/hunter2|short/);
+});
+
+test('several processes, serve and worker need a database server', () => {
+  expect(readEnvironment({ GATEWAY_WORKERS: '2' }).faults).toEqual([expect.stringContaining('GATEWAY_WORKERS: more than 1 needs DATABASE_URL')]);
+  for (const command of ['serve', 'worker', 'migrate'] as const) {
+    expect(readEnvironment({}, command).faults).toEqual([expect.stringContaining(`DATABASE_URL: gateway ${command} needs it`)]);
+  }
+  const env = { GATEWAY_WORKERS: '4', DATABASE_URL: 'postgres://gateway@db/gateway' };
+  expect(readEnvironment(env, 'serve').faults).toEqual([]);
+});
+
+test('Temporal: off, external with an API key over TLS, or a dev server', () => {
+  const temporalOf = (env: Record<string, string>) => readEnvironment(env).settings.temporal;
+  expect(temporalOf({ GATEWAY_TEMPORAL: 'off', TEMPORAL_ADDRESS: 'a:7233' })).toMatchObject({ mode: 'off', address: null });
+  expect(temporalOf({ TEMPORAL_ADDRESS: 'a:7233' })).toMatchObject({ mode: 'external', address: 'a:7233', namespace: 'default', tls: null });
+  expect(temporalOf({ TEMPORAL_ADDRESS: 'a:7233', TEMPORAL_API_KEY: 'k', TEMPORAL_NAMESPACE: 'n' })).toMatchObject({
+    namespace: 'n',
+    apiKey: 'k',
+    tls: { serverName: null, caFile: null, certificateFile: null, keyFile: null },
+  });
+  expect(temporalOf({ TEMPORAL_NAMESPACE: 'mine' })).toMatchObject({ mode: 'dev', namespace: 'mine' });
+});

@@ -1,0 +1,209 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import { type Config, ConfigError } from '../../src/config/config.ts';
+import { demoConfig, loadConfig, loadConfigFrom } from '../../src/config/load.ts';
+import { costOf } from '../../src/core/money.ts';
+
+const load = (fileText: string | null, env: Record<string, string> = {}): Config => loadConfig({ env, fileText, fileName: 'gateway.yaml' });
+
+const faultsOf = (fileText: string, env: Record<string, string> = {}): readonly string[] => {
+  try {
+    load(fileText, env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults;
+    throw error;
+  }
+  return [];
+};
+
+const minimal = `providers:
+  openai: { base_url: https://api.openai.com/v1/, dialect: chat }
+`;
+
+describe('gateway.yaml', () => {
+  test('the example has no fault, and means what decisions 2 says', () => {
+    const text = readFileSync(new URL('../../gateway.example.yaml', import.meta.url), 'utf8');
+    const config = load(text, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' });
+    expect(config.providers.openai).toEqual({
+      name: 'openai',
+      baseUrl: 'https://api.openai.com/v1',
+      apiKey: 'o',
+      dialect: 'chat',
+      serves: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech'],
+      auth: { header: 'authorization', scheme: 'Bearer' },
+      headers: {},
+      connectTimeoutMs: 5_000,
+      firstByteTimeoutMs: 300_000,
+      idleTimeoutMs: 60_000,
+      imageShape: 'openai',
+      imageResponseFormat: true,
+      speechShape: 'openai',
+      speechMediaType: null,
+      speech: { voiceIn: 'path', path: '/text-to-speech/{voice}', textField: 'text', body: {} },
+      assetHosts: [],
+    });
+    expect(config.providers.anthropic).toMatchObject({ auth: { header: 'x-api-key', scheme: null }, serves: ['messages'] });
+    expect(config.providers.google).toMatchObject({ auth: { header: 'x-goog-api-key', scheme: null }, serves: ['video'] });
+    expect(config.models['anthropic/claude-sonnet-4-5']?.aboveTokens).toMatchObject([{ tokens: 200_000, price: { outputNanos: 22_500_000_000n } }]);
+    expect(config.models['openai/dall-e-3']).toMatchObject({ kind: 'images', price: null, perImageNanos: 40_000_000n });
+    expect(config).toMatchObject({ demo: false, catalogFill: true, onBudgetStoreDown: 'allow', memory: { idleMs: 600_000, recallDeadlineMs: 800 } });
+    expect(config.defaults).toEqual({
+      imageProvider: 'openai',
+      speechProvider: 'openai',
+      videoProvider: 'google',
+      videoModel: 'veo-3.1-generate-preview',
+    });
+  });
+
+  test('all faults are told at once, each with its line and place', () => {
+    const faults = faultsOf(`providers:
+  openai:
+    base_url: ftp://somewhere
+    dialect: chat
+    api_key: \${NOT_SET}
+  broken: { base_url: https://a/v1, dialect: klingon }
+models:
+  openai/a: { input: free, output: 1 }
+  opnai/b: { input: 1, output: 1 }
+  broken/c: { input: 1, output: 1, max_output_tokens: many }
+tiers:
+  standard: [openai/a, nobody/x]
+  auto: [openai/a]
+defaults: { video_provider: vimeo }
+memory: { idle_minutes: 0 }
+colour: red
+`);
+    const wanted = [
+      'gateway.yaml:3 providers.openai.base_url: must be an address with http:// or https://',
+      'gateway.yaml:5 providers.openai.api_key: the environment variable NOT_SET is not set',
+      'gateway.yaml:6 providers.broken.dialect: Invalid option',
+      'gateway.yaml:8 models.openai/a.input: must be an amount in USD, written as a decimal number such as 0.15',
+      'gateway.yaml:9 models.opnai/b: there is no provider opnai',
+      'gateway.yaml:10 models.broken/c.max_output_tokens: Invalid input',
+      'gateway.yaml:12 tiers.standard.1: there is no provider nobody',
+      'gateway.yaml:13 tiers.auto: "auto" is no tier: it lets the gateway choose one',
+      'gateway.yaml:14 defaults.video_provider: there is no provider vimeo',
+      'gateway.yaml:15 memory.idle_minutes: Too small',
+      'gateway.yaml:16 colour: there is no such setting',
+    ];
+    for (const fault of wanted) expect(faults).toContainEqual(expect.stringContaining(fault));
+    expect(faults.length).toBe(wanted.length);
+  });
+
+  test('text that is no YAML is told with its line', () => {
+    expect(faultsOf('providers:\n  openai: {base_url: [}\n')[0]).toMatch(/^gateway\.yaml:2: /);
+    expect(faultsOf('providers: {}\nproviders: {}\n')[0]).toMatch(/^gateway\.yaml:2: /);
+    expect(faultsOf('just text')).toEqual(['gateway.yaml: must hold keys and values at its top, such as providers']);
+  });
+
+  test('a variable cannot change the structure of the file, and is named when it is missing', () => {
+    const text = 'providers:\n  a: { base_url: "https://${HOST_NAME}/v1", api_key: "${KEY}", dialect: chat }\n';
+    const nasty = 'x"}\nadmin_token: aaaaaaaaaaaaaaaaaaaa #';
+    expect(load(text, { HOST_NAME: 'b.example', KEY: nasty }).providers.a).toMatchObject({ baseUrl: 'https://b.example/v1', apiKey: nasty });
+    expect(faultsOf(text, { HOST_NAME: 'b.example', KEY: '' })).toEqual(['gateway.yaml:2 providers.a.api_key: the environment variable KEY is not set']);
+  });
+
+  test('prices become whole nano-dollars from their decimal text', () => {
+    const config = load(`${minimal}models:
+  openai/exact: { input: 0.1, cached_input: 0.075, output: "0.30", cache_write: 0.1250000004 }
+  openai/plain: { input: 3, output: 0.000001 }
+  openai/flat: { per_million_tokens: 0.05 }
+  openai/free: { kind: embeddings, input: 0 }
+`);
+    expect(config.models['openai/exact']?.price).toEqual({
+      inputNanos: 100_000_000n,
+      cachedInputNanos: 75_000_000n,
+      outputNanos: 300_000_000n,
+      cacheWriteNanos: 125_000_000n,
+      cacheWrite1hNanos: 125_000_000n,
+    });
+    expect(config.models['openai/plain']?.price).toMatchObject({ inputNanos: 3_000_000_000n, cachedInputNanos: 3_000_000_000n, outputNanos: 1_000n });
+    expect(config.models['openai/flat']?.price).toMatchObject({ inputNanos: 50_000_000n, outputNanos: 50_000_000n });
+    expect(config.models['openai/free']?.price).toMatchObject({ inputNanos: 0n, outputNanos: 0n });
+  });
+
+  test('vendors of the messages dialect charge more for cache writes, unless the row says how much', () => {
+    const config = load(`providers: { a: { base_url: https://a/v1, dialect: messages } }
+models:
+  a/left: { input: 3, output: 15 }
+  a/given: { input: 3, output: 15, cache_write: 1, cache_write_1h: 2, cached_input: 0.3 }
+`);
+    expect(config.models['a/left']?.price).toMatchObject({ cachedInputNanos: 3_000_000_000n, cacheWriteNanos: 3_750_000_000n, cacheWrite1hNanos: 6_000_000_000n });
+    expect(config.models['a/given']?.price).toMatchObject({ cachedInputNanos: 300_000_000n, cacheWriteNanos: 1_000_000_000n, cacheWrite1hNanos: 2_000_000_000n });
+  });
+
+  test.each([
+    ['{ input: 1 }', 'output: is required beside input'],
+    ['{ output: 1 }', 'input: is required beside the other prices of tokens'],
+    ['{ input: -1, output: 1 }', 'input: must be an amount'],
+    ['{ input: 1e-7, output: 1 }', 'input: must be an amount'],
+    ['{ input: 1, output: 1, per_million_tokens: 1 }', 'per_million_tokens: stands for input and output'],
+    ['{ per_imgae: 1 }', 'per_imgae: there is no such setting'],
+    ['{ above_tokens: { many: { input: 1 } } }', 'above_tokens.many: must be a number of tokens'],
+  ])('a model %s is refused', (row, sentence) => {
+    expect(faultsOf(`${minimal}models:\n  openai/a: ${row}\n`)).toContainEqual(expect.stringContaining(`gateway.yaml:4 models.openai/a.${sentence}`));
+  });
+
+  test.each([
+    ['base_url: https://user:hunter2@a/v1, dialect: chat', 'must not hold a user or password'],
+    ['base_url: https://a/v1?x=1, dialect: chat', 'must end with the path'],
+    ['base_url: a/v1, dialect: chat', 'must be an address'],
+    ['base_url: https://a/v1, dialect: messages, serves: [chat]', 'a provider of the dialect messages cannot serve chat'],
+    ['base_url: https://a/v1, dialect: chat, image_shape: cubes', 'Invalid option'],
+    ['base_url: https://a/v1, dialect: chat, headers: { "a b": c }', 'is no header name'],
+  ])('a provider with %s is refused', (row, sentence) => {
+    const faults = faultsOf(`providers:\n  a: { ${row} }\n`);
+    expect(faults).toEqual([expect.stringContaining(sentence)]);
+    expect(faults.join()).not.toContain('hunter2');
+  });
+
+  test('the result is frozen all the way down', () => {
+    const { providers, models } = load(`${minimal}models: { openai/a: { input: 1, output: 1 } }\n`);
+    expect(Object.isFrozen(providers)).toBe(true);
+    expect(Object.isFrozen(providers.openai?.auth)).toBe(true);
+    expect(Object.isFrozen(models['openai/a']?.price)).toBe(true);
+  });
+});
+
+describe('without a providers section', () => {
+  test('vendors whose key is in the environment are used, with models, prices and tiers', () => {
+    const config = load(null, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a' });
+    expect(Object.keys(config.providers)).toEqual(['openai', 'anthropic']);
+    expect(config.tiers.standard).toEqual(['openai/gpt-4o-mini', 'anthropic/claude-haiku-4-5']);
+    expect(config.demo).toBe(false);
+    for (const chain of Object.values(config.tiers)) for (const id of chain) expect(config.models[id]?.price).not.toBeNull();
+    expect(Object.keys(load(null, { ANTHROPIC_API_KEY: 'a' }).providers)).toEqual(['anthropic']);
+  });
+
+  test("the file's own tiers and rows go over the built-in ones by name", () => {
+    const config = load('tiers: { standard: [openai/gpt-5-mini] }\nmodels: { openai/gpt-4o: { input: 9, output: 9 } }\n', { OPENAI_API_KEY: 'o' });
+    expect(config.tiers).toMatchObject({ standard: ['openai/gpt-5-mini'], embed: ['openai/text-embedding-3-small'] });
+    expect(config.models['openai/gpt-4o']?.price?.inputNanos).toBe(9_000_000_000n);
+  });
+
+  test('and without a key, the demo vendor speaks both dialects in every text tier, at a price', () => {
+    const config = load('memory: { idle_minutes: 0.05 }', { GATEWAY_ADMIN_TOKEN: 'x'.repeat(16) });
+    expect(config).toMatchObject({ demo: true, providers: {} });
+    const demo = demoConfig(config, 'http://127.0.0.1:4000/');
+    expect(demo.providers).toMatchObject({
+      demo: { baseUrl: 'http://127.0.0.1:4000/v1', dialect: 'chat' },
+      'demo-messages': { baseUrl: 'http://127.0.0.1:4000/v1', dialect: 'messages' },
+    });
+    expect(demo).toMatchObject({ memory: { idleMs: 3_000 }, adminToken: 'x'.repeat(16) });
+    for (const tier of ['standard', 'strong', 'trivial']) {
+      const chain = demo.tiers[tier] ?? [];
+      expect(new Set(chain.map((id) => demo.providers[id.slice(0, id.indexOf('/'))]?.dialect))).toEqual(new Set(['chat', 'messages']));
+      for (const id of chain) {
+        const price = demo.models[id]?.price;
+        expect(price && costOf({ input: 1_000, output: 1_000, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0 }, price)).toBeGreaterThan(0);
+      }
+    }
+    for (const chain of [...Object.values(demo.tiers), ...Object.values(demo.imageTiers), ...Object.values(demo.speechTiers)]) {
+      for (const id of chain) expect(demo.models).toHaveProperty([id]);
+    }
+  });
+});
+
+test('a file that is named but not there is a fault', () => {
+  expect(() => loadConfigFrom({ GATEWAY_CONFIG: '/nowhere/gateway.yaml' })).toThrow('/nowhere/gateway.yaml: cannot be read: ENOENT');
+});
