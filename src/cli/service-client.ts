@@ -1,0 +1,63 @@
+/**
+ * Talks to the running service as the command line does: over HTTP, with the admin token. It never opens the database (decisions 1), so a
+ * command works the same beside a running service and from another machine.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Environment, readEnvironment } from '../config/environment.ts';
+import { isObject, type JsonObject, textOf } from '../core/json.ts';
+
+/** Why a command failed, in one line for whoever typed it. */
+export class CommandError extends Error {
+  /** Status that the service answered with; null when it did not answer. */
+  readonly status: number | null;
+
+  constructor(message: string, status: number | null = null, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'CommandError';
+    this.status = status;
+  }
+}
+
+export interface ServiceClient {
+  /** The JSON of the answer; throws CommandError with the service's own sentence. */
+  send(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<JsonObject>;
+}
+
+const patienceMs = 15_000;
+
+/** Finds the service and the token: `url`, else what the service left in its data directory, else HOST and PORT. */
+export async function connectService(environment: Environment, url: string | undefined): Promise<ServiceClient> {
+  const { server, adminToken } = readEnvironment(environment).settings;
+  const baseUrl = url ?? (await readFirstLine(join(server.dataDir, 'address'))) ?? addressOf(server.host, server.port);
+  if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl)) throw new CommandError(`${baseUrl} is no address; use one like http://127.0.0.1:8080`);
+  const tokenFile = join(server.dataDir, 'admin-token');
+  const token = adminToken ?? (await readFirstLine(tokenFile));
+  if (token === null) throw new CommandError(`no admin token: set GATEWAY_ADMIN_TOKEN, or run this where the service's ${tokenFile} is`);
+  const origin = baseUrl.replace(/\/+$/, '');
+  return { send: (method, path, body) => send({ origin, token }, method, path, body) };
+}
+
+async function send(target: { origin: string; token: string }, method: string, path: string, body: unknown): Promise<JsonObject> {
+  const headers = { authorization: `Bearer ${target.token}`, ...(body !== undefined && { 'content-type': 'application/json' }) };
+  const request = { method, headers, signal: AbortSignal.timeout(patienceMs), ...(body !== undefined && { body: JSON.stringify(body) }) };
+  const response = await fetch(target.origin + path, request).catch((cause: unknown) => {
+    throw new CommandError(`no gateway answers at ${target.origin}; start one with npm start, or name it with --url`, null, cause);
+  });
+  const answer: unknown = await response.json().catch(() => null); // Not JSON: then it is not our service, which is said below.
+  if (!isObject(answer)) throw new CommandError(`what answers at ${target.origin} is no gateway (status ${response.status})`, response.status);
+  if (response.ok) return answer;
+  const sentence = isObject(answer.error) ? textOf(answer.error.message) : null;
+  throw new CommandError(sentence ?? `the gateway answered with status ${response.status}`, response.status);
+}
+
+async function readFirstLine(file: string): Promise<string | null> {
+  const text = await readFile(file, 'utf8').catch(() => null); // Absent or unreadable: the next way is tried.
+  return text?.split('\n', 1)[0]?.trim() || null;
+}
+
+/** A service that listens on all interfaces is reached on the loopback. */
+function addressOf(host: string, port: number): string {
+  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+}

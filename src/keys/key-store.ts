@@ -1,0 +1,126 @@
+/** The tables `virtual_keys` and `key_ceilings`. A key and its ceilings are two reads, so that the caller can tell which of them failed. */
+import type { Database, Queries } from '../db/database.ts';
+import { ceilingsFrom, type KeySettings } from './key-input.ts';
+import { type CeilingName, type Ceilings, defaultWindows, type KeyRecord, type WindowKind } from './key-record.ts';
+
+/** Carries the prefix of a key that was issued, changed or revoked to every process. */
+export const keyChannel = 'gateway_keys';
+
+/** A row of `virtual_keys`; its ceilings are read apart. */
+export type KeyRow = Omit<KeyRecord, 'ceilings'> & { readonly secretHash: Buffer };
+
+/** Whether a statement finds nothing because the project is not there is the caller's to say. */
+export async function insertKey(
+  tx: Queries,
+  key: { id: string; projectId: string; prefix: string; secretHash: Buffer; settings: KeySettings; now: number },
+): Promise<KeyRecord> {
+  const { id, projectId, prefix, secretHash, settings, now } = key;
+  await tx.query(
+    `insert into virtual_keys (id, project_id, prefix, secret_sha256, name, models, expires_at, created_at)
+     values ($1::uuid, $2::uuid, $3::text, $4::bytea, $5::text, $6::text[], $7::timestamptz, $8::timestamptz)`,
+    [id, projectId, prefix, secretHash, settings.name, settings.models, dateOrNull(settings.expiresAt), new Date(now)],
+  );
+  const limited = Object.entries(settings.ceilings).filter(([, ceiling]) => ceiling.limit !== null);
+  await tx.query(
+    `insert into key_ceilings (key_id, ceiling, limit_value, window_kind)
+     select $1::uuid, * from unnest($2::text[], $3::bigint[], $4::text[])`,
+    [id, limited.map(([name]) => name), limited.map(([, ceiling]) => ceiling.limit), limited.map(([, ceiling]) => ceiling.window)],
+  );
+  await announceKey(tx, prefix);
+  // Member by member: the settings may be a whole other key, whose id must not come along.
+  const { name, models, ceilings, expiresAt } = settings;
+  return { id, projectId, prefix, name, models, ceilings, expiresAt, revokedAt: null, createdAt: now };
+}
+
+/** Tells every process, when the transaction commits, that the key is not what it was. */
+async function announceKey(tx: Queries, prefix: string): Promise<void> {
+  await tx.query('select pg_notify($1::text, $2::text)', [keyChannel, prefix]);
+}
+
+/** Ends a key at `at`, which may be now or later, unless it ends before; null when the project has no such key. */
+export async function endKey(tx: Queries, key: { projectId: string; prefix: string; at: number; now: number }): Promise<KeyRow | null> {
+  const { projectId, prefix, at, now } = key;
+  const [row] = await tx.query<StoredKey>(
+    `update virtual_keys
+     set revoked_at = case when $3::timestamptz <= $4::timestamptz then coalesce(revoked_at, $4::timestamptz) else revoked_at end,
+         expires_at = case when $3::timestamptz <= $4::timestamptz then expires_at else least(expires_at, $3::timestamptz) end
+     where project_id = $1::uuid and prefix = $2::text
+     returning ${keyColumns}`,
+    [projectId, prefix, new Date(at), new Date(now)],
+  );
+  if (!row) return null;
+  await announceKey(tx, prefix);
+  return keyRow(row);
+}
+
+export async function readKey(queries: Queries, prefix: string): Promise<KeyRow | null> {
+  const [row] = await queries.query<StoredKey>(`select ${keyColumns} from virtual_keys where prefix = $1::text`, [prefix]);
+  return row ? keyRow(row) : null;
+}
+
+/** The key of a project, locked until the transaction ends. */
+export async function lockKey(tx: Queries, projectId: string, prefix: string): Promise<KeyRow | null> {
+  const [row] = await tx.query<StoredKey>(
+    `select ${keyColumns} from virtual_keys where project_id = $1::uuid and prefix = $2::text for update`,
+    [projectId, prefix],
+  );
+  return row ? keyRow(row) : null;
+}
+
+export async function readPrefix(queries: Queries, keyId: string): Promise<string | null> {
+  const [row] = await queries.query<{ prefix: string }>('select prefix from virtual_keys where id = $1::uuid', [keyId]);
+  return row?.prefix ?? null;
+}
+
+/** All keys of a project, the newest first. */
+export async function listKeys(database: Database, projectId: string): Promise<KeyRecord[]> {
+  const rows = await database.query<StoredKey>(`select ${keyColumns} from virtual_keys where project_id = $1::uuid order by id desc`, [
+    projectId,
+  ]);
+  const ceilings = await readCeilings(
+    database,
+    rows.map((row) => row.id),
+  );
+  return rows.map((row) => keyRecord(keyRow(row), ceilings.get(row.id)));
+}
+
+/** Ceilings by key id; keys without a limit are absent. */
+export async function readCeilings(queries: Queries, keyIds: readonly string[]): Promise<Map<string, Ceilings>> {
+  const rows = await queries.query<{ keyId: string; ceiling: CeilingName; limit: number; window: WindowKind }>(
+    `select key_id as "keyId", ceiling, limit_value as "limit", window_kind as "window" from key_ceilings where key_id = any($1::uuid[])`,
+    [keyIds],
+  );
+  const found = new Map<string, Ceilings>();
+  for (const { keyId, ceiling, limit, window } of rows) {
+    found.set(keyId, { ...(found.get(keyId) ?? noCeilings), [ceiling]: { limit, window } });
+  }
+  return found;
+}
+
+/** Joins the two reads; the hash stays behind. */
+export function keyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceilings | undefined): KeyRecord {
+  return { ...key, ceilings: ceilings ?? noCeilings };
+}
+
+const noCeilings = ceilingsFrom((name) => ({ limit: null, window: defaultWindows[name] }));
+
+const keyColumns = `id, project_id as "projectId", prefix, secret_sha256 as "secretHash", name, models, expires_at as "expiresAt",
+  revoked_at as "revokedAt", created_at as "createdAt"`;
+
+type Stored<Row> = {
+  [Column in keyof Row]: Column extends 'expiresAt' | 'revokedAt' ? Date | null : Column extends 'createdAt' ? Date : Row[Column];
+};
+type StoredKey = Stored<KeyRow>;
+
+function keyRow(row: StoredKey): KeyRow {
+  return {
+    ...row,
+    expiresAt: row.expiresAt?.getTime() ?? null,
+    revokedAt: row.revokedAt?.getTime() ?? null,
+    createdAt: row.createdAt.getTime(),
+  };
+}
+
+function dateOrNull(epochMs: number | null): Date | null {
+  return epochMs === null ? null : new Date(epochMs);
+}

@@ -1,0 +1,165 @@
+/**
+ * Finds the caller behind a virtual key, and issues, lists, rotates and revokes keys.
+ *
+ * `find` is on the path of every call: synchronous while the key is in memory, without a plain secret kept anywhere (the cache goes by
+ * prefix, the hash is compared each time). A revoked key is refused within a second in every process, by NOTIFY; a store that is down
+ * is bridged as `db/row-cache.ts` says.
+ */
+import type { Caller } from '../core/call.ts';
+import { type GatewayError, gatewayError } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database, Queries } from '../db/database.ts';
+import { createRowCache } from '../db/row-cache.ts';
+import { type KeySettings, readGraceSeconds, readKeyInput } from './key-input.ts';
+import type { Ceilings, KeyRecord } from './key-record.ts';
+import { endKey, insertKey, keyChannel, keyRecord, listKeys, lockKey, readCeilings, readKey, readPrefix } from './key-store.ts';
+import { hashSecret, makeSecret, matchesHash, splitSecret } from './secret.ts';
+
+export interface Keyring {
+  /** The caller; throws (or rejects with) `invalid_key`, `keystore_unavailable` or `limits_unavailable`. */
+  find(secret: string): Caller | Promise<Caller>;
+  /** Ceilings of a key that `find` let in: what admission and `/status/peek` go by. */
+  ceilingsOf(keyId: string): Ceilings | Promise<Ceilings>;
+  describe(keyId: string): Promise<KeyRecord>;
+  /** Makes a key from the body of shapes 19. The secret is returned this once. */
+  issue(projectId: string, input: unknown): Promise<IssuedKey>;
+  list(projectId: string): Promise<KeyRecord[]>;
+  revoke(projectId: string, prefix: string): Promise<KeyRecord>;
+  /** A new key with the same settings; the old one ends after the grace time of the body, or at once. */
+  rotate(projectId: string, prefix: string, input: unknown): Promise<IssuedKey>;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface IssuedKey {
+  readonly secret: string;
+  readonly record: KeyRecord;
+}
+
+export interface KeyringOptions {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly logger?: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
+}
+
+interface CachedKey {
+  readonly record: KeyRecord;
+  readonly secretHash: Buffer;
+  readonly caller: Caller;
+}
+
+/** Bound of the index from id to prefix; two short strings a key. */
+const maxPrefixes = 100_000;
+
+export function createKeyring({ database, clock, logger }: KeyringOptions): Keyring {
+  const prefixes = new Map<string, string>();
+  const cache = createRowCache<CachedKey>({
+    clock,
+    load: readBoth,
+    onFault: (error) => logger?.warn({ error }, 'keys cannot be read again; the last known ones stay in force'),
+  });
+  let listening: { stop(): Promise<void> } | null = null;
+
+  async function readBoth(prefix: string): Promise<CachedKey | null> {
+    const row = await readKey(database, prefix).catch((cause: unknown) => {
+      throw gatewayError('keystore_unavailable', { cause });
+    });
+    if (!row) return null;
+    const ceilings = await readCeilings(database, [row.id]).catch((cause: unknown) => {
+      throw gatewayError('limits_unavailable', { cause });
+    });
+    const record = keyRecord(row, ceilings.get(row.id));
+    if (prefixes.size >= maxPrefixes) prefixes.clear();
+    prefixes.set(row.id, prefix);
+    const { id, projectId, models, expiresAt } = record;
+    return { record, secretHash: row.secretHash, caller: Object.freeze({ keyId: id, keyPrefix: prefix, projectId, models, expiresAt }) };
+  }
+
+  const admit = (found: CachedKey | null, secret: string): Caller => {
+    if (!found || !matchesHash(secret, found.secretHash)) throw gatewayError('invalid_key');
+    const { revokedAt, expiresAt } = found.record;
+    if (revokedAt !== null || (expiresAt !== null && expiresAt <= clock.now())) throw gatewayError('invalid_key');
+    return found.caller;
+  };
+
+  const findById = async (keyId: string): Promise<KeyRecord> => {
+    const prefix = prefixes.get(keyId) ?? (await readPrefix(database, keyId));
+    const found = prefix === null ? null : await cache.get(prefix);
+    if (!found) throw noSuchKey();
+    return found.record;
+  };
+
+  /** Makes the key that `prepare` describes, in one transaction with what `prepare` does. */
+  const add = async (projectId: string, prepare: (tx: Queries, now: number) => Promise<KeySettings>): Promise<IssuedKey> => {
+    const now = clock.now();
+    const { secret, prefix } = makeSecret();
+    const record = await database.transaction(async (tx) => {
+      const [project] = await tx.query('select 1 from projects where id = $1::uuid', [projectId]);
+      if (!project) throw gatewayError('not_found', { message: 'no such project' });
+      const settings = await prepare(tx, now);
+      return insertKey(tx, { id: newId(now), projectId, prefix, secretHash: hashSecret(secret), settings, now });
+    });
+    // The notification comes to this process too, but perhaps after the key's first call.
+    cache.drop(prefix);
+    return { secret, record };
+  };
+
+  return {
+    find(secret) {
+      const parts = splitSecret(secret);
+      if (!parts) throw gatewayError('invalid_key');
+      const found = cache.get(parts.prefix);
+      return found instanceof Promise ? found.then((row) => admit(row, secret)) : admit(found, secret);
+    },
+    ceilingsOf(keyId) {
+      const prefix = prefixes.get(keyId);
+      if (prefix === undefined) return findById(keyId).then((record) => record.ceilings);
+      const found = cache.get(prefix);
+      return found instanceof Promise ? found.then(ceilingsIn) : ceilingsIn(found);
+    },
+    describe: findById,
+    async issue(projectId, input) {
+      const settings = readKeyInput(input, clock.now());
+      return add(projectId, async () => settings);
+    },
+    list: (projectId) => listKeys(database, projectId),
+    async revoke(projectId, prefix) {
+      const now = clock.now();
+      const row = await database.transaction((tx) => endKey(tx, { projectId, prefix, at: now, now }));
+      cache.drop(prefix);
+      if (!row) throw noSuchKey();
+      return keyRecord(row, (await readCeilings(database, [row.id])).get(row.id));
+    },
+    async rotate(projectId, prefix, input) {
+      const graceMs = readGraceSeconds(input) * 1_000;
+      const issued = await add(projectId, async (tx, now) => {
+        const old = await lockKey(tx, projectId, prefix);
+        if (!old) throw noSuchKey();
+        if (old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
+          throw gatewayError('conflict', { message: 'the key is revoked or expired; issue a new one' });
+        }
+        await endKey(tx, { projectId, prefix, at: now + graceMs, now });
+        return keyRecord(old, (await readCeilings(tx, [old.id])).get(old.id));
+      });
+      cache.drop(prefix);
+      return issued;
+    },
+    async start() {
+      listening ??= await database.listen(keyChannel, cache.drop, cache.suspectAll);
+    },
+    async stop() {
+      await listening?.stop();
+      listening = null;
+    },
+  };
+}
+
+function ceilingsIn(found: CachedKey | null): Ceilings {
+  if (!found) throw noSuchKey();
+  return found.record.ceilings;
+}
+
+function noSuchKey(): GatewayError {
+  return gatewayError('not_found', { message: 'no such key' });
+}

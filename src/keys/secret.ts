@@ -1,0 +1,61 @@
+/**
+ * The virtual key: `sk-gw-<prefix>-<secret>` (shapes 15). The prefix (8 of `[a-z0-9]`) names the key in public; the secret is 43 characters
+ * of base62 (256 bits) and 6 of checksum, the CRC-32 of everything before it. The checksum keeps made-up keys away from the database
+ * and lets secret scanners be sure. Only the SHA-256 of the whole key is stored: with 256 random bits a slow hash would add nothing.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const base36 = '0123456789abcdefghijklmnopqrstuvwxyz';
+const secretLength = 43;
+const checksumLength = 6;
+const form = /^sk-gw-([a-z0-9]{8})-[0-9A-Za-z]{49}$/;
+
+/** A new key. The secret is returned once and kept nowhere. */
+export function makeSecret(): { secret: string; prefix: string } {
+  const prefix = randomText(base36, 8);
+  const start = `sk-gw-${prefix}-${randomText(base62, secretLength)}`;
+  return { secret: start + checksumOf(start), prefix };
+}
+
+/** The prefix of a well-formed key, or null when the form or the checksum is wrong. */
+export function splitSecret(text: string): { prefix: string } | null {
+  const prefix = form.exec(text)?.[1];
+  if (prefix === undefined) return null;
+  return checksumOf(text.slice(0, -checksumLength)) === text.slice(-checksumLength) ? { prefix } : null;
+}
+
+/** What is stored of a key. */
+export function hashSecret(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** Compares a key with a stored hash in a time that tells nothing. */
+export function matchesHash(text: string, hash: Buffer): boolean {
+  const own = hashSecret(text);
+  return own.length === hash.length && timingSafeEqual(own, hash);
+}
+
+/** CRC-32 in base62, padded: 62^6 is more than 2^32. */
+function checksumOf(text: string): string {
+  let rest = crc32(text);
+  let digits = '';
+  for (let position = 0; position < checksumLength; position += 1) {
+    digits = base62.charAt(rest % 62) + digits;
+    rest = Math.floor(rest / 62);
+  }
+  return digits;
+}
+
+/** Characters drawn evenly: bytes that would favour the alphabet's first characters are thrown away. */
+function randomText(alphabet: string, length: number): string {
+  const limit = 256 - (256 % alphabet.length);
+  let text = '';
+  while (text.length < length) {
+    for (const byte of randomBytes(length)) {
+      if (byte < limit && text.length < length) text += alphabet.charAt(byte % alphabet.length);
+    }
+  }
+  return text;
+}

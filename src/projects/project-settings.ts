@@ -1,0 +1,125 @@
+/**
+ * The settings of a project: one validator and one reading of them, whoever changes them (provisioning, the console, MCP). Stored as the
+ * JSON of shapes 19, with every default filled in, so that a row shows what holds.
+ */
+import { z } from 'zod';
+import { gatewayError } from '../core/errors.ts';
+import { describeIssues } from '../core/issues.ts';
+import { nanosOfUsd, usdOf } from '../core/money.ts';
+
+/** Chains of models by tier name; they go over those of the configuration file, by name. */
+export type Tiers = Readonly<Record<string, readonly string[]>>;
+
+export interface ProjectSettings {
+  /** Providers the project may use; null for all, an empty list for none. */
+  readonly providers: readonly string[] | null;
+  readonly tiers: Tiers;
+  readonly imageTiers: Tiers;
+  readonly speechTiers: Tiers;
+  /** Models that are called only when nothing else is left. */
+  readonly retired: readonly string[];
+  /** Null: as the configuration file says. */
+  readonly catalogFill: boolean | null;
+  readonly mayCall: boolean;
+  readonly monthlyCapNanos: number | null;
+  readonly cache: { readonly enabled: boolean; readonly ttlMs: number };
+}
+
+/** Settings as they are stored and sent. */
+export type StoredSettings = z.output<typeof storedSettings>;
+
+const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be the name of a provider');
+const modelId = z
+  .string()
+  .max(300)
+  .regex(/^[^/\s]+\/\S+$/, 'must be a model as <provider>/<model>');
+const tierName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a tier is named with letters, digits, ".", "_" and "-"')
+  .refine((name) => name !== 'auto', '"auto" is no tier: it lets the gateway choose one');
+const tiers = z.record(tierName, z.array(modelId).max(100));
+const cache = z.strictObject({ enabled: z.boolean(), ttl_seconds: z.int().min(1).max(86_400) });
+
+const fields = {
+  providers: z.array(providerName).max(200).nullable(),
+  tiers,
+  image_tiers: tiers,
+  speech_tiers: tiers,
+  retired: z.array(modelId).max(1_000),
+  catalog_fill: z.boolean().nullable(),
+  may_call: z.boolean(),
+  monthly_cap: z.number().min(0).max(9_000_000).nullable(),
+};
+
+const projectInput = z.strictObject({ ...fields, name: z.string().trim().min(1).max(200), cache: cache.partial() }).partial();
+
+const storedSettings = z.object({
+  providers: fields.providers.default(null),
+  tiers: fields.tiers.default({}),
+  image_tiers: fields.image_tiers.default({}),
+  speech_tiers: fields.speech_tiers.default({}),
+  retired: fields.retired.default([]),
+  catalog_fill: fields.catalog_fill.default(null),
+  may_call: fields.may_call.default(true),
+  monthly_cap: fields.monthly_cap.default(null),
+  cache: cache.default({ enabled: true, ttl_seconds: 600 }),
+});
+
+/** What a `PUT` changes. */
+export interface ProjectChange {
+  readonly name: string | undefined;
+  /** The settings with the change made; what the body leaves out stays as it is. */
+  apply(current: StoredSettings): StoredSettings;
+}
+
+/** Reads the body of `PUT /provision/teams/{project}`; throws `bad_request` naming all that is wrong. */
+export function readProjectChange(input: unknown): ProjectChange {
+  const parsed = projectInput.safeParse(input ?? {});
+  if (!parsed.success) throw gatewayError('bad_request', { message: describeIssues(parsed.error).join('; ') });
+  const { name, cache: cacheChange, ...change } = parsed.data;
+  return {
+    name,
+    apply: (current) => storedSettings.parse({ ...current, ...given(change), cache: { ...current.cache, ...given(cacheChange ?? {}) } }),
+  };
+}
+
+/** Settings of a row; a row without some of them (or a new project) gets the defaults. */
+export function readStoredSettings(row: unknown): StoredSettings {
+  return storedSettings.parse(row);
+}
+
+/** Settings as the rooms use them. */
+export function settingsOf(stored: StoredSettings): ProjectSettings {
+  return Object.freeze({
+    providers: stored.providers,
+    tiers: stored.tiers,
+    imageTiers: stored.image_tiers,
+    speechTiers: stored.speech_tiers,
+    retired: stored.retired,
+    catalogFill: stored.catalog_fill,
+    mayCall: stored.may_call,
+    monthlyCapNanos: stored.monthly_cap === null ? null : Number(nanosOfUsd(stored.monthly_cap)),
+    cache: { enabled: stored.cache.enabled, ttlMs: stored.cache.ttl_seconds * 1_000 },
+  });
+}
+
+/** Settings as they are sent. */
+export function settingsJson(settings: ProjectSettings): StoredSettings {
+  return readStoredSettings({
+    providers: settings.providers,
+    tiers: settings.tiers,
+    image_tiers: settings.imageTiers,
+    speech_tiers: settings.speechTiers,
+    retired: settings.retired,
+    catalog_fill: settings.catalogFill,
+    may_call: settings.mayCall,
+    monthly_cap: settings.monthlyCapNanos === null ? null : usdOf(settings.monthlyCapNanos),
+    cache: { enabled: settings.cache.enabled, ttl_seconds: settings.cache.ttlMs / 1_000 },
+  });
+}
+
+/** Only members that have a value: `undefined` must not overwrite what is there. */
+function given<Part extends object>(part: Part): Partial<Part> {
+  const entries = Object.entries(part).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as Partial<Part>; // The same members, fewer of them.
+}

@@ -1,0 +1,164 @@
+/**
+ * Projects: owners of keys, money and memory. `get` is on the path of every call and synchronous while the project is in memory; a change
+ * reaches every process by NOTIFY, and a store that is down is bridged, both as `db/row-cache.ts` says.
+ */
+import { gatewayError } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import { type Clock, formatTime } from '../core/time.ts';
+import type { Database, Queries } from '../db/database.ts';
+import { createRowCache } from '../db/row-cache.ts';
+import { type ProjectSettings, readProjectChange, readStoredSettings, settingsJson, settingsOf } from './project-settings.ts';
+
+/** Carries the id of a project that was made or changed to every process. */
+const projectChannel = 'gateway_projects';
+
+export interface Project {
+  readonly id: string;
+  readonly slug: string;
+  readonly name: string;
+  readonly settings: ProjectSettings;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+export interface Projects {
+  /** Rejects with `keystore_unavailable` when the project was never read and cannot be, `not_found` when there is none. */
+  get(projectId: string): Project | Promise<Project>;
+  findBySlug(slug: string): Promise<Project | null>;
+  /** Makes or changes a project from the body of shapes 19; what the body leaves out stays. */
+  put(slug: string, input: unknown): Promise<{ project: Project; created: boolean }>;
+  /** The project of the first start: made with all defaults unless it is there. */
+  ensureDefault(slug: string): Promise<{ project: Project; created: boolean }>;
+  list(): Promise<Project[]>;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface ProjectsOptions {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly logger?: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
+}
+
+export function createProjects({ database, clock, logger }: ProjectsOptions): Projects {
+  const cache = createRowCache<Project>({
+    clock,
+    load: async (projectId) => {
+      const rows = await database
+        .query<ProjectRow>(`select ${projectColumns} from projects where id = $1::uuid`, [projectId])
+        .catch((cause: unknown) => {
+          throw gatewayError('keystore_unavailable', { message: 'the project cannot be read', cause });
+        });
+      return rows[0] ? projectOf(rows[0]) : null;
+    },
+    onFault: (error) => logger?.warn({ error }, 'projects cannot be read again; the last known settings stay in force'),
+  });
+  let listening: { stop(): Promise<void> } | null = null;
+
+  const put = async (slug: string, input: unknown): Promise<{ project: Project; created: boolean }> => {
+    const change = readProjectChange(input);
+    checkSlug(slug);
+    const now = clock.now();
+    const result = await database.transaction(async (tx) => {
+      const created = await insertProject(tx, slug, now);
+      const [current] = await tx.query<ProjectRow>(`select ${projectColumns} from projects where slug = $1::text for update`, [slug]);
+      if (!current) throw gatewayError('not_found', { message: 'no such project' });
+      const settings = change.apply(readStoredSettings(current.settings));
+      const [row] = await tx.query<ProjectRow>(
+        `update projects set name = $2::text, settings = $3::jsonb, updated_at = $4::timestamptz where id = $1::uuid returning ${projectColumns}`,
+        [current.id, change.name ?? current.name, JSON.stringify(settings), new Date(now)],
+      );
+      if (!row) throw gatewayError('not_found', { message: 'no such project' });
+      await tx.query('select pg_notify($1::text, $2::text)', [projectChannel, row.id]);
+      return { project: projectOf(row), created };
+    });
+    cache.drop(result.project.id);
+    return result;
+  };
+
+  const findBySlug = async (slug: string): Promise<Project | null> => {
+    const [row] = await database.query<ProjectRow>(`select ${projectColumns} from projects where slug = $1::text`, [slug]);
+    return row ? projectOf(row) : null;
+  };
+
+  return {
+    get(projectId) {
+      const found = cache.get(projectId);
+      return found instanceof Promise ? found.then(mustExist) : mustExist(found);
+    },
+    findBySlug,
+    put,
+    async ensureDefault(slug) {
+      const project = await findBySlug(slug);
+      return project ? { project, created: false } : put(slug, {});
+    },
+    async list() {
+      const rows = await database.query<ProjectRow>(`select ${projectColumns} from projects order by slug`);
+      return rows.map(projectOf);
+    },
+    async start() {
+      listening ??= await database.listen(projectChannel, cache.drop, cache.suspectAll);
+    },
+    async stop() {
+      await listening?.stop();
+      listening = null;
+    },
+  };
+}
+
+/** JSON of shapes 19. */
+export function projectJson(project: Project): Record<string, unknown> {
+  return {
+    id: project.id,
+    project: project.slug,
+    name: project.name,
+    ...settingsJson(project.settings),
+    created_at: formatTime(project.createdAt),
+    updated_at: formatTime(project.updatedAt),
+  };
+}
+
+interface ProjectRow {
+  readonly id: string;
+  readonly slug: string;
+  readonly name: string;
+  readonly settings: unknown;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+const projectColumns = `id, slug, name, settings, created_at as "createdAt", updated_at as "updatedAt"`;
+
+/** A new project is named like its slug until somebody names it. True: it was not there. */
+async function insertProject(tx: Queries, slug: string, now: number): Promise<boolean> {
+  const rows = await tx.query(
+    `insert into projects (id, slug, name, settings, created_at, updated_at)
+     values ($1::uuid, $2::text, $2::text, '{}', $3::timestamptz, $3::timestamptz)
+     on conflict (slug) do nothing returning id`,
+    [newId(now), slug, new Date(now)],
+  );
+  return rows.length > 0;
+}
+
+function projectOf(row: ProjectRow): Project {
+  return Object.freeze({
+    id: row.id,
+    slug: row.slug,
+    name: row.name,
+    settings: settingsOf(readStoredSettings(row.settings)),
+    createdAt: row.createdAt.getTime(),
+    updatedAt: row.updatedAt.getTime(),
+  });
+}
+
+function mustExist(project: Project | null): Project {
+  if (!project) throw gatewayError('not_found', { message: 'no such project' });
+  return project;
+}
+
+function checkSlug(slug: string): void {
+  if (/^[a-z0-9][a-z0-9-]{0,62}$/.test(slug)) return;
+  throw gatewayError('bad_request', {
+    message: `project: must be 1 to 63 of a-z, 0-9 and "-", and not begin with "-"`,
+  });
+}

@@ -1,0 +1,149 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import express from 'express';
+import { runCommand } from '../../src/cli/commands.ts';
+import type { Database } from '../../src/db/database.ts';
+import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { createErrorHandler } from '../../src/http/error-handler.ts';
+import { createProvisionRoutes } from '../../src/http/routes/provision.ts';
+import { createKeyring, type Keyring } from '../../src/keys/keyring.ts';
+import { createProjects } from '../../src/projects/projects.ts';
+
+const adminToken = 'admin-token-of-the-test';
+const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const callRow = {
+  id: '0193a8f0-0000-7000-8000-000000000000',
+  created_at: '2026-11-20T10:00:00Z',
+  route: 'chat',
+  source: 'acme',
+  model_asked: 'standard',
+  model: 'demo/echo',
+  status: 200,
+  code: null,
+  cache: 'miss',
+  tokens: { input: 10, cached_input: 0, cache_write: 0, output: 5 },
+  cost: 0.0000301,
+  duration_ms: 12,
+};
+
+let dataDir = '';
+let server: Server;
+let database: Database;
+let keyring: Keyring;
+let written = '';
+let complained = '';
+
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'gateway-cli-'));
+  database = await openEmbeddedDatabase({ dataDir });
+  await migrate(database);
+  const clock = { now: () => Date.parse('2026-11-20T10:00:00Z') };
+  keyring = createKeyring({ database, clock });
+  const projects = createProjects({ database, clock });
+  const app = express();
+  app.use('/provision', createProvisionRoutes({ projects, keyring, listCalls: async () => [callRow], adminToken }));
+  app.use(createErrorHandler(quiet));
+  server = createServer(app);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  // What the service leaves for its commands.
+  await writeFile(join(dataDir, 'address'), `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}\n`);
+  await writeFile(join(dataDir, 'admin-token'), `${adminToken}\n`);
+});
+afterAll(async () => {
+  await new Promise((resolve) => server.close(resolve));
+  await database.close();
+  await rm(dataDir, { recursive: true, force: true });
+});
+beforeEach(() => {
+  written = '';
+  complained = '';
+});
+
+const gateway = (line: string, environment: Record<string, string> = {}): Promise<number> => {
+  written = '';
+  complained = '';
+  return runCommand(line.split(' ').filter((word) => word !== ''), { GATEWAY_DATA_DIR: dataDir, ...environment }, {
+    write: (text) => {
+      written += text;
+    },
+    writeError: (text) => {
+      complained += text;
+    },
+  });
+};
+
+test('keys create makes the project, says so, and prints a key that works', async () => {
+  expect(await gateway('keys create --project fresh --name ci --rpm 60 --cost 1.5 --cost-window day --models standard,demo/echo')).toBe(0);
+  expect(complained).toBe('The project fresh did not exist and was made.\n');
+  const [key = ''] = written.split('\n');
+  expect(await keyring.find(key)).toMatchObject({ models: ['standard', 'demo/echo'] });
+  expect(written).toMatch(/^rpm +60$/m);
+  expect(written).toMatch(/^cost +\$1\.50\/day$/m);
+  expect(await gateway('keys create --project fresh')).toBe(0);
+  expect(complained).toBe('');
+});
+
+test('keys list, rotate and revoke', async () => {
+  await gateway('keys create --project team --name first --json');
+  const first: { prefix: string; key: string } = JSON.parse(written);
+  expect(await gateway(`keys rotate ${first.prefix} --project team --grace 60 --json`)).toBe(0);
+  const second: { prefix: string; key: string } = JSON.parse(written);
+  expect(await gateway('keys list --project team')).toBe(0);
+  expect(written).toContain(first.prefix);
+  expect(written).toContain(second.prefix);
+  expect(written).not.toContain(second.key);
+  expect(await gateway(`keys revoke ${second.prefix} --project team`)).toBe(0);
+  await expect(async () => keyring.find(second.key)).rejects.toMatchObject({ code: 'invalid_key' });
+});
+
+test('projects create and list; one that exists is not changed', async () => {
+  expect(await gateway('projects create shop --name Shop')).toBe(0);
+  expect(await gateway('projects create shop --name Other')).toBe(1);
+  expect(complained).toBe('gateway: the project shop exists already\n');
+  expect(await gateway('projects list')).toBe(0);
+  expect(written).toMatch(/^shop +Shop +yes +- +2026-11-20T10:00:00Z$/m);
+});
+
+test('calls are a table, or the answer of the service', async () => {
+  await gateway('projects create called');
+  expect(await gateway('calls --project called --limit 5 --source acme')).toBe(0);
+  expect(written).toMatch(/^2026-11-20T10:00:00Z +chat +acme +standard +demo\/echo +200 +- +15 +\$0\.0000301 +12 +0193a8f0/m);
+  expect(await gateway('calls --project called --json')).toBe(0);
+  expect(JSON.parse(written)).toEqual({ object: 'list', data: [callRow] });
+});
+
+test.each([
+  ['keys list', 'which project? add --project <project>'],
+  ['keys list --project nobody', 'no such project'],
+  ['keys revoke --project team', 'which key? name it by its prefix, see gateway keys list'],
+  ['keys create --project x --rpm many', '--rpm must be a number'],
+  ['keys create --project team --expires tomorrow', 'expires_at: must be a time in RFC 3339, for example 2027-01-01T00:00:00Z'],
+  ['keys list --colour red', "Unknown option '--colour'"],
+  ['keys list extra --project team', '"extra" is one word too many'],
+  ['projects list --url somewhere', 'somewhere is no address; use one like http://127.0.0.1:8080'],
+  ['projects list --url http://127.0.0.1:1', 'no gateway answers at http://127.0.0.1:1; start one with npm start, or name it with --url'],
+])('%s: exit status 1 and one line', async (line, sentence) => {
+  await gateway('projects create team');
+  expect(await gateway(line)).toBe(1);
+  expect(written).toBe('');
+  expect(complained).toBe(`gateway: ${sentence}\n`);
+});
+
+test('without a token, and with a wrong one, it says what to do', async () => {
+  expect(await gateway('projects list', { GATEWAY_DATA_DIR: join(dataDir, 'elsewhere') })).toBe(1);
+  expect(complained).toMatch(/^gateway: no admin token: set GATEWAY_ADMIN_TOKEN, or run this where [^\n]+\n$/);
+  expect(await gateway('projects list', { GATEWAY_ADMIN_TOKEN: 'wrong-token-wrong-token' })).toBe(1);
+  expect(complained).toBe('gateway: the admin token is not valid\n');
+});
+
+test('help is told on demand with status 0, and for an unknown command with status 1', async () => {
+  expect(await gateway('keys --help')).toBe(0);
+  expect(written).toContain('gateway keys rotate <prefix>');
+  expect(await gateway('keys paint')).toBe(1);
+  expect(complained).toMatch(/^gateway: there is no command "keys paint"\n\nUsage:/);
+});

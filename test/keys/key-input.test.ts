@@ -1,0 +1,66 @@
+import { expect, test } from '@jest/globals';
+import { readGraceSeconds, readKeyInput } from '../../src/keys/key-input.ts';
+
+const now = Date.parse('2026-11-20T10:00:00Z');
+
+test('a key needs a name only; the rest has no limit', () => {
+  expect(readKeyInput({ name: 'ci' }, now)).toEqual({
+    name: 'ci',
+    models: null,
+    expiresAt: null,
+    ceilings: {
+      calls: { limit: null, window: 'month' },
+      cost: { limit: null, window: 'month' },
+      rpm: { limit: null, window: 'minute' },
+      tpm: { limit: null, window: 'minute' },
+    },
+  });
+});
+
+test('money becomes whole nano-dollars, times become instants', () => {
+  const settings = readKeyInput(
+    {
+      name: 'ci',
+      models: ['standard', 'openai/gpt-4o'],
+      ceilings: { calls: 0, cost: 0.1, rpm: 60, tpm: null },
+      windows: { cost: 'day' },
+      expires_at: '2027-01-01T01:00:00+01:00',
+    },
+    now,
+  );
+  expect(settings.ceilings).toEqual({
+    calls: { limit: 0, window: 'month' },
+    cost: { limit: 100_000_000, window: 'day' },
+    rpm: { limit: 60, window: 'minute' },
+    tpm: { limit: null, window: 'minute' },
+  });
+  expect(settings.models).toEqual(['standard', 'openai/gpt-4o']);
+  expect(settings.expiresAt).toBe(Date.parse('2027-01-01T00:00:00Z'));
+});
+
+test('every mistake is named in one answer', () => {
+  const read = (): unknown =>
+    readKeyInput({ models: 'all', ceilings: { rpm: 1.5, cost: -1 }, windows: { calls: 'week' }, expires_at: 'tomorrow', colour: 'red' }, now);
+  expect(read).toThrow(expect.objectContaining({ code: 'bad_request' }));
+  for (const place of ['name:', 'models:', 'ceilings.rpm:', 'ceilings.cost:', 'windows.calls:', 'expires_at: must be a time in RFC 3339', 'colour']) {
+    expect(read).toThrow(place);
+  }
+});
+
+test('mistakes that a form does not show are named too', () => {
+  const read = (): unknown => readKeyInput({ name: 'a', windows: { calls: 'day' }, expires_at: '2026-11-20T10:00:00Z' }, now);
+  expect(read).toThrow('expires_at: must be in the future; windows.calls: there is no ceiling calls');
+});
+
+test.each([null, 'text', [], 7])('%j is no body', (body) => {
+  expect(() => readKeyInput(body, now)).toThrow(expect.objectContaining({ code: 'bad_request' }));
+});
+
+test('grace is 0 unless given, and a whole number of seconds', () => {
+  expect(readGraceSeconds(undefined)).toBe(0);
+  expect(readGraceSeconds({})).toBe(0);
+  expect(readGraceSeconds({ grace_seconds: 60 })).toBe(60);
+  for (const wrong of [{ grace_seconds: -1 }, { grace_seconds: '60' }, { grace: 60 }]) {
+    expect(() => readGraceSeconds(wrong)).toThrow(expect.objectContaining({ code: 'bad_request' }));
+  }
+});

@@ -1,0 +1,193 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Database } from '../../src/db/database.ts';
+import { createKeyring, type Keyring } from '../../src/keys/keyring.ts';
+import { makeSecret } from '../../src/keys/secret.ts';
+import { createProjects, type Project } from '../../src/projects/projects.ts';
+import { describeDatabases } from '../db/databases.ts';
+
+const start = Date.parse('2026-11-20T10:00:00Z');
+const invalid = expect.objectContaining({ code: 'invalid_key' });
+
+describeDatabases('a keyring', (database) => {
+  let now = start;
+  const clock = { now: () => now };
+  let queries: string[] = [];
+  let failing: RegExp | null = null;
+  let keyring: Keyring;
+  let elsewhere: Keyring;
+  let project: Project;
+
+  /** The database, with its queries counted and those that match `failing` refused like by a server that is away. */
+  const watched = (): Database => ({
+    ...database(),
+    async query(text, values) {
+      queries.push(text);
+      if (failing?.test(text)) throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+      return database().query(text, values);
+    },
+  });
+
+  beforeEach(async () => {
+    now = start;
+    failing = null;
+    keyring = createKeyring({ database: watched(), clock });
+    elsewhere = createKeyring({ database: database(), clock });
+    await Promise.all([keyring.start(), elsewhere.start()]);
+    ({ project } = await createProjects({ database: database(), clock }).put(`project-${makeSecret().prefix}`, {}));
+    queries = [];
+  });
+  afterEach(() => Promise.all([keyring.stop(), elsewhere.stop()]));
+
+  test('an issued key works at once, here and in another process', async () => {
+    const { secret, record } = await keyring.issue(project.id, { name: 'ci', models: ['standard'], expires_at: '2027-01-01T00:00:00Z' });
+    const caller = { keyId: record.id, keyPrefix: record.prefix, projectId: project.id, models: ['standard'], expiresAt: Date.parse('2027-01-01') };
+    expect(await keyring.find(secret)).toEqual(caller);
+    expect(await elsewhere.find(secret)).toEqual(caller);
+  });
+
+  test('a known key is found without a promise and without the database', async () => {
+    const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
+    await keyring.find(secret);
+    queries = [];
+    expect(keyring.find(secret)).toMatchObject({ keyPrefix: record.prefix });
+    expect(queries).toEqual([]);
+  });
+
+  test('a key with a wrong checksum costs no query; a made-up one costs a single one', async () => {
+    expect(() => keyring.find('sk-gw-abcdefgh-nonsense')).toThrow(invalid);
+    expect(queries).toEqual([]);
+    const { secret } = makeSecret();
+    await expect(keyring.find(secret)).rejects.toEqual(invalid);
+    expect(() => keyring.find(secret)).toThrow(invalid);
+    expect(queries.length).toBe(1);
+  });
+
+  test('the prefix of a key alone opens nothing', async () => {
+    const { record } = await keyring.issue(project.id, { name: 'ci' });
+    const forged = makeSecret().secret;
+    await database().query('update virtual_keys set prefix = $2::text where id = $1::uuid', [record.id, forged.slice(6, 14)]);
+    await expect(keyring.find(forged)).rejects.toEqual(invalid);
+  });
+
+  test('a revoked key is refused at once here, and within a second in another process', async () => {
+    const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
+    await Promise.all([keyring.find(secret), elsewhere.find(secret)]);
+    const revoked = await keyring.revoke(project.id, record.prefix);
+    expect(revoked).toMatchObject({ prefix: record.prefix, revokedAt: start });
+    await expect(keyring.find(secret)).rejects.toEqual(invalid);
+    const before = performance.now();
+    await until(() => isRefused(elsewhere, secret));
+    expect(performance.now() - before).toBeLessThan(1_000);
+    now += 5_000;
+    expect(await keyring.revoke(project.id, record.prefix)).toMatchObject({ revokedAt: start });
+  });
+
+  test('a key ends at the instant it was given, also while it is in memory', async () => {
+    const { secret } = await keyring.issue(project.id, { name: 'ci', expires_at: '2026-11-20T10:00:05Z' });
+    await keyring.find(secret);
+    now += 4_999;
+    expect(keyring.find(secret)).toMatchObject({ projectId: project.id });
+    now += 1;
+    expect(() => keyring.find(secret)).toThrow(invalid);
+  });
+
+  test('rotation gives a new key of the same settings; the old one lives through its grace', async () => {
+    const settings = { name: 'ci', models: ['standard'], ceilings: { rpm: 60, cost: 0.5 }, windows: { cost: 'total' }, expires_at: '2027-01-01T00:00:00Z' };
+    const old = await keyring.issue(project.id, settings);
+    const fresh = await keyring.rotate(project.id, old.record.prefix, { grace_seconds: 60 });
+    const { name, models, ceilings, expiresAt } = old.record;
+    expect(fresh.record).toMatchObject({ name, models, ceilings, expiresAt });
+    expect(fresh.secret).not.toBe(old.secret);
+    expect(fresh.secret).toContain(`sk-gw-${fresh.record.prefix}-`);
+    expect((await keyring.list(project.id)).map(({ id }) => id).sort()).toEqual([old.record.id, fresh.record.id].sort());
+    await Promise.all([keyring.find(old.secret), keyring.find(fresh.secret)]);
+    now += 60_000;
+    await expect(async () => keyring.find(old.secret)).rejects.toEqual(invalid);
+    await keyring.find(fresh.secret);
+  });
+
+  test('rotation without grace ends the old key at once, and a key that ended cannot be rotated', async () => {
+    const old = await keyring.issue(project.id, { name: 'ci' });
+    await keyring.find(old.secret);
+    await keyring.rotate(project.id, old.record.prefix, undefined);
+    await expect(async () => keyring.find(old.secret)).rejects.toEqual(invalid);
+    await expect(keyring.rotate(project.id, old.record.prefix, {})).rejects.toMatchObject({ code: 'conflict' });
+  });
+
+  test('rotated twice at once, a key has one successor', async () => {
+    const old = await keyring.issue(project.id, { name: 'ci' });
+    const results = await Promise.allSettled([keyring.rotate(project.id, old.record.prefix, {}), elsewhere.rotate(project.id, old.record.prefix, {})]);
+    expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  });
+
+  test('keys are listed for their project only, the newest first, with their ceilings and without a secret', async () => {
+    const first = await keyring.issue(project.id, { name: 'first', ceilings: { calls: 5 }, windows: { calls: 'day' } });
+    now += 1;
+    const second = await keyring.issue(project.id, { name: 'second' });
+    expect(await keyring.list(project.id)).toEqual([second.record, first.record]);
+    expect(first.record.ceilings.calls).toEqual({ limit: 5, window: 'day' });
+    const other = (await createProjects({ database: database(), clock }).put(`other-${first.record.prefix}`, {})).project;
+    expect(await keyring.list(other.id)).toEqual([]);
+    await expect(keyring.revoke(other.id, first.record.prefix)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(keyring.rotate(other.id, first.record.prefix, {})).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  test('a key needs a project that there is', async () => {
+    await expect(keyring.issue('0193a8f0-0000-7000-8000-000000000000', { name: 'ci' })).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  test('ceilings are known from memory, and from the database where they are not', async () => {
+    const { secret, record } = await keyring.issue(project.id, { name: 'ci', ceilings: { rpm: 60 } });
+    expect(await elsewhere.ceilingsOf(record.id)).toEqual(record.ceilings);
+    await keyring.find(secret);
+    queries = [];
+    expect(keyring.ceilingsOf(record.id)).toEqual(record.ceilings);
+    expect(queries).toEqual([]);
+    expect(await keyring.describe(record.id)).toEqual(record);
+    await expect(keyring.describe('0193a8f0-0000-7000-8000-000000000000')).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  describe('while the store is down', () => {
+    test('an unknown key is keystore_unavailable when keys cannot be read, limits_unavailable when only ceilings cannot', async () => {
+      const { secret } = await keyring.issue(project.id, { name: 'ci' });
+      failing = /from virtual_keys/;
+      await expect(keyring.find(secret)).rejects.toMatchObject({ code: 'keystore_unavailable', status: 503 });
+      failing = /from key_ceilings/;
+      await expect(keyring.find(secret)).rejects.toMatchObject({ code: 'limits_unavailable', status: 503 });
+      failing = null;
+      await keyring.find(secret);
+    });
+
+    test('a known key works for an hour, but not longer than it lives', async () => {
+      const lasting = await keyring.issue(project.id, { name: 'lasting' });
+      const short = await keyring.issue(project.id, { name: 'short', expires_at: '2026-11-20T10:30:00Z' });
+      await Promise.all([keyring.find(lasting.secret), keyring.find(short.secret)]);
+      failing = /./;
+      now += 29 * 60_000;
+      expect(keyring.find(lasting.secret)).toMatchObject({ projectId: project.id });
+      expect(keyring.find(short.secret)).toMatchObject({ projectId: project.id });
+      now += 60_000;
+      expect(keyring.find(lasting.secret)).toMatchObject({ projectId: project.id });
+      expect(() => keyring.find(short.secret)).toThrow(invalid);
+      now += 31 * 60_000;
+      await expect(keyring.find(lasting.secret)).rejects.toMatchObject({ code: 'keystore_unavailable' });
+    });
+  });
+});
+
+async function isRefused(keyring: Keyring, secret: string): Promise<boolean> {
+  return Promise.resolve()
+    .then(() => keyring.find(secret))
+    .then(
+      () => false,
+      () => true,
+    );
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  const giveUpAt = performance.now() + 5_000;
+  while (!(await condition())) {
+    if (performance.now() > giveUpAt) throw new Error('it did not happen within five seconds');
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

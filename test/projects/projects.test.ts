@@ -1,0 +1,126 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { makeSecret } from '../../src/keys/secret.ts';
+import { createProjects, projectJson, type Projects } from '../../src/projects/projects.ts';
+import { describeDatabases } from '../db/databases.ts';
+
+describeDatabases('projects', (database) => {
+  let now = 0;
+  let slug = '';
+  let projects: Projects;
+  let elsewhere: Projects;
+  const clock = { now: () => now };
+
+  beforeEach(async () => {
+    now = Date.parse('2026-11-20T10:00:00Z');
+    slug = `acme-${makeSecret().prefix}`;
+    projects = createProjects({ database: database(), clock });
+    elsewhere = createProjects({ database: database(), clock });
+    await Promise.all([projects.start(), elsewhere.start()]);
+  });
+  afterEach(() => Promise.all([projects.stop(), elsewhere.stop()]));
+
+  test('a new project has every default and is named like its slug', async () => {
+    const { project, created } = await projects.put(slug, undefined);
+    expect(created).toBe(true);
+    expect(projectJson(project)).toEqual({
+      id: project.id,
+      project: slug,
+      name: slug,
+      providers: null,
+      tiers: {},
+      image_tiers: {},
+      speech_tiers: {},
+      retired: [],
+      catalog_fill: null,
+      may_call: true,
+      monthly_cap: null,
+      cache: { enabled: true, ttl_seconds: 600 },
+      created_at: '2026-11-20T10:00:00Z',
+      updated_at: '2026-11-20T10:00:00Z',
+    });
+  });
+
+  test('what a change leaves out stays, null takes away where it may', async () => {
+    await projects.put(slug, { name: 'Acme', providers: ['openai'], tiers: { standard: ['openai/a'] }, monthly_cap: 12.5, cache: { ttl_seconds: 5 } });
+    now += 1_000;
+    const { project, created } = await projects.put(slug, { retired: ['openai/b'], providers: null, cache: { enabled: false } });
+    expect(created).toBe(false);
+    expect(project).toMatchObject({
+      name: 'Acme',
+      settings: {
+        providers: null,
+        tiers: { standard: ['openai/a'] },
+        retired: ['openai/b'],
+        monthlyCapNanos: 12_500_000_000,
+        cache: { enabled: false, ttlMs: 5_000 },
+      },
+      updatedAt: now,
+      createdAt: now - 1_000,
+    });
+    expect((await projects.put(slug, { monthly_cap: null, tiers: {}, providers: [] })).project.settings).toMatchObject({
+      monthlyCapNanos: null,
+      tiers: {},
+      providers: [],
+    });
+  });
+
+  test('every mistake of a change is named, and nothing of it is kept', async () => {
+    await projects.put(slug, {});
+    const change = projects.put(slug, { name: '', tiers: { auto: ['no-slash'] }, monthly_cap: -1, may_call: 'yes', colour: 'red', cache: { ttl_seconds: 0 } });
+    await expect(change).rejects.toMatchObject({ code: 'bad_request' });
+    for (const place of ['name:', 'tiers.auto', 'monthly_cap:', 'may_call:', 'colour', 'cache.ttl_seconds:']) await expect(change).rejects.toThrow(place);
+    expect((await projects.findBySlug(slug))?.settings.monthlyCapNanos).toBeNull();
+  });
+
+  test.each(['', '-a', 'A', 'a_b', 'a.b', 'ä', 'a'.repeat(64)])('%j is no slug', async (wrong) => {
+    await expect(projects.put(wrong, {})).rejects.toMatchObject({ code: 'bad_request' });
+  });
+
+  test('a known project is there without a promise; a change reaches every process', async () => {
+    const { project } = await projects.put(slug, {});
+    await Promise.all([projects.get(project.id), elsewhere.get(project.id)]);
+    expect(elsewhere.get(project.id)).toMatchObject({ slug });
+    await projects.put(slug, { may_call: false });
+    expect(await projects.get(project.id)).toMatchObject({ settings: { mayCall: false } });
+    const giveUpAt = performance.now() + 5_000;
+    while ((await elsewhere.get(project.id)).settings.mayCall) {
+      if (performance.now() > giveUpAt) throw new Error('the change did not arrive');
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  });
+
+  test('made twice at once, a project is made once', async () => {
+    const results = await Promise.all([projects.put(slug, { name: 'one' }), elsewhere.put(slug, { retired: ['a/b'] })]);
+    expect(results.filter(({ created }) => created).length).toBe(1);
+    expect(await projects.findBySlug(slug)).toMatchObject({ name: 'one', settings: { retired: ['a/b'] } });
+  });
+
+  test('the default project is made once and left as it is', async () => {
+    expect((await projects.ensureDefault(slug)).created).toBe(true);
+    await projects.put(slug, { name: 'Renamed' });
+    expect(await projects.ensureDefault(slug)).toMatchObject({ created: false, project: { name: 'Renamed' } });
+  });
+
+  test('all are listed by slug; what is not there is null, or not_found by id', async () => {
+    await projects.put(`b-${slug}`, {});
+    await projects.put(`a-${slug}`, {});
+    const slugs = (await projects.list()).map((project) => project.slug).filter((name) => name.endsWith(`-${slug}`));
+    expect(slugs).toEqual([`a-${slug}`, `b-${slug}`]);
+    expect(await projects.findBySlug('nobody')).toBeNull();
+    await expect(projects.get('0193a8f0-0000-7000-8000-000000000000')).rejects.toMatchObject({ code: 'not_found' });
+  });
+});
+
+test('a project that was never read and cannot be is keystore_unavailable', async () => {
+  const projects = createProjects({
+    clock: { now: () => 0 },
+    database: {
+      kind: 'server',
+      query: () => Promise.reject(new Error('away')),
+      transaction: () => Promise.reject(new Error('away')),
+      listen: () => Promise.reject(new Error('away')),
+      close: () => Promise.resolve(),
+    },
+  });
+  await expect(projects.get('any')).rejects.toMatchObject({ code: 'keystore_unavailable' });
+});

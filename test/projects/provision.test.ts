@@ -1,0 +1,141 @@
+import { createServer, type Server } from 'node:http';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import express from 'express';
+import { createErrorHandler } from '../../src/http/error-handler.ts';
+import { type CallsFilter, createProvisionRoutes } from '../../src/http/routes/provision.ts';
+import { createKeyring } from '../../src/keys/keyring.ts';
+import { createProjects } from '../../src/projects/projects.ts';
+import { describeDatabases } from '../db/databases.ts';
+
+const adminToken = 'admin-token-of-the-test';
+const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+
+describeDatabases('/provision', (database) => {
+  let server: Server;
+  let url = '';
+  const asked: (CallsFilter & { projectId: string })[] = [];
+  const clock = { now: () => Date.parse('2026-11-20T10:00:00Z') };
+
+  beforeAll(async () => {
+    const projects = createProjects({ database: database(), clock });
+    const keyring = createKeyring({ database: database(), clock });
+    const listCalls = async (projectId: string, filter: CallsFilter) => {
+      asked.push({ projectId, ...filter });
+      return [{ id: 'row' }];
+    };
+    const app = express();
+    app.use('/provision', createProvisionRoutes({ projects, keyring, listCalls, adminToken }));
+    app.use(createErrorHandler(quiet));
+    server = createServer(app);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = server.address();
+    url = typeof address === 'object' && address ? `http://127.0.0.1:${address.port}/provision` : '';
+  });
+  afterAll(() => new Promise((resolve) => server.close(resolve)));
+
+  const send = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const content = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) };
+    const type = body === undefined ? {} : { 'content-type': 'application/json' };
+    const response = await fetch(url + path, { method, headers: { authorization: `Bearer ${adminToken}`, ...type, ...headers }, ...content });
+    const text = await response.text();
+    return { status: response.status, json: text.startsWith('{') ? JSON.parse(text) : null, text };
+  };
+
+  describe('the admin token', () => {
+    test.each([
+      [{ authorization: '' }, 'missing_key'],
+      [{ authorization: `Basic ${adminToken}` }, 'missing_key'],
+      [{ authorization: 'Bearer wrong' }, 'invalid_key'],
+      [{ authorization: `Bearer ${adminToken}x` }, 'invalid_key'],
+    ])('401 for %j, whatever the address and the body', async (headers, code) => {
+      for (const path of ['/teams', '/teams/nobody/keys', '/nothing']) {
+        expect(await send('POST', path, '{not json', headers)).toMatchObject({ status: 401, json: { error: { code, type: code } } });
+      }
+    });
+  });
+
+  test('201 makes a project, 200 changes it, 200 reads it alone and in the list', async () => {
+    const made = await send('PUT', '/teams/acme', { name: 'Acme', monthly_cap: 5 });
+    expect(made).toMatchObject({ status: 201, json: { project: 'acme', name: 'Acme', monthly_cap: 5, may_call: true } });
+    expect(await send('PUT', '/teams/acme', { may_call: false })).toMatchObject({ status: 200, json: { monthly_cap: 5, may_call: false } });
+    const read = await send('GET', '/teams/acme');
+    expect(read).toMatchObject({ status: 200, json: { may_call: false } });
+    expect(await send('GET', '/teams')).toMatchObject({ status: 200, json: { object: 'list', data: expect.arrayContaining([read.json]) } });
+  });
+
+  test('200 for a project without a body', async () => {
+    expect((await send('PUT', '/teams/bare')).status).toBe(201);
+    expect((await send('PUT', '/teams/bare')).status).toBe(200);
+  });
+
+  test('201 issues a key that is shown once; 200 lists, revokes; 201 rotates', async () => {
+    await send('PUT', '/teams/keys', {});
+    const body = { name: 'ci', models: ['standard'], ceilings: { rpm: 60, cost: 1.5 }, windows: { cost: 'day' }, expires_at: '2027-01-01T00:00:00Z' };
+    const issued = await send('POST', '/teams/keys/keys', body);
+    const { key, prefix, ...shown } = issued.json;
+    expect(issued.status).toBe(201);
+    expect(key).toMatch(new RegExp(`^sk-gw-${prefix}-`));
+    expect(shown).toEqual({
+      name: 'ci',
+      models: ['standard'],
+      ceilings: { calls: null, cost: 1.5, rpm: 60, tpm: null },
+      windows: { calls: 'month', cost: 'day' },
+      expires_at: '2027-01-01T00:00:00Z',
+      created_at: '2026-11-20T10:00:00Z',
+    });
+    const rotated = await send('POST', `/teams/keys/keys/${prefix}/rotate`, { grace_seconds: 60 });
+    expect(rotated).toMatchObject({ status: 201, json: { key: expect.stringMatching(/^sk-gw-/), ceilings: shown.ceilings } });
+    const listed = await send('GET', '/teams/keys/keys');
+    expect(listed.json.data.map((row: { prefix: string }) => row.prefix).sort()).toEqual([prefix, rotated.json.prefix].sort());
+    expect(listed.text).not.toContain(key);
+    const revoked = await send('DELETE', `/teams/keys/keys/${prefix}`);
+    expect(revoked).toMatchObject({ status: 200, json: { prefix, revoked_at: '2026-11-20T10:00:00Z' } });
+    expect((await send('POST', `/teams/keys/keys/${prefix}/rotate`)).status).toBe(409);
+  });
+
+  test('404 for a project or a key that is not there, also one of another project', async () => {
+    await send('PUT', '/teams/one', {});
+    await send('PUT', '/teams/two', {});
+    const { json } = await send('POST', '/teams/one/keys', { name: 'a' });
+    for (const [method, path] of [
+      ['GET', '/teams/nobody'],
+      ['GET', '/teams/nobody/keys'],
+      ['POST', '/teams/nobody/keys'],
+      ['GET', '/teams/nobody/calls'],
+      ['DELETE', '/teams/one/keys/zzzzzzzz'],
+      ['DELETE', `/teams/two/keys/${json.prefix}`],
+      ['POST', `/teams/two/keys/${json.prefix}/rotate`],
+    ] as const) {
+      expect(await send(method, path)).toMatchObject({ status: 404, json: { error: { code: 'not_found' } } });
+    }
+  });
+
+  test('400 names every mistake', async () => {
+    await send('PUT', '/teams/acme', {});
+    const answer = await send('POST', '/teams/acme/keys', { name: 7, ceilings: { rpm: 'many' }, x: 1 });
+    expect(answer).toMatchObject({ status: 400, json: { error: { code: 'bad_request' } } });
+    for (const place of ['name:', 'ceilings.rpm:', '"x"']) expect(answer.json.error.message).toContain(place);
+    expect((await send('PUT', '/teams/Not_A_Slug', {})).status).toBe(400);
+    expect((await send('PUT', '/teams/acme', '{"name": ')).json).toMatchObject({ error: { code: 'bad_request', message: 'the body is not valid JSON' } });
+  });
+
+  test('415 for a body that is no JSON by its type, or is packed', async () => {
+    expect((await send('PUT', '/teams/acme', '{}', { 'content-type': 'text/plain' })).json.error.code).toBe('unsupported_media_type');
+    expect((await send('PUT', '/teams/acme', '{}', { 'content-encoding': 'gzip' })).status).toBe(415);
+  });
+
+  test('413 for a body above 1 MiB', async () => {
+    expect(await send('PUT', '/teams/acme', { name: 'x'.repeat(1_100_000) })).toMatchObject({ status: 413, json: null });
+  });
+
+  test('200 hands the filter of calls on, 400 for one that cannot be', async () => {
+    const { json } = await send('PUT', '/teams/acme', {});
+    expect((await send('GET', '/teams/acme/calls')).json).toEqual({ object: 'list', data: [{ id: 'row' }] });
+    expect(asked.at(-1)).toEqual({ projectId: json.id, limit: 100, before: null, taskId: null, source: null });
+    await send('GET', `/teams/acme/calls?limit=5&task_id=t-1&source=app&before=${json.id}`);
+    expect(asked.at(-1)).toEqual({ projectId: json.id, limit: 5, before: json.id, taskId: 't-1', source: 'app' });
+    for (const query of ['limit=0', 'limit=1001', 'limit=x', 'before=1', 'source=']) {
+      expect((await send('GET', `/teams/acme/calls?${query}`)).status).toBe(400);
+    }
+  });
+});
