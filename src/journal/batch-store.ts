@@ -1,0 +1,147 @@
+/**
+ * Stores settled calls in batches, one transaction each. Used for the journal of this process and for those of dead ones.
+ *
+ * A fault of the database (gone, full, a missing table, a deadlock) is thrown: the caller tries again later. A fault in the data is not:
+ * the batch is halved until the bad record stands alone; its money is then stored without its text, and the record as it was goes to
+ * the quarantine. So one bad record never stops the others.
+ */
+import type { SettledCall } from '../core/call.ts';
+import type { Database, Queries } from '../db/database.ts';
+import { isConnectionFault } from '../db/faults.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Frame } from './frame.ts';
+import { moneyOf } from './parked-calls.ts';
+import type { Quarantine } from './quarantine.ts';
+import { makeCallStorable, withoutText } from './storable-call.ts';
+
+/** What stores a batch in the transaction `tx`; must be idempotent by call id. */
+export type StoreCalls = (tx: Queries, calls: readonly SettledCall[]) => Promise<unknown>;
+
+export interface BatchStoreOptions {
+  readonly database: Database;
+  readonly store: StoreCalls;
+  readonly quarantine: Quarantine;
+  readonly logger: Logger;
+  readonly faultPoint: (name: string) => void;
+}
+
+/** A settled call and its frame in the journal; null for one that was made up (`recover.ts`). */
+export interface BatchEntry {
+  readonly call: SettledCall;
+  readonly frame: Frame | null;
+}
+
+export interface BatchCounts {
+  readonly stored: number;
+  /** Records that went to the quarantine. */
+  readonly quarantined: number;
+  /** Of these, calls whose money could not be stored either. */
+  readonly refused: number;
+}
+
+export interface BatchStore {
+  storeAll(entries: readonly BatchEntry[]): Promise<void>;
+  /** For a record that is no record of this version. */
+  refuse(callId: string | null, frame: Frame): Promise<void>;
+  counts(): BatchCounts;
+}
+
+/** Bounded for PGlite, where a statement holds up the event loop (decisions 1). */
+const batchRows = 500;
+
+export function createBatchStore({ database, store, quarantine, logger, faultPoint }: BatchStoreOptions): BatchStore {
+  let stored = 0;
+  let quarantined = 0;
+  let refused = 0;
+
+  const commit = (calls: readonly SettledCall[]): Promise<void> =>
+    database.transaction(async (tx) => {
+      await takeProjects(tx, calls);
+      await store(tx, calls);
+      faultPoint('before commit');
+    });
+
+  const storeBatch = async (entries: readonly BatchEntry[]): Promise<void> => {
+    const [first] = entries;
+    if (!first) return;
+    try {
+      faultPoint('before store');
+      await commit(entries.map(({ call }) => call));
+      faultPoint('after store');
+      stored += entries.length;
+    } catch (error) {
+      if (!isDataFault(error)) throw error;
+      if (entries.length === 1) return isolate(first, error);
+      const middle = Math.ceil(entries.length / 2);
+      await storeBatch(entries.slice(0, middle));
+      await storeBatch(entries.slice(middle));
+    }
+  };
+
+  /** The record that the database refuses: with all but its text, then with its money alone, then not at all. */
+  const isolate = async (entry: BatchEntry, cause: unknown): Promise<void> => {
+    const { call } = entry;
+    if (entry.frame) await keep(call.facts.id, entry.frame);
+    for (const smaller of [{ ...call, content: null }, withoutText(call)]) {
+      try {
+        await commit([smaller]);
+        stored += 1;
+        logger.error({ error: cause, call: call.facts.id }, 'a call was stored without its text: the database refused it');
+        return;
+      } catch (error) {
+        if (!isDataFault(error)) throw error;
+      }
+    }
+    // A database that refuses everything (an engine that crashed has no SQLSTATE for it) is no reason to give up a record.
+    await database.query('select 1');
+    refused += 1;
+    logger.error({ error: cause, ...moneyOf(call) }, 'a call could not be stored at all: the database refused even its money');
+  };
+
+  /** Never fails: a full disk must not stop the drain, which is what makes room. */
+  const keep = async (callId: string | null, frame: Frame): Promise<void> => {
+    quarantined += 1;
+    await quarantine.keepRecord(callId, frame.raw).catch((error: unknown) => {
+      logger.error({ error, call: callId }, 'a record could not be put into the quarantine');
+    });
+  };
+
+  return {
+    async storeAll(entries) {
+      // A record may stand twice in a journal (written again after a fault); the first is as good as the second.
+      const unique = new Map(entries.toReversed().map((entry) => [entry.call.facts.id, { ...entry, call: makeCallStorable(entry.call) }]));
+      const inOrder = [...unique.values()].toReversed();
+      for (let at = 0; at < inOrder.length; at += batchRows) await storeBatch(inOrder.slice(at, at + batchRows));
+    },
+    async refuse(callId, frame) {
+      await keep(callId, frame);
+      refused += 1;
+      logger.error({ call: callId }, 'a record of the journal cannot be read by this version; it is in the quarantine');
+    },
+    counts: () => ({ stored, quarantined, refused }),
+  };
+}
+
+/** Erasure takes the same lock exclusively: it waits for batches under way, and later ones see its fence. In order, against deadlocks. */
+async function takeProjects(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
+  const projectIds = [...new Set(calls.map((call) => call.facts.projectId))].toSorted();
+  await tx.query(
+    `select pg_advisory_xact_lock_shared(hashtextextended(project.id, 0))
+       from unnest($1::text[]) with ordinality as project (id, position)`,
+    [projectIds],
+  );
+}
+
+/**
+ * Errors of the operating system, and SQLSTATE classes that say nothing about the data: connection, transaction and lock states,
+ * resources, the operator, the system, rights, and a schema that does not fit (42: then no record could be stored, and waiting for the
+ * migration is right).
+ */
+const notTheData = /^E[A-Z]+$|^(?:08|25|26|28|2D|34|3B|3D|3F|40|42|53|55|57|58|F0)[0-9A-Z]{3}$/;
+
+/** True when storing again would fail again, because of what is to be stored. An error without SQLSTATE was thrown by our own reading of it. */
+export function isDataFault(error: unknown): boolean {
+  if (isConnectionFault(error)) return false;
+  const state = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof state !== 'string' || !notTheData.test(state);
+}

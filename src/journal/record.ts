@@ -1,0 +1,119 @@
+/**
+ * The records of a journal and their JSON. What is read back is checked like any other outside data: it may come from another version
+ * of this program. A record that does not fit is `unreadable`, and goes to the quarantine.
+ */
+import { z } from 'zod';
+import type { Attempt, CallFacts, CallResult, SettledCall } from '../core/call.ts';
+import { parseJson } from '../core/json.ts';
+import { encodeFrame, type Frame } from './frame.ts';
+
+/** An attempt as it is known before it is made. */
+export interface AttemptStart {
+  readonly n: number;
+  readonly provider: string;
+  readonly model: string;
+  readonly startedAt: number;
+}
+
+export type JournalRecord =
+  | { readonly kind: 'opened'; readonly facts: CallFacts; readonly attempts: readonly AttemptStart[] }
+  | { readonly kind: 'attempt'; readonly callId: string; readonly attempt: AttemptStart }
+  | { readonly kind: 'settled'; readonly call: SettledCall }
+  /** Written to learn whether the journal can be written again; means nothing. */
+  | { readonly kind: 'probe' };
+
+export type ReadRecord = JournalRecord | { readonly kind: 'unreadable'; readonly callId: string | null };
+
+/** The buffers that go to the file. */
+export function encodeRecord(record: JournalRecord): Buffer[] {
+  if (record.kind !== 'settled') return encodeFrame(JSON.stringify(record), null);
+  const { facts, result, content } = record.call;
+  const meta = { kind: record.kind, facts, result, content: content === null ? null : { answer: content.answer } };
+  return encodeFrame(JSON.stringify(meta), content?.request ?? null);
+}
+
+export function decodeRecord({ meta, attachment }: Frame): ReadRecord {
+  const json = parseJson(meta.toString('utf8'));
+  const parsed = recordSchema.safeParse(json);
+  if (!parsed.success) return { kind: 'unreadable', callId: callIdSchema.safeParse(json).data?.facts.id ?? null };
+  const record = parsed.data;
+  if (record.kind !== 'settled') return record;
+  const content = record.content === null ? null : { request: attachment, answer: record.content.answer };
+  return { kind: 'settled', call: { facts: record.facts, result: record.result, content } };
+}
+
+const count = z.number();
+const textOrNull = z.string().nullable();
+const countOrNull = z.number().nullable();
+
+const factsSchema: z.ZodType<CallFacts> = z.object({
+  id: z.string(),
+  startedAt: z.number(),
+  projectId: z.string(),
+  keyId: z.string(),
+  keyPrefix: z.string(),
+  source: z.string(),
+  sourceGiven: z.boolean(),
+  route: z.enum(['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses', 'images', 'speech', 'video']),
+  modelAsked: z.string(),
+  stream: z.boolean(),
+  memory: z.object({ mode: z.enum(['write', 'recall', 'off']), explicitWrite: z.boolean(), subject: textOrNull }),
+  correlation: z.object({
+    taskId: textOrNull,
+    turnId: textOrNull,
+    agentId: textOrNull,
+    triggerKind: textOrNull,
+    triggerDetail: textOrNull,
+    iteration: countOrNull,
+    distilSaved: countOrNull,
+  }),
+  plan: z.array(z.object({ model: z.string(), skipped: textOrNull })),
+  bodyBytes: z.number(),
+});
+
+const attemptStart = { n: z.number(), provider: z.string(), model: z.string(), startedAt: z.number() };
+const attemptStartSchema: z.ZodType<AttemptStart> = z.object(attemptStart);
+
+const tokens = z.object({ input: count, cachedInput: count, cacheWrite: count, cacheWrite1h: count, output: count });
+const outcome = z.enum(['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown']);
+
+const attemptSchema: z.ZodType<Attempt> = z.object({
+  ...attemptStart,
+  status: countOrNull,
+  outcome,
+  waitMs: z.number(),
+  firstByteMs: countOrNull,
+  durationMs: z.number(),
+  tokens,
+  costNanos: countOrNull,
+});
+
+const resultSchema: z.ZodType<CallResult> = z.object({
+  outcome,
+  status: z.number(),
+  code: textOrNull,
+  model: textOrNull,
+  cache: z.enum(['hit', 'miss']).nullable(),
+  tokens,
+  costNanos: countOrNull,
+  estimated: z.boolean(),
+  durationMs: z.number(),
+  firstByteMs: countOrNull,
+  attempts: z.array(attemptSchema),
+});
+
+const answerSchema = z.object({ text: z.string(), toolCalls: z.array(z.object({ name: z.string(), arguments: z.string() })) });
+
+const recordSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('opened'), facts: factsSchema, attempts: z.array(attemptStartSchema) }),
+  z.object({ kind: z.literal('attempt'), callId: z.string(), attempt: attemptStartSchema }),
+  z.object({
+    kind: z.literal('settled'),
+    facts: factsSchema,
+    result: resultSchema,
+    content: z.object({ answer: answerSchema.nullable() }).nullable(),
+  }),
+  z.object({ kind: z.literal('probe') }),
+]);
+
+const callIdSchema = z.object({ facts: z.object({ id: z.string() }) });

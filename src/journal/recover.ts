@@ -1,0 +1,184 @@
+/**
+ * Adopts the journals of dead processes: folders whose lock is free. Their settled calls go through the same batches as the living ones',
+ * and calls without an end are settled as `unknown`, with an estimate for what was asked. Then the folder is deleted.
+ *
+ * Looks at start and every `intervalMs`. A crash or a fault in the middle is harmless: whoever comes next begins again, and calls are stored by
+ * id. Two processes that look at once: the lock decides. While an adoption waits for the database it keeps its lock and its place.
+ */
+import { existsSync } from 'node:fs';
+import { readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Tokens } from '../core/call.ts';
+import { isUuid } from '../core/ids.ts';
+import { type OwnerLock, takeLock } from '../core/owner-lock.ts';
+import type { Database } from '../db/database.ts';
+import { isConnectionFault } from '../db/faults.ts';
+import type { Logger } from '../observability/logger.ts';
+import { type BatchCounts, type BatchEntry, createBatchStore, type StoreCalls } from './batch-store.ts';
+import type { Frame } from './frame.ts';
+import { createQuarantine } from './quarantine.ts';
+import { decodeRecord } from './record.ts';
+import { lockName, segmentName, segmentNumbers } from './segment-name.ts';
+import { readWindow } from './segment-reader.ts';
+import { createUnsettledCalls, type UnsettledCalls } from './unsettled-calls.ts';
+
+export interface Recovery {
+  /** Looks now and then every `intervalMs`; does not wait for the first look. */
+  start(): void;
+  /** One look: adopts and finishes what can be finished now; returns how many journals are done. Throws what kept it from the rest. */
+  recover(): Promise<number>;
+  stop(): Promise<void>;
+  counts(): BatchCounts;
+}
+
+export interface RecoveryOptions {
+  readonly dataDir: string;
+  /** The journal of this process, which is never looked at. */
+  readonly ownId: string;
+  readonly database: Database;
+  readonly store: StoreCalls;
+  readonly logger: Logger;
+  readonly intervalMs?: number;
+  /** Nano-dollars for tokens of `<provider>/<model>`, null when it has no price. */
+  readonly estimateCost?: (model: string, tokens: Tokens) => number | null;
+  /** A dead process's calls are all stored: what else was in its name (leases) can be given back. Must be idempotent. */
+  readonly onRecovered?: (journalId: string) => Promise<void>;
+  readonly faultPoint?: (name: string) => void;
+}
+
+interface Adoption {
+  readonly journalId: string;
+  readonly folder: string;
+  readonly lock: OwnerLock;
+  readonly unsettled: UnsettledCalls;
+  segment: number;
+  offset: number;
+}
+
+export function createRecovery(options: RecoveryOptions): Recovery {
+  const { dataDir, ownId, database, store, logger, intervalMs = 5_000 } = options;
+  const { estimateCost = () => null, onRecovered, faultPoint = () => undefined } = options;
+  const journalFolder = join(dataDir, 'journal');
+  const quarantine = createQuarantine(dataDir);
+  const batches = createBatchStore({ database, store, quarantine, logger, faultPoint });
+  const adoptions = new Map<string, Adoption>();
+  let timer: NodeJS.Timeout | null = null;
+  let looking: Promise<number> | null = null;
+  let isStopped = false;
+
+  const look = async (): Promise<number> => {
+    let finished = 0;
+    const errors: unknown[] = [];
+    for (const journalId of await listJournals()) {
+      if (isStopped) break;
+      try {
+        const adoption = adoptions.get(journalId) ?? (await adopt(journalId));
+        if (!adoption) continue;
+        await finish(adoption);
+        finished += 1;
+      } catch (error) {
+        errors.push(error);
+        // Without the database none of the others will do better; a folder that cannot be read stands alone.
+        if (isConnectionFault(error)) break;
+      }
+    }
+    if (errors.length > 0) throw new AggregateError(errors, 'some journals could not be recovered');
+    return finished;
+  };
+
+  const listJournals = async (): Promise<string[]> => {
+    if (!existsSync(journalFolder)) return [];
+    const names = await readdir(journalFolder);
+    return names.filter((name) => isUuid(name) && name !== ownId).toSorted();
+  };
+
+  /** Null: its owner lives. */
+  const adopt = async (journalId: string): Promise<Adoption | null> => {
+    const folder = join(journalFolder, journalId);
+    const lock = await takeLock(join(folder, lockName));
+    if (!lock) return null;
+    const adoption = { journalId, folder, lock, unsettled: createUnsettledCalls(estimateCost), segment: 0, offset: 0 };
+    adoptions.set(journalId, adoption);
+    faultPoint('after adopt');
+    return adoption;
+  };
+
+  /** Goes on where an earlier look had to stop. */
+  const finish = async (adoption: Adoption): Promise<void> => {
+    const { journalId, folder, lock, unsettled } = adoption;
+    for (const segment of segmentNumbers(await readdir(folder))) await drainSegment(adoption, segment);
+    faultPoint('before unknown');
+    const unknown = unsettled.settleAll();
+    await batches.storeAll(unknown.map((call) => ({ call, frame: null })));
+    await onRecovered?.(journalId);
+    faultPoint('before remove');
+    await rm(folder, { recursive: true, force: true });
+    faultPoint('after remove');
+    adoptions.delete(journalId);
+    lock.release();
+    logger.info({ journal: journalId, unknown: unknown.length }, 'the journal of a dead process is recovered');
+  };
+
+  const drainSegment = async (adoption: Adoption, segment: number): Promise<void> => {
+    if (segment < adoption.segment) return;
+    if (segment > adoption.segment) Object.assign(adoption, { segment, offset: 0 });
+    const file = join(adoption.folder, segmentName(segment));
+    const { size } = await stat(file);
+    while (adoption.offset < size) {
+      if (isStopped) throw new Error('recovery was stopped');
+      faultPoint('before read');
+      const window = await readWindow(file, adoption.offset, size);
+      await storeFrames(window.frames, adoption.unsettled);
+      adoption.offset = window.nextOffset;
+      if (window.stop === 'more' || window.stop === 'end') continue;
+      // A record that is cut is what a crash leaves: nobody was told that it is written. Damage in the middle is kept for a person to look at.
+      const lostBytes = size - window.nextOffset;
+      logger.warn({ journal: adoption.journalId, segment, lostBytes }, `a segment of a dead process ends in a ${window.stop} record`);
+      if (window.stop === 'damaged') await quarantine.keepSegment(adoption.journalId, segment, file);
+      adoption.offset = size;
+    }
+  };
+
+  const storeFrames = async (frames: readonly Frame[], unsettled: UnsettledCalls): Promise<void> => {
+    const entries: BatchEntry[] = [];
+    for (const frame of frames) {
+      const record = decodeRecord(frame);
+      if (record.kind === 'settled') entries.push({ call: record.call, frame });
+      else if (record.kind === 'unreadable') await batches.refuse(record.callId, frame);
+      else unsettled.see(record);
+    }
+    await batches.storeAll(entries);
+    for (const { call } of entries) unsettled.settled(call.facts.id);
+  };
+
+  const recover = (): Promise<number> => {
+    looking ??= look().finally(() => {
+      looking = null;
+    });
+    return looking;
+  };
+
+  return {
+    start() {
+      const lookAgain = (): void => {
+        recover()
+          .catch((error: unknown) => logger.warn({ error }, 'journals of dead processes cannot be recovered yet'))
+          .finally(() => {
+            if (isStopped) return;
+            timer = setTimeout(lookAgain, intervalMs);
+            timer.unref();
+          });
+      };
+      lookAgain();
+    },
+    recover,
+    async stop() {
+      isStopped = true;
+      if (timer) clearTimeout(timer);
+      await looking?.catch(() => undefined); // Whoever asked for that look has been told.
+      for (const { lock } of adoptions.values()) lock.release();
+      adoptions.clear();
+    },
+    counts: batches.counts,
+  };
+}

@@ -1,0 +1,192 @@
+/**
+ * Appends to segment files, one write at a time: what arrives while a write is under way goes with the next one, so a busy process makes
+ * one write per turn of the event loop, whatever the number of calls.
+ *
+ * When a write fails, everything in it is rejected and its segment ends at the last good byte (cut back, or, where even that fails, known
+ * to end there); the next write begins a new segment. So a failed or short write never stands in front of a good record.
+ */
+import { join } from 'node:path';
+import type { Clock } from '../core/time.ts';
+import type { JournalFiles, OpenFile } from './journal-files.ts';
+import { segmentName } from './segment-name.ts';
+
+export interface Segment {
+  readonly number: number;
+  readonly file: string;
+  readonly createdAt: number;
+  /** Bytes that were written for good. */
+  readonly bytes: number;
+  /** Nothing will be added. */
+  readonly sealed: boolean;
+}
+
+export interface SegmentWriter {
+  /**
+   * Resolves when the bytes are written (and synced, where asked for); rejects when they are not. `onWritten` is called before anybody can
+   * see the bytes in `segments`.
+   */
+  append(buffers: readonly Buffer[], onWritten?: (segment: number) => void): Promise<void>;
+  /** Oldest first. */
+  segments(): readonly Segment[];
+  /** Seals the current segment, if it holds anything; resolves when that is done. */
+  seal(): Promise<void>;
+  /** Deletes a sealed segment. */
+  remove(number: number): Promise<void>;
+  /** Writes what waits and closes; `append` rejects from then on. */
+  close(): Promise<void>;
+}
+
+export interface SegmentWriterOptions {
+  readonly folder: string;
+  readonly files: JournalFiles;
+  readonly clock: Clock;
+  readonly segmentBytes: number;
+  readonly sync: boolean;
+  /** Called after each write that added bytes. */
+  readonly onAppended: () => void;
+  readonly faultPoint: (name: string) => void;
+}
+
+interface Waiting {
+  readonly buffers: readonly Buffer[];
+  readonly bytes: number;
+  readonly onWritten: ((segment: number) => void) | undefined;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+type MutableSegment = { -readonly [Key in keyof Segment]: Segment[Key] };
+
+export function createSegmentWriter(options: SegmentWriterOptions): SegmentWriter {
+  const { folder, files, clock, segmentBytes, sync, onAppended, faultPoint } = options;
+  const all: MutableSegment[] = [];
+  // Bounded by its callers: each waits for its record, and the parked ones are bounded in `parked-calls.ts`.
+  let waiting: Waiting[] = [];
+  let current: { readonly segment: MutableSegment; readonly file: OpenFile } | null = null;
+  let nextNumber = 1;
+  let pumping: Promise<void> | null = null;
+  let isClosed = false;
+
+  const pump = async (): Promise<void> => {
+    while (waiting.length > 0) await writeGroup(takeGroup());
+  };
+
+  const startPump = (): void => {
+    pumping ??= nextTurn()
+      .then(pump)
+      .finally(() => {
+        pumping = null;
+        // What came between the last look and here.
+        if (waiting.length > 0) startPump();
+      });
+  };
+
+  /** What one write may carry: at most about a segment, so that a crowd of large bodies is not one giant write. */
+  const takeGroup = (): Waiting[] => {
+    let bytes = 0;
+    let length = 0;
+    for (const item of waiting) {
+      if (length > 0 && bytes + item.bytes > segmentBytes) break;
+      bytes += item.bytes;
+      length += 1;
+    }
+    const group = waiting.slice(0, length);
+    waiting = waiting.slice(length);
+    return group;
+  };
+
+  const writeGroup = async (group: readonly Waiting[]): Promise<void> => {
+    try {
+      const { segment, file } = await openCurrent();
+      faultPoint('before write');
+      await file.writeAll(
+        group.flatMap((item) => item.buffers),
+        segment.bytes,
+      );
+      faultPoint('after write');
+      if (sync) await file.sync();
+      for (const item of group) item.onWritten?.(segment.number);
+      segment.bytes += group.reduce((sum, item) => sum + item.bytes, 0);
+    } catch (error) {
+      await abandonCurrent();
+      for (const item of group) item.reject(error);
+      return;
+    }
+    for (const item of group) item.resolve();
+    onAppended();
+  };
+
+  const openCurrent = async (): Promise<{ segment: MutableSegment; file: OpenFile }> => {
+    if (current && current.segment.bytes >= segmentBytes) await sealCurrent();
+    if (!current) {
+      const number = nextNumber;
+      nextNumber += 1;
+      const path = join(folder, segmentName(number));
+      const segment = { number, file: path, createdAt: clock.now(), bytes: 0, sealed: false };
+      current = { segment, file: await files.create(path) };
+      all.push(segment);
+    }
+    return current;
+  };
+
+  const sealCurrent = async (): Promise<void> => {
+    if (!current) return;
+    const { segment, file } = current;
+    current = null;
+    segment.sealed = true;
+    await file.close().catch(ignoreClosing);
+  };
+
+  /** After a failed write: nothing may ever be appended behind what it left. */
+  const abandonCurrent = async (): Promise<void> => {
+    if (!current) return;
+    const { segment, file } = current;
+    // If this fails too, the segment's known length is what counts; a reader after our death meets a torn record there and stops.
+    await file.truncate(segment.bytes).catch(() => undefined);
+    await sealCurrent();
+  };
+
+  /** Runs when no write is under way. */
+  const whenIdle = async (work: () => Promise<void>): Promise<void> => {
+    while (pumping) await pumping;
+    const run = work();
+    pumping = run.finally(() => {
+      pumping = null;
+      if (waiting.length > 0) startPump();
+    });
+    await pumping;
+  };
+
+  return {
+    append(buffers, onWritten) {
+      if (isClosed) return Promise.reject(new Error('the journal is closed'));
+      return new Promise((resolve, reject) => {
+        const bytes = buffers.reduce((sum, buffer) => sum + buffer.length, 0);
+        waiting.push({ buffers, bytes, onWritten, resolve, reject });
+        startPump();
+      });
+    },
+    segments: () => all,
+    async seal() {
+      if (current && current.segment.bytes > 0) await whenIdle(sealCurrent);
+    },
+    async remove(number) {
+      const index = all.findIndex((segment) => segment.number === number && segment.sealed);
+      const segment = all[index];
+      if (!segment) return;
+      await files.remove(segment.file);
+      all.splice(all.indexOf(segment), 1);
+    },
+    async close() {
+      isClosed = true;
+      await whenIdle(sealCurrent);
+    },
+  };
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** All bytes were written (and synced, where asked for) before; there is nothing left that closing could lose. */
+function ignoreClosing(): void {}

@@ -1,0 +1,126 @@
+/** Call rows with their attempts, as `GET /provision/teams/{project}/calls` and the console show them (shapes 21). */
+import { usdOf } from '../core/money.ts';
+import { formatTime } from '../core/time.ts';
+import type { Queries } from '../db/database.ts';
+
+export interface ListOptions {
+  /** 1 to 500; 50 when absent. */
+  readonly limit?: number | undefined;
+  /** Only calls older than the one with this id, a UUID. */
+  readonly before?: string | null | undefined;
+  readonly taskId?: string | null | undefined;
+  readonly source?: string | null | undefined;
+}
+
+export interface CallRow {
+  readonly id: string;
+  readonly created_at: string;
+  /** Prefix of the key. */
+  readonly key: string;
+  readonly source: string;
+  readonly route: string;
+  readonly model_asked: string;
+  readonly model: string | null;
+  readonly status: number;
+  readonly code: string | null;
+  readonly outcome: string;
+  readonly stream: boolean;
+  readonly cache: string | null;
+  readonly tokens: { readonly input: number; readonly cached_input: number; readonly cache_write: number; readonly output: number };
+  readonly cost: number | null;
+  readonly estimated: boolean;
+  readonly duration_ms: number;
+  readonly first_byte_ms: number | null;
+  readonly task_id: string | null;
+  readonly turn_id: string | null;
+  readonly agent_id: string | null;
+  readonly trigger_kind: string | null;
+  readonly trigger_detail: string | null;
+  readonly iteration: number | null;
+  readonly distil_saved: number | null;
+  readonly subject_sha256: string | null;
+  readonly plan: unknown;
+  readonly attempts: readonly AttemptRow[];
+}
+
+export interface AttemptRow {
+  readonly n: number;
+  readonly provider: string;
+  readonly model: string;
+  readonly status: number | null;
+  readonly outcome: string;
+  readonly wait_ms: number;
+  readonly started_at: string;
+  readonly first_byte_ms: number | null;
+  readonly duration_ms: number;
+  readonly cost: number | null;
+}
+
+const defaultLimit = 50;
+const largestLimit = 500;
+
+/** Newest first. */
+export async function listCalls(database: Queries, projectId: string, options: ListOptions = {}): Promise<CallRow[]> {
+  const { limit = defaultLimit, before = null, taskId = null, source = null } = options;
+  const bounded = Math.max(1, Math.min(largestLimit, Math.trunc(limit)));
+  const calls = await database.query<StoredCall>(selectCalls, [projectId, before, taskId, source, bounded]);
+  const attempts = await database.query<StoredAttempt>(selectAttempts, [calls.map(({ id }) => id)]);
+  const byCall = Map.groupBy(attempts, ({ callId }) => callId);
+  return calls.map((call) => callRow(call, byCall.get(call.id) ?? []));
+}
+
+type StoredCall = Omit<CallRow, 'created_at' | 'tokens' | 'cost' | 'attempts'> & {
+  readonly startedAt: Date;
+  readonly costNanos: number | null;
+  readonly input: number;
+  readonly cachedInput: number;
+  readonly cacheWrite: number;
+  readonly output: number;
+};
+
+/** Columns that go out under their own names are not aliased. */
+const selectCalls = `
+  select id, key_prefix as key, source, route, model_asked, model, status, code, outcome, stream, cache, estimated, duration_ms,
+         first_byte_ms, task_id, turn_id, agent_id, trigger_kind, trigger_detail, iteration, distil_saved,
+         encode(subject_sha256, 'hex') as subject_sha256, plan, started_at as "startedAt", cost_nanos as "costNanos",
+         tokens_input as input, tokens_cached_input as "cachedInput",
+         tokens_cache_write + tokens_cache_write_1h as "cacheWrite", tokens_output as output
+    from calls
+   where project_id = $1::uuid
+     and ($2::uuid is null or id < $2::uuid)
+     and ($3::text is null or task_id = $3::text)
+     and ($4::text is null or source = $4::text)
+   order by id desc
+   limit $5::integer`;
+
+function callRow(stored: StoredCall, attempts: readonly StoredAttempt[]): CallRow {
+  const { startedAt, costNanos, input, cachedInput, cacheWrite, output, ...row } = stored;
+  return {
+    ...row,
+    created_at: formatTime(startedAt.getTime()),
+    tokens: { input, cached_input: cachedInput, cache_write: cacheWrite, output },
+    cost: usdOrNull(costNanos),
+    attempts: attempts.map(attemptRow),
+  };
+}
+
+type StoredAttempt = Omit<AttemptRow, 'started_at' | 'cost'> & {
+  readonly callId: string;
+  readonly startedAt: Date;
+  readonly costNanos: number | null;
+};
+
+const selectAttempts = `
+  select call_id as "callId", n, provider, model, status, outcome, wait_ms, started_at as "startedAt", first_byte_ms, duration_ms,
+         cost_nanos as "costNanos"
+    from attempts
+   where call_id = any ($1::uuid[])
+   order by call_id, n`;
+
+function attemptRow({ callId: _callId, startedAt, costNanos, ...row }: StoredAttempt): AttemptRow {
+  return { ...row, started_at: formatTime(startedAt.getTime()), cost: usdOrNull(costNanos) };
+}
+
+function usdOrNull(nanos: number | null): number | null {
+  return nanos === null ? null : usdOf(nanos);
+}

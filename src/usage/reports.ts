@@ -1,0 +1,130 @@
+/**
+ * What the gateway tells of recorded calls: spend of a project, use of a key, the call rows. All of it is read from the database, never from
+ * metrics; callers first wait for the journal's drain, so that who calls and then looks sees the call.
+ *
+ * A call belongs to the month of its start, which is the time in its id: every query is a range of ids.
+ */
+import { firstIdOf } from '../core/ids.ts';
+import { usdOf } from '../core/money.ts';
+import type { Clock } from '../core/time.ts';
+import { formatTime, monthOf } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import { type CallRow, type ListOptions, listCalls } from './call-rows.ts';
+import { type WindowKind, windowOf } from './windows.ts';
+
+/** Shapes 2. */
+export interface UsageReport {
+  readonly month: string;
+  readonly period: { readonly start: string; readonly end: string };
+  readonly currency: 'USD';
+  readonly spend: number;
+  readonly monthly_cap: number | null;
+  readonly by_model: readonly (Group & { readonly model: string })[];
+  readonly by_task: readonly (Group & { readonly task_id: string })[];
+  readonly by_source: readonly (Group & { readonly source: string })[];
+}
+
+interface Group {
+  readonly cost: number;
+  readonly tokens: number;
+  readonly calls: number;
+}
+
+/** What settled calls have used of a key's ceilings, each in its own window: calls, nano-dollars, calls and tokens of this minute. */
+export interface KeyUse {
+  readonly calls: number;
+  readonly cost: number;
+  readonly rpm: number;
+  readonly tpm: number;
+}
+
+export interface UsageReports {
+  usageOf(project: { readonly id: string; readonly settings: { readonly monthlyCapNanos: number | null } }): Promise<UsageReport>;
+  /** Nano-dollars of the current month. */
+  spentThisMonth(projectId: string): Promise<number>;
+  keyUse(keyId: string, windows: { readonly calls: WindowKind; readonly cost: WindowKind }): Promise<KeyUse>;
+  /** Newest first. */
+  listCalls(projectId: string, options?: ListOptions): Promise<CallRow[]>;
+}
+
+const allTokens = 'tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output';
+
+export function createUsageReports({ database, clock }: { database: Database; clock: Clock }): UsageReports {
+  return {
+    async usageOf({ id, settings: { monthlyCapNanos } }) {
+      const month = monthOf(clock.now());
+      const rows = await database.query<TotalRow>(selectTotals, [id, firstIdOf(month.start), firstIdOf(month.end)]);
+      const groups = <Name extends string>(level: number, name: Name): (Group & Record<Name, string>)[] =>
+        rows.filter((row) => row.level === level).map((row) => groupOf(name, row));
+      return {
+        month: month.name,
+        period: { start: formatTime(month.start), end: formatTime(month.end) },
+        currency: 'USD',
+        spend: usdOf(rows.find((row) => row.level === levels.all)?.cost ?? 0),
+        monthly_cap: monthlyCapNanos === null ? null : usdOf(monthlyCapNanos),
+        by_model: groups(levels.model, 'model'),
+        by_task: groups(levels.task, 'task_id'),
+        by_source: groups(levels.source, 'source'),
+      };
+    },
+    async spentThisMonth(projectId) {
+      const month = monthOf(clock.now());
+      const [row] = await database.query<{ spent: number }>(
+        `select coalesce(sum(cost_nanos), 0)::bigint as spent from calls
+          where project_id = $1::uuid and id >= $2::uuid and id < $3::uuid`,
+        [projectId, firstIdOf(month.start), firstIdOf(month.end)],
+      );
+      return row?.spent ?? 0;
+    },
+    async keyUse(keyId, windows) {
+      const now = clock.now();
+      const starts = [windowOf(windows.calls, now), windowOf(windows.cost, now), windowOf('minute', now)].map(({ start }) => start);
+      const [row] = await database.query<KeyUse>(selectKeyUse, [keyId, ...starts.map(firstIdOf), firstIdOf(Math.min(...starts))]);
+      return row ?? { calls: 0, cost: 0, rpm: 0, tpm: 0 };
+    },
+    listCalls: (projectId, options) => listCalls(database, projectId, options),
+  };
+}
+
+interface TotalRow {
+  readonly level: number;
+  readonly name: string | null;
+  readonly cost: number;
+  readonly tokens: number;
+  readonly calls: number;
+}
+
+/** What grouping(model, task_id, source) gives: a bit is set for each column that is not part of the group. */
+const levels = { model: 0b011, task: 0b101, source: 0b110, all: 0b111 } as const;
+
+/** One scan for all three groupings. Calls of unknown cost count with cost 0; rows without a model or task are in the sum only. */
+const selectTotals = `
+  with totals as (
+    select grouping(model, task_id, source) as level, coalesce(model, task_id, source) as name,
+           coalesce(sum(cost_nanos), 0)::bigint as cost, sum(${allTokens})::bigint as tokens, count(*) as calls
+      from calls
+     where project_id = $1::uuid and id >= $2::uuid and id < $3::uuid
+     group by grouping sets ((), (model), (task_id), (source))
+  ), ranked as (
+    select level, name, cost, tokens, calls, row_number() over (partition by level order by cost desc, name) as place
+      from totals
+     where name is not null or level = ${levels.all}
+  )
+  select level, name, cost, tokens, calls from ranked where place <= 1000 order by level, place`;
+
+/** A cache hit costs nothing and uses no slot (decisions 3). */
+const selectKeyUse = `
+  select count(*) filter (where id >= $2::uuid and not is_hit) as calls,
+         coalesce(sum(cost_nanos) filter (where id >= $3::uuid), 0)::bigint as cost,
+         count(*) filter (where id >= $4::uuid and not is_hit) as rpm,
+         coalesce(sum(tokens) filter (where id >= $4::uuid and not is_hit), 0)::bigint as tpm
+    from (
+      select id, cost_nanos, ${allTokens} as tokens, cache is not distinct from 'hit' as is_hit
+        from calls
+       where key_id = $1::uuid and id >= $5::uuid
+    ) as used`;
+
+function groupOf<Name extends string>(name: Name, row: TotalRow): Group & Record<Name, string> {
+  const named = { [name]: row.name ?? '' } as Record<Name, string>; // A computed key widens to string; Name is the only one.
+  return { ...named, cost: usdOf(row.cost), tokens: row.tokens, calls: row.calls };
+}

@@ -1,0 +1,102 @@
+/** The answer of `GET /status/peek` (shapes 1): what a key may still use, what its project has spent, how its providers are. */
+import type { Caller } from '../core/call.ts';
+import { usdOf } from '../core/money.ts';
+import type { Clock } from '../core/time.ts';
+import { formatTime } from '../core/time.ts';
+import type { UsageReports } from './reports.ts';
+import { resetTime, type WindowKind, windowOf } from './windows.ts';
+
+export type CeilingName = 'calls' | 'cost' | 'rpm' | 'tpm';
+
+export type Ceilings = Readonly<Record<CeilingName, { readonly limit: number | null; readonly window: WindowKind }>>;
+
+export interface StatusInput {
+  readonly reports: UsageReports;
+  readonly clock: Clock;
+  readonly project: { readonly id: string; readonly slug: string; readonly settings: { readonly monthlyCapNanos: number | null } };
+  readonly caller: Caller;
+  /** Of the caller's key: calls, tokens or nano-dollars; null for no limit. */
+  readonly ceilings: Ceilings;
+  readonly breakers: { report(projectId: string, providers: readonly string[]): readonly unknown[] };
+  readonly providers: readonly string[];
+  /** The models are the demo vendor's: said here so that nobody takes its answers for a model's. */
+  readonly demo?: boolean;
+  /** Estimates of the key's running calls, in the ceiling's unit. */
+  readonly reserved?: (keyId: string, ceiling: CeilingName) => number;
+  /** Nano-dollars that running calls of the project hold. */
+  readonly reservedOfProject?: (projectId: string) => number;
+}
+
+export interface StatusReport {
+  readonly project: string;
+  readonly key: {
+    readonly prefix: string;
+    readonly expires_at: string | null;
+    readonly ceilings: Readonly<Record<CeilingName, CeilingReport>>;
+  };
+  readonly credit: { readonly state: 'ok' | 'near_cap' | 'exhausted'; readonly monthly_cap: number | null; readonly spent: number };
+  readonly breakers: readonly unknown[];
+  /** Present only with the demo vendor. */
+  readonly demo?: true;
+}
+
+export interface CeilingReport {
+  readonly limit: number | null;
+  readonly used: number;
+  readonly reserved: number;
+  readonly remaining: number | null;
+  readonly window: WindowKind;
+  readonly resets_at: string | null;
+}
+
+export async function statusReport(input: StatusInput): Promise<StatusReport> {
+  const { reports, clock, project, caller, ceilings, breakers, providers, demo = false, reserved = none, reservedOfProject = none } = input;
+  const now = clock.now();
+  const [use, spent] = await Promise.all([
+    reports.keyUse(caller.keyId, { calls: ceilings.calls.window, cost: ceilings.cost.window }),
+    reports.spentThisMonth(project.id),
+  ]);
+  const report = (name: CeilingName, unit: (amount: number) => number = asIs): CeilingReport => {
+    const { limit, window } = ceilings[name];
+    const held = reserved(caller.keyId, name);
+    return {
+      limit: limit === null ? null : unit(limit),
+      used: unit(use[name]),
+      reserved: unit(held),
+      remaining: limit === null ? null : unit(Math.max(0, limit - use[name] - held)),
+      window,
+      resets_at: resetTime(windowOf(window, now)),
+    };
+  };
+  return {
+    project: project.slug,
+    key: {
+      prefix: caller.keyPrefix,
+      expires_at: caller.expiresAt === null ? null : formatTime(caller.expiresAt),
+      ceilings: { calls: report('calls'), cost: report('cost', usdOf), rpm: report('rpm'), tpm: report('tpm') },
+    },
+    credit: creditOf(spent, reservedOfProject(project.id), project.settings.monthlyCapNanos),
+    breakers: breakers.report(project.id, providers),
+    ...(demo ? { demo: true } : {}),
+  };
+}
+
+/** `near_cap` from 90 % of the cap on, what running calls hold included; `exhausted` when the cap is spent. */
+function creditOf(spent: number, held: number, cap: number | null): StatusReport['credit'] {
+  const isExhausted = cap !== null && spent >= cap;
+  const isNear = cap !== null && spent + held >= cap * 0.9;
+  return {
+    state: isExhausted ? 'exhausted' : isNear ? 'near_cap' : 'ok',
+    monthly_cap: cap === null ? null : usdOf(cap),
+    spent: usdOf(spent),
+  };
+}
+
+/** Nothing is held where nobody counts it. */
+function none(): number {
+  return 0;
+}
+
+function asIs(amount: number): number {
+  return amount;
+}

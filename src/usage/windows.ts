@@ -1,0 +1,35 @@
+/** Windows of ceilings (shapes 18): calendar month, day and minute in UTC, or all time. */
+import { formatTime, minuteOf, monthOf } from '../core/time.ts';
+
+export type WindowKind = 'minute' | 'day' | 'month' | 'total';
+
+export interface Window {
+  readonly start: number;
+  /** Null: it never ends. */
+  readonly end: number | null;
+}
+
+const dayMs = 86_400_000;
+
+/** The window of `epochMs`. */
+export function windowOf(kind: WindowKind, epochMs: number): Window {
+  switch (kind) {
+    case 'minute':
+      return minuteOf(epochMs);
+    case 'day': {
+      const start = Math.floor(epochMs / dayMs) * dayMs;
+      return { start, end: start + dayMs };
+    }
+    case 'month': {
+      const { start, end } = monthOf(epochMs);
+      return { start, end };
+    }
+    case 'total':
+      return { start: 0, end: null };
+  }
+}
+
+/** When the window is over, RFC 3339; null for never. */
+export function resetTime({ end }: Window): string | null {
+  return end === null ? null : formatTime(end);
+}

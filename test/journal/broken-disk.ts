@@ -1,0 +1,76 @@
+/** The real disk behind a switch: full, broken, or with a bounded number of free bytes. */
+import { diskFiles, type JournalFiles } from '../../src/journal/journal-files.ts';
+
+export interface BrokenDisk {
+  readonly files: JournalFiles;
+  /** From now on this many bytes fit; removing a file gives its bytes back. Null: as many as one likes. */
+  leave(bytes: number | null): void;
+  /** From now on every write fails with this code; null: none does. */
+  fail(code: string | null): void;
+  /** Cutting a file back fails too. */
+  failTruncate(fails: boolean): void;
+}
+
+export function createBrokenDisk(): BrokenDisk {
+  const sizes = new Map<string, number>();
+  let free: number | null = null;
+  let code: string | null = null;
+  let truncateFails = false;
+  const refuse = (reason: string): never => {
+    throw Object.assign(new Error(`${reason}: simulated`), { code: reason });
+  };
+  const files: JournalFiles = {
+    ...diskFiles,
+    async create(file) {
+      if (code !== null) refuse(code);
+      const real = await diskFiles.create(file);
+      sizes.set(file, 0);
+      return {
+        ...real,
+        async writeAll(buffers, position) {
+          const all = Buffer.concat([...buffers]);
+          const fitting = Math.min(all.length, free ?? all.length);
+          const written = code === null ? fitting : Math.min(fitting, Math.floor(all.length / 2));
+          // As on a real disk, a part of it may be written before the error comes.
+          await real.writeAll([all.subarray(0, written)], position);
+          sizes.set(file, position + written);
+          if (free !== null) free -= written;
+          if (code !== null) refuse(code);
+          if (written < all.length) refuse('ENOSPC');
+        },
+        async truncate(bytes) {
+          if (truncateFails) refuse('EIO');
+          await real.truncate(bytes);
+          if (free !== null) free += (sizes.get(file) ?? 0) - bytes;
+          sizes.set(file, bytes);
+        },
+      };
+    },
+    async rename(from, to) {
+      await diskFiles.rename(from, to);
+      sizes.set(to, sizes.get(from) ?? 0);
+      sizes.delete(from);
+    },
+    async remove(path) {
+      await diskFiles.remove(path);
+      for (const [file, bytes] of sizes) {
+        if (file !== path && !file.startsWith(`${path}/`)) continue;
+        if (free !== null) free += bytes;
+        sizes.delete(file);
+      }
+    },
+    freeBytes: async () => free ?? Number.MAX_SAFE_INTEGER,
+  };
+  return {
+    files,
+    leave(bytes) {
+      free = bytes;
+    },
+    fail(next) {
+      code = next;
+    },
+    failTruncate(fails) {
+      truncateFails = fails;
+    },
+  };
+}
