@@ -1,0 +1,229 @@
+/**
+ * Reads the messages of a request body into the normal form (decisions 9): what the user and the assistant said and which tools the
+ * assistant called. All else that belongs to the prompt becomes an extra that knows where it stood: system prompts, tool results,
+ * thinking, and binary content as type, size and SHA-256.
+ *
+ * Total: a body is the caller's, so whatever is malformed is skipped or kept as an extra; nothing here throws. Off the hot path.
+ *
+ * The same rules hold for answers, so that an answer and its repetition in the next request are the same message: text parts of the
+ * assistant are joined without anything between (vendors cut them for citations and tools), parts of the user by line feeds.
+ */
+import type { AssistantTurn } from '../core/call.ts';
+import { isObject, type JsonObject, listOf, objectOf, textOf } from '../core/json.ts';
+import { makeStorable } from '../core/storable.ts';
+import { foldDataUrls } from './data-url.ts';
+import { describeBlock, type Finding, jsonTextOf, opaqueFinding, textFinding } from './prompt-findings.ts';
+
+/** A message as it is chained, stored and learned from. */
+export interface NormalMessage {
+  readonly role: 'user' | 'assistant';
+  readonly text: string;
+  readonly toolCalls: AssistantTurn['toolCalls'];
+}
+
+/** What stood in the prompt beside the messages; `position` messages of the normal form stand before it or hold it. Stored as JSON. */
+export type Extra = Finding & { readonly position: number };
+
+export interface Prompt {
+  readonly messages: readonly NormalMessage[];
+  readonly extras: readonly Extra[];
+  /** The last message is the beginning of the answer (messages dialect): the answer goes on in it. */
+  readonly answerBegun: boolean;
+}
+
+export type PromptRoute = 'chat' | 'messages' | 'responses';
+
+/** One step of a prompt. A `pause` stands between what the assistant said in one answer and in the next. */
+type Step =
+  | { readonly kind: 'said'; readonly role: NormalMessage['role']; readonly text: string; readonly toolCalls: AssistantTurn['toolCalls'] }
+  | { readonly kind: 'found'; readonly finding: Finding }
+  | { readonly kind: 'pause' };
+
+/** Reads the parsed JSON of a request to `route`. */
+export function readPrompt(route: PromptRoute, body: unknown): Prompt {
+  const request = objectOf(body);
+  switch (route) {
+    case 'chat':
+      return collect(listOf(request.messages).flatMap(readChatMessage), false);
+    case 'messages': {
+      const messages = listOf(request.messages);
+      const steps = [...systemSteps('system', request.system), ...messages.flatMap(readMessagesMessage)];
+      return collect(steps, objectOf(messages.at(-1)).role === 'assistant');
+    }
+    case 'responses': {
+      const items = typeof request.input === 'string' ? [{ role: 'user', content: request.input }] : listOf(request.input);
+      return collect(joinItems([...systemSteps('instructions', request.instructions), ...items.flatMap(readItem)]), false);
+    }
+    default:
+      return route satisfies never;
+  }
+}
+
+/** The message in normal form: storable text, tool calls that have a name; null when nothing of it is left. */
+export function normalMessage(role: NormalMessage['role'], turn: AssistantTurn): NormalMessage | null {
+  const text = makeStorable(foldDataUrls(turn.text));
+  const toolCalls = turn.toolCalls
+    .map((call) => ({ name: makeStorable(call.name), arguments: makeStorable(call.arguments) }))
+    .filter((call) => call.name !== '');
+  return text.trim() === '' && toolCalls.length === 0 ? null : { role, text, toolCalls };
+}
+
+function collect(steps: readonly Step[], lastIsAssistant: boolean): Prompt {
+  const messages: NormalMessage[] = [];
+  const extras: Extra[] = [];
+  for (const step of steps) {
+    if (step.kind === 'found') extras.push({ position: messages.length, ...step.finding });
+    if (step.kind !== 'said') continue;
+    const message = normalMessage(step.role, step);
+    if (message) messages.push(message);
+  }
+  const last = messages.at(-1);
+  return { messages, extras, answerBegun: lastIsAssistant && last?.role === 'assistant' && last.toolCalls.length === 0 };
+}
+
+function readChatMessage(message: unknown): Step[] {
+  if (!isObject(message)) return [];
+  const { role, content } = message;
+  switch (role) {
+    case 'system':
+    case 'developer':
+      return systemSteps(role, content);
+    case 'user':
+      return readContent('user', content);
+    case 'assistant':
+      return readChatAssistant(message);
+    case 'tool':
+    case 'function':
+      return toolResultSteps(role, content);
+    default:
+      return otherSteps(message);
+  }
+}
+
+function readChatAssistant(message: JsonObject): Step[] {
+  const thinking = textOf(message.reasoning_content) ?? textOf(message.reasoning);
+  const calls = [...listOf(message.tool_calls), ...(isObject(message.function_call) ? [{ function: message.function_call }] : [])];
+  const functions = calls.map((call) => objectOf(call).function);
+  const toolCalls = functions.filter(isObject).map((fn) => ({ name: textOf(fn.name) ?? '', arguments: argumentsOf(fn.arguments) }));
+  // Other kinds of calls (`custom`) are no function calls of the answer either; they stay visible as extras.
+  const others = calls.filter((call) => !isObject(objectOf(call).function)).flatMap(otherSteps);
+  const said = readContent('assistant', message.content ?? message.refusal, toolCalls);
+  return [...(thinking ? [found(textFinding('thinking', 'reasoning', thinking))] : []), ...others, ...said];
+}
+
+function readMessagesMessage(message: unknown): Step[] {
+  if (!isObject(message)) return [];
+  const { role, content } = message;
+  if (role === 'user' || role === 'assistant') return readContent(role, content);
+  return role === 'system' ? systemSteps('system', content) : otherSteps(message);
+}
+
+function readItem(item: unknown): Step[] {
+  if (!isObject(item)) return [];
+  const { type, role, content } = item;
+  switch (type) {
+    case undefined:
+    case null:
+    case 'message':
+      if (role === 'user') return [{ kind: 'pause' }, ...readContent('user', content)];
+      if (role === 'assistant') return readContent('assistant', content);
+      return role === 'system' || role === 'developer' ? systemSteps(role, content) : otherSteps(item);
+    case 'function_call':
+      return [said('assistant', '', [{ name: textOf(item.name) ?? '', arguments: argumentsOf(item.arguments) }])];
+    case 'function_call_output':
+      return [{ kind: 'pause' }, ...toolResultSteps(type, item.output)];
+    case 'reasoning':
+      return thinkingSteps(item);
+    default:
+      return otherSteps(item);
+  }
+}
+
+/** Items of one answer (its text and each of its function calls are items of their own) become one message again. */
+function joinItems(steps: readonly Step[]): Step[] {
+  const joined: Step[] = [];
+  let open = -1;
+  for (const step of steps) {
+    const before = open < 0 ? undefined : joined[open];
+    if (step.kind === 'pause') open = -1;
+    else if (step.kind === 'said' && step.role === 'assistant' && before?.kind === 'said') {
+      joined[open] = said('assistant', before.text + step.text, [...before.toolCalls, ...step.toolCalls]);
+    } else {
+      if (step.kind === 'said') open = step.role === 'assistant' ? joined.length : -1;
+      joined.push(step);
+    }
+  }
+  return joined;
+}
+
+/** Text and blocks of one message of the user or the assistant. */
+function readContent(role: NormalMessage['role'], content: unknown, calls: AssistantTurn['toolCalls'] = []): Step[] {
+  const blocks = Array.isArray(content) ? content : [content];
+  const texts: string[] = [];
+  const toolCalls = [...calls];
+  const steps: Step[] = [];
+  for (const block of blocks) {
+    const text = textOfBlock(block);
+    if (text !== null) texts.push(text);
+    else if (!isObject(block)) continue;
+    else if (block.type === 'tool_use') toolCalls.push({ name: textOf(block.name) ?? '', arguments: argumentsOf(block.input) });
+    else if (block.type === 'tool_result') steps.push(...toolResultSteps(block.type, block.content));
+    else if (block.type === 'thinking' || block.type === 'redacted_thinking') steps.push(...thinkingSteps(block));
+    else steps.push(...otherSteps(block));
+  }
+  return [...steps, said(role, texts.join(role === 'assistant' ? '' : '\n'), toolCalls)];
+}
+
+function textOfBlock(block: unknown): string | null {
+  if (typeof block === 'string') return block;
+  const { type, text, refusal } = objectOf(block);
+  if (type === 'text' || type === 'input_text' || type === 'output_text') return textOf(text);
+  return type === 'refusal' ? textOf(refusal) : null;
+}
+
+function systemSteps(type: string, content: unknown): Step[] {
+  return textAndBlocks('system', type, content);
+}
+
+function toolResultSteps(type: string, content: unknown): Step[] {
+  return textAndBlocks('tool_result', type, content);
+}
+
+/** One extra with the text, then one for each block that is no text. */
+function textAndBlocks(kind: 'system' | 'tool_result', type: string, content: unknown): Step[] {
+  if (content === undefined || content === null) return [];
+  const blocks = Array.isArray(content) ? content : [content];
+  const texts = blocks.map(textOfBlock);
+  const text = texts.filter((piece) => piece !== null).join('\n');
+  const others = blocks.filter((_, index) => texts[index] === null).flatMap(otherSteps);
+  return [...(text === '' ? [] : [found(textFinding(kind, type, text))]), ...others];
+}
+
+/** Thinking blocks of messages and reasoning items of responses. */
+function thinkingSteps(block: JsonObject): Step[] {
+  const pieces = [...listOf(block.summary), ...listOf(block.content)].map((piece) => textOf(objectOf(piece).text) ?? '');
+  const text = textOf(block.thinking) ?? pieces.join('\n');
+  const sealed = textOf(block.encrypted_content) ?? textOf(block.data);
+  const type = textOf(block.type) ?? 'thinking';
+  return [
+    ...(text === '' ? [] : [found(textFinding('thinking', type, text))]),
+    ...(sealed === null ? [] : [found(opaqueFinding(type, sealed))]),
+  ];
+}
+
+function otherSteps(block: unknown): Step[] {
+  return describeBlock(block).map(found);
+}
+
+/** Chat sends arguments as text, which is kept as it is; messages as a value, whose JSON keeps the order of keys. */
+function argumentsOf(value: unknown): string {
+  return typeof value === 'string' ? value : jsonTextOf(value ?? {});
+}
+
+function said(role: NormalMessage['role'], text: string, toolCalls: AssistantTurn['toolCalls']): Step {
+  return { kind: 'said', role, text, toolCalls };
+}
+
+function found(finding: Finding): Step {
+  return { kind: 'found', finding };
+}

@@ -1,0 +1,198 @@
+/**
+ * Stores the text of settled calls and files the recorded ones under conversations (decisions 9). Called by the journal's drain inside the
+ * transaction of a batch, so that a call and its conversation are there together or not at all.
+ *
+ * Calls of a batch are placed in the order in which they began. Batches of several processes that touch the same project wait for each
+ * other here: two calls of one dialogue, drained at the same time by two processes, would otherwise not see each other and open two
+ * conversations. Rows of conversations are locked besides, since activities read them.
+ *
+ * A call whose text is stored already is skipped, so delivering a batch twice changes nothing. A request that cannot be read is stored
+ * without text; no content makes this fail.
+ */
+import type { SettledCall } from '../core/call.ts';
+import { newId } from '../core/ids.ts';
+import { parseJson } from '../core/json.ts';
+import { makeStorable } from '../core/storable.ts';
+import type { Queries } from '../db/database.ts';
+import { type NormalMessage, normalMessage, type PromptRoute, readPrompt } from '../dialects/prompt.ts';
+import type { Book, Conversation, Turn } from './book.ts';
+import { type CallText, findStored, storeTexts } from './call-texts.ts';
+import { chainMessages, hashScope, keyInScope } from './chain.ts';
+import { findConversation } from './join.ts';
+import { loadBook } from './load-book.ts';
+import { saveBook } from './save-book.ts';
+
+/** What of a project's memory settings decides whether a call is recorded. */
+export interface RecordingSettings {
+  readonly enabled: boolean;
+  /** 'Only these senders'; empty means all. */
+  readonly onlySenders: readonly string[];
+}
+
+export interface RecordOptions {
+  /** Settings of a project; memory is on for all senders where it is not given. Must answer from memory: a transaction is open. */
+  readonly settingsOf?: (projectId: string) => RecordingSettings;
+}
+
+/** Stores the texts of `calls` (those the batch newly stored) and joins or opens conversations for the recorded ones. */
+export async function recordCalls(tx: Queries, calls: readonly SettledCall[], { settingsOf }: RecordOptions = {}): Promise<void> {
+  const candidates = calls.filter(hasText).toSorted(byStart);
+  if (candidates.length === 0) return;
+  await takeProjects(tx, [...new Set(candidates.map((call) => call.facts.projectId))].toSorted());
+  const ids = candidates.map((call) => call.facts.id);
+  const stored = await findStored(tx, ids);
+  const fresh = candidates.filter((call, index) => !stored.has(call.facts.id) && ids.indexOf(call.facts.id) === index);
+  const read = fresh.map((call) => ({ call, text: readText(call) }));
+  const turns = read.filter(({ call, text }) => isRecorded(call, text, settingsOf)).map(({ call, text }) => toTurn(call, text));
+
+  const conversationOf = new Map<string, string>();
+  if (turns.length > 0) {
+    const book = await loadBook(tx, turns);
+    for (const turn of turns) conversationOf.set(turn.callId, join(turn, book).id);
+    await saveBook(tx, book);
+  }
+  if (read.length > 0)
+    await storeTexts(
+      tx,
+      read.map(({ text }) => text),
+      conversationOf,
+    );
+}
+
+type CallWithText = SettledCall & { readonly content: NonNullable<SettledCall['content']> };
+
+function hasText(call: SettledCall): call is CallWithText {
+  return call.content !== null && promptRoute(call) !== null;
+}
+
+function promptRoute({ facts: { route } }: SettledCall): PromptRoute | null {
+  return route === 'chat' || route === 'messages' || route === 'responses' ? route : null;
+}
+
+function byStart(a: SettledCall, b: SettledCall): number {
+  return a.facts.startedAt - b.facts.startedAt || (a.facts.id < b.facts.id ? -1 : 1);
+}
+
+/** One statement, in the order of ids, so that batches with several projects never wait for each other in a circle. */
+async function takeProjects(tx: Queries, projectIds: readonly string[]): Promise<void> {
+  await tx.query(
+    `select pg_advisory_xact_lock(hashtextextended('conversations ' || project_id, 0))
+       from unnest($1::text[]) with ordinality as project (project_id, n)
+      order by n`,
+    [projectIds],
+  );
+}
+
+function readText(call: CallWithText): CallText {
+  const { facts, content } = call;
+  const { messages, extras, answerBegun } = readPrompt(promptRoute(call) ?? 'chat', parseJson(content.request.toString('utf8')));
+  const begun = answerBegun ? messages.at(-1) : undefined;
+  const prompt = begun && content.answer ? messages.slice(0, -1) : messages;
+  const answer = content.answer ? normalMessage('assistant', { ...content.answer, text: (begun?.text ?? '') + content.answer.text }) : null;
+  return {
+    callId: facts.id,
+    projectId: facts.projectId,
+    subject: facts.memory.subject === null ? null : makeStorable(facts.memory.subject),
+    startedAt: facts.startedAt,
+    extras,
+    parts: chainMessages([...prompt, ...(answer ? [answer] : [])]),
+    promptLength: prompt.length,
+  };
+}
+
+/** Specification 4.8 rule 3. */
+function isRecorded({ facts, result }: SettledCall, text: CallText, settingsOf: RecordOptions['settingsOf']): boolean {
+  if (result.outcome !== 'ok' || facts.memory.mode === 'off' || text.parts.length === 0) return false;
+  const { enabled, onlySenders } = settingsOf?.(facts.projectId) ?? { enabled: true, onlySenders: [] };
+  return enabled && (onlySenders.length === 0 || (facts.sourceGiven && onlySenders.includes(facts.source)));
+}
+
+function toTurn({ facts, result }: SettledCall, { parts, promptLength, subject }: CallText): Turn {
+  const source = makeStorable(facts.source);
+  const scope = hashScope(facts.projectId, source, subject);
+  const isAssistant = ({ message }: { message: NormalMessage }): boolean => message.role === 'assistant';
+  return {
+    callId: facts.id,
+    projectId: facts.projectId,
+    source,
+    subject,
+    scope,
+    explicitWrite: facts.memory.explicitWrite,
+    startedAt: facts.startedAt,
+    endedAt: facts.startedAt + result.durationMs,
+    parts,
+    placeKeys: parts.map((part) => keyInScope(scope, part.hash)),
+    promptLength,
+    firstAssistant: parts.slice(0, promptLength).findIndex(isAssistant),
+  };
+}
+
+/** Files `turn` under its conversation in the book and returns that. */
+function join(turn: Turn, book: Book): Conversation {
+  const joining = findConversation(turn, book);
+  const isRepeat = joining.kind === 'repeats' || (joining.kind === 'continues' && joining.from === turn.parts.length);
+  if (joining.kind === 'opens') return countCall(openConversation(turn, book), turn);
+  if (joining.kind === 'late') {
+    book.answer(joining.place, turn);
+    return countCall(joining.place.conversation, turn);
+  }
+  const { conversation } = joining;
+  if (isRepeat) return noteWrite(conversation, turn);
+  if (joining.kind === 'continues') {
+    if (conversation.state === 'read') reopen(conversation);
+    book.append(conversation, turn, joining.from);
+    conversation.lastTurnAt = Math.max(conversation.lastTurnAt, turn.endedAt);
+  }
+  return countCall(conversation, turn);
+}
+
+function openConversation(turn: Turn, book: Book): Conversation {
+  const conversation: Conversation = {
+    id: newId(turn.startedAt),
+    projectId: turn.projectId,
+    source: turn.source,
+    subject: turn.subject,
+    scope: turn.scope,
+    isNew: true,
+    state: 'stored',
+    opened: 1,
+    learnable: turn.subject !== null,
+    calls: 0,
+    messages: 0,
+    startedAt: turn.startedAt,
+    lastTurnAt: turn.endedAt,
+    tipKey: noKey,
+    tipMessageKey: noKey,
+    messageHashes: new Map(),
+    changed: true,
+    openedNow: true,
+    added: [],
+  };
+  book.append(conversation, turn, 0);
+  return conversation;
+}
+
+function reopen(conversation: Conversation): void {
+  conversation.state = 'stored';
+  conversation.opened += 1;
+  conversation.openedNow = true;
+}
+
+/** Counts a recorded call. More than one, or an explicit wish, makes the conversation one to learn from (specification 3). */
+function countCall(conversation: Conversation, turn: Turn): Conversation {
+  conversation.calls += 1;
+  conversation.startedAt = Math.min(conversation.startedAt, turn.startedAt);
+  conversation.learnable ||= conversation.calls > 1;
+  conversation.changed = true;
+  return noteWrite(conversation, turn);
+}
+
+function noteWrite(conversation: Conversation, turn: Turn): Conversation {
+  if (turn.explicitWrite && !conversation.learnable) {
+    conversation.learnable = true;
+    conversation.changed = true;
+  }
+  return conversation;
+}
+
+const noKey = Buffer.alloc(0);

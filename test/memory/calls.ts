@@ -1,0 +1,143 @@
+/** Settled calls as the journal hands them over, and what the database then knows of their conversations. */
+import { randomUUID } from 'node:crypto';
+import type { AssistantTurn, CallFacts, MemoryWish, Outcome, Route, SettledCall } from '../../src/core/call.ts';
+import { noTokens } from '../../src/core/call.ts';
+import { newId } from '../../src/core/ids.ts';
+import type { Database } from '../../src/db/database.ts';
+import type { RecordOptions } from '../../src/memory/conversations.ts';
+import { recordCalls } from '../../src/memory/conversations.ts';
+
+/** 2026-11-20T10:00:00Z, when the first call of a test begins. */
+const morning = Date.UTC(2026, 10, 20, 10);
+
+export interface CallWish {
+  readonly projectId: string;
+  /** Seconds after `morning`. */
+  readonly at?: number;
+  readonly route?: Route;
+  readonly source?: string;
+  readonly sourceGiven?: boolean;
+  readonly subject?: string | null;
+  readonly mode?: MemoryWish['mode'];
+  readonly explicitWrite?: boolean;
+  readonly outcome?: Outcome;
+  readonly body?: unknown;
+  readonly answer?: string | AssistantTurn | null;
+}
+
+/** A successful chat call of one second. */
+export function settledCall(wish: CallWish): SettledCall {
+  const startedAt = morning + (wish.at ?? 0) * 1_000;
+  const facts: CallFacts = {
+    id: newId(startedAt),
+    startedAt,
+    projectId: wish.projectId,
+    keyId: randomUUID(),
+    keyPrefix: 'k7f3a9c2',
+    source: wish.source ?? 'acme',
+    sourceGiven: wish.sourceGiven ?? true,
+    route: wish.route ?? 'chat',
+    modelAsked: 'standard',
+    stream: false,
+    memory: { mode: wish.mode ?? 'write', explicitWrite: wish.explicitWrite ?? false, subject: wish.subject ?? null },
+    correlation: { taskId: null, turnId: null, agentId: null, triggerKind: null, triggerDetail: null, iteration: null, distilSaved: null },
+    plan: [],
+    bodyBytes: 0,
+  };
+  const { answer = null } = wish;
+  return {
+    facts,
+    result: {
+      outcome: wish.outcome ?? 'ok',
+      status: 200,
+      code: null,
+      model: 'demo/small',
+      cache: null,
+      tokens: noTokens,
+      costNanos: 0,
+      estimated: false,
+      durationMs: 1_000,
+      firstByteMs: null,
+      attempts: [],
+    },
+    content: {
+      request: Buffer.from(typeof wish.body === 'string' ? wish.body : JSON.stringify(wish.body ?? { messages: [] })),
+      answer: typeof answer === 'string' ? { text: answer, toolCalls: [] } : answer,
+    },
+  };
+}
+
+/** Chat messages from `user: …` and `assistant: …` in turn: the first word of each line is its role. */
+export function chatBody(...lines: readonly string[]): unknown {
+  return { model: 'standard', messages: lines.map((line) => ({ role: roleOf(line), content: line.slice(line.indexOf(' ') + 1) })) };
+}
+
+function roleOf(line: string): string {
+  const name = line.slice(0, line.indexOf(' '));
+  return { u: 'user', a: 'assistant', s: 'system' }[name] ?? name;
+}
+
+export async function createProject(database: Database): Promise<string> {
+  const id = randomUUID();
+  await database.query('insert into projects (id, slug, name) values ($1::uuid, $2::text, $2::text)', [id, `p-${id.slice(0, 8)}`]);
+  return id;
+}
+
+/** Records the calls as one batch. */
+export async function record(database: Database, calls: readonly SettledCall[], options?: RecordOptions): Promise<void> {
+  await database.transaction((tx) => recordCalls(tx, calls, options));
+}
+
+export interface SeenConversation {
+  readonly id: string;
+  readonly subject: string | null;
+  readonly source: string;
+  readonly state: string;
+  readonly opened: number;
+  readonly learnable: boolean;
+  readonly calls: number;
+  /** Texts in order, with the role's first letter before each. */
+  readonly lines: readonly string[];
+}
+
+/** Conversations of a project, the oldest first. */
+export async function seeConversations(database: Database, projectId: string): Promise<SeenConversation[]> {
+  return database.query<SeenConversation>(
+    `select c.id, c.subject, c.source, c.state, c.opened, c.learnable, c.calls,
+            array(select left(part.role, 1) || ' ' || (part.content ->> 'text')
+                    from conversation_parts place
+                    join parts part on part.project_id = c.project_id and part.hash = place.part_hash
+                   where place.conversation_id = c.id
+                   order by place.position) as lines
+       from conversations c
+      where c.project_id = $1::uuid
+      order by c.started_at, c.id`,
+    [projectId],
+  );
+}
+
+/** As if the memory worker had read all conversations of a project. */
+export async function readAll(database: Database, projectId: string): Promise<void> {
+  await database.query(`update conversations set state = 'read', read_at = now() where project_id = $1::uuid`, [projectId]);
+}
+
+/** Workflow ids that wait in the outbox for conversations of a project. */
+export async function seeOutbox(database: Database, projectId: string): Promise<string[]> {
+  const rows = await database.query<{ workflowId: string }>(
+    `select workflow_id as "workflowId" from outbox
+      where (input ->> 'conversation_id')::uuid in (select id from conversations where project_id = $1::uuid)
+      order by id`,
+    [projectId],
+  );
+  return rows.map((row) => row.workflowId);
+}
+
+/** Which conversation each call is filed under. */
+export async function seeFiled(database: Database, calls: readonly SettledCall[]): Promise<(string | null)[]> {
+  const rows = await database.query<{ callId: string; conversationId: string | null }>(
+    `select call_id as "callId", conversation_id as "conversationId" from call_texts where call_id = any($1::uuid[])`,
+    [calls.map((call) => call.facts.id)],
+  );
+  const filed = new Map(rows.map((row) => [row.callId, row.conversationId]));
+  return calls.map((call) => filed.get(call.facts.id) ?? null);
+}
