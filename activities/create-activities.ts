@@ -1,0 +1,11 @@
+/** All activities, made from the rooms they work in. What they throw is made safe where they are registered (`jobs/wrap-activities.ts`). */
+import type { Activities } from '../workflows/contract.ts';
+import { type ConversationRooms, createConversationActivities } from './conversations.ts';
+
+export interface ActivityRooms {
+  readonly memory: ConversationRooms;
+}
+
+export function createActivities(rooms: ActivityRooms): Activities {
+  return { ...createConversationActivities(rooms.memory) };
+}

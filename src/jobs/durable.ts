@@ -1,0 +1,142 @@
+/**
+ * The durable part as one thing to start and stop: finds or fetches Temporal, runs the dev server where there is no other, and joins
+ * client, worker and dispatcher to it.
+ *
+ * All of it happens in the background, and nothing of it fails a start: the API answers calls from the first moment, what it
+ * leaves to be done waits as outbox rows, and `state` says how far it is.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { memoryQueue } from '../../workflows/contract.ts';
+import type { Database } from '../db/database.ts';
+import type { Logger } from '../observability/logger.ts';
+import { type DevServer, startDevServer } from './dev-server.ts';
+import { type Dispatcher, startDispatcher } from './dispatcher.ts';
+import { reasonOf } from './faults.ts';
+import type { TemporalEnvironment } from './fetch-temporal.ts';
+import { findTemporal } from './find-temporal.ts';
+import { answersWith, createTemporal, type RunningWorker, type Temporal, type TemporalOptions } from './temporal.ts';
+import { prepareWorkflowBundle } from './workflow-bundle.ts';
+
+export type DurableState =
+  | 'off' // switched off, or stopped
+  | 'fetching' // the program is being found, downloaded or built
+  | 'connecting' // the server starts, or did not answer yet
+  | 'ready'
+  | 'down'; // it was there and is not, or cannot be had; tried again
+
+export interface TemporalSettings {
+  readonly mode: 'off' | 'external' | 'dev';
+  /** Host and port, for `external`. */
+  readonly address: string | null;
+  /** For `external`; the dev server's namespace is named after the data directory. */
+  readonly namespace: string;
+  readonly tls?: TemporalOptions['tls'];
+  readonly apiKey?: string;
+  /** Set: workers take part in worker versioning under this id. */
+  readonly buildId?: string;
+}
+
+export interface DurableOptions {
+  readonly temporal: TemporalSettings;
+  /** `client` starts workflows, `worker` runs them too. */
+  readonly role: 'client' | 'worker';
+  readonly environment: TemporalEnvironment;
+  readonly dataDir: string;
+  readonly database: Database;
+  readonly activities: object;
+  /** Writes outbox rows again for what the tables show unfinished; called after each (re)connection. */
+  readonly repair: () => Promise<void>;
+  readonly logger: Logger;
+  /** Called once, when durable work runs for the first time. */
+  readonly onReady?: (durable: Durable) => void;
+}
+
+export interface Durable {
+  state(): DurableState;
+  /** Address of the web UI's page of our namespace; null when there is none of ours. */
+  uiUrl(): string | null;
+  /** Drains the worker, then ends the dev server if there is one. */
+  stop(): Promise<void>;
+}
+
+const firstPauseMs = 5_000;
+/** A fetch that failed costs minutes of building to try again. */
+const longestPauseMs = 30 * 60_000;
+
+/** Starts the durable part in the background. */
+export function startDurable(options: DurableOptions): Durable {
+  const { temporal: settings, dataDir, logger } = options;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let phase: DurableState = settings.mode === 'off' ? 'off' : 'connecting';
+  let server: DevServer | null = null;
+  let temporal: Temporal | null = null;
+  let worker: RunningWorker | null = null;
+  let dispatcher: Dispatcher | null = null;
+  let announced = false;
+
+  const durable: Durable = {
+    state: () => (phase === 'ready' && worker?.polls() === false ? 'connecting' : phase),
+    uiUrl: () => (server ? `${server.uiUrl}/namespaces/${server.namespace}/workflows` : null),
+    async stop() {
+      stopping.abort();
+      await starting;
+      await dispatcher?.stop();
+      await worker?.stop();
+      await temporal?.close();
+      await server?.stop();
+      phase = 'off';
+    },
+  };
+  const starting = settings.mode === 'off' ? Promise.resolve() : start();
+  return durable;
+
+  async function start(): Promise<void> {
+    for (let pauseMs = firstPauseMs; !signal.aborted; pauseMs = Math.min(longestPauseMs, pauseMs * 4)) {
+      try {
+        return join(await findPlace());
+      } catch (error) {
+        if (signal.aborted) return;
+        phase = 'down';
+        logger.error({ err: error }, `durable work waits: ${reasonOf(error)}`);
+        await sleep(pauseMs, undefined, { signal }).catch(() => {}); // Rejects when stopping.
+      }
+    }
+  }
+
+  async function findPlace(): Promise<{ address: string; namespace: string }> {
+    if (settings.mode === 'external') {
+      if (settings.address === null) throw new Error('TEMPORAL_ADDRESS is not set');
+      return { address: settings.address, namespace: settings.namespace };
+    }
+    phase = 'fetching';
+    const binary = await findTemporal({ environment: options.environment, logger, signal });
+    phase = 'connecting';
+    server = await startDevServer({ binary, dataDir, logger, signal, answers: answersWith, onRestart: () => dispatcher?.reconnect() });
+    return server;
+  }
+
+  function join({ address, namespace }: { address: string; namespace: string }): void {
+    const { tls, apiKey, buildId } = settings;
+    temporal = createTemporal({ address, namespace, logger, ...(tls !== undefined && { tls }), ...(apiKey !== undefined && { apiKey }) });
+    if (options.role === 'worker') {
+      const bundle = (bundleSignal: AbortSignal): Promise<string> => prepareWorkflowBundle({ dataDir, logger, signal: bundleSignal });
+      worker = temporal.startWorker({
+        queue: memoryQueue,
+        activities: options.activities,
+        bundle,
+        ...(buildId !== undefined && { buildId }),
+      });
+    }
+    const { start: startEntry, probe } = temporal;
+    dispatcher = startDispatcher({ database: options.database, start: startEntry, probe, repair: options.repair, logger, onChange });
+  }
+
+  function onChange(reachable: boolean): void {
+    if (!reachable && phase === 'connecting' && !announced) return; // Not there yet is not down.
+    phase = reachable ? 'ready' : 'down';
+    if (!reachable || announced) return;
+    announced = true;
+    options.onReady?.(durable);
+  }
+}

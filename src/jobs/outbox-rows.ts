@@ -1,0 +1,95 @@
+/**
+ * The dispatcher's hold on the table `outbox`: claiming rows, starting their workflows, and settling what became of each.
+ *
+ * Each statement stands alone: on the embedded database a transaction must not wait for anything but SQL (decisions 1), and Temporal is
+ * asked between them.
+ */
+import type { Database } from '../db/database.ts';
+import type { OutboxEntry } from '../db/outbox.ts';
+import type { Logger } from '../observability/logger.ts';
+import { reasonOf } from './faults.ts';
+
+/** Thrown by `start` when this entry cannot be started however often it is tried; other entries are not concerned. */
+export class StartRefused extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'StartRefused';
+  }
+}
+
+export interface OutboxRow extends OutboxEntry {
+  readonly id: number;
+  /** How often it was tried, this time included. */
+  readonly attempts: number;
+}
+
+const batchRows = 100;
+const parallelStarts = 20;
+
+/**
+ * Takes rows that are due for half a minute, oldest first. A row behind another of its workflow waits until that one is gone, which
+ * keeps them in order; rows that another process is claiming at this moment are passed over.
+ */
+export async function claimRows(database: Database): Promise<OutboxRow[]> {
+  const rows = await database.query<OutboxRow>(
+    `update outbox
+     set next_try_at = now() + interval '30 seconds', attempts = attempts + 1
+     where id in (
+       select due.id from outbox due
+       where due.next_try_at <= now()
+         and not exists (select 1 from outbox earlier where earlier.workflow_id = due.workflow_id and earlier.id < due.id)
+       order by due.next_try_at, due.id
+       limit $1::integer
+       for update skip locked)
+     returning id, workflow, workflow_id as "workflowId", input, attempts`,
+    [batchRows],
+  );
+  return rows.sort((left, right) => left.id - right.id);
+}
+
+/** Starts the workflows of claimed rows and settles each row. Returns the error that says that Temporal is away, or null. */
+export async function deliverRows(
+  rows: readonly OutboxRow[],
+  { database, start, logger }: { database: Database; start: (entry: OutboxEntry) => Promise<void>; logger: Logger },
+): Promise<{ away: unknown } | null> {
+  const started: number[] = [];
+  const refused: number[] = [];
+  const unsent: number[] = [];
+  let away: { away: unknown } | null = null;
+  const open = rows.values();
+  await Promise.all(Array.from({ length: parallelStarts }, deliverNext));
+  if (started.length > 0) await database.query('delete from outbox where id = any($1::bigint[])', [started]);
+  if (refused.length > 0) await database.query(postpone, [refused]);
+  if (unsent.length > 0) await database.query(giveBack, [unsent]);
+  return away;
+
+  async function deliverNext(): Promise<void> {
+    for (const row of open) {
+      if (away) {
+        unsent.push(row.id);
+        continue;
+      }
+      try {
+        await start(row);
+        started.push(row.id);
+      } catch (error) {
+        if (error instanceof StartRefused) {
+          refused.push(row.id);
+          logger.error(
+            { err: error, workflow: row.workflow, workflowId: row.workflowId, attempts: row.attempts },
+            `a workflow cannot be started: ${reasonOf(error)}`,
+          );
+        } else {
+          unsent.push(row.id);
+          away = { away: error };
+        }
+      }
+    }
+  }
+}
+
+/** A row that was refused is tried again, since a new version of ours may know better: after seconds at first, then once an hour. */
+const postpone = `update outbox set next_try_at = now() + least(interval '1 hour', interval '1 second' * power(2, least(attempts, 12)))
+  where id = any($1::bigint[])`;
+
+const giveBack = 'update outbox set next_try_at = now(), attempts = greatest(0, attempts - 1) where id = any($1::bigint[])';

@@ -1,0 +1,128 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createActivities } from '../../activities/create-activities.ts';
+import type { Database } from '../../src/db/database.ts';
+import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { enqueue } from '../../src/db/outbox.ts';
+import { type Durable, type DurableOptions, startDurable } from '../../src/jobs/durable.ts';
+import { createTemporal } from '../../src/jobs/temporal.ts';
+import { createTestLog, temporalEnvironment, until, withTemporal } from '../support/temporal.ts';
+
+describe('durable work', () => {
+  let dataDir: string;
+  let database: Database;
+  let read: string[];
+  let repairs: number;
+  const { logger, lines } = createTestLog();
+  const running: Durable[] = [];
+
+  const start = (options: Partial<DurableOptions> = {}): Durable => {
+    const memory = {
+      idleMs: 1_000,
+      readConversation: async ({ conversationId }: { conversationId: string }) => {
+        read.push(conversationId);
+        return { kind: 'read' } as const;
+      },
+    };
+    const durable = startDurable({
+      temporal: { mode: 'dev', address: null, namespace: 'default' },
+      role: 'worker',
+      environment: temporalEnvironment(),
+      dataDir,
+      database,
+      activities: createActivities({ memory }),
+      repair: async () => {
+        repairs++;
+      },
+      logger,
+      ...options,
+    });
+    running.push(durable);
+    return durable;
+  };
+  const put = (id: string): Promise<void> =>
+    database.transaction((tx) =>
+      enqueue(tx, [{ workflow: 'conversationIdle', workflowId: `conversation/${id}/1`, input: { conversation_id: id, opened: 1 } }]),
+    );
+  const waiting = async (): Promise<number> => (await database.query('select id from outbox')).length;
+  const pidOfServer = async (): Promise<number> => JSON.parse(await readFile(join(dataDir, 'temporal.json'), 'utf8')).pid;
+
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'gateway-durable-'));
+    database = await openEmbeddedDatabase({ dataDir });
+    await migrate(database);
+    read = [];
+    repairs = 0;
+    lines.length = 0;
+  });
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((durable) => durable.stop()));
+    await database.close();
+    await rm(dataDir, { recursive: true });
+  });
+
+  test('written before Temporal is there is done when it is, and the UI is where it says', async () => {
+    await put('a');
+    const ready: string[] = [];
+    const durable = start({ onReady: ({ uiUrl }) => ready.push(uiUrl() ?? '') });
+    expect(['fetching', 'connecting']).toContain(durable.state());
+    expect(durable.uiUrl()).toBeNull();
+    await until('the conversation is read', () => read.includes('a'));
+    await until('it is ready', () => durable.state() === 'ready');
+    expect(await waiting()).toBe(0);
+    expect(repairs).toBe(1);
+    expect(ready).toEqual([durable.uiUrl()]);
+    expect((await fetch(durable.uiUrl() ?? '')).status).toBe(200);
+    await durable.stop();
+    expect(durable.state()).toBe('off');
+    expect(lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
+  });
+
+  test('goes on after Temporal was killed, and what is unfinished is looked for again', async () => {
+    const durable = start();
+    await until('it is ready', () => durable.state() === 'ready');
+    process.kill(await pidOfServer(), 'SIGKILL');
+    await put('b');
+    await until('the conversation is read', () => read.includes('b'), 40_000);
+    await until('it is ready again', () => durable.state() === 'ready');
+    await until('the tables were looked through again', () => repairs === 2);
+  });
+
+  test('that is switched off waits as rows', async () => {
+    const durable = start({ temporal: { mode: 'off', address: null, namespace: 'default' } });
+    await put('c');
+    expect(durable.state()).toBe('off');
+    expect(await waiting()).toBe(1);
+  });
+
+  test('waits for an external Temporal that is not there, and says so once', async () => {
+    await put('d');
+    const durable = start({ temporal: { mode: 'external', address: '127.0.0.1:1', namespace: 'default' } });
+    const said = (): string[] => lines.filter(({ level }) => level === 'warn').map(({ message }) => message.replace(/: .*/, ''));
+    await until('both have said so', () => said().length === 2);
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    expect(said().sort()).toEqual(['Temporal cannot be reached', 'the Temporal worker does not run']);
+    expect(durable.state()).toBe('connecting');
+    expect(await waiting()).toBe(1);
+  });
+
+  test('uses an external Temporal, creates its namespace, and a client leaves the running to workers', () =>
+    withTemporal(async ({ server }) => {
+      const temporal = { mode: 'external', address: server.address, namespace: 'model-gateway' } as const;
+      await put('e');
+      const client = start({ temporal, role: 'client' });
+      await until('the row is delivered', async () => (await waiting()) === 0, 40_000);
+      expect(client.state()).toBe('ready');
+      expect(client.uiUrl()).toBeNull();
+      expect(read).toEqual([]);
+      start({ temporal });
+      await until('the conversation is read', () => read.includes('e'), 40_000);
+      const observer = createTemporal({ address: server.address, namespace: 'model-gateway', logger });
+      const handle = observer.client.workflow.getHandle('conversation/e/1');
+      await until('the workflow has ended', async () => (await handle.describe()).status.name === 'COMPLETED');
+      await observer.close();
+    }));
+});

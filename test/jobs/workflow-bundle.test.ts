@@ -1,0 +1,48 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { prepareWorkflowBundle } from '../../src/jobs/workflow-bundle.ts';
+import { createTestLog } from '../support/temporal.ts';
+
+describe('the workflow bundle', () => {
+  let dataDir: string;
+  const { logger } = createTestLog();
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'gateway-bundle-'));
+  });
+  afterEach(() => rm(dataDir, { recursive: true }));
+
+  test('holds the workflows and nothing that works outside of one', async () => {
+    const code = await readFile(await prepareWorkflowBundle({ dataDir, logger }), 'utf8');
+    expect(code).toContain('conversationIdle');
+    expect(code).not.toContain('node_modules/pg/');
+    expect(code).not.toContain('activities/');
+  });
+
+  test('is made once, and takes the place of an older one', async () => {
+    await writeFile(join(dataDir, 'workflow-bundle-0123456789abcdef.js'), 'old');
+    const first = await prepareWorkflowBundle({ dataDir, logger });
+    const { mtimeMs } = await stat(first);
+    expect(await prepareWorkflowBundle({ dataDir, logger })).toBe(first);
+    expect((await stat(first)).mtimeMs).toBe(mtimeMs);
+    expect(await readdir(dataDir)).toHaveLength(1);
+  });
+
+  test('is made while this process answers: no turn of the event loop waits for it', async () => {
+    const delay = monitorEventLoopDelay({ resolution: 5 });
+    delay.enable();
+    await prepareWorkflowBundle({ dataDir, logger });
+    delay.disable();
+    expect(delay.percentile(99) / 1e6).toBeLessThan(100);
+  });
+
+  test('is no longer made after an abort, and leaves nothing', async () => {
+    const stopping = new AbortController();
+    const making = prepareWorkflowBundle({ dataDir, logger, signal: stopping.signal });
+    stopping.abort();
+    await expect(making).rejects.toMatchObject({ name: 'AbortError' });
+    expect(await readdir(dataDir)).toEqual([]);
+  });
+});

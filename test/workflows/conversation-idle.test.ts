@@ -1,0 +1,175 @@
+import { describe, expect, test } from '@jest/globals';
+import type { ConversationRooms } from '../../activities/conversations.ts';
+import { createActivities } from '../../activities/create-activities.ts';
+import { gatewayError } from '../../src/core/errors.ts';
+import { StartRefused } from '../../src/jobs/outbox-rows.ts';
+import type { ConversationLook } from '../../workflows/contract.ts';
+import { sharedTemporal, type TestTemporal, until } from '../support/temporal.ts';
+
+const planted = 'the patient said she is pregnant';
+const idleMs = 10_000;
+
+type Read = ConversationRooms['readConversation'];
+
+function entryOf(id: string): { workflow: string; workflowId: string; input: { conversation_id: string; opened: number } } {
+  return { workflow: 'conversationIdle', workflowId: `conversation/${id}/1`, input: { conversation_id: id, opened: 1 } };
+}
+
+/** A conversation that goes on for so many looks. */
+function quietAfter(looks: number, waitMs = 1_000): { read: Read; seen: () => number } {
+  let seen = 0;
+  return { seen: () => seen, read: async () => (seen++ < looks ? { kind: 'wait', waitMs } : { kind: 'read' }) };
+}
+
+/** The whole history, as Temporal keeps it and its UI shows it. */
+async function historyOf({ temporal }: TestTemporal, id: string): Promise<string> {
+  const history = await temporal.client.workflow.getHandle(`conversation/${id}/1`).fetchHistory();
+  const decoded = JSON.stringify(history, (_key, value: unknown) => (isBytes(value) ? Buffer.from(value).toString() : value));
+  return decoded;
+}
+
+function isBytes(value: unknown): value is Uint8Array {
+  return ArrayBuffer.isView(value);
+}
+
+describe('conversationIdle', () => {
+  const shared = sharedTemporal();
+
+  /** Runs one workflow to its end with these answers of the memory. */
+  async function run(id: string, read: Read): Promise<void> {
+    const { temporal, work } = shared();
+    const worker = work(createActivities({ memory: { idleMs, readConversation: read } }));
+    try {
+      await temporal.probe();
+      await temporal.start(entryOf(id));
+      await temporal.client.workflow.getHandle(`conversation/${id}/1`).result();
+    } finally {
+      await worker.stop();
+    }
+  }
+
+  test('asks the memory with the conversation, its opening and the idle time, and ends when it is read', async () => {
+    const asked: unknown[] = [];
+    await run('a', async (wish) => {
+      asked.push(wish);
+      return { kind: 'read' };
+    });
+    expect(asked).toEqual([{ conversationId: 'a', opened: 1, idleMs }]);
+  });
+
+  test('sleeps and looks again while turns come', async () => {
+    const { read, seen } = quietAfter(2);
+    const startedAt = performance.now();
+    await run('b', read);
+    expect(seen()).toBe(3);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2_000);
+  });
+
+  test.each<ConversationLook['kind']>(['gone', 'superseded'])('ends when the conversation is %s', async (kind) => {
+    let seen = 0;
+    await run(kind, async () => {
+      seen++;
+      return { kind } as ConversationLook;
+    });
+    expect(seen).toBe(1);
+  });
+
+  test('never spins: a wait of nothing is a second', async () => {
+    const { read } = quietAfter(1, 0);
+    const startedAt = performance.now();
+    await run('c', read);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_000);
+  });
+
+  test('tries again when the memory fails, and no text of the failure reaches the history', async () => {
+    let seen = 0;
+    await run('d', async () => {
+      if (seen++ === 0) throw gatewayError('query_failed', { message: planted, cause: new Error(planted) });
+      if (seen === 2) throw new Error(planted, { cause: planted });
+      return { kind: 'read' };
+    });
+    expect(seen).toBe(3);
+    const history = await historyOf(shared(), 'd');
+    expect(history).toContain('internal error');
+    expect(history).not.toContain('patient');
+  });
+
+  test('lets nothing pass that the memory returns beyond the kind and the wait', async () => {
+    const looks: ConversationLook[] = [{ kind: 'wait', waitMs: 1.5 }, { kind: 'read' }];
+    await run('e', async () => ({ ...(looks.shift() ?? { kind: 'gone' as const }), title: planted }));
+    const history = await historyOf(shared(), 'e');
+    expect(history).toContain('readConversation');
+    expect(history).not.toContain('patient');
+  });
+
+  test('is never started with text: the start fails, not the workflow', async () => {
+    const { temporal } = shared();
+    await temporal.probe();
+    const bad = { ...entryOf('f'), input: { conversation_id: planted, opened: 1 } };
+    const refusal = await temporal.start(bad).catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(StartRefused);
+    expect(String(refusal)).not.toContain('patient');
+    await expect(temporal.start({ ...entryOf('f'), workflow: 'noSuchWorkflow' })).rejects.toBeInstanceOf(StartRefused);
+    await expect(temporal.client.workflow.getHandle('conversation/f/1').describe()).rejects.toThrow();
+  });
+
+  test('is started once by any number of starts, and again after its end', async () => {
+    const { temporal, work } = shared();
+    await temporal.probe();
+    await Promise.all(Array.from({ length: 5 }, () => temporal.start(entryOf('g'))));
+    let seen = 0;
+    const worker = work(createActivities({ memory: { idleMs, readConversation: async () => ({ kind: seen++ < 0 ? 'gone' : 'read' }) } }));
+    await temporal.client.workflow.getHandle('conversation/g/1').result();
+    expect(seen).toBe(1);
+    await temporal.start(entryOf('g'));
+    await temporal.client.workflow.getHandle('conversation/g/1').result();
+    expect(seen).toBe(2);
+    await worker.stop();
+  });
+
+  test('shows its stack and definition to the web UI while it waits', async () => {
+    const { temporal, work } = shared();
+    await temporal.probe();
+    const { read, seen } = quietAfter(1, 3_000);
+    const worker = work(createActivities({ memory: { idleMs, readConversation: read } }));
+    await temporal.start(entryOf('h'));
+    const handle = temporal.client.workflow.getHandle('conversation/h/1');
+    await until('it waits', () => seen() === 1);
+    expect(await handle.query('__stack_trace')).toContain('conversation-idle.ts');
+    expect(await handle.query('__enhanced_stack_trace')).toMatchObject({ sdk: { name: 'typescript' } });
+    expect(await handle.query('__temporal_workflow_metadata')).toMatchObject({ definition: { type: 'conversationIdle' } });
+    await handle.result();
+    await worker.stop();
+  });
+
+  test('reaches its end although Temporal is killed and comes back while it waits', async () => {
+    const { temporal, server, work, lines } = shared();
+    await temporal.probe();
+    const { read, seen } = quietAfter(1, 4_000);
+    const worker = work(createActivities({ memory: { idleMs, readConversation: read } }));
+    await temporal.start(entryOf('i'));
+    await until('it waits', () => seen() === 1);
+    lines.length = 0;
+    const killed = server.pid();
+    process.kill(killed, 'SIGKILL');
+    await until(
+      'a new server answers',
+      async () =>
+        server.pid() !== killed &&
+        temporal.probe().then(
+          () => true,
+          () => false,
+        ),
+    );
+    await until('the conversation is read', () => seen() === 2);
+    await until(
+      'the workflow has ended',
+      async () => (await temporal.client.workflow.getHandle('conversation/i/1').describe()).status.name === 'COMPLETED',
+    );
+    expect(worker.polls()).toBe(true);
+    expect(lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^the Temporal dev server died/),
+    ]);
+    await worker.stop();
+  });
+});

@@ -1,0 +1,30 @@
+import { readdir } from 'node:fs/promises';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { Worker } from '@temporalio/worker';
+import { installRuntime } from '../../src/jobs/temporal.ts';
+import { parseHistory, readCommittedHistory } from '../support/histories.ts';
+import { createTestLog, prepareTestBundle } from '../support/temporal.ts';
+
+/**
+ * One history for each path through a workflow that a released version has taken, of a real run with made-up ids. A change of ours that
+ * cannot replay one would break the runs that are under way, and needs `patched`.
+ */
+const names = (await readdir(new URL('../fixtures/histories/', import.meta.url))).map((file) => file.replace(/\.json$/, ''));
+
+describe('a committed history', () => {
+  let codePath: string;
+  beforeAll(async () => {
+    installRuntime(createTestLog().logger);
+    codePath = await prepareTestBundle();
+  });
+
+  test.each(names)('is replayed by the workflows of today: %s', async (name) => {
+    await Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(await readCommittedHistory(name)));
+  });
+
+  test('that the workflows of today could not have made is refused', async () => {
+    const changed = (await readCommittedHistory('conversation-idle')).replaceAll('readConversation', 'readAnotherThing');
+    const replay = Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(changed));
+    await expect(replay).rejects.toMatchObject({ name: 'DeterminismViolationError' });
+  });
+});

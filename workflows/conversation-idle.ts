@@ -1,0 +1,27 @@
+/**
+ * One run per opening of a conversation: waits until no turn came for the idle time, then the conversation is read.
+ *
+ * Nothing signals it (decisions 8: no signal per call). It sleeps, looks at the row, and sleeps again when the conversation went on. The
+ * time to sleep is the database's word, so workflow time and database time need not agree.
+ */
+import { continueAsNew, proxyActivities, sleep, workflowInfo } from '@temporalio/workflow';
+import type { Activities, ConversationIdleInput } from './contract.ts';
+
+const { readConversation } = proxyActivities<Activities>({
+  startToCloseTimeout: '1 minute',
+  // Only the database can fail here, and that recovers: no last attempt.
+  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '6 hours' },
+});
+
+/** Below this a wait is rounding, not waiting; it keeps a run from spinning. */
+const shortestWaitMs = 1_000;
+
+export async function conversationIdle(input: ConversationIdleInput): Promise<void> {
+  for (;;) {
+    const look = await readConversation(input);
+    if (look.kind !== 'wait') return;
+    await sleep(Math.max(shortestWaitMs, look.waitMs));
+    // A conversation that never rests would fill the history (limit 51,200 events, about a month of turns at ten minutes' idle time).
+    if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof conversationIdle>(input);
+  }
+}

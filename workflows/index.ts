@@ -1,0 +1,2 @@
+/** Entry of the workflow bundle: every function exported here is a workflow of that name. */
+export { conversationIdle } from './conversation-idle.ts';
