@@ -1,0 +1,150 @@
+/** What to say: a conversation in no dialect comes in, a reply in no dialect goes out. */
+import type { Script } from './faults.ts';
+import { isObject, type JsonObject, objectOf, textOf } from './json.ts';
+import { bigText, countTokens, longText } from './words.ts';
+
+export interface Tool {
+  readonly name: string;
+  readonly schema: JsonObject;
+}
+
+export interface Conversation {
+  readonly userText: string;
+  /** Images, sounds and files in the last user message. */
+  readonly attachments: number;
+  /** The conversation ends with what a tool returned: now it is the model's turn to speak. */
+  readonly toolResult: string | null;
+  /** Characters of all messages, for counting tokens. */
+  readonly characters: number;
+  readonly tools: readonly Tool[];
+  /** `named`: this tool, whatever the user said. */
+  readonly toolChoice: 'auto' | 'none' | 'required' | { readonly named: string };
+  /** Shape of the JSON to answer with; null for free text. */
+  readonly schema: JsonObject | null;
+  readonly maxTokens: number | null;
+}
+
+export interface ToolCall {
+  readonly name: string;
+  /** JSON text. */
+  readonly arguments: string;
+}
+
+export interface Reply {
+  readonly text: string;
+  readonly toolCalls: readonly ToolCall[];
+  readonly end: 'stop' | 'length' | 'tools' | 'filtered';
+  /** Without what was read from or written to the cache. */
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+/** The reply of the script's model; `body` is for the model that repeats it. */
+export function composeReply(conversation: Conversation, script: Script, body: Buffer): Reply {
+  const toolCalls = composeToolCalls(conversation, script);
+  const whole = toolCalls.length > 0 ? '' : composeText(conversation, script, body);
+  // Only the echo heeds the caller's bound: a scripted answer is what its test needs, to the last byte.
+  const bound = script.content.kind === 'echo' && conversation.schema === null ? (conversation.maxTokens ?? Infinity) * 4 : Infinity;
+  const text = script.filtered ? '' : whole.slice(0, bound);
+  const characters = toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, text.length);
+  return {
+    text,
+    toolCalls: script.filtered ? [] : toolCalls,
+    end: script.filtered ? 'filtered' : toolCalls.length > 0 ? 'tools' : text.length < whole.length ? 'length' : 'stop',
+    inputTokens: countTokens(conversation.characters),
+    outputTokens: countTokens(characters),
+  };
+}
+
+/** Input tokens as dialects count them in which the cache's are a part of the whole. */
+export function wholeInputTokens(reply: Reply, script: Script): number {
+  return reply.inputTokens + script.cachedTokens;
+}
+
+function composeText(conversation: Conversation, { content }: Script, body: Buffer): string {
+  switch (content.kind) {
+    case 'body':
+      return body.toString('utf8');
+    case 'text':
+      return content.text;
+    case 'words':
+      return longText(content.count);
+    case 'kibibytes':
+      return bigText(content.count * 1_024);
+    case 'echo':
+    case 'tool':
+    case 'tools-parallel':
+    case 'tools-interleaved':
+      return echo(conversation);
+    default:
+      return content satisfies never;
+  }
+}
+
+function echo({ userText, attachments, toolResult, schema }: Conversation): string {
+  if (schema !== null) return JSON.stringify(fillSchema(schema, userText, 0));
+  if (toolResult !== null) return `The tool said: ${toolResult}`;
+  const also = attachments === 0 ? '' : ` (and sent ${attachments} ${attachments === 1 ? 'attachment' : 'attachments'})`;
+  return userText === '' && also === '' ? 'Hello! You said nothing yet.' : `You said: ${userText}${also}`;
+}
+
+function composeToolCalls(conversation: Conversation, { content }: Script): readonly ToolCall[] {
+  if (conversation.toolResult !== null) return [];
+  const call = (tool: Tool): ToolCall => ({
+    name: tool.name,
+    arguments: JSON.stringify(fillSchema(tool.schema, conversation.userText, 0)),
+  });
+  const first = conversation.tools[0] ?? LOOKUP;
+  switch (content.kind) {
+    case 'tool':
+      return [call(first)];
+    case 'tools-parallel':
+    case 'tools-interleaved':
+      return [call(first), call(conversation.tools[1] ?? first)];
+    case 'echo': {
+      const tool = chooseTool(conversation);
+      return tool === undefined ? [] : [call(tool)];
+    }
+    default:
+      return [];
+  }
+}
+
+/** The tool that the user's text names; the first one when it asks for "a tool", or the caller requires one. */
+function chooseTool({ tools, toolChoice, userText }: Conversation): Tool | undefined {
+  if (toolChoice === 'none') return undefined;
+  if (typeof toolChoice === 'object') return tools.find((tool) => tool.name === toolChoice.named);
+  const text = userText.toLowerCase();
+  const named = tools.find(({ name }) => text.includes(name.toLowerCase()) || text.includes(name.toLowerCase().replaceAll('_', ' ')));
+  return named ?? (toolChoice === 'required' || /\b(use|call)\b.*\btool\b/.test(text) ? tools[0] : undefined);
+}
+
+const LOOKUP: Tool = { name: 'lookup', schema: { type: 'object', properties: { query: { type: 'string' } } } };
+const MAX_SCHEMA_DEPTH = 8;
+
+/** The simplest value that fits a JSON schema: texts are the user's, lists are empty, numbers are 1. */
+function fillSchema(schema: JsonObject, text: string, depth: number): unknown {
+  if ('const' in schema) return schema.const;
+  if (Array.isArray(schema.enum)) return schema.enum[0];
+  const type = Array.isArray(schema.type) ? schema.type[0] : schema.type;
+  if (type === 'string') return text;
+  if (type === 'integer' || type === 'number') return 1;
+  if (type === 'boolean') return true;
+  if (type === 'array') return [];
+  if (type === 'null' || depth >= MAX_SCHEMA_DEPTH) return null;
+  const members = Object.entries(objectOf(schema.properties));
+  return Object.fromEntries(members.map(([name, member]) => [name, fillSchema(objectOf(member), text, depth + 1)]));
+}
+
+/** Joined text of a content: a string, or parts of which those of the given types are text. */
+export function readContent(content: unknown, textTypes: readonly string[]): { readonly text: string; readonly attachments: number } {
+  if (!Array.isArray(content)) return { text: textOf(content), attachments: 0 };
+  const texts: string[] = [];
+  let attachments = 0;
+  for (const part of content) {
+    if (!isObject(part)) continue;
+    if (textTypes.includes(textOf(part.type))) texts.push(textOf(part.text));
+    else attachments += 1;
+  }
+  return { text: texts.join('\n'), attachments };
+}

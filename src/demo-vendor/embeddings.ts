@@ -1,0 +1,84 @@
+/** POST /v1/embeddings: unit vectors made of which words a text holds, so that texts about the same things lie near each other. */
+import { type Answer, jsonAnswer, type Question } from './answer.ts';
+import { errorAnswer } from './errors.ts';
+import { countTokens, hashOf, wordsOf } from './words.ts';
+
+const DEFAULT_DIMENSIONS = 256;
+const MAX_DIMENSIONS = 4_096;
+const PLACES_PER_WORD = 4;
+
+/** Answers in floats or base64, for texts and for lists of token numbers. */
+export function answerEmbeddings({ json, script }: Question): Answer {
+  const texts = readInputs(json.input);
+  const dimensions = json.dimensions ?? DEFAULT_DIMENSIONS;
+  if (texts === null) return refuse("Invalid 'input': expected a text, a list of texts or lists of tokens, and at least one.");
+  if (typeof dimensions !== 'number' || !Number.isInteger(dimensions) || dimensions < 1 || dimensions > MAX_DIMENSIONS) {
+    return refuse(`Invalid 'dimensions': expected a whole number from 1 to ${MAX_DIMENSIONS}.`);
+  }
+  const asBase64 = json.encoding_format === 'base64';
+  const tokens = texts.reduce((sum, { tokens: count }) => sum + count, 0);
+  return jsonAnswer({
+    object: 'list',
+    data: texts.map(({ text }, index) => {
+      const vector = embed(text, dimensions);
+      return { object: 'embedding', index, embedding: asBase64 ? toBase64(vector) : Array.from(vector) };
+    }),
+    model: script.model,
+    ...(script.usage === 'none' ? {} : { usage: { prompt_tokens: tokens, total_tokens: tokens } }),
+  });
+}
+
+interface Input {
+  readonly text: string;
+  readonly tokens: number;
+}
+
+/** Null when it is none of the four forms. */
+function readInputs(input: unknown): readonly Input[] | null {
+  if (typeof input === 'string') return [textInput(input)];
+  const list: readonly unknown[] = Array.isArray(input) ? input : [];
+  if (list.length === 0) return null;
+  if (list.every((value) => typeof value === 'string')) return list.map(textInput);
+  if (isTokens(list)) return [tokenInput(list)];
+  return list.every(isTokens) ? list.map(tokenInput) : null;
+}
+
+function textInput(text: string): Input {
+  return { text, tokens: countTokens(text.length) };
+}
+
+function tokenInput(tokens: readonly number[]): Input {
+  return { text: tokens.join(' '), tokens: tokens.length };
+}
+
+function isTokens(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.every(Number.isInteger);
+}
+
+/** Each word adds or takes 1 at a few places that its hash names; then the length is made 1. */
+function embed(text: string, dimensions: number): Float32Array {
+  const sums = new Float32Array(dimensions);
+  for (const word of wordsOf(text)) {
+    let hash = hashOf(word);
+    for (let place = 0; place < PLACES_PER_WORD; place += 1) {
+      hash = hashOf(word, hash);
+      const index = (hash >>> 1) % dimensions;
+      sums[index] = (sums[index] ?? 0) + ((hash & 1) === 0 ? 1 : -1);
+    }
+  }
+  const length = Math.hypot(...sums);
+  // A text without words, or whose words cancel out, still needs a direction.
+  if (length === 0) sums[0] = 1;
+  return length === 0 ? sums : sums.map((sum) => sum / length);
+}
+
+/** Little-endian 32-bit floats, on any machine. */
+function toBase64(vector: Float32Array): string {
+  const bytes = Buffer.allocUnsafe(vector.length * 4);
+  for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * 4);
+  return bytes.toString('base64');
+}
+
+function refuse(message: string): Answer {
+  return errorAnswer('openai', { status: 400, message });
+}

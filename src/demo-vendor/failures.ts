@@ -1,0 +1,93 @@
+/** What a scripted fault looks like on the wire: an answer in place of the answer. */
+import { type Answer, type Question, redirectAnswer } from './answer.ts';
+import { errorAnswer, type Family } from './errors.ts';
+import type { Fault, RetryHint } from './faults.ts';
+
+/** `nowMs` is for the hints that name an instant. */
+export function failureAnswer(fault: Fault, family: Family, question: Question, nowMs: number): Answer {
+  const { model } = question.script;
+  switch (fault.kind) {
+    case 'status':
+      return errorAnswer(family, { status: fault.status, message: statusMessage(fault.status, model) });
+    case 'refuse':
+      return errorAnswer(family, {
+        status: fault.status,
+        message: `The request is not one that '${model}' can answer.`,
+        code: 'unsupported_parameter',
+      });
+    case 'rate-limited':
+      return rateLimitAnswer(fault.hint, family, model, nowMs);
+    case 'quota':
+      return errorAnswer(family, {
+        status: 429,
+        message: 'You exceeded your current quota, please check your plan and billing details.',
+        code: 'insufficient_quota',
+      });
+    case 'spend-limit':
+      return errorAnswer(family, {
+        status: 429,
+        message: 'The spend limit set by the owner of this account is reached.',
+        code: 'insufficient_quota',
+        details: { error_code: 'enforced_spend_limit_reached' },
+      });
+    case 'not-found':
+      return errorAnswer(family, { status: 404, message: `Invalid URL (${question.method} ${question.path})`, code: 'unknown_url' });
+    case 'hang':
+      return { kind: 'silence' };
+    case 'redirect':
+      return redirectAnswer(`http://elsewhere.invalid${question.path}`);
+    case 'garbage':
+      return plainAnswer('application/json', '{"id":"chatcmpl-demo","choices":[{"index":0,"mess');
+    case 'empty':
+      return plainAnswer('application/json', '');
+    case 'wrong-type':
+      return plainAnswer(
+        'text/html; charset=utf-8',
+        '<!doctype html><title>Welcome</title><p>This is not the interface you are looking for.</p>\n',
+      );
+    default:
+      return fault satisfies never;
+  }
+}
+
+function statusMessage(status: number, model: string): string {
+  if (status === 404) return `The model '${model}' does not exist or you do not have access to it.`;
+  if (status === 529) return 'Overloaded';
+  return `The demo vendor was asked to fail with ${status} by the model name '${model}'.`;
+}
+
+function rateLimitAnswer(hint: RetryHint, family: Family, model: string, nowMs: number): Answer {
+  const message = `Rate limit reached for '${model}'.`;
+  switch (hint.form) {
+    case 'none':
+      return errorAnswer(family, { status: 429, message });
+    case 'seconds':
+      return errorAnswer(family, { status: 429, message, headers: { 'retry-after': String(hint.amount) } });
+    case 'milliseconds':
+      return errorAnswer(family, { status: 429, message, headers: { 'retry-after-ms': String(hint.amount) } });
+    case 'date':
+      return errorAnswer(family, { status: 429, message, headers: { 'retry-after': new Date(nowMs + hint.amount * 1_000).toUTCString() } });
+    case 'reset':
+      return errorAnswer(family, { status: 429, message, headers: resetHeaders(family, hint.amount, nowMs) });
+    case 'body': {
+      const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: `${hint.amount}s` }];
+      return errorAnswer('gemini', { status: 429, message, details });
+    }
+    default:
+      return hint satisfies never;
+  }
+}
+
+function resetHeaders(family: Family, seconds: number, nowMs: number): Record<string, string> {
+  if (family === 'anthropic') {
+    return {
+      'anthropic-ratelimit-requests-remaining': '0',
+      'anthropic-ratelimit-requests-reset': new Date(nowMs + seconds * 1_000).toISOString(),
+    };
+  }
+  return { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': `${Math.floor(seconds / 60)}m${seconds % 60}s` };
+}
+
+function plainAnswer(mediaType: string, body: string): Answer {
+  return { kind: 'body', status: 200, headers: { 'content-type': mediaType }, body };
+}

@@ -1,0 +1,134 @@
+/** POST /v1/messages: Anthropic's dialect, plain and as the full sequence of events. */
+import { type Answer, type EventStream, jsonAnswer, type Question } from './answer.ts';
+import { type Conversation, composeReply, type Reply, readContent } from './conversation.ts';
+import { errorAnswer, errorBody } from './errors.ts';
+import type { Script } from './faults.ts';
+import { countOf, type JsonObject, objectOf, objectsOf, textOf } from './json.ts';
+import { splitArguments, splitPieces } from './words.ts';
+
+/** Answers, or refuses what the real one refuses: a missing version header, `max_tokens` or messages. */
+export function answerMessages(question: Question): Answer {
+  const { json, script, body, headers } = question;
+  const fault = faultOf(json, headers['anthropic-version']);
+  if (fault !== null) return errorAnswer('anthropic', { status: 400, message: fault });
+  const reply = composeReply(readConversation(json), script, body);
+  if (json.stream === true) return { kind: 'stream', stream: messagesStream(question, reply) };
+  return jsonAnswer({
+    ...envelope(question),
+    content: blocksOf(reply, question.order),
+    stop_reason: STOP_REASONS[reply.end],
+    stop_sequence: null,
+    ...usageMember(script, reply, reply.outputTokens),
+  });
+}
+
+function faultOf(json: JsonObject, version: unknown): string | null {
+  if (typeof version !== 'string') return 'anthropic-version: header is required';
+  if (countOf(json.max_tokens) === null) return 'max_tokens: Field required';
+  if (!Array.isArray(json.messages) || json.messages.length === 0) return 'messages: at least one message is required';
+  return null;
+}
+
+function readConversation(json: JsonObject): Conversation {
+  const messages = objectsOf(json.messages);
+  const contents = messages.map((message) => readContent(message.content, TEXT_TYPES));
+  const lastUser = messages.findLastIndex((message) => message.role === 'user');
+  const results = objectsOf(messages.at(-1)?.content).filter((block) => block.type === 'tool_result');
+  const choice = objectOf(json.tool_choice);
+  const format = objectOf(objectOf(json.output_config).format);
+  return {
+    userText: contents[lastUser]?.text ?? '',
+    attachments: contents[lastUser]?.attachments ?? 0,
+    toolResult: results.length === 0 ? null : results.map((block) => readContent(block.content, TEXT_TYPES).text).join('\n'),
+    characters: contents.reduce((sum, content) => sum + content.text.length, readContent(json.system, TEXT_TYPES).text.length),
+    tools: objectsOf(json.tools).map((tool) => ({ name: textOf(tool.name), schema: objectOf(tool.input_schema) })),
+    toolChoice:
+      choice.type === 'tool'
+        ? { named: textOf(choice.name) }
+        : choice.type === 'any'
+          ? 'required'
+          : choice.type === 'none'
+            ? 'none'
+            : 'auto',
+    schema: format.type === 'json_schema' ? objectOf(format.schema) : null,
+    maxTokens: countOf(json.max_tokens),
+  };
+}
+
+function envelope({ order, script }: Question): object {
+  return { id: `msg_demo_${order}`, type: 'message', role: 'assistant', model: script.model };
+}
+
+function blocksOf({ text, toolCalls }: Reply, order: number): readonly object[] {
+  const blocks = toolCalls.map(({ name, arguments: argumentText }, index) => ({
+    type: 'tool_use',
+    id: `toolu_demo_${order}_${index}`,
+    name,
+    input: JSON.parse(argumentText),
+  }));
+  return text === '' ? blocks : [{ type: 'text', text }, ...blocks];
+}
+
+function usageMember(script: Script, reply: Reply, outputTokens: number): object {
+  if (script.usage === 'none') return {};
+  const usage = {
+    input_tokens: reply.inputTokens,
+    cache_creation_input_tokens: script.cacheWrittenTokens,
+    cache_read_input_tokens: script.cachedTokens,
+    cache_creation: { ephemeral_5m_input_tokens: script.cacheWrittenTokens, ephemeral_1h_input_tokens: 0 },
+    output_tokens: outputTokens,
+    service_tier: 'standard',
+  };
+  return { usage };
+}
+
+function messagesStream(question: Question, reply: Reply): EventStream {
+  const { script, order } = question;
+  const hasText = reply.text !== '';
+  const message = { ...envelope(question), content: [], stop_reason: null, stop_sequence: null, ...usageMember(script, reply, 1) };
+  const finalUsage = script.usage === 'none' ? {} : { usage: { output_tokens: reply.outputTokens } };
+  return {
+    opening: [
+      event('message_start', { message }),
+      ...(hasText ? [event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } })] : []),
+      event('ping', {}),
+    ],
+    pieces: hasText ? textEvents(reply.text) : toolEvents(reply, order),
+    closing: [
+      ...(hasText ? [event('content_block_stop', { index: 0 })] : []),
+      event('message_delta', { delta: { stop_reason: STOP_REASONS[reply.end], stop_sequence: null }, ...finalUsage }),
+      event('message_stop', {}),
+    ],
+    fault: () => `event: error\ndata: ${JSON.stringify(errorBody('anthropic', { status: 529, message: 'Overloaded' }))}\n\n`,
+  };
+}
+
+/** The one hot event is put together by hand. */
+function* textEvents(text: string): Iterable<string> {
+  for (const piece of splitPieces(text)) {
+    yield `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":${JSON.stringify(piece)}}}\n\n`;
+  }
+}
+
+function* toolEvents(reply: Reply, order: number): Iterable<string> {
+  for (const [index, { name, arguments: argumentText }] of reply.toolCalls.entries()) {
+    const block = { type: 'tool_use', id: `toolu_demo_${order}_${index}`, name, input: {} };
+    yield event('content_block_start', { index, content_block: block });
+    for (const piece of splitArguments(argumentText)) {
+      yield event('content_block_delta', { index, delta: { type: 'input_json_delta', partial_json: piece } });
+    }
+    yield event('content_block_stop', { index });
+  }
+}
+
+function event(type: string, members: object): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`;
+}
+
+const TEXT_TYPES = ['text'];
+const STOP_REASONS: Readonly<Record<Reply['end'], string>> = {
+  stop: 'end_turn',
+  length: 'max_tokens',
+  tools: 'tool_use',
+  filtered: 'refusal',
+};

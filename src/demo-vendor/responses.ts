@@ -1,0 +1,149 @@
+/** POST /v1/responses: OpenAI's responses, plain and as named events with rising sequence numbers. */
+import { type Answer, CREATED_AT, type EventStream, jsonAnswer, type Question } from './answer.ts';
+import { type Conversation, composeReply, type Reply, readContent, wholeInputTokens } from './conversation.ts';
+import { errorAnswer } from './errors.ts';
+import { countOf, isObject, type JsonObject, objectOf, objectsOf, textOf } from './json.ts';
+import { splitArguments, splitPieces } from './words.ts';
+
+/** Answers, or refuses a body without input. */
+export function answerResponses(question: Question): Answer {
+  const { json, script, body } = question;
+  if (typeof json.input !== 'string' && !Array.isArray(json.input)) {
+    return errorAnswer('openai', { status: 400, message: "Missing required parameter: 'input'.", code: 'missing_required_parameter' });
+  }
+  const reply = composeReply(readConversation(json), script, body);
+  if (json.stream === true) return { kind: 'stream', stream: responsesStream(question, reply) };
+  return jsonAnswer(responseOf(question, reply, true));
+}
+
+function readConversation(json: JsonObject): Conversation {
+  const items = typeof json.input === 'string' ? [{ role: 'user', content: json.input }] : objectsOf(json.input);
+  const contents = items.map((item: JsonObject) => readContent(item.content, TEXT_TYPES));
+  const lastUser = items.findLastIndex((item: JsonObject) => item.role === 'user');
+  const last: JsonObject = items.at(-1) ?? {};
+  const format = objectOf(objectOf(json.text).format);
+  return {
+    userText: contents[lastUser]?.text ?? '',
+    attachments: contents[lastUser]?.attachments ?? 0,
+    toolResult: last.type === 'function_call_output' ? readContent(last.output, TEXT_TYPES).text : null,
+    characters: contents.reduce((sum, content) => sum + content.text.length, textOf(json.instructions).length),
+    tools: objectsOf(json.tools).map((tool) => ({ name: textOf(tool.name), schema: objectOf(tool.parameters) })),
+    toolChoice: isObject(json.tool_choice)
+      ? { named: textOf(json.tool_choice.name) }
+      : json.tool_choice === 'required' || json.tool_choice === 'none'
+        ? json.tool_choice
+        : 'auto',
+    schema: format.type === 'json_schema' ? objectOf(format.schema) : null,
+    maxTokens: countOf(json.max_output_tokens),
+  };
+}
+
+function responseOf(question: Question, reply: Reply, finished: boolean): object {
+  const { order, json, script } = question;
+  const cut = CUT_REASONS[reply.end];
+  return {
+    id: `resp_demo_${order}`,
+    object: 'response',
+    created_at: CREATED_AT,
+    status: !finished ? 'in_progress' : cut === undefined ? 'completed' : 'incomplete',
+    error: null,
+    incomplete_details: finished && cut !== undefined ? { reason: cut } : null,
+    instructions: json.instructions ?? null,
+    model: script.model,
+    output: finished ? itemsOf(reply, order) : [],
+    parallel_tool_calls: true,
+    previous_response_id: json.previous_response_id ?? null,
+    tool_choice: json.tool_choice ?? 'auto',
+    tools: json.tools ?? [],
+    usage: finished && script.usage !== 'none' ? usageOf(question, reply) : null,
+    metadata: json.metadata ?? {},
+  };
+}
+
+function usageOf({ script }: Question, reply: Reply): object {
+  const inputTokens = wholeInputTokens(reply, script);
+  return {
+    input_tokens: inputTokens,
+    input_tokens_details: { cached_tokens: script.cachedTokens },
+    output_tokens: reply.outputTokens,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: inputTokens + reply.outputTokens,
+  };
+}
+
+function itemsOf({ text, toolCalls }: Reply, order: number): readonly object[] {
+  if (toolCalls.length === 0) return [messageItem(order, 'completed', [textPart(text)])];
+  return toolCalls.map(({ name, arguments: argumentText }, index) => callItem(order, index, 'completed', name, argumentText));
+}
+
+function messageItem(order: number, status: string, content: readonly object[]): object {
+  return { id: `msg_demo_${order}`, type: 'message', status, role: 'assistant', content };
+}
+
+function textPart(text: string): object {
+  return { type: 'output_text', text, annotations: [] };
+}
+
+function callItem(order: number, index: number, status: string, name: string, argumentText: string): object {
+  return {
+    id: `fc_demo_${order}_${index}`,
+    type: 'function_call',
+    status,
+    call_id: `call_demo_${order}_${index}`,
+    name,
+    arguments: argumentText,
+  };
+}
+
+/** The three parts share one counter and are made in their order while they are sent. */
+function responsesStream(question: Question, reply: Reply): EventStream {
+  const { order } = question;
+  let sequence = 0;
+  const event = (type: string, members: object): string => {
+    const data = JSON.stringify({ type, sequence_number: sequence, ...members });
+    sequence += 1;
+    return `event: ${type}\ndata: ${data}\n\n`;
+  };
+  const place = { item_id: `msg_demo_${order}`, output_index: 0, content_index: 0 };
+  const isMessage = reply.toolCalls.length === 0;
+
+  function* opening(): Iterable<string> {
+    yield event('response.created', { response: responseOf(question, reply, false) });
+    yield event('response.in_progress', { response: responseOf(question, reply, false) });
+    if (!isMessage) return;
+    yield event('response.output_item.added', { output_index: 0, item: messageItem(order, 'in_progress', []) });
+    yield event('response.content_part.added', { ...place, part: textPart('') });
+  }
+
+  function* pieces(): Iterable<string> {
+    for (const piece of splitPieces(reply.text)) yield event('response.output_text.delta', { ...place, delta: piece, logprobs: [] });
+    for (const [index, { name, arguments: argumentText }] of reply.toolCalls.entries()) {
+      const callPlace = { item_id: `fc_demo_${order}_${index}`, output_index: index };
+      yield event('response.output_item.added', { output_index: index, item: callItem(order, index, 'in_progress', name, '') });
+      for (const piece of splitArguments(argumentText))
+        yield event('response.function_call_arguments.delta', { ...callPlace, delta: piece });
+      yield event('response.function_call_arguments.done', { ...callPlace, name, arguments: argumentText });
+      yield event('response.output_item.done', { output_index: index, item: callItem(order, index, 'completed', name, argumentText) });
+    }
+  }
+
+  function* closing(): Iterable<string> {
+    if (isMessage) {
+      yield event('response.output_text.done', { ...place, text: reply.text, logprobs: [] });
+      yield event('response.content_part.done', { ...place, part: textPart(reply.text) });
+      yield event('response.output_item.done', { output_index: 0, item: messageItem(order, 'completed', [textPart(reply.text)]) });
+    }
+    const type = CUT_REASONS[reply.end] === undefined ? 'response.completed' : 'response.incomplete';
+    yield event(type, { response: responseOf(question, reply, true) });
+  }
+
+  return {
+    opening: opening(),
+    pieces: pieces(),
+    closing: closing(),
+    fault: () => event('error', { code: 'server_error', message: 'The server had an error while answering.', param: null }),
+  };
+}
+
+const TEXT_TYPES = ['input_text', 'output_text', 'text'];
+const CUT_REASONS: Readonly<Partial<Record<Reply['end'], string>>> = { length: 'max_output_tokens', filtered: 'content_filter' };

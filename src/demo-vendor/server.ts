@@ -1,0 +1,231 @@
+/**
+ * The demo vendor: a model vendor on this machine that needs no account. `npm start` uses it when no vendor key is set, benchmarks and
+ * tests use it as the vendor they can script (by model name: see faults.ts). It imports nothing of the gateway, answers the same to the
+ * same question, takes any key but insists on one, and never grows: what it remembers is bounded.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Answer, Question } from './answer.ts';
+import { deliver } from './deliver.ts';
+import { errorAnswer, type Family, hasKey, missingKeyAnswer } from './errors.ts';
+import { failureAnswer } from './failures.ts';
+import { readScript } from './faults.ts';
+import { type JsonObject, parseObject, textOf } from './json.ts';
+import { createPen } from './pen.ts';
+import { createRecorder, type RecordedRequest } from './recorder.ts';
+import { createRoutes, type FoundRoute } from './routes.ts';
+import { createVideos } from './videos.ts';
+
+export type { RecordedRequest } from './recorder.ts';
+
+export interface DemoVendor {
+  /** Without a path: base addresses are `${url}/v1` (chat, messages) and `${url}/v1beta` (video). */
+  readonly url: string;
+  /** The newest 1,000 requests, oldest first. */
+  requests(): readonly RecordedRequest[];
+  /** Forgets the requests, the `once` faults that were used and the videos. */
+  clear(): void;
+  /** Ends every connection; a second call waits for the first. */
+  close(): Promise<void>;
+}
+
+export interface DemoVendorOptions {
+  readonly host?: string;
+  readonly port?: number;
+  /** Time between two words of a stream; a newcomer sees streaming at about 15. */
+  readonly paceMs?: number;
+  /** Told of each request when its body is complete, before it is answered. */
+  readonly observe?: (request: RecordedRequest) => void;
+  /** Milliseconds since 1970, for hints that name an instant. */
+  readonly now?: () => number;
+}
+
+const MAX_BODY_BYTES = 64 * 1024 * 1024;
+const KEEP_ALIVE_MS = 75_000;
+const BACKLOG = 8_192;
+const KEPT_ONCE = 1_000;
+
+/** Listens; rejects when the port is taken. */
+export async function createDemoVendor({
+  host = '127.0.0.1',
+  port = 0,
+  paceMs = 0,
+  observe,
+  // This room imports nothing of ours, the clock of core/time.ts included.
+  now = () => performance.timeOrigin + performance.now(),
+}: DemoVendorOptions = {}): Promise<DemoVendor> {
+  const recorder = createRecorder();
+  const videos = createVideos();
+  const findRoute = createRoutes(videos);
+  const metOnce = new Set<string>();
+  let origin = '';
+  let closed: Promise<void> | null = null;
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url = '/', headers } = request;
+    const body = await readBody(request);
+    const recorded = recorder.record({ method, path: url, headers, body: body ?? Buffer.alloc(0) });
+    observe?.(recorded);
+    const queryStart = url.indexOf('?');
+    const path = queryStart === -1 ? url : url.slice(0, queryStart);
+    const found = findRoute(method, path);
+    const family = found?.route.family ?? familyOf(path);
+    const json = body === null ? null : body.length === 0 && method === 'GET' ? {} : parseObject(body);
+    const caught = decoded(found?.caught ?? '');
+    const script = readScript(
+      found === null ? '' : modelOf(found, { json, caught, queryText: queryStart === -1 ? '' : url.slice(queryStart) }),
+    );
+    const question: Question = {
+      order: recorded.order,
+      method,
+      path,
+      headers,
+      body: recorded.body,
+      json: json ?? {},
+      script,
+      caught,
+      origin,
+    };
+
+    const refusal = body === null ? tooLarge(family) : refusalOf(question, found, json !== null);
+    if (refusal === null && script.slowMs > 0) await createPen(response).wait(script.slowMs);
+    if (response.destroyed) return;
+    const answer = refusal ?? scriptedFailure(question, family) ?? found?.route.answer(question) ?? notFound(family, question);
+    await deliver(response, { answer, script, paceMs, headers: requestIdHeaders(family, recorded.order) });
+  }
+
+  function scriptedFailure(question: Question, family: Family): Answer | null {
+    const { fault, once, model, cut } = question.script;
+    if (fault === null) {
+      const isPlain = question.json.stream !== true;
+      return cut?.kind === 'error' && isPlain
+        ? errorAnswer(family, { status: 500, message: 'The server had an error while answering.' })
+        : null;
+    }
+    if (once && metOnce.has(model)) return null;
+    if (once) {
+      if (metOnce.size >= KEPT_ONCE) metOnce.clear();
+      metOnce.add(model);
+    }
+    return failureAnswer(fault, family, question, now());
+  }
+
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0 }, (request, response) => {
+    serve(request, response).catch((error: unknown) => {
+      // A caller who left while sending is no fault; anything else is ours, and this connection has nothing more to say.
+      if (request.complete) process.emitWarning(`demo vendor: ${String(error)}`);
+      response.destroy();
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port, backlog: BACKLOG }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  origin = originOf(server.address());
+
+  return {
+    url: origin,
+    requests: recorder.requests,
+    clear() {
+      recorder.clear();
+      videos.clear();
+      metOnce.clear();
+    },
+    close() {
+      closed ??= new Promise((resolve, reject) => {
+        server.close((error) => (error === undefined ? resolve() : reject(error)));
+        server.closeAllConnections();
+      });
+      return closed;
+    },
+  };
+}
+
+/** Null when it is larger than any real vendor takes: the rest of it is read and thrown away. Rejects when the caller leaves in between. */
+function readBody(request: IncomingMessage): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  // By events: iterating over a request costs 2 to 5 µs of CPU a call (measured), and this is the vendor of the benchmarks.
+  return new Promise((resolve, reject) => {
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
+    });
+    request.once('end', () => resolve(bytes > MAX_BODY_BYTES ? null : joined(chunks)));
+    request.once('error', reject);
+  });
+}
+
+function joined(chunks: readonly Buffer[]): Buffer {
+  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+}
+
+function modelOf(
+  { route }: FoundRoute,
+  { json, caught, queryText }: { json: JsonObject | null; caught: string; queryText: string },
+): string {
+  switch (route.modelIn) {
+    case 'body':
+      return textOf(json?.model);
+    case 'path':
+      return caught;
+    case 'query':
+      // A plus sign in a query is read as a space.
+      return (new URLSearchParams(queryText).get('model') ?? '').replaceAll(' ', '+');
+    case 'nowhere':
+      return '';
+    default:
+      return route.modelIn satisfies never;
+  }
+}
+
+/** What is wrong with the request itself; null when it can be answered. */
+function refusalOf(question: Question, found: FoundRoute | null, isJson: boolean): Answer | null {
+  if (found === null) return null;
+  const { family, needsKey, modelIn } = found.route;
+  if (needsKey && !hasKey(family, question.headers)) return missingKeyAnswer(family);
+  if (!isJson) return errorAnswer(family, { status: 400, message: 'We could not parse the JSON body of your request.' });
+  if (modelIn !== 'nowhere' && question.script.model === '') {
+    return errorAnswer(family, {
+      status: 400,
+      message: family === 'anthropic' ? 'model: Field required' : 'you must provide a model parameter',
+    });
+  }
+  const { unreadable } = question.script;
+  return unreadable === null
+    ? null
+    : errorAnswer(family, { status: 400, message: `The demo vendor cannot read '${unreadable}' in the model's name.` });
+}
+
+function tooLarge(family: Family): Answer {
+  return errorAnswer(family, { status: 413, message: 'Request exceeds the maximum size.' });
+}
+
+function notFound(family: Family, { method, path }: Question): Answer {
+  return errorAnswer(family, { status: 404, message: `Invalid URL (${method} ${path})`, code: 'unknown_url' });
+}
+
+function familyOf(path: string): Family {
+  return path.startsWith('/v1/messages') ? 'anthropic' : path.startsWith('/v1beta/') ? 'gemini' : 'openai';
+}
+
+function requestIdHeaders(family: Family, order: number): Readonly<Record<string, string>> {
+  return family === 'anthropic' ? { 'request-id': `req_demo_${order}` } : { 'x-request-id': `req_demo_${order}` };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A stray percent sign: then the text stands for itself.
+    return text;
+  }
+}
+
+function originOf(address: AddressInfo | string | null): string {
+  if (address === null || typeof address === 'string') throw new Error('The demo vendor listens on no port.');
+  return `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
+}

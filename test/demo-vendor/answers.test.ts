@@ -1,0 +1,95 @@
+/** What the demo vendor answers by the model's name, what it refuses, and what it remembers of its requests. */
+import { describe, expect, test } from '@jest/globals';
+import { chat, keyHeaders, message, post, withVendor } from './with-vendor.ts';
+
+describe('what is answered', () => {
+  test('echo-body repeats the request byte for byte', () =>
+    withVendor(async (vendor) => {
+      const body = '{ "messages":[{"role":"user","content":"\\u0041"}], "x": 1.0 ,"model":"echo-body"}';
+      const answer = (await (await post(vendor, '/v1/chat/completions', body)).json()) as { choices: { message: { content: string } }[] };
+      expect(answer.choices[0]?.message.content).toBe(body);
+    }));
+
+  test('long, big, cached and filtered', () =>
+    withVendor(async (vendor) => {
+      const read = async (model: string) => (await (await chat(vendor, model)).json()) as { choices: { message: { content: string } }[] };
+      expect((await read('long-50')).choices[0]?.message.content.split(' ')).toHaveLength(50);
+      expect((await read('big-3')).choices[0]?.message.content).toHaveLength(3 * 1024);
+      expect(await read('cached-40')).toMatchObject({ usage: { prompt_tokens: 46, prompt_tokens_details: { cached_tokens: 40 } } });
+      expect(await read('filtered')).toMatchObject({ choices: [{ finish_reason: 'content_filter' }] });
+      expect(await (await message(vendor, 'filtered+cache-written-9')).json()).toMatchObject({
+        stop_reason: 'refusal',
+        usage: { input_tokens: 6, cache_creation_input_tokens: 9 },
+      });
+      const whole = await (await chat(vendor, 'big-200', { stream: true })).text();
+      expect(whole.length).toBeGreaterThan(200 * 1024);
+    }));
+
+  test.each([false, true])('numbers has members that do not survive being parsed and written again (stream: %s)', (stream) =>
+    withVendor(async (vendor) => {
+      for (const response of [await chat(vendor, 'numbers', { stream }), await message(vendor, 'numbers', { stream })]) {
+        const text = await response.text();
+        expect(text).toContain('"one":1.0 , "power" : 1e5,"big":12345678901234567890');
+        const objects = stream ? [...text.matchAll(/^data: (\{.*)$/gm)].map((match) => match[1] ?? '') : [text];
+        for (const object of objects) expect(JSON.stringify(JSON.parse(object))).not.toBe(object);
+      }
+    }),
+  );
+});
+
+describe('requests', () => {
+  test('401 without a key where the vendor looks for it', () =>
+    withVendor(async (vendor) => {
+      const { authorization, ...rest } = keyHeaders;
+      const body = { model: 'echo', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] };
+      expect((await post(vendor, '/v1/chat/completions', body, rest)).status).toBe(401);
+      const bare = { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' };
+      const inMessages = await post(vendor, '/v1/messages', body, bare);
+      expect(await inMessages.json()).toMatchObject({ type: 'error', error: { type: 'authentication_error' } });
+      expect((await post(vendor, '/v1/messages', body, { ...bare, authorization })).status).toBe(200);
+    }));
+
+  test('400 for what the real ones refuse; 404 for what they do not have', () =>
+    withVendor(async (vendor) => {
+      const status = async (path: string, body: unknown, headers?: Record<string, string>) =>
+        (await post(vendor, path, body, headers)).status;
+      expect(await status('/v1/chat/completions', '{"model":')).toBe(400);
+      expect(await status('/v1/chat/completions', { messages: [] })).toBe(400);
+      expect(await status('/v1/chat/completions', { model: 'echo', messages: [] })).toBe(400);
+      expect(await status('/v1/messages', { model: 'echo', messages: [{ role: 'user', content: 'x' }] })).toBe(400);
+      const { 'anthropic-version': _, ...unversioned } = keyHeaders;
+      expect(await status('/v1/messages', { model: 'echo', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] }, unversioned)).toBe(
+        400,
+      );
+      expect(await status('/v1/embeddings', { model: 'embed', input: [] })).toBe(400);
+      expect(await status('/v2/rerank', { model: 'rerank' })).toBe(404);
+      expect((await fetch(`${vendor.url}/v1/chat/completions`)).status).toBe(404);
+    }));
+
+  test('the newest 1,000 requests are kept, in order, with their bytes', () =>
+    withVendor(async (vendor) => {
+      for (let sent = 0; sent < 1_003; sent += 17) {
+        await Promise.all(
+          Array.from({ length: Math.min(17, 1_003 - sent) }, () => chat(vendor, 'echo').then((response) => response.text())),
+        );
+      }
+      const requests = vendor.requests();
+      expect(requests.map(({ order }) => order)).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 4));
+      expect(requests[0]).toMatchObject({ method: 'POST', path: '/v1/chat/completions', headers: { authorization: 'Bearer any' } });
+      expect(JSON.parse(requests[0]?.body.toString() ?? '')).toMatchObject({ model: 'echo' });
+      vendor.clear();
+      expect(vendor.requests()).toEqual([]);
+    }));
+
+  test('observe is told of each request before it is answered', () => {
+    const seenOrders: number[] = [];
+    return withVendor(
+      async (vendor) => {
+        await chat(vendor, 'echo');
+        await chat(vendor, 'fail-500');
+        expect(seenOrders).toEqual([1, 2]);
+      },
+      { observe: ({ order }) => seenOrders.push(order) },
+    );
+  });
+});

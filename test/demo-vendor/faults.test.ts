@@ -1,0 +1,186 @@
+/** The list of faults in faults.ts, each seen from the other end of the wire. */
+
+import { describe, expect, test } from '@jest/globals';
+import { chat, count, message, readUntilBreak, withVendor } from './with-vendor.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 10, 0, 0);
+
+describe('instead of an answer', () => {
+  test.each([
+    ['fail-500', 500, null, 'api_error'],
+    ['fail-503', 503, null, 'api_error'],
+    ['fail-529', 529, null, 'overloaded_error'],
+    ['fail-401', 401, 'invalid_api_key', 'authentication_error'],
+    ['fail-404', 404, 'model_not_found', 'not_found_error'],
+    ['refuse-400', 400, 'unsupported_parameter', 'invalid_request_error'],
+    ['refuse-413', 413, 'unsupported_parameter', 'request_too_large'],
+    ['refuse-422', 422, 'unsupported_parameter', 'invalid_request_error'],
+    ['rate-limited', 429, 'rate_limit_exceeded', 'rate_limit_error'],
+    ['quota', 429, 'insufficient_quota', 'rate_limit_error'],
+    ['spend-limit', 429, 'insufficient_quota', 'rate_limit_error'],
+    ['not-found', 404, 'unknown_url', 'not_found_error'],
+  ])('%s answers %i, as each dialect tells it', (model, status, code, type) =>
+    withVendor(async (vendor) => {
+      const inChat = await chat(vendor, model, { stream: true });
+      expect(inChat.status).toBe(status);
+      expect(await inChat.json()).toMatchObject({ error: { code, message: expect.any(String) } });
+      const inMessages = await message(vendor, model);
+      expect(inMessages.status).toBe(status);
+      expect(await inMessages.json()).toMatchObject({ type: 'error', error: { type } });
+    }),
+  );
+
+  test.each([
+    ['rate-limited', { 'retry-after': '1' }],
+    ['rate-limited-7', { 'retry-after': '7' }],
+    ['rate-limited-0.5', { 'retry-after': '0.5' }],
+    ['rate-limited-ms-120', { 'retry-after': null, 'retry-after-ms': '120' }],
+    ['rate-limited-date-90', { 'retry-after': 'Sat, 21 Nov 2026 10:01:30 GMT' }],
+    ['rate-limited-reset-90', { 'retry-after': null, 'x-ratelimit-reset-requests': '1m30s' }],
+    ['rate-limited-bare', { 'retry-after': null, 'retry-after-ms': null }],
+    ['quota', { 'retry-after': null }],
+    ['spend-limit', { 'retry-after': null }],
+  ])('429 %s says when to come back by %j', (model, hints) =>
+    withVendor(
+      async (vendor) => {
+        const response = await chat(vendor, model);
+        expect(response.status).toBe(429);
+        for (const [name, value] of Object.entries(hints)) expect(response.headers.get(name)).toBe(value);
+        await response.text();
+      },
+      { now: () => NOW },
+    ),
+  );
+
+  test('429 on messages the reset is an instant, and the spend limit has its own code', () =>
+    withVendor(
+      async (vendor) => {
+        const reset = await message(vendor, 'rate-limited-reset-90');
+        expect(reset.headers.get('anthropic-ratelimit-requests-reset')).toBe('2026-11-21T10:01:30.000Z');
+        const spent = await message(vendor, 'spend-limit');
+        expect(await spent.json()).toMatchObject({ error: { details: { error_code: 'enforced_spend_limit_reached' } } });
+      },
+      { now: () => NOW },
+    ));
+
+  test.each(['rate-limited-once-0', 'fail-once-429'])('429 then 200 for %s, for each model by itself, again after clear', (model) =>
+    withVendor(async (vendor) => {
+      const statuses = async () => [(await chat(vendor, model)).status, (await chat(vendor, model)).status];
+      expect(await statuses()).toEqual([429, 200]);
+      expect((await chat(vendor, `${model}+mine`)).status).toBe(429);
+      vendor.clear();
+      expect(await statuses()).toEqual([429, 200]);
+    }),
+  );
+
+  test.each([
+    ['garbage', 'application/json', /^\{.*[^}]$/],
+    ['empty', 'application/json', /^$/],
+    ['wrong-type', 'text/html; charset=utf-8', /^<!doctype html>/],
+  ])('200 %s', (model, mediaType, body) =>
+    withVendor(async (vendor) => {
+      const response = await chat(vendor, model);
+      expect(response.headers.get('content-type')).toBe(mediaType);
+      expect(await response.text()).toMatch(body);
+    }),
+  );
+
+  test('302 to another origin', () =>
+    withVendor(async (vendor) => {
+      const response = await chat(vendor, 'redirect');
+      expect([response.status, response.headers.get('location')]).toEqual([302, 'http://elsewhere.invalid/v1/chat/completions']);
+    }));
+
+  test('400 a fault with a number that it cannot have; any other name is an echo', () =>
+    withVendor(async (vendor) => {
+      for (const model of ['fail-200', 'fail-', 'slow-soon', 'break-after-x']) expect((await chat(vendor, model)).status).toBe(400);
+      for (const model of ['gpt-4o-mini', 'constructor', '__proto__', 'rapid-fail-safe'])
+        expect((await chat(vendor, model)).status).toBe(200);
+    }));
+
+  test.each(['hang', 'slow-60000', 'stall-before-first', 'stall-after-1', 'pace-60000'])(
+    '%s leaves nothing behind when the vendor closes',
+    (model) =>
+      withVendor(async (vendor) => {
+        const answer = chat(vendor, model, { stream: true }).then(readUntilBreak, () => ({ broken: true }));
+        await seen(vendor.requests);
+        await vendor.close();
+        expect(await answer).toMatchObject({ broken: true });
+      }),
+  );
+});
+
+describe('during a stream', () => {
+  test.each([
+    ['break-before-first', 0, true],
+    ['break-after-0', 0, true],
+    ['break-after-2', 2, true],
+    ['break-after-99', 6, true],
+    ['error-before-first', 0, false],
+    ['error-after-2', 2, false],
+    ['echo', 6, false],
+  ])('%s sends %i pieces (broken: %s)', (model, pieces, broken) =>
+    withVendor(async (vendor) => {
+      const inChat = await readUntilBreak(await chat(vendor, model, { stream: true }));
+      expect(inChat.broken).toBe(broken);
+      expect(count(inChat.text, '"delta":{"content"')).toBe(pieces);
+      expect(count(inChat.text, '[DONE]')).toBe(model === 'echo' ? 1 : 0);
+      expect(count(inChat.text, 'data: {"error"')).toBe(model.startsWith('error') ? 1 : 0);
+      const inMessages = await readUntilBreak(await message(vendor, model, { stream: true }));
+      expect(inMessages.broken).toBe(broken);
+      expect(count(inMessages.text, 'event: content_block_delta')).toBe(pieces);
+      expect(count(inMessages.text, 'event: message_stop')).toBe(model === 'echo' ? 1 : 0);
+      expect(count(inMessages.text, 'event: error')).toBe(model.startsWith('error') ? 1 : 0);
+      if (model.endsWith('before-first')) expect(count(inMessages.text + inChat.text, 'message_start')).toBe(0);
+    }),
+  );
+
+  test('a plain answer breaks in its middle, and is a 500 where a stream has an error event', () =>
+    withVendor(async (vendor) => {
+      const broken = await readUntilBreak(await chat(vendor, 'break-after-1'));
+      expect(broken.broken).toBe(true);
+      expect(broken.text).toMatch(/^\{"id"/);
+      expect(await readUntilBreak(await chat(vendor, 'break-before-first'))).toMatchObject({ text: '', broken: true });
+      expect((await message(vendor, 'error-after-1')).status).toBe(500);
+    }));
+
+  test('no-done, no-usage, usage-in-finish', () =>
+    withVendor(async (vendor) => {
+      const members = { stream: true, stream_options: { include_usage: true } };
+      const read = async (model: string) => (await chat(vendor, model, members)).text();
+      expect(await read('no-done')).not.toContain('[DONE]');
+      expect(count(await read('echo'), '"usage":{')).toBe(1);
+      expect(count(await read('echo'), '"choices":[]')).toBe(1);
+      expect(await read('no-usage')).not.toContain('"usage"');
+      expect(await read('usage-in-finish')).toMatch(/"finish_reason":"stop"\}\],"usage":\{"prompt_tokens":6/);
+      expect(await (await message(vendor, 'no-usage', { stream: true })).text()).not.toContain('"usage"');
+      expect(await (await chat(vendor, 'no-usage')).json()).not.toHaveProperty('usage');
+    }));
+
+  test.each(['tiny-bytes', 'crlf'])('%s changes the pieces on the wire, not the words', (wire) =>
+    withVendor(async (vendor) => {
+      const members = { stream: true, messages: [{ role: 'user', content: 'hé 🌍 wörld' }] };
+      const plain = await (await chat(vendor, 'say-aMOpIPCfjI0gd8O2cmxk', members)).text();
+      const odd = await readUntilBreak(await chat(vendor, `say-aMOpIPCfjI0gd8O2cmxk+${wire}`, members));
+      const contents = (text: string) => [...text.matchAll(/"content":"([^"]*)"/g)].map((match) => match[1]);
+      expect(contents(odd.text)).toEqual(contents(plain));
+      expect(odd.chunks).toBeGreaterThan(20);
+      if (wire === 'crlf') expect(odd.text).not.toMatch(/[^\r]\n/);
+    }),
+  );
+
+  test('pace-<ms> and the pace of the vendor put time between words', () =>
+    withVendor(
+      async (vendor) => {
+        const read = async (model: string) => (await readUntilBreak(await chat(vendor, model, { stream: true }))).chunks;
+        expect(await read('echo')).toBeGreaterThanOrEqual(5);
+        expect(await read('echo+pace-0')).toBeLessThan(5);
+      },
+      { paceMs: 10 },
+    ));
+});
+
+/** Waits until the vendor has taken a request. */
+async function seen(requests: () => readonly unknown[]): Promise<void> {
+  while (requests().length === 0) await new Promise((resolve) => setImmediate(resolve));
+}

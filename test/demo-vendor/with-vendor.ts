@@ -1,0 +1,62 @@
+/** Lends a demo vendor on a free port and takes it back; and asks it things over a bare socket, where a client library would tidy up. */
+import { createDemoVendor, type DemoVendor, type DemoVendorOptions } from '../../src/demo-vendor/server.ts';
+
+export async function withVendor<Result>(work: (vendor: DemoVendor) => Promise<Result>, options: DemoVendorOptions = {}): Promise<Result> {
+  const vendor = await createDemoVendor({ port: 0, ...options });
+  try {
+    return await work(vendor);
+  } finally {
+    await vendor.close();
+  }
+}
+
+/** A key for every family, and the version that the messages dialect insists on. */
+export const keyHeaders = {
+  authorization: 'Bearer any',
+  'x-api-key': 'any',
+  'x-goog-api-key': 'any',
+  'anthropic-version': '2023-06-01',
+  'content-type': 'application/json',
+};
+
+export function post(vendor: DemoVendor, path: string, body: unknown, headers: Record<string, string> = keyHeaders): Promise<Response> {
+  return fetch(`${vendor.url}${path}`, {
+    method: 'POST',
+    headers,
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+    redirect: 'manual',
+    signal: AbortSignal.timeout(10_000),
+  });
+}
+
+/** A chat call of this model. */
+export function chat(vendor: DemoVendor, model: string, members: object = {}): Promise<Response> {
+  return post(vendor, '/v1/chat/completions', { model, messages: [{ role: 'user', content: 'hello there, dear world' }], ...members });
+}
+
+/** A messages call of this model. */
+export function message(vendor: DemoVendor, model: string, members: object = {}): Promise<Response> {
+  const messages = [{ role: 'user', content: 'hello there, dear world' }];
+  return post(vendor, '/v1/messages', { model, max_tokens: 1_000, messages, ...members });
+}
+
+/** All text of a body until its end or its break. */
+export async function readUntilBreak(response: Response): Promise<{ text: string; chunks: number; broken: boolean }> {
+  const decoder = new TextDecoder();
+  let text = '';
+  let chunks = 0;
+  try {
+    for await (const chunk of response.body ?? []) {
+      text += decoder.decode(chunk, { stream: true });
+      chunks += 1;
+    }
+    return { text, chunks, broken: false };
+  } catch {
+    // What a broken answer looks like to fetch.
+    return { text, chunks, broken: true };
+  }
+}
+
+export function count(text: string, part: string): number {
+  return text.split(part).length - 1;
+}
