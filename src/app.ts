@@ -1,0 +1,181 @@
+/** The only place where rooms are built and joined. Nothing here decides anything; it says who gets what, and in which order it ends. */
+import { createActivities } from '../activities/create-activities.ts';
+import { cacheDirectory } from './config/cache-directory.ts';
+import type { Config } from './config/config.ts';
+import type { Environment } from './config/environment.ts';
+import { readTemporalConnection } from './config/temporal-settings.ts';
+import type { SettledCall } from './core/call.ts';
+import { costOf } from './core/money.ts';
+import type { Clock } from './core/time.ts';
+import { systemClock } from './core/time.ts';
+import type { Database, Queries } from './db/database.ts';
+import { createBreakers } from './failover/breaker.ts';
+import { answerDatabaseFaults } from './http/database-faults.ts';
+import { closeServer, listenOn } from './http/listen.ts';
+import { createProvisionRoutes } from './http/routes/provision.ts';
+import { createHttpServer } from './http/server.ts';
+import type { Durable } from './jobs/durable.ts';
+import { startDurable } from './jobs/durable.ts';
+import { createDrain } from './journal/drain.ts';
+import { createJournal } from './journal/journal.ts';
+import { createRecovery } from './journal/recover.ts';
+import type { Keyring } from './keys/keyring.ts';
+import { createKeyring } from './keys/keyring.ts';
+import { recordCalls } from './memory/conversations.ts';
+import { createEpisodes } from './memory/episodes.ts';
+import { enqueueUnread } from './memory/unread.ts';
+import type { Logger } from './observability/logger.ts';
+import { createAnswerCall } from './pipeline/answer.ts';
+import type { Projects } from './projects/projects.ts';
+import { createProjects } from './projects/projects.ts';
+import { buildCatalog } from './routing/catalog.ts';
+import { createPlanner } from './routing/plan.ts';
+import { ensurePartitions } from './usage/partitions.ts';
+import { createUsageReports } from './usage/reports.ts';
+import { statusReport } from './usage/status.ts';
+import { storeCalls } from './usage/store-calls.ts';
+import { buildProviders } from './vendors/registry.ts';
+import { createVendorDoor } from './vendors/request.ts';
+
+/** `start` does everything, `serve` the API, `worker` the durable work. */
+export type Role = 'start' | 'serve' | 'worker';
+
+export interface AppOptions {
+  readonly role: Role;
+  readonly config: Config;
+  readonly database: Database;
+  readonly logger: Logger;
+  readonly dataDir: string;
+  readonly adminToken: string;
+  readonly environment: Environment;
+  readonly clock?: Clock;
+}
+
+export interface App {
+  readonly keyring: Keyring;
+  readonly projects: Projects;
+  /** Accepts calls; returns the address. */
+  listen(host: string, port: number): Promise<string>;
+  /** Makes the project `default` and its first key when there is no project yet; returns the secret, null at later starts. */
+  issueFirstKey(): Promise<string | null>;
+  /** Finds, fetches and joins Temporal in the background; `onReady` gets the address of its web page, if it is ours. */
+  startDurable(onReady?: (uiUrl: string | null) => void): Durable;
+  /** Puts a new configuration in force for the calls that come from now on. */
+  reload(config: Config): void;
+  /** Refuses new calls, lets running ones end (30 s), flushes the journal, ends durable work. */
+  close(): Promise<void>;
+}
+
+export async function createApp(options: AppOptions): Promise<App> {
+  const { role, database, logger, dataDir, adminToken, environment, clock = systemClock } = options;
+  let config = options.config;
+  let catalog = buildCatalog(config);
+  let providers = buildProviders(config.providers);
+
+  const keyring = createKeyring({ database, clock, logger });
+  const projects = createProjects({ database, clock, logger });
+  const breakers = createBreakers(clock);
+  const door = createVendorDoor();
+  const reports = createUsageReports({ database, clock });
+  const episodes = createEpisodes({ database });
+
+  const store = async (tx: Queries, calls: readonly SettledCall[]): Promise<void> => {
+    const added = await storeCalls(tx, calls);
+    await recordCalls(
+      tx,
+      calls.filter(({ facts }) => added.has(facts.id)),
+    );
+  };
+  const journal = await createJournal({ dataDir, clock, logger, sync: config.journalSync });
+  const prepare = (): Promise<void> => ensurePartitions(database, clock);
+  const drain = createDrain({ journal, dataDir, database, store, clock, logger, prepare });
+  const recovery = createRecovery({
+    dataDir,
+    ownId: journal.id,
+    database,
+    store,
+    logger,
+    estimateCost(model, tokens) {
+      const price = catalog.models.get(model)?.price;
+      return price ? costOf(tokens, price) : null;
+    },
+  });
+
+  /** Readers of what calls leave behind first wait for this process's own records (decisions 5). */
+  const read = <Result>(query: () => Promise<Result>): Promise<Result> =>
+    answerDatabaseFaults(async () => {
+      await drain.drained();
+      return query();
+    });
+
+  const findCaller = keyring.find;
+  const planner = createPlanner({ catalog: () => catalog, breakers });
+  const answerCall = createAnswerCall({ planner, door, findProvider: (name) => providers.get(name), breakers, journal, clock, logger });
+  const server = createHttpServer({
+    logger,
+    text: { findCaller, findProject: projects.get, answerCall, clock, logger },
+    status: {
+      findCaller,
+      usageOf: async ({ projectId }) => {
+        const { monthlyCapNanos } = (await projects.get(projectId)).settings;
+        return read(() => reports.usageOf({ projectId, monthlyCapNanos }));
+      },
+      statusOf: async (caller) => {
+        const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.ceilingsOf(caller.keyId)]);
+        return read(() => statusReport({ reports, project, caller, ceilings, breakers, providers: [...catalog.providers.keys()], clock, demo: config.demo }));
+      },
+    },
+    memory: { findCaller, getEpisode: (projectId, id) => read(() => episodes.get(projectId, id)) },
+    health: { notReady: async () => (journal.state().accepting ? [] : ['the journal cannot be written']) },
+    provision: createProvisionRoutes({
+      projects,
+      keyring,
+      listCalls: (projectId, filter) => read(() => reports.listCalls(projectId, filter)),
+      adminToken,
+    }),
+  });
+
+  await keyring.start();
+  await projects.start();
+  drain.start();
+  recovery.start();
+  let durable: Durable | null = null;
+
+  return {
+    keyring,
+    projects,
+    listen: (host, port) => listenOn(server, host, port),
+    async issueFirstKey() {
+      if ((await projects.list()).length > 0) return null;
+      const { project } = await projects.ensureDefault('default');
+      return (await keyring.issue(project.id, { name: 'first key' })).secret;
+    },
+    startDurable(onReady) {
+      durable ??= startDurable({
+        temporal: readTemporalConnection(config.temporal),
+        role: role === 'serve' ? 'client' : 'worker',
+        environment: { path: environment.PATH ?? '', cacheDir: cacheDirectory(environment), variables: environment },
+        dataDir,
+        database,
+        activities: createActivities({ memory: { idleMs: config.memory.idleMs, readConversation: episodes.readConversation } }),
+        repair: () => enqueueUnread(database),
+        logger,
+        onReady: (ready) => onReady?.(ready.uiUrl()),
+      });
+      return durable;
+    },
+    reload(next) {
+      config = next;
+      catalog = buildCatalog(next);
+      providers = buildProviders(next.providers);
+    },
+    async close() {
+      await closeServer(server, 30_000);
+      await durable?.stop();
+      await recovery.stop();
+      await drain.stop();
+      await journal.close();
+      await Promise.all([keyring.stop(), projects.stop(), door.close()]);
+    },
+  };
+}

@@ -1,0 +1,123 @@
+/** Anthropic messages (vendor facts 2). */
+import type { Tokens } from '../core/call.ts';
+import { gatewayError } from '../core/errors.ts';
+import { isObject, objectOf, parseJson, textOf } from '../core/json.ts';
+import type { BodySpans } from '../core/json-spans.ts';
+import { setMember } from '../core/json-spans.ts';
+import { formatEvent } from '../core/sse.ts';
+import { readMessagesUsage } from './counts.ts';
+import type { AnswerReading, DialectRules, RequestFacts, StreamReader } from './dialect.ts';
+import { readPositiveInteger, readText, repeatedKey } from './members.ts';
+
+const keysRead = ['model', 'stream', 'messages', 'system', 'metadata', 'max_tokens'];
+
+export const messages: DialectRules = {
+  name: 'messages',
+  path: '/messages',
+  readRequest,
+  spliceForVendor: (_body, spans, vendorModel) => [setMember(spans, 'model', JSON.stringify(vendorModel))],
+  readAnswer,
+  createStreamReader,
+  readVendorMessage: (bytes) => textOf(objectOf(objectOf(parseJson(bytes.toString('utf8'))).error).message),
+  interruption: (message) => formatEvent('error', { type: 'error', error: { type: 'api_error', message } }),
+};
+
+/** Sentences as the vendor's own API words them; two are given by the specification (7.3). */
+function readRequest(body: Buffer, spans: BodySpans): RequestFacts {
+  const refuse = (message: string): never => {
+    throw gatewayError('bad_json', { message });
+  };
+  const repeated = repeatedKey(spans, keysRead);
+  if (repeated !== null) refuse(`${repeated}: stands more than once`);
+  const { members } = spans;
+  const model = members.get('model');
+  if (model && model.kind !== 'string') refuse('model: Input should be a valid string');
+  const stream = members.get('stream');
+  if (stream && stream.kind !== 'true' && stream.kind !== 'false') refuse('stream: Input should be a valid boolean');
+  const maxTokens = members.get('max_tokens');
+  if (!maxTokens) refuse('max_tokens: Field required');
+  if (maxTokens?.kind !== 'number') refuse('max_tokens: Input should be a valid integer');
+  const list = members.get('messages');
+  if (!list) refuse('messages: Field required');
+  if (list?.kind !== 'array') refuse('messages: Input should be a valid list');
+  const metadata = members.get('metadata');
+  const user =
+    metadata?.kind === 'object' ? objectOf(parseJson(body.toString('utf8', metadata.value.start, metadata.value.end))).user_id : null;
+  return {
+    model: readText(body, model) || null,
+    stream: stream?.kind === 'true',
+    maxOutputTokens: readPositiveInteger(body, maxTokens),
+    user: textOf(user),
+  };
+}
+
+function readAnswer(bytes: Buffer): AnswerReading | null {
+  const answer = parseJson(bytes.toString('utf8'));
+  if (!isObject(answer) || !Array.isArray(answer.content)) return null;
+  const blocks = answer.content.map(objectOf);
+  const text = blocks.map((block) => (block.type === 'text' ? (textOf(block.text) ?? '') : '')).join('');
+  const toolCalls = blocks
+    .filter((block) => block.type === 'tool_use')
+    .map((block) => ({ name: textOf(block.name) ?? '', arguments: JSON.stringify(block.input ?? {}) }));
+  const tokens = readMessagesUsage(answer.usage, null);
+  return { tokens, isFinal: tokens !== null, turn: { text, toolCalls } };
+}
+
+function createStreamReader(): StreamReader {
+  let tokens: Tokens | null = null;
+  let isFinal = false;
+  let text = '';
+  let problem: string | null = null;
+  const toolCalls = new Map<unknown, { name: string; arguments: string }>();
+
+  const readDelta = (index: unknown, delta: unknown): void => {
+    const { type, text: more, partial_json: json } = objectOf(delta);
+    if (type === 'text_delta') text += textOf(more) ?? '';
+    const call = toolCalls.get(index);
+    if (type === 'input_json_delta' && call) toolCalls.set(index, { name: call.name, arguments: call.arguments + (textOf(json) ?? '') });
+  };
+
+  return {
+    read(event) {
+      if (event.data === '') return 'ignored';
+      const data = parseJson(event.data);
+      if (!isObject(data) || typeof data.type !== 'string') return 'unreadable';
+      switch (data.type) {
+        case 'ping':
+          return 'ignored';
+        case 'error':
+          problem = textOf(objectOf(data.error).message);
+          return 'error';
+        case 'message_stop':
+          return 'end';
+        case 'message_start':
+          tokens = readMessagesUsage(objectOf(data.message).usage, tokens);
+          return 'piece';
+        case 'message_delta':
+          tokens = readMessagesUsage(data.usage, tokens);
+          isFinal ||= tokens !== null && isObject(data.usage);
+          return 'piece';
+        case 'content_block_start': {
+          const block = objectOf(data.content_block);
+          if (block.type === 'text') text += textOf(block.text) ?? '';
+          if (block.type === 'tool_use') toolCalls.set(data.index, { name: textOf(block.name) ?? '', arguments: '' });
+          return 'piece';
+        }
+        case 'content_block_delta':
+          readDelta(data.index, data.delta);
+          return 'piece';
+        case 'content_block_stop':
+          return 'piece';
+        default:
+          return 'ignored'; // Unknown events are passed on (vendor facts 2).
+      }
+    },
+    // A tool without arguments may send only an empty piece, which means `{}`.
+    reading: () => {
+      const calls = [...toolCalls.values()].map((call) => ({ ...call, arguments: call.arguments || '{}' }));
+      return { tokens, isFinal, turn: { text, toolCalls: calls } };
+    },
+    finished: () => false,
+    problem: () => problem,
+  };
+}

@@ -1,0 +1,168 @@
+/**
+ * Circuit breakers, one per project and provider (shapes 16). An open breaker moves a provider's models to the end of a plan, never
+ * out of it: when all are open they are called anyway.
+ *
+ * Opens after 5 provider faults in a row, or when at least half of at least 20 attempts within 60 s failed. Stays open 30 s, doubling
+ * up to 5 min; then one probe at a time, and two successes close it.
+ */
+
+import type { Clock } from '../core/time.ts';
+import { formatTime } from '../core/time.ts';
+
+export type BreakerState = 'closed' | 'open' | 'half_open';
+
+/** As `/status/peek` shows it. */
+export interface BreakerReport {
+  readonly provider: string;
+  readonly state: BreakerState;
+  readonly failures: number;
+  readonly opened_at: string | null;
+  readonly retry_at: string | null;
+}
+
+export interface Breakers {
+  /** Whether the provider's models keep their place in the plan. In half-open state the first who asks gets the probe. */
+  admits(projectId: string, provider: string): boolean;
+  succeeded(projectId: string, provider: string): void;
+  failed(projectId: string, provider: string): void;
+  /** A vendor's 429: its models go behind others until `untilMs`. */
+  cool(projectId: string, provider: string, untilMs: number): void;
+  report(projectId: string, providers: readonly string[]): BreakerReport[];
+}
+
+interface Breaker {
+  state: BreakerState;
+  consecutiveFaults: number;
+  successesInHalfOpen: number;
+  openedAt: number | null;
+  retryAt: number;
+  openMs: number;
+  /** Until then a probe is under way; bounded, since a probe's candidate may never be reached when one before it answers. */
+  probingUntil: number;
+  coolingUntil: number;
+  /** Attempts and faults of the last minute, in slices that are overwritten in turn; `slice` is the number of the newest since 1970. */
+  slice: number;
+  readonly attempts: number[];
+  readonly faults: number[];
+}
+
+const faultsToOpen = 5;
+/** Six make the window of 60 s: an attempt stops counting when it is 50 to 60 s old. */
+const sliceMs = 10_000;
+const slicesInWindow = 6;
+const attemptsToJudge = 20;
+const firstOpenMs = 30_000;
+const longestOpenMs = 300_000;
+const successesToClose = 2;
+const probeMs = 10_000;
+
+export function createBreakers(clock: Clock): Breakers {
+  // Bounded by projects times configured providers: both are the operator's.
+  const breakers = new Map<string, Breaker>();
+
+  const find = (projectId: string, provider: string): Breaker => {
+    const key = `${projectId} ${provider}`;
+    let breaker = breakers.get(key);
+    if (!breaker) {
+      breaker = freshBreaker(clock.now());
+      breakers.set(key, breaker);
+    }
+    return breaker;
+  };
+
+  const count = (breaker: Breaker, fault: boolean): void => {
+    const slice = sliceOf(clock.now());
+    for (let next = Math.max(breaker.slice + 1, slice - slicesInWindow + 1); next <= slice; next += 1) {
+      breaker.attempts[next % slicesInWindow] = 0;
+      breaker.faults[next % slicesInWindow] = 0;
+    }
+    breaker.slice = Math.max(breaker.slice, slice);
+    const place = breaker.slice % slicesInWindow;
+    breaker.attempts[place] = (breaker.attempts[place] ?? 0) + 1;
+    if (fault) breaker.faults[place] = (breaker.faults[place] ?? 0) + 1;
+  };
+
+  const open = (breaker: Breaker): void => {
+    const now = clock.now();
+    breaker.openMs = breaker.state === 'closed' ? firstOpenMs : Math.min(breaker.openMs * 2, longestOpenMs);
+    Object.assign(breaker, { state: 'open', openedAt: now, retryAt: now + breaker.openMs, probingUntil: 0, successesInHalfOpen: 0 });
+  };
+
+  return {
+    admits(projectId, provider) {
+      const breaker = breakers.get(`${projectId} ${provider}`);
+      if (!breaker) return true;
+      const now = clock.now();
+      if (breaker.coolingUntil > now) return false;
+      if (breaker.state === 'closed') return true;
+      if (breaker.state === 'open' && now < breaker.retryAt) return false;
+      breaker.state = 'half_open';
+      if (breaker.probingUntil > now) return false;
+      breaker.probingUntil = now + probeMs;
+      return true;
+    },
+    succeeded(projectId, provider) {
+      const breaker = find(projectId, provider);
+      count(breaker, false);
+      breaker.consecutiveFaults = 0;
+      breaker.probingUntil = 0;
+      if (breaker.state === 'closed') return;
+      // A success while open (all were open, so it was called anyway) counts like a probe's.
+      breaker.state = 'half_open';
+      breaker.successesInHalfOpen += 1;
+      if (breaker.successesInHalfOpen >= successesToClose) Object.assign(breaker, { ...freshBreaker(clock.now()), coolingUntil: breaker.coolingUntil });
+    },
+    failed(projectId, provider) {
+      const breaker = find(projectId, provider);
+      count(breaker, true);
+      breaker.consecutiveFaults += 1;
+      const attempts = sum(breaker.attempts);
+      const tooMany = breaker.consecutiveFaults >= faultsToOpen || (attempts >= attemptsToJudge && sum(breaker.faults) * 2 >= attempts);
+      // A provider that was called although its breaker is open, since there was no other, has had its probe when the time has passed.
+      const isProbe = breaker.state === 'half_open' || (breaker.state === 'open' && clock.now() >= breaker.retryAt);
+      if (isProbe || (breaker.state === 'closed' && tooMany)) open(breaker);
+    },
+    cool(projectId, provider, untilMs) {
+      const breaker = find(projectId, provider);
+      breaker.coolingUntil = Math.max(breaker.coolingUntil, untilMs);
+      breaker.probingUntil = 0;
+    },
+    report(projectId, providers) {
+      return providers.map((provider) => {
+        const breaker = breakers.get(`${projectId} ${provider}`);
+        const isClosed = !breaker || breaker.state === 'closed';
+        return {
+          provider,
+          state: breaker?.state ?? 'closed',
+          failures: breaker?.consecutiveFaults ?? 0,
+          opened_at: isClosed || breaker.openedAt === null ? null : formatTime(breaker.openedAt),
+          retry_at: isClosed ? null : formatTime(breaker.retryAt),
+        };
+      });
+    },
+  };
+}
+
+function freshBreaker(now: number): Breaker {
+  return {
+    state: 'closed',
+    consecutiveFaults: 0,
+    successesInHalfOpen: 0,
+    openedAt: null,
+    retryAt: 0,
+    openMs: firstOpenMs,
+    probingUntil: 0,
+    coolingUntil: 0,
+    slice: sliceOf(now),
+    attempts: Array.from({ length: slicesInWindow }, () => 0),
+    faults: Array.from({ length: slicesInWindow }, () => 0),
+  };
+}
+
+function sliceOf(epochMs: number): number {
+  return Math.floor(epochMs / sliceMs);
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
+}

@@ -1,0 +1,62 @@
+/**
+ * Reads a request's body as bytes: content type, declared length, then at most 32 MiB (specification 4.1, 8).
+ *
+ * 413 is plain text on every route; content type and syntax errors are the route's own (decisions 3).
+ */
+import type { IncomingMessage } from 'node:http';
+import { gatewayError } from '../core/errors.ts';
+import { PlainTextError } from './plain-text-error.ts';
+
+export const bodyLimitBytes = 32 * 1024 * 1024;
+
+/** Throws `unsupported_media_type` unless the type is `application/json` or ends in `+json`, and for encoded bodies. */
+export function checkContentType(request: IncomingMessage): void {
+  const { 'content-type': type, 'content-encoding': encoding } = request.headers;
+  if (type !== 'application/json' && !isJsonType(type)) throw gatewayError('unsupported_media_type');
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw gatewayError('unsupported_media_type', { message: 'a body with content-encoding is not supported' });
+  }
+}
+
+function isJsonType(type: string | undefined): boolean {
+  const essence = type?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  return essence === 'application/json' || /^[^\s/]+\/[^\s/]+\+json$/.test(essence);
+}
+
+/** Throws 413 as soon as it is known; a promise that is never settled does not exist: a caller who leaves rejects it. */
+export function readBody(request: IncomingMessage): Promise<Buffer> {
+  const declared = Number(request.headers['content-length'] ?? 0);
+  if (declared > bodyLimitBytes) return Promise.reject(tooLarge());
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > bodyLimitBytes) {
+        chunks.length = 0;
+        request.removeAllListeners('data');
+        reject(tooLarge());
+        return;
+      }
+      chunks.push(chunk);
+    });
+    request.once('end', () => {
+      const [only] = chunks;
+      resolve(only && chunks.length === 1 ? only : Buffer.concat(chunks, size));
+    });
+    request.once('close', () => reject(new CallerGone()));
+    request.once('error', () => reject(new CallerGone()));
+  });
+}
+
+/** The caller closed the connection before its request was whole: there is nobody to answer. */
+export class CallerGone extends Error {
+  constructor() {
+    super('the caller closed the connection');
+    this.name = 'CallerGone';
+  }
+}
+
+function tooLarge(): PlainTextError {
+  return new PlainTextError(413, `the body is larger than ${bodyLimitBytes} bytes`);
+}

@@ -1,0 +1,97 @@
+/** Reads the gateway's own request headers (specification 4.2). Header values are read as UTF-8 bytes (shapes 21). */
+import { isUtf8 } from 'node:buffer';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Correlation, MemoryWish } from '../core/call.ts';
+import { gatewayError } from '../core/errors.ts';
+
+const longestTimeoutMs = 120_000;
+const longestSubject = 256;
+const passedNames = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'idempotency-key'] as const;
+
+/** Value of a header as text, null when it is absent or empty. Bytes that are no UTF-8 become U+FFFD. */
+export function readText(headers: IncomingHttpHeaders, name: string): string | null {
+  const value = headers[name];
+  if (typeof value !== 'string' || value === '') return null;
+  // Node hands header bytes over as Latin-1; plain ASCII, the usual case, is the same in both.
+  return hasOnlyAscii(value) ? value : Buffer.from(value, 'latin1').toString('utf8');
+}
+
+/** `x-gateway-timeout-ms`: a positive integer, reduced to 120,000; anything else is ignored. */
+export function readTimeoutMs(headers: IncomingHttpHeaders): number | null {
+  const value = headers['x-gateway-timeout-ms'];
+  if (typeof value !== 'string' || !/^\d+$/.test(value)) return null;
+  const timeoutMs = Number(value);
+  return timeoutMs > 0 ? Math.min(timeoutMs, longestTimeoutMs) : null;
+}
+
+/** Throws `invalid_memory_mode`. Empty equals `write`, but does not count as sent explicitly. */
+export function readMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryWish, 'mode' | 'explicitWrite'> {
+  const value = headers['x-gateway-memory'];
+  if (value === undefined || value === '') return { mode: 'write', explicitWrite: false };
+  switch (typeof value === 'string' ? value.toLowerCase() : '') {
+    case 'write':
+      return { mode: 'write', explicitWrite: true };
+    case 'recall':
+      return { mode: 'recall', explicitWrite: false };
+    case 'off':
+      return { mode: 'off', explicitWrite: false };
+    default:
+      throw gatewayError('invalid_memory_mode');
+  }
+}
+
+/**
+ * The end user: the header, else what the body names. A header that is no subject throws `invalid_memory_subject` when the call is
+ * recorded, otherwise it counts as none (specification 4.2), as does a body value that is none (shapes 21). A call sent with `off`
+ * keeps its subject, since an erasure must find its prompt.
+ */
+export function readSubject(headers: IncomingHttpHeaders, bodyUser: string | null, isRecorded: boolean): string | null {
+  const value = headers['x-gateway-memory-subject'];
+  if (value === undefined || value === '') return bodyUser !== null && isSubject(bodyUser) ? bodyUser : null;
+  const bytes = Buffer.from(typeof value === 'string' ? value : '', 'latin1');
+  const subject = bytes.toString('utf8');
+  if (isUtf8(bytes) && isSubject(subject)) return subject;
+  if (isRecorded) throw gatewayError('invalid_memory_subject');
+  return null;
+}
+
+/** 1 to 256 characters (code points), no control characters, no half surrogate pairs (specification 2). */
+export function isSubject(text: string): boolean {
+  // A code point is at most two units: a body's `user` of megabytes is never taken apart.
+  if (text === '' || text.length > 2 * longestSubject || /[\p{Cc}\p{Cs}]/u.test(text)) return false;
+  return text.length <= longestSubject || [...text].length <= longestSubject;
+}
+
+export function readCorrelation(headers: IncomingHttpHeaders): Correlation {
+  return {
+    taskId: readText(headers, 'x-gateway-task-id'),
+    turnId: readText(headers, 'x-gateway-turn-id'),
+    agentId: readText(headers, 'x-gateway-agent-id'),
+    triggerKind: readText(headers, 'x-gateway-trigger-kind'),
+    triggerDetail: readText(headers, 'x-gateway-trigger-detail'),
+    iteration: readInteger(headers, 'x-gateway-iteration'),
+    distilSaved: readInteger(headers, 'x-gateway-distil-saved'),
+  };
+}
+
+function readInteger(headers: IncomingHttpHeaders, name: string): number | null {
+  const value = headers[name];
+  if (typeof value !== 'string' || !/^[+-]?\d+$/.test(value)) return null;
+  const integer = Number(value);
+  return Number.isSafeInteger(integer) ? integer : null;
+}
+
+/** The caller's headers that vendors may see (decisions 3); everything else stays here. */
+export function readPassedHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const name of passedNames) {
+    const value = headers[name];
+    if (typeof value === 'string') passed[name] = value;
+  }
+  return passed;
+}
+
+function hasOnlyAscii(text: string): boolean {
+  for (let position = 0; position < text.length; position += 1) if (text.charCodeAt(position) > 0x7f) return false;
+  return true;
+}

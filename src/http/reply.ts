@@ -1,0 +1,38 @@
+/** Writes an answer to the caller: bytes, or a stream with back pressure (a slow reader makes the vendor wait, not our memory grow). */
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { Answer } from '../pipeline/answer.ts';
+
+/** Resolves when all is handed to the connection, or the caller has left. */
+export async function sendAnswer(response: ServerResponse, answer: Answer): Promise<void> {
+  response.setHeader('x-gateway-model', headerText(answer.model));
+  response.setHeader('x-gateway-cache', answer.cache);
+  if (answer.kind === 'plain') {
+    response.writeHead(answer.status, {
+      'content-type': answer.contentType,
+      'content-length': answer.bytes.length,
+      'cache-control': 'no-store',
+    });
+    response.end(answer.bytes);
+    return;
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
+  for await (const bytes of answer.pieces) {
+    if (response.destroyed) return;
+    if (!response.write(bytes)) await drained(response);
+  }
+  response.end();
+}
+
+/** Waits until the connection takes more, or is gone. */
+async function drained(response: ServerResponse): Promise<void> {
+  if (response.destroyed) return;
+  const waiting = new AbortController();
+  const { signal } = waiting;
+  await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]).finally(() => waiting.abort());
+}
+
+/** Model ids may hold any character; header values may not. */
+function headerText(text: string): string {
+  return text.replace(/[^\x20-\x7e]/g, '?');
+}

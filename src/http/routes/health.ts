@@ -1,0 +1,20 @@
+/** `/healthz`: the process lives, nothing else is asked. `/readyz`: it can serve calls under the policy in force (decisions 11). */
+import type { Request, Response } from 'express';
+import { sendJson } from '../error-handler.ts';
+
+export interface HealthDeps {
+  /** Why calls cannot be served now; empty when they can. */
+  readonly notReady: () => Promise<readonly string[]>;
+}
+
+export function createHealthRoutes({ notReady }: HealthDeps) {
+  return {
+    healthz(_request: Request, response: Response): void {
+      sendJson(response, 200, { status: 'ok' });
+    },
+    async readyz(_request: Request, response: Response): Promise<void> {
+      const reasons = await notReady();
+      sendJson(response, reasons.length === 0 ? 200 : 503, { status: reasons.length === 0 ? 'ready' : 'not_ready', reasons });
+    },
+  };
+}

@@ -1,0 +1,111 @@
+/** `POST /v1/chat/completions` and `POST /v1/messages`: from a request to a Call, and from its answer back. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Call, Caller, Dialect } from '../../core/call.ts';
+import { gatewayError } from '../../core/errors.ts';
+import { newId } from '../../core/ids.ts';
+import type { BodySpans } from '../../core/json-spans.ts';
+import { JsonSyntaxError, scanObject } from '../../core/json-spans.ts';
+import type { Clock } from '../../core/time.ts';
+import { chat } from '../../dialects/chat.ts';
+import type { DialectRules } from '../../dialects/dialect.ts';
+import { messages } from '../../dialects/messages.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { AnswerCall } from '../../pipeline/answer.ts';
+import { startControl } from '../../pipeline/control.ts';
+import type { ProjectRouting } from '../../routing/rules.ts';
+import type { FindCaller } from '../authenticate.ts';
+import { readKey } from '../authenticate.ts';
+import { checkContentType, readBody } from '../body.ts';
+import { sendError } from '../error-handler.ts';
+import { readCorrelation, readMemoryMode, readPassedHeaders, readSubject, readText, readTimeoutMs } from '../headers.ts';
+import { sendAnswer } from '../reply.ts';
+
+/** A project as the text routes need it. */
+export interface RoutedProject {
+  readonly slug: string;
+  readonly settings: ProjectRouting;
+}
+
+export interface TextRouteDeps {
+  readonly findCaller: FindCaller;
+  /** Synchronous while the project is in memory. */
+  readonly findProject: (projectId: string) => RoutedProject | Promise<RoutedProject>;
+  readonly answerCall: AnswerCall;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const rulesOf: Readonly<Record<Dialect, DialectRules>> = { chat, messages };
+
+export function createTextRoute(dialect: Dialect, deps: TextRouteDeps) {
+  const { findCaller, findProject, answerCall, clock, logger } = deps;
+  const rules = rulesOf[dialect];
+
+  return async function textRoute(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const startedAt = clock.now();
+    const id = newId(startedAt);
+    response.setHeader('x-gateway-call-id', id);
+    try {
+      const found = findCaller(readKey(request.headers, dialect === 'messages'));
+      const caller = found instanceof Promise ? await found : found;
+      checkContentType(request);
+      const body = await readBody(request);
+      const known = findProject(caller.projectId);
+      const project = known instanceof Promise ? await known : known;
+      const call = readCall({ id, startedAt, rules, caller, project, headers: request.headers, body });
+      const control = startControl({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
+      response.once('close', () => control.hangUp());
+      await sendAnswer(response, await answerCall(call, project.settings, control));
+    } catch (error) {
+      sendError(response, error, dialect, logger);
+    }
+  };
+}
+
+interface CallSource {
+  readonly id: string;
+  readonly startedAt: number;
+  readonly rules: DialectRules;
+  readonly caller: Caller;
+  readonly project: RoutedProject;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+}
+
+/** Headers and bytes to a Call. Throws the specification's 400s. */
+function readCall({ id, startedAt, rules, caller, project, headers, body }: CallSource): Call {
+  const memoryMode = readMemoryMode(headers);
+  const timeoutMs = readTimeoutMs(headers);
+  const source = readText(headers, 'x-gateway-source');
+  const spans = scanBody(body);
+  const facts = rules.readRequest(body, spans);
+  return {
+    id,
+    startedAt,
+    route: rules.name,
+    dialect: rules.name,
+    caller,
+    projectSlug: project.slug,
+    source: source ?? project.slug,
+    sourceGiven: source !== null,
+    modelAsked: facts.model ?? 'auto',
+    stream: facts.stream,
+    body,
+    spans,
+    maxOutputTokens: facts.maxOutputTokens,
+    memory: { ...memoryMode, subject: readSubject(headers, facts.user, memoryMode.mode !== 'off') },
+    correlation: readCorrelation(headers),
+    deadlineAt: timeoutMs === null ? null : startedAt + timeoutMs,
+    passedHeaders: readPassedHeaders(headers),
+  };
+}
+
+function scanBody(body: Buffer): BodySpans {
+  try {
+    return scanObject(body);
+  } catch (error) {
+    if (error instanceof JsonSyntaxError)
+      throw gatewayError('bad_json', { message: `the body is not valid JSON: ${error.message}`, cause: error });
+    throw error;
+  }
+}

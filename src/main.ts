@@ -1,0 +1,114 @@
+/**
+ * The command line: `gateway start | serve | worker | migrate | demo-vendor`, and the commands of `cli/` that call a running service.
+ *
+ * Exit status 0 after an orderly stop, 1 when something is wrong; each thing that is wrong is one plain line on standard error.
+ */
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { runCommand } from './cli/commands.ts';
+import { ConfigError } from './config/config.ts';
+import { createDemoVendor } from './demo-vendor/server.ts';
+import type { ServiceHost } from './service.ts';
+import { StartError, runMigrations, runService } from './service.ts';
+
+const usage = `Usage: gateway <command>
+
+  start         the whole service on embedded defaults (what npm start runs)
+  serve         an API process (needs DATABASE_URL)
+  worker        a process for durable work (needs DATABASE_URL and Temporal)
+  migrate       bring the database's schema up to date (needs DATABASE_URL)
+  demo-vendor   the demo vendor alone [--port N]
+
+Commands that call a running service:
+
+  projects      list, create
+  keys          list, create, revoke, rotate
+  calls         the latest calls of a project
+
+gateway <command> --help tells more.
+`;
+
+/** A manager that signals a whole process group may deliver one stop twice: a second signal counts only after this time. */
+const secondSignalMs = 500;
+
+process.exitCode = await run(process.argv.slice(2));
+// Whatever still holds the event loop after an orderly end is not worth waiting for.
+setTimeout(() => process.exit(), 3_000).unref();
+
+async function run([command = 'help', ...rest]: string[]): Promise<number> {
+  try {
+    switch (command) {
+      case 'start':
+      case 'serve':
+      case 'worker':
+        await runService(command, createHost());
+        return 0;
+      case 'migrate':
+        await runMigrations(createHost());
+        return 0;
+      case 'demo-vendor':
+        await runDemoVendor(rest, createHost());
+        return 0;
+      case 'projects':
+      case 'keys':
+      case 'calls':
+        process.channel?.unref();
+        return await runCommand([command, ...rest], process.env, { write, writeError: (text) => void process.stderr.write(text) });
+      case 'help':
+      case '--help':
+      case '-h':
+        write(usage);
+        return 0;
+      case '--version':
+        write(`${version()}\n`);
+        return 0;
+      default:
+        process.stderr.write(`gateway: unknown command ${command}\n\n${usage}`);
+        return 1;
+    }
+  } catch (error) {
+    const lines = error instanceof ConfigError ? error.faults : error instanceof StartError ? [error.message] : null;
+    if (lines === null) throw error;
+    for (const line of lines) process.stderr.write(`gateway: ${line}\n`);
+    return 1;
+  }
+}
+
+function write(text: string): void {
+  process.stdout.write(text);
+}
+
+/** The process as a service sees it: stops at SIGTERM, Ctrl-C, and when the bootstrap that started it dies; reloads at SIGHUP. */
+function createHost(): ServiceHost {
+  const stop = new AbortController();
+  let stoppedAt = 0;
+  const onStop = (): void => {
+    const now = performance.now();
+    if (!stop.signal.aborted) stoppedAt = now;
+    else if (now - stoppedAt > secondSignalMs) process.exit(1);
+    stop.abort();
+  };
+  process.on('SIGTERM', onStop);
+  process.on('SIGINT', onStop);
+  // The variable holds the bootstrap's pid, so that programs started by this process do not take it for theirs.
+  if (process.env.GATEWAY_BOOTSTRAP_IPC === String(process.ppid)) process.on('disconnect', onStop);
+  let reload = (): void => undefined;
+  process.on('SIGHUP', () => reload());
+  return { env: process.env, write, stopping: stop.signal, onReload: (action) => (reload = action) };
+}
+
+async function runDemoVendor(args: string[], { stopping }: ServiceHost): Promise<void> {
+  const { values } = parseArgs({ args, options: { port: { type: 'string', default: '0' }, host: { type: 'string', default: '127.0.0.1' } } });
+  const port = Number(values.port);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new StartError('--port must be a whole number from 0 to 65535');
+  const vendor = await createDemoVendor({ host: values.host, port });
+  write(`The demo vendor answers at ${vendor.url}\n`);
+  await new Promise((resolve) => stopping.addEventListener('abort', resolve, { once: true }));
+  await vendor.close();
+}
+
+function version(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  const manifest: unknown = JSON.parse(text);
+  return typeof manifest === 'object' && manifest !== null && 'version' in manifest ? String(manifest.version) : 'unknown';
+}

@@ -1,0 +1,147 @@
+/**
+ * The story of a call: plan, attempt, settle. Whatever happens, a call that reached a vendor is in the journal before the last byte of
+ * its answer leaves.
+ */
+import type { Call, CallFacts, SettledCall } from '../core/call.ts';
+import { VendorError } from '../core/errors.ts';
+import type { Clock } from '../core/time.ts';
+import { chat } from '../dialects/chat.ts';
+import type { DialectRules } from '../dialects/dialect.ts';
+import { messages } from '../dialects/messages.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Plan, Planner } from '../routing/plan.ts';
+import type { ProjectRouting } from '../routing/rules.ts';
+import type { StreamedAnswer } from '../vendors/text.ts';
+import type { AttemptDeps, OpenAttempt } from './attempt.ts';
+import { createAttemptChain } from './attempt.ts';
+import type { CallControl } from './control.ts';
+import type { Ending } from './settle.ts';
+import { settleAnswered, settleFailed } from './settle.ts';
+
+/** What goes back to the caller. `pieces` must be read to the end or returned: only then is the call settled. */
+export type Answer =
+  | {
+      readonly kind: 'plain';
+      readonly status: number;
+      readonly contentType: string;
+      readonly bytes: Buffer;
+      readonly model: string;
+      readonly cache: 'hit' | 'miss';
+    }
+  | { readonly kind: 'stream'; readonly pieces: AsyncGenerator<Buffer, void>; readonly model: string; readonly cache: 'hit' | 'miss' };
+
+export interface AnswerDeps extends AttemptDeps {
+  readonly planner: Planner;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export type AnswerCall = (call: Call, project: ProjectRouting, control: CallControl) => Promise<Answer>;
+
+const rulesOf: Readonly<Record<Call['dialect'], DialectRules>> = { chat, messages };
+
+export function createAnswerCall(deps: AnswerDeps): AnswerCall {
+  const { planner, journal, clock, logger } = deps;
+  const attemptChain = createAttemptChain(deps);
+
+  /** Throws GatewayError; the call has been recorded then, if a vendor was asked. */
+  return async function answerCall(call, project, control) {
+    const rules = rulesOf[call.dialect];
+    const plan = planner.plan({ caller: call.caller, project, dialect: call.dialect, modelAsked: call.modelAsked });
+    const facts = factsOf(call, plan);
+    const outcome = await attemptChain({ call, rules, facts, candidates: plan.candidates, control });
+    const ending = { call, facts, failed: outcome.failed };
+    if (outcome.kind === 'failed') {
+      await settle(settleFailed({ ...ending, endedAt: clock.now() }, outcome.error, outcome.outcome));
+      throw outcome.error;
+    }
+    const { answer, attempt } = outcome;
+    const common = { model: attempt.candidate.id, cache: 'miss' } as const;
+    if (answer.kind === 'plain') {
+      await settle(settleAnswered({ ...ending, endedAt: clock.now() }, attempt, answer.reading, 'ok'));
+      return { kind: 'plain', status: answer.status, contentType: answer.contentType, bytes: answer.bytes, ...common };
+    }
+    return { kind: 'stream', pieces: deliver({ answer, attempt, ending, rules }), ...common };
+  };
+
+  /** The pieces of a stream, settled however it ends: whole, broken by the vendor, or left by the caller. */
+  async function* deliver(stream: {
+    answer: StreamedAnswer;
+    attempt: OpenAttempt;
+    ending: Omit<Ending, 'endedAt'>;
+    rules: DialectRules;
+  }): AsyncGenerator<Buffer, void> {
+    const { answer, attempt, ending, rules } = stream;
+    const pieces = answer.pieces();
+    let isSettled = false;
+    const settleAs = async (outcome: 'ok' | 'interrupted' | 'client_left'): Promise<void> => {
+      if (isSettled) return;
+      isSettled = true;
+      await settle(settleAnswered({ ...ending, endedAt: clock.now() }, attempt, answer.reading(), outcome));
+    };
+    try {
+      for (;;) {
+        const step = await pieces.next();
+        if (!step.done) {
+          if (step.value.last) await settleAs('ok');
+          yield step.value.bytes;
+          continue;
+        }
+        const end = step.value;
+        await settleAs(end.kind === 'whole' ? 'ok' : 'interrupted');
+        const event = end.kind === 'broken' && !end.told ? rules.interruption(end.message) : null;
+        if (event !== null) yield Buffer.from(event);
+        return;
+      }
+    } catch (error) {
+      if (!(error instanceof VendorError)) throw error;
+      // The caller left: `finally` settles what was delivered.
+    } finally {
+      await pieces.return({ kind: 'whole' });
+      await settleAs('client_left');
+    }
+  }
+
+  async function settle(settled: SettledCall): Promise<void> {
+    await journal.settle(settled);
+    const { facts, result } = settled;
+    logger.info(
+      {
+        call: facts.id,
+        key: facts.keyPrefix,
+        project: facts.projectId,
+        route: facts.route,
+        asked: facts.modelAsked,
+        model: result.model,
+        outcome: result.outcome,
+        status: result.status,
+        code: result.code,
+        attempts: result.attempts.length,
+        durationMs: result.durationMs,
+        costNanos: result.costNanos,
+      },
+      'call',
+    );
+  }
+}
+
+function factsOf(call: Call, plan: Plan): CallFacts {
+  return {
+    id: call.id,
+    startedAt: call.startedAt,
+    projectId: call.caller.projectId,
+    keyId: call.caller.keyId,
+    keyPrefix: call.caller.keyPrefix,
+    source: call.source,
+    sourceGiven: call.sourceGiven,
+    route: call.route,
+    modelAsked: call.modelAsked,
+    stream: call.stream,
+    memory: call.memory,
+    correlation: call.correlation,
+    plan: plan.lines,
+    bodyBytes: call.body.length,
+  };
+}

@@ -1,0 +1,168 @@
+/**
+ * Asks the candidates of a call, in order, until one answers. Each try is journalled before it is made and becomes an Attempt. The
+ * only place where a VendorError becomes a gateway error.
+ */
+import type { Attempt, Call, CallFacts, Candidate, Outcome } from '../core/call.ts';
+import { noTokens } from '../core/call.ts';
+import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
+import { splice } from '../core/json-spans.ts';
+import type { Clock } from '../core/time.ts';
+import type { DialectRules } from '../dialects/dialect.ts';
+import type { Breakers } from '../failover/breaker.ts';
+import type { Failure } from '../failover/engine.ts';
+import { runChain } from '../failover/engine.ts';
+import { isProviderFault, kindOf } from '../failover/verdict.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { VendorDoor } from '../vendors/request.ts';
+import type { VendorAnswer } from '../vendors/text.ts';
+import { askVendor } from '../vendors/text.ts';
+import type { Provider } from '../vendors/vendor.ts';
+import type { CallControl } from './control.ts';
+
+/** The attempt that answered; it ends with its answer. */
+export interface OpenAttempt {
+  readonly n: number;
+  readonly candidate: Candidate;
+  readonly waitMs: number;
+  readonly startedAt: number;
+  readonly status: number;
+  readonly firstByteMs: number;
+}
+
+export type ChainOutcome =
+  | { readonly kind: 'answered'; readonly answer: VendorAnswer; readonly attempt: OpenAttempt; readonly failed: readonly Attempt[] }
+  | { readonly kind: 'failed'; readonly error: GatewayError; readonly outcome: Outcome; readonly failed: readonly Attempt[] };
+
+export interface ChainRequest {
+  readonly call: Call;
+  readonly rules: DialectRules;
+  readonly facts: CallFacts;
+  readonly candidates: readonly Candidate[];
+  readonly control: CallControl;
+}
+
+export interface AttemptDeps {
+  readonly door: VendorDoor;
+  readonly findProvider: (name: string) => Provider | undefined;
+  readonly breakers: Breakers;
+  readonly journal: Journal;
+  readonly clock: Clock;
+}
+
+export function createAttemptChain({ door, findProvider, breakers, journal, clock }: AttemptDeps) {
+  /** Throws `budget_unavailable` when the journal cannot be written: a call that cannot be recorded is not made. */
+  return async function attemptChain({ call, rules, facts, candidates, control }: ChainRequest): Promise<ChainOutcome> {
+    const failed: Attempt[] = [];
+    let n = 0;
+    let isOpened = false;
+
+    const tryOne = async (candidate: Candidate, waitMs: number): Promise<{ answer: VendorAnswer; attempt: OpenAttempt }> => {
+      n += 1;
+      const startedAt = clock.now();
+      const record = { n, provider: candidate.provider, model: candidate.model, startedAt };
+      await (isOpened ? journal.attempt(call.id, record) : journal.open(facts, record));
+      isOpened = true;
+      try {
+        const provider = findProvider(candidate.provider);
+        if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
+        const answer = await askVendor(door, {
+          provider,
+          rules,
+          body: splice(call.body, rules.spliceForVendor(call.body, call.spans, candidate.model, call.stream)),
+          stream: call.stream,
+          passedHeaders: call.passedHeaders,
+          nowMs: startedAt,
+          ...(control.signal ? { signal: control.signal } : {}),
+        });
+        breakers.succeeded(call.caller.projectId, candidate.provider);
+        return { answer, attempt: { n, candidate, waitMs, startedAt, status: answer.status, firstByteMs: clock.now() - startedAt } };
+      } catch (error) {
+        if (!(error instanceof VendorError)) throw error;
+        judgeProvider(call.caller.projectId, candidate.provider, error);
+        failed.push({
+          ...record,
+          status: error.status,
+          outcome: outcomeOf(error, control),
+          waitMs,
+          firstByteMs: null,
+          durationMs: clock.now() - startedAt,
+          tokens: noTokens,
+          costNanos: 0,
+        });
+        throw error;
+      }
+    };
+
+    const result = await runChain({ candidates, tryOne, remainingMs: control.remainingMs, pause: control.pause }).catch(
+      (error: unknown) => {
+        if (!isOpened) throw error;
+        // The call stands in the journal already, so it is settled like any other failure.
+        return {
+          kind: 'faulted' as const,
+          error: error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error }),
+        };
+      },
+    );
+    control.endDeadline();
+    switch (result.kind) {
+      case 'answered':
+        return { kind: 'answered', ...result.answer, failed };
+      case 'faulted':
+        return { kind: 'failed', error: result.error, outcome: 'failed', failed };
+      case 'exhausted':
+        return { kind: 'failed', ...exhaustedError(result.failures), failed };
+      case 'aborted':
+        return { kind: 'failed', ...stoppedError(result.failures, control), failed };
+    }
+  };
+
+  /** Each attempt counts exactly once, here; the caller's own refusals, deadline and leaving never count (lessons 19). */
+  function judgeProvider(projectId: string, provider: string, error: VendorError): void {
+    if (isProviderFault(error)) breakers.failed(projectId, provider);
+    else if (kindOf(error) === 'rate_limited' && typeof error.retryAfterMs === 'number')
+      breakers.cool(projectId, provider, clock.now() + error.retryAfterMs);
+  }
+}
+
+function outcomeOf(error: VendorError, control: CallControl): Outcome {
+  switch (kindOf(error)) {
+    case 'refused':
+      return 'refused';
+    case 'aborted':
+      return control.stoppedBy() === 'deadline' ? 'deadline' : 'client_left';
+    case 'failed':
+    case 'rate_limited':
+      return 'failed';
+  }
+}
+
+/** Every model refused: the first vendor's status and words. Otherwise the last attempt's reason. */
+function exhaustedError(failures: readonly Failure[]): { error: GatewayError; outcome: Outcome } {
+  const [first] = failures;
+  const last = failures.at(-1);
+  if (first && failures.every(({ error }) => kindOf(error) === 'refused')) {
+    const { error } = first;
+    const message = error.vendorMessage ?? error.message;
+    return { error: gatewayError('upstream_refused', { message, status: error.status ?? 400, cause: error }), outcome: 'refused' };
+  }
+  const isUnreachable = failures.every(({ error }) => error.fault === 'connect');
+  const message = last ? reasonOf(last) : 'every model of the plan failed';
+  return { error: gatewayError('upstream_failed', { message, status: isUnreachable ? 503 : 502, cause: last?.error }), outcome: 'failed' };
+}
+
+function stoppedError(failures: readonly Failure[], control: CallControl): { error: GatewayError; outcome: Outcome } {
+  if (control.stoppedBy() === 'client') {
+    return { error: gatewayError('upstream_failed', { message: 'the caller left' }), outcome: 'client_left' };
+  }
+  const last = failures.at(-1);
+  const message = `client deadline exceeded${last ? `; last attempt: ${reasonOf(last)}` : ''}`;
+  const isUnreachable = failures.every(({ error }) => error.fault === 'connect');
+  return {
+    error: gatewayError('upstream_failed', { message, status: isUnreachable ? 503 : 502, cause: last?.error }),
+    outcome: 'deadline',
+  };
+}
+
+function reasonOf({ candidate, error }: Failure): string {
+  return `${candidate.id}: ${error.message}`;
+}

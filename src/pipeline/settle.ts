@@ -1,0 +1,88 @@
+/** Turns what is known of a finished call into the record that the journal keeps: outcome, tokens, cost. Pure but for the clock. */
+import type { Attempt, Call, CallContent, CallFacts, Outcome, SettledCall, Tokens } from '../core/call.ts';
+import { noTokens } from '../core/call.ts';
+import type { GatewayError } from '../core/errors.ts';
+import { costOf } from '../core/money.ts';
+import { estimateTokens } from '../dialects/counts.ts';
+import type { AnswerReading } from '../dialects/dialect.ts';
+import type { OpenAttempt } from './attempt.ts';
+
+export interface Ending {
+  readonly call: Call;
+  readonly facts: CallFacts;
+  readonly failed: readonly Attempt[];
+  readonly endedAt: number;
+}
+
+/** A call that a vendor answered, whole or in part. */
+export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: AnswerReading, outcome: Outcome): SettledCall {
+  const { call, facts, failed, endedAt } = ending;
+  const { tokens, isEstimated } = countTokens(call, reading, outcome);
+  const { candidate } = attempt;
+  const costNanos = candidate.price === null ? null : costOf(tokens, candidate.price);
+  const last: Attempt = {
+    n: attempt.n,
+    provider: candidate.provider,
+    model: candidate.model,
+    status: attempt.status,
+    outcome,
+    waitMs: attempt.waitMs,
+    startedAt: attempt.startedAt,
+    firstByteMs: attempt.firstByteMs,
+    durationMs: endedAt - attempt.startedAt,
+    tokens,
+    costNanos,
+  };
+  const content: CallContent = { request: call.body, answer: reading.turn };
+  return {
+    facts,
+    result: {
+      outcome,
+      status: attempt.status,
+      code: outcome === 'interrupted' ? 'upstream_failed' : null,
+      model: candidate.id,
+      cache: 'miss',
+      tokens,
+      costNanos,
+      estimated: isEstimated,
+      durationMs: endedAt - call.startedAt,
+      firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,
+      attempts: [...failed, last],
+    },
+    content,
+  };
+}
+
+/** A call that no vendor answered. */
+export function settleFailed({ call, facts, failed, endedAt }: Ending, error: GatewayError, outcome: Outcome): SettledCall {
+  return {
+    facts,
+    result: {
+      outcome,
+      // 499: the caller closed the connection before an answer could be sent; nobody has seen this status.
+      status: outcome === 'client_left' ? 499 : error.status,
+      code: error.code,
+      model: null,
+      cache: 'miss',
+      tokens: noTokens,
+      costNanos: 0,
+      estimated: false,
+      durationMs: endedAt - call.startedAt,
+      firstByteMs: null,
+      attempts: failed,
+    },
+    content: { request: call.body, answer: null },
+  };
+}
+
+/** The vendor's final counts; where they never came, what was sent and delivered is estimated (lessons 11). */
+function countTokens(call: Call, { tokens, isFinal, turn }: AnswerReading, outcome: Outcome): { tokens: Tokens; isEstimated: boolean } {
+  if (tokens !== null && isFinal) return { tokens, isEstimated: false };
+  const characters = turn.toolCalls.reduce((sum, tool) => sum + tool.name.length + tool.arguments.length, turn.text.length);
+  const delivered = estimateTokens(characters);
+  const known = tokens ?? { ...noTokens, input: estimateTokens(call.body.length) };
+  return {
+    tokens: { ...known, output: Math.max(known.output, delivered) },
+    isEstimated: outcome !== 'ok' || delivered > 0 || tokens === null,
+  };
+}

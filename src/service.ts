@@ -1,0 +1,222 @@
+/**
+ * The life of a service process: settings, data directory, database, schema, demo vendor, app; then signals until the end.
+ *
+ * What stops a start is a StartError with one clear sentence. A stop undoes the start in reverse order, each phase with a limit of its own.
+ */
+import { constants } from 'node:fs';
+import { access, mkdir, rm, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { App, Role } from './app.ts';
+import { createApp } from './app.ts';
+import { formatBanner } from './cli/banner.ts';
+import { readAdminToken } from './config/admin-token.ts';
+import type { Config } from './config/config.ts';
+import { ConfigError } from './config/config.ts';
+import type { Environment } from './config/environment.ts';
+import { demoConfig, loadConfigFrom } from './config/load.ts';
+import type { Database } from './db/database.ts';
+import { DataDirInUse, DataDirUnusable, openEmbeddedDatabase } from './db/embedded.ts';
+import { isConnectionFault } from './db/faults.ts';
+import { SchemaError, checkSchema, migrate } from './db/migrate.ts';
+import { openServerDatabase } from './db/pool.ts';
+import { createDemoVendor } from './demo-vendor/server.ts';
+import type { Logger } from './observability/logger.ts';
+import { createLogger } from './observability/logger.ts';
+
+/** Why a service cannot start or go on, in one sentence for the operator. */
+export class StartError extends Error {}
+
+export interface ServiceHost {
+  readonly env: Environment;
+  readonly write: (text: string) => void;
+  /** Aborted when the process is told to stop. */
+  readonly stopping: AbortSignal;
+  /** Sets what a SIGHUP does. */
+  readonly onReload: (reload: () => void) => void;
+}
+
+/** What was started and must be stopped, last first. */
+type Started = { readonly name: string; readonly limitMs: number; readonly stop: () => Promise<unknown> }[];
+
+/** Brings the schema up to date and ends. Throws ConfigError and StartError. */
+export async function runMigrations(host: ServiceHost): Promise<void> {
+  const config = loadConfigFrom(host.env, 'migrate');
+  const logger = createLogger({ level: config.server.logLevel });
+  const database = await openDatabase(config, logger);
+  try {
+    const { applied } = await bringUpToDate(database);
+    host.write(applied === 0 ? 'The schema was up to date.\n' : `Applied ${applied} migration${applied === 1 ? '' : 's'}.\n`);
+  } finally {
+    await database.close();
+  }
+}
+
+/** Runs a service until it is told to stop. Throws ConfigError and StartError. */
+export async function runService(role: Role, host: ServiceHost): Promise<void> {
+  const config = loadConfigFrom(host.env, role);
+  const logger = createLogger({ level: config.server.logLevel });
+  const started: Started = [];
+  try {
+    await startService({ role, config, logger, host, started });
+    await stopped(host.stopping);
+    logger.info({}, 'stopping');
+  } finally {
+    await stopAll(started, logger);
+  }
+}
+
+interface ServiceStart {
+  readonly role: Role;
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly host: ServiceHost;
+  readonly started: Started;
+}
+
+async function startService({ role, config: own, logger, host, started }: ServiceStart): Promise<void> {
+  const dataDir = resolve(own.server.dataDir);
+  await prepareDataDir(dataDir);
+  const database = await openDatabase(own, logger);
+  started.push({ name: 'database', limitMs: 5_000, stop: () => database.close() });
+  if (role === 'start') await bringUpToDate(database);
+  else await waitForSchema(database, logger, host.stopping);
+
+  const demoUrl = own.demo && role === 'start' ? await startDemoVendor(started) : null;
+  const complete = (config: Config): Config => (demoUrl === null ? config : demoConfig(config, demoUrl));
+  const adminToken = await readAdminToken(own.adminToken, dataDir);
+  const app = await createApp({ role, config: complete(own), database, logger, dataDir, adminToken, environment: host.env });
+  started.push({ name: 'app', limitMs: 60_000, stop: () => app.close() });
+
+  const url = await listen(app, own);
+  const addressFile = join(dataDir, 'address');
+  if (role !== 'worker') {
+    await writeFile(addressFile, `${url}\n`, { mode: 0o600 });
+    started.push({ name: 'address file', limitMs: 1_000, stop: () => rm(addressFile, { force: true }) });
+  }
+  if (role === 'start') host.write(formatBanner({ url, firstKey: await app.issueFirstKey(), dataDir: own.server.dataDir, demo: demoUrl !== null }));
+  logger.info({ url, role }, 'listening');
+  app.startDurable((uiUrl) => {
+    if (role === 'start' && uiUrl !== null) host.write(`\n  Temporal UI     ${uiUrl}\n\n`);
+  });
+  host.onReload(() => reload({ role, host, complete, app, logger }));
+}
+
+async function prepareDataDir(dataDir: string): Promise<void> {
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    throw new StartError(`the data directory ${dataDir} cannot be used: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+async function openDatabase({ server }: Config, logger: Logger): Promise<Database> {
+  if (server.databaseUrl !== null) return openServerDatabase({ connectionString: server.databaseUrl, logger });
+  try {
+    return await openEmbeddedDatabase({ dataDir: resolve(server.dataDir), logger });
+  } catch (cause) {
+    if (cause instanceof DataDirInUse || cause instanceof DataDirUnusable) throw new StartError(cause.message, { cause });
+    throw cause;
+  }
+}
+
+async function bringUpToDate(database: Database): Promise<{ applied: number }> {
+  try {
+    return await migrate(database);
+  } catch (cause) {
+    if (cause instanceof SchemaError) throw new StartError(cause.message, { cause });
+    if (isConnectionFault(cause)) throw new StartError(`the database cannot be reached: ${reasonOf(cause)}`, { cause });
+    throw new StartError(`a migration failed, nothing was started: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/**
+ * `serve` and `worker` do not migrate: a schema that does not fit ends the process. A database that cannot be reached does not
+ * (decisions 11): it is tried again until it answers, and what it says then counts.
+ */
+async function waitForSchema(database: Database, logger: Logger, stopping: AbortSignal): Promise<void> {
+  const isUnreachable = await isSchemaUnknown(database);
+  if (!isUnreachable) return;
+  logger.warn({}, 'the database cannot be reached; trying again');
+  void (async () => {
+    while (!stopping.aborted) {
+      await sleep(2_000, undefined, { signal: stopping }).catch(() => undefined);
+      if (!(await isSchemaUnknown(database))) return;
+    }
+  })().catch((error: unknown) => {
+    logger.error({ error }, 'the schema of the database does not fit');
+    process.kill(process.pid, 'SIGTERM');
+  });
+}
+
+async function isSchemaUnknown(database: Database): Promise<boolean> {
+  try {
+    await checkSchema(database);
+    return false;
+  } catch (cause) {
+    if (cause instanceof SchemaError) throw new StartError(cause.message, { cause });
+    return true;
+  }
+}
+
+async function startDemoVendor(started: Started): Promise<string> {
+  const vendor = await createDemoVendor({ paceMs: 15 });
+  started.push({ name: 'demo vendor', limitMs: 2_000, stop: () => vendor.close() });
+  return vendor.url;
+}
+
+async function listen(app: App, { server }: Config): Promise<string> {
+  try {
+    return await app.listen(server.host, server.port);
+  } catch (cause) {
+    const code: unknown = cause instanceof Error && 'code' in cause ? cause.code : null;
+    if (code === 'EADDRINUSE') throw new StartError(`port ${server.port} of ${server.host} is in use; set PORT to another one`, { cause });
+    if (code === 'EACCES') throw new StartError(`port ${server.port} may not be used by this user; set PORT to another one`, { cause });
+    throw new StartError(`cannot listen on ${server.host}:${server.port}: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+interface Reload {
+  readonly role: Role;
+  readonly host: ServiceHost;
+  readonly complete: (config: Config) => Config;
+  readonly app: App;
+  readonly logger: Logger;
+}
+
+/** A file with faults leaves the old configuration in force and says so. */
+function reload({ role, host, complete, app, logger }: Reload): void {
+  try {
+    app.reload(complete(loadConfigFrom(host.env, role)));
+    logger.info({}, 'configuration read again');
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    logger.error({ faults: error.faults }, 'the configuration has faults; the old one stays in force');
+  }
+}
+
+function stopped(stopping: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    if (stopping.aborted) done();
+    else stopping.addEventListener('abort', () => done(), { once: true });
+  });
+}
+
+async function stopAll(started: Started, logger: Logger): Promise<void> {
+  for (const { name, limitMs, stop } of [...started].reverse()) {
+    const limit = new AbortController();
+    const tooLong = sleep(limitMs, 'too long' as const, { signal: limit.signal }).catch(() => null);
+    try {
+      if ((await Promise.race([stop(), tooLong])) === 'too long') logger.error({ name, limitMs }, 'did not stop in time');
+    } catch (error) {
+      logger.error({ name, error }, 'did not stop in order');
+    } finally {
+      limit.abort();
+    }
+  }
+}
+
+function reasonOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}

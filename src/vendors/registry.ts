@@ -1,0 +1,36 @@
+/** Provider rows of the configuration as this room uses them. Rebuilt as a whole at reload. */
+import type { Dialect } from '../core/call.ts';
+import type { Provider } from './vendor.ts';
+
+/** The part of a configured provider row that the text routes need. */
+export interface ProviderSource {
+  readonly name: string;
+  readonly dialect: string;
+  readonly baseUrl: string;
+  readonly apiKey: string | null;
+  readonly auth: { readonly header: string; readonly scheme: string | null };
+  readonly headers: Readonly<Record<string, string>>;
+  readonly connectTimeoutMs: number;
+  readonly firstByteTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+}
+
+export function buildProviders(sources: Readonly<Record<string, ProviderSource>>): ReadonlyMap<string, Provider> {
+  const providers = new Map<string, Provider>();
+  for (const [name, source] of Object.entries(sources)) {
+    const { dialect } = source;
+    if (isTextDialect(dialect)) providers.set(name, { ...source, dialect, headers: headersOf(source) });
+  }
+  return providers;
+}
+
+function isTextDialect(dialect: string): dialect is Dialect {
+  return dialect === 'chat' || dialect === 'messages';
+}
+
+function headersOf({ apiKey, auth, headers }: ProviderSource): Record<string, string> {
+  const all: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) all[name.toLowerCase()] = value;
+  if (apiKey !== null) all[auth.header.toLowerCase()] = auth.scheme === null ? apiKey : `${auth.scheme} ${apiKey}`;
+  return all;
+}

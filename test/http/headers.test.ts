@@ -1,0 +1,186 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { describe, expect, test } from '@jest/globals';
+import { isSubject, readCorrelation, readMemoryMode, readPassedHeaders, readSubject, readText, readTimeoutMs } from '../../src/http/headers.ts';
+
+/** A header value the way Node hands it over: its bytes as Latin-1. */
+function wire(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}
+
+describe('readText', () => {
+  test.each([
+    ['app', 'app'],
+    [wire('Anwendung größer 漢字 😀'), 'Anwendung größer 漢字 😀'],
+    ['', null],
+    [undefined, null],
+    ['gr\u00f6', 'gr\ufffd'],
+  ])('%j is %j', (value, text) => {
+    expect(readText({ 'x-gateway-source': value }, 'x-gateway-source')).toBe(text);
+  });
+});
+
+describe('x-gateway-timeout-ms', () => {
+  test.each([
+    ['1', 1],
+    ['5000', 5000],
+    ['007', 7],
+    ['120000', 120_000],
+    ['120001', 120_000],
+    ['9'.repeat(400), 120_000],
+    ['0', null],
+    ['-1', null],
+    ['+5', null],
+    ['1.5', null],
+    ['1e3', null],
+    ['5s', null],
+    ['5, 6', null],
+    ['0x10', null],
+    ['', null],
+    [wire('٥'), null],
+    [undefined, null],
+  ])('%j is %j', (value, timeoutMs) => {
+    expect(readTimeoutMs({ 'x-gateway-timeout-ms': value })).toBe(timeoutMs);
+  });
+});
+
+describe('x-gateway-memory', () => {
+  test.each([
+    [undefined, 'write', false],
+    ['', 'write', false],
+    ['write', 'write', true],
+    ['Write', 'write', true],
+    ['recall', 'recall', false],
+    ['RECALL', 'recall', false],
+    ['off', 'off', false],
+    ['oFF', 'off', false],
+  ])('%j is %s', (value, mode, explicitWrite) => {
+    expect(readMemoryMode({ 'x-gateway-memory': value })).toEqual({ mode, explicitWrite });
+  });
+
+  test.each(['on', 'true', 'write, off', 'writes', ' write', 'no', '0', wire('wrıte')])('400 invalid_memory_mode for %j', (value) => {
+    expect(() => readMemoryMode({ 'x-gateway-memory': value })).toThrow(expect.objectContaining({ code: 'invalid_memory_mode', status: 400 }));
+  });
+});
+
+describe('isSubject', () => {
+  test.each<[string, string, boolean]>([
+    ['one character', 'u', true],
+    ['spaces and signs', 'user 42: a/b@c', true],
+    ['256 characters', 'x'.repeat(256), true],
+    ['257 characters', 'x'.repeat(257), false],
+    ['256 characters of two units', '😀'.repeat(256), true],
+    ['257 characters of two units', '😀'.repeat(257), false],
+    ['255 of two units and one of one', `${'😀'.repeat(255)}x`, true],
+    ['nothing', '', false],
+    ['a tab', 'a\tb', false],
+    ['a line feed', 'a\n', false],
+    ['U+0000', '\u0000', false],
+    ['delete', 'a\u007f', false],
+    ['a C1 control character', 'a\u0085', false],
+    ['a lone high surrogate', 'a\ud83d', false],
+    ['a lone low surrogate', '\ude00a', false],
+    ['a line separator', 'a\u2028', true],
+    ['a joined character', '👩‍👩‍👧', true],
+    ['the replacement character', '\ufffd', true],
+  ])('%s: %p is %p', (_name, text, expected) => {
+    expect(isSubject(text)).toBe(expected);
+  });
+
+  test('a huge text is refused without being taken apart', () => {
+    expect(isSubject('😀'.repeat(8_000_000))).toBe(false);
+  });
+});
+
+describe('the subject', () => {
+  const headerOf = (value: string | undefined): IncomingHttpHeaders => ({ 'x-gateway-memory-subject': value });
+
+  test.each<[string, string | undefined, string | null, string | null]>([
+    ['the header', 'user-42', null, 'user-42'],
+    ['the header before the body', 'user-42', 'other', 'user-42'],
+    ['the header in UTF-8', wire('Jürgen 漢 😀'), null, 'Jürgen 漢 😀'],
+    ['256 characters in UTF-8', wire('é'.repeat(256)), null, 'é'.repeat(256)],
+    ['the body', undefined, 'user-7', 'user-7'],
+    ['the body when the header is empty', '', 'user-7', 'user-7'],
+    ['none', undefined, null, null],
+    ['a body value that is too long', undefined, 'x'.repeat(257), null],
+    ['a body value of 256 characters', undefined, '😀'.repeat(256), '😀'.repeat(256)],
+    ['a body value with a control character', undefined, 'a\nb', null],
+    ['a body value with a lone surrogate', undefined, 'a\ud800', null],
+    ['an empty body value', undefined, '', null],
+  ])('%s', (_name, value, bodyUser, subject) => {
+    expect(readSubject(headerOf(value), bodyUser, true)).toBe(subject);
+    expect(readSubject(headerOf(value), bodyUser, false)).toBe(subject);
+  });
+
+  test.each<[string, string]>([
+    ['257 characters', 'x'.repeat(257)],
+    ['257 characters in UTF-8', wire('é'.repeat(257))],
+    ['a tab', 'a\tb'],
+    ['a C1 control character in UTF-8', wire('a\u0085')],
+    ['Latin-1', 'J\u00fcrgen'],
+    ['half a character', wire('é').slice(0, 1)],
+    ['a surrogate as UTF-8', '\u00ed\u00a0\u0080'],
+    ['an overlong form', '\u00c0\u00af'],
+  ])('400 invalid_memory_subject for %s when the call is recorded; else it counts as none', (_name, value) => {
+    expect(() => readSubject(headerOf(value), null, true)).toThrow(expect.objectContaining({ code: 'invalid_memory_subject', status: 400 }));
+    expect(readSubject(headerOf(value), 'from the body', false)).toBeNull();
+  });
+});
+
+describe('correlation', () => {
+  test('is read from its headers, and absent where they are', () => {
+    expect(
+      readCorrelation({
+        'x-gateway-task-id': 't-17',
+        'x-gateway-turn-id': wire('große'),
+        'x-gateway-agent-id': 'a',
+        'x-gateway-trigger-kind': 'cron',
+        'x-gateway-trigger-detail': 'nightly',
+        'x-gateway-iteration': '3',
+        'x-gateway-distil-saved': '1200',
+      }),
+    ).toEqual({ taskId: 't-17', turnId: 'große', agentId: 'a', triggerKind: 'cron', triggerDetail: 'nightly', iteration: 3, distilSaved: 1200 });
+    const none = { taskId: null, turnId: null, agentId: null, triggerKind: null, triggerDetail: null, iteration: null, distilSaved: null };
+    expect(readCorrelation({})).toEqual(none);
+    expect(readCorrelation({ 'x-gateway-task-id': '', 'x-gateway-iteration': '' })).toEqual(none);
+  });
+
+  test.each([
+    ['0', 0],
+    ['-3', -3],
+    ['+3', 3],
+    ['0012', 12],
+    ['9007199254740991', 9_007_199_254_740_991],
+    ['9007199254740993', null],
+    ['1.0', null],
+    ['1e3', null],
+    ['three', null],
+    ['--3', null],
+    ['3 4', null],
+    ['0x3', null],
+  ])('the integer %j is %j', (value, integer) => {
+    expect(readCorrelation({ 'x-gateway-iteration': value }).iteration).toBe(integer);
+    expect(readCorrelation({ 'x-gateway-distil-saved': value }).distilSaved).toBe(integer);
+  });
+});
+
+test('of the headers, vendors see only those of decisions 3', () => {
+  const passed = { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a,b', 'openai-beta': 'x', 'idempotency-key': 'i' };
+  const kept = {
+    authorization: 'Bearer sk-gw',
+    'x-api-key': 'sk-gw',
+    cookie: 'c',
+    'content-type': 'text/plain',
+    'content-length': '5',
+    host: 'h',
+    accept: 'a',
+    'accept-encoding': 'br',
+    'user-agent': 'u',
+    'openai-organization': 'o',
+    'x-gateway-source': 's',
+    'x-gateway-memory-subject': 'user',
+    'x-forwarded-for': '1.2.3.4',
+  };
+  expect(readPassedHeaders({ ...kept, ...passed })).toEqual(passed);
+  expect(readPassedHeaders(kept)).toEqual({});
+});

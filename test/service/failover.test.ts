@@ -1,0 +1,134 @@
+/** Failover as callers and operators see it (specification 6, 7.1). */
+import { describe, expect, it } from '@jest/globals';
+import type { CallRow, TestGateway } from '../support/gateway.ts';
+import { callsOf, defaultYaml, jsonOf, withGateway } from '../support/gateway.ts';
+
+const chains = (vendorUrl: string, deadUrl: string): string => `${defaultYaml(vendorUrl, deadUrl).replace(/tiers:[\s\S]*?memory:/, 'memory:')}
+tiers:
+${Object.entries({
+  'after-500': 'one/fail-500',
+  'after-529': 'one/fail-529',
+  'after-hang': 'one/hang',
+  'after-refused-connection': 'dead/any',
+  'after-garbage': 'one/garbage',
+  'after-empty': 'one/empty',
+  'after-401': 'one/fail-401',
+  'after-404': 'one/not-found',
+  'after-refusal': 'one/refuse-400',
+  'after-429': 'one/rate-limited-60',
+  'after-redirect': 'one/redirect',
+  'after-early-break': 'one/break-before-first',
+  'after-early-error': 'one/error-before-first',
+})
+  .map(([tier, first]) => `  ${tier}: [${first}, two/echo, ${first.replace('one/', 'three/').replace('dead/', 'dead-messages/')}, four/echo]`)
+  .join('\n')}
+  all-refuse: [one/refuse-422, two/refuse-400, three/refuse-422, four/refuse-400]
+  some-refuse: [one/refuse-400, two/fail-503, three/refuse-400, four/fail-503]
+  all-fail: [one/fail-500, two/fail-503, three/fail-500, four/fail-503]
+  unreachable: [dead/a, dead/b, dead-messages/a, dead-messages/b]
+  limited-once: [one/rate-limited-once-0.05, three/rate-limited-once-0.05]
+  limited-always: [one/rate-limited-0.05, one/echo, three/rate-limited-0.05, three/echo]
+  quota: [one/quota, three/spend-limit]
+  slow: [one/slow-1200, three/slow-1200]
+`;
+
+const bodyOf = (model: string, stream: boolean) => ({ model, stream, max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] });
+const routes = [
+  { path: '/v1/chat/completions', dialect: 'chat', second: 'two/echo' },
+  { path: '/v1/messages', dialect: 'messages', second: 'four/echo' },
+] as const;
+
+async function lastCall(gateway: TestGateway): Promise<CallRow> {
+  const [call] = await callsOf(gateway, '?limit=1');
+  if (!call) throw new Error('no call was recorded');
+  return call;
+}
+
+describe.each(routes)('on $path', ({ path, dialect, second }) => {
+  const errorOf = async (answer: Response) => (await jsonOf<{ error: { message: string; type: string } }>(answer)).error;
+  const message = async (answer: Response): Promise<string> => (await errorOf(answer)).message;
+
+  it.each(['after-500', 'after-529', 'after-hang', 'after-refused-connection', 'after-garbage', 'after-empty', 'after-401', 'after-404', 'after-refusal', 'after-429', 'after-redirect'])(
+    '200: the second model answers %s, and both attempts are rows',
+    (tier) =>
+      withGateway({ yaml: chains }, async (gateway) => {
+        for (const stream of [false, true]) {
+          const answer = await gateway.call(path, bodyOf(tier, stream));
+          expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('hi')]);
+          expect(answer.headers.get('x-gateway-model')).toBe(second);
+          const call = await lastCall(gateway);
+          expect(call).toMatchObject({ id: answer.headers.get('x-gateway-call-id'), model: second, outcome: 'ok', stream });
+          expect(call.attempts).toMatchObject([{ n: 1, outcome: tier === 'after-refusal' ? 'refused' : 'failed', cost: 0 }, { n: 2, outcome: 'ok', status: 200 }]);
+          expect(call.plan.filter((line) => line.skipped === null)).toHaveLength(2);
+        }
+      }),
+  );
+
+  it.each(['after-early-break', 'after-early-error'])('200: a stream that fails before its first piece fails over (%s)', (tier) =>
+    withGateway({ yaml: chains }, async (gateway) => {
+      const answer = await gateway.call(path, bodyOf(tier, true));
+      expect(answer.headers.get('x-gateway-model')).toBe(second);
+      expect(await answer.text()).toContain(dialect === 'chat' ? '[DONE]' : 'message_stop');
+    }),
+  );
+
+  it.each(['break-after-3', 'error-after-3'])('a stream that fails after its first piece does not move on (%s)', (fault) =>
+    withGateway({ yaml: chains }, async (gateway) => {
+      const model = `${dialect === 'chat' ? 'one' : 'three'}/${fault}+long-20`;
+      const answer = await gateway.call(path, bodyOf(model, true));
+      const text = await answer.text();
+      expect(answer.status).toBe(200);
+      expect(text).not.toContain('[DONE]');
+      expect(text).not.toContain('message_stop');
+      if (dialect === 'messages') expect(text.match(/^event: error$/gm)).toHaveLength(1);
+      const call = await lastCall(gateway);
+      expect(call).toMatchObject({ outcome: 'interrupted', estimated: true, attempts: [{ outcome: 'interrupted' }] });
+      expect(call.tokens.output).toBeGreaterThan(0);
+    }),
+  );
+
+  it("400: every model refuses: the first vendor's status and words, as upstream_refused", () =>
+    withGateway({ yaml: chains }, async (gateway) => {
+      const answer = await gateway.call(path, bodyOf('all-refuse', false));
+      expect(answer.status).toBe(422);
+      const error = await errorOf(answer);
+      if (dialect === 'chat') expect(error).toMatchObject({ code: 'upstream_refused', type: 'upstream_refused' });
+      else expect(error.type).toBe('invalid_request_error');
+      expect(await lastCall(gateway)).toMatchObject({ outcome: 'refused', status: 422, code: 'upstream_refused', attempts: [{ outcome: 'refused' }, { outcome: 'refused' }] });
+    }));
+
+  it.each([
+    ['some-refuse', 502],
+    ['all-fail', 502],
+    ['unreachable', 503],
+    ['quota', 502],
+  ])('502 or 503: every model fails (%s): upstream_failed', (tier, status) =>
+    withGateway({ yaml: chains }, async (gateway) => {
+      const answer = await gateway.call(path, bodyOf(tier, false));
+      expect(answer.status).toBe(status);
+      expect(answer.headers.get('retry-after')).toBeNull();
+      expect(await message(answer)).toMatch(/^(two|four|dead|dead-messages|one|three)\//);
+      expect(await lastCall(gateway)).toMatchObject({ outcome: 'failed', code: 'upstream_failed' });
+    }),
+  );
+
+  it('200: with no other vendor a 429 is waited for, and the same model asked once more', () =>
+    withGateway({ yaml: chains }, async (gateway) => {
+      const answer = await gateway.call(path, bodyOf('limited-once', false));
+      expect(answer.status).toBe(200);
+      expect((await lastCall(gateway)).attempts).toMatchObject([{ status: 429, wait_ms: 0 }, { status: 200, wait_ms: 50 }]);
+      await gateway.call(path, bodyOf('limited-always', false));
+      expect((await lastCall(gateway)).attempts).toMatchObject([{ status: 429 }, { status: 429, wait_ms: 50 }, { status: 200, model: 'echo' }]);
+    }));
+
+  it('the deadline ends the chain: client deadline exceeded', () =>
+    withGateway({ yaml: chains }, async (gateway) => {
+      for (const stream of [false, true]) {
+        const answer = await gateway.call(path, bodyOf('slow', stream), { 'x-gateway-timeout-ms': '100' });
+        expect([502, 503]).toContain(answer.status);
+        expect(await message(answer)).toMatch(/^client deadline exceeded/);
+        expect(await lastCall(gateway)).toMatchObject({ outcome: 'deadline', attempts: [{ outcome: 'deadline' }] });
+      }
+      expect((await gateway.call(path, bodyOf('slow', false), { 'x-gateway-timeout-ms': '-5' })).status).toBe(200);
+    }));
+});

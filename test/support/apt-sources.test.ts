@@ -1,0 +1,55 @@
+import { expect, test } from '@jest/globals';
+import { parseDeb822, parseOneLine, sourceListFor } from './apt-sources.ts';
+
+const expected = `types: deb-src
+uris: http://mirror.example/debian
+suites: trixie
+components: main
+signed-by: /usr/share/keyrings/debian-archive-keyring.gpg
+`;
+
+test('the source of a newer suite is asked of the archive that the machine uses, checked by the same key', () => {
+  const sources = parseDeb822(`Types: deb
+# a comment
+URIs: http://mirror.example/debian-security
+Suites: bookworm-security
+Components: main
+
+Types: deb deb-src
+URIs: http://mirror.example/debian
+Suites: bookworm bookworm-updates
+Components: main contrib
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+`);
+  expect(sourceListFor('trixie', sources)).toBe(expected);
+});
+
+test('the older form of one line each is read too', () => {
+  const sources = parseOneLine(`# deb http://old.example/debian bookworm main
+deb https://packages.example/apt vendor-bookworm main
+deb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://mirror.example/debian bookworm main contrib # main
+`);
+  expect(sourceListFor('trixie', sources)).toBe(expected);
+});
+
+test('a key inside the entry is kept whole', () => {
+  const [source] = parseDeb822(`Types: deb
+URIs: http://mirror.example/debian
+Suites: bookworm
+Components: main
+Signed-By:
+ -----BEGIN PGP PUBLIC KEY BLOCK-----
+ .
+ abc
+ -----END PGP PUBLIC KEY BLOCK-----
+`);
+  expect(source?.options['signed-by']).toBe('\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abc\n -----END PGP PUBLIC KEY BLOCK-----');
+});
+
+test('archives that are not Debian, and entries that are switched off, are not asked', () => {
+  const disabled = parseDeb822('Types: deb\nEnabled: no\nURIs: http://mirror.example/debian\nSuites: bookworm\nComponents: main\n');
+  const others = parseOneLine(
+    'deb http://apt.example/pub bookworm-pgdg main\ndeb http://mirror.example/debian-security bookworm-security main\n',
+  );
+  expect(sourceListFor('trixie', [...disabled, ...others])).toBeNull();
+});

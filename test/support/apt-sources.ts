@@ -1,0 +1,74 @@
+/** Reading the machine's apt configuration, to find the Debian archive it uses: where pgvector's source package can be had. Pure. */
+
+/** One archive with one way to check it. */
+export interface AptSource {
+  types: string[];
+  uris: string[];
+  suites: string[];
+  components: string[];
+  /** Other settings (`Signed-By`, `Trusted`), by their deb822 names in lower case. */
+  options: Record<string, string>;
+}
+
+/** The entries of `*.sources` files (deb822: blocks of `Name: value`). */
+export function parseDeb822(text: string): AptSource[] {
+  return text
+    .split(/\n\s*\n/)
+    .map(parseFields)
+    .filter((fields) => fields.has('types') && fields.get('enabled') !== 'no')
+    .map((fields) => {
+      const words = (name: string) => (fields.get(name) ?? '').split(/\s+/).filter((word) => word !== '');
+      const options = Object.fromEntries([...fields].filter(([name]) => ['signed-by', 'trusted'].includes(name)));
+      return { types: words('types'), uris: words('uris'), suites: words('suites'), components: words('components'), options };
+    });
+}
+
+/** The entries of `*.list` files: `deb [signed-by=…] uri suite component…`. */
+export function parseOneLine(text: string): AptSource[] {
+  return text.split('\n').flatMap((line) => {
+    const found = /^\s*(deb|deb-src)\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s*([^#]*)/.exec(line);
+    if (found === null) return [];
+    const [, type = '', settings = '', uri = '', suite = '', components = ''] = found;
+    const options = Object.fromEntries(
+      settings
+        .split(/\s+/)
+        .map((setting) => setting.split('='))
+        .flatMap(([name = '', value = '']) => (['signed-by', 'trusted'].includes(name) ? [[name, value.replaceAll(',', ' ')]] : [])),
+    );
+    return [{ types: [type], uris: [uri], suites: [suite], components: components.split(/\s+/).filter((word) => word !== ''), options }];
+  });
+}
+
+/** Debian's own suites. Other archives (PGDG, Node, a vendor's) name theirs otherwise or have no `main`. */
+const DEBIAN_SUITE = /^(bullseye|bookworm|trixie|forky|sid|unstable|testing|stable|oldstable)$/;
+
+/**
+ * A source list, in deb822, that offers the source packages of `suite` from the archive that this machine gets its Debian from; null when
+ * none of its entries is Debian's main archive.
+ */
+export function sourceListFor(suite: string, sources: readonly AptSource[]): string | null {
+  const archive = sources.find(
+    ({ types, suites, components }) =>
+      types.includes('deb') && components.includes('main') && suites.some((name) => DEBIAN_SUITE.test(name)),
+  );
+  if (archive === undefined) return null;
+  const options = Object.entries(archive.options).map(([name, value]) => `${name}: ${value}\n`);
+  return `types: deb-src\nuris: ${archive.uris.join(' ')}\nsuites: ${suite}\ncomponents: main\n${options.join('')}`;
+}
+
+function parseFields(block: string): Map<string, string> {
+  const fields = new Map<string, string>();
+  let current = '';
+  for (const line of block.split('\n')) {
+    if (line.startsWith('#')) continue;
+    const found = /^([A-Za-z-]+):\s*(.*)$/.exec(line);
+    if (found !== null) {
+      current = (found[1] ?? '').toLowerCase();
+      fields.set(current, found[2]?.trim() ?? '');
+    } else if (current !== '' && line.trim() !== '') {
+      // A value goes on in lines that begin with a blank; an embedded key uses ` .` for an empty one.
+      fields.set(current, `${fields.get(current)}\n${line}`);
+    }
+  }
+  return fields;
+}

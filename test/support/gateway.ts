@@ -1,0 +1,200 @@
+/**
+ * Lends a whole gateway for a test: the app on a free port, its database (PGlite or PostgreSQL), the scripted vendor, a project with a
+ * key; takes everything back afterwards. `withProcess` lends the real program in a process of its own instead, for what only a process can
+ * show: kills, signals, exit codes, lines on the console.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { App } from '../../src/app.ts';
+import { createApp } from '../../src/app.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import type { Database } from '../../src/db/database.ts';
+import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { openServerDatabase } from '../../src/db/pool.ts';
+import type { DemoVendor } from '../../src/demo-vendor/server.ts';
+import { createDemoVendor } from '../../src/demo-vendor/server.ts';
+import { createLogger } from '../../src/observability/logger.ts';
+import { createTestDatabase } from './postgres.ts';
+
+export const adminToken = 'test-admin-token-0123456789';
+
+export interface TestGateway {
+  readonly url: string;
+  /** A virtual key of the project `acme`. */
+  readonly key: string;
+  readonly vendor: DemoVendor;
+  readonly app: App;
+  readonly database: Database;
+  /** Log lines so far. */
+  readonly logs: string[];
+  /** `fetch` with the key; a string or bytes as body go as they are, anything else as JSON. */
+  call(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
+  /** `fetch` on a provisioning route with the admin token. */
+  admin(method: string, path: string, body?: unknown): Promise<Response>;
+}
+
+export interface GatewayOptions {
+  readonly database?: 'embedded' | 'server';
+  /** Makes the text of gateway.yaml; by default two vendors of each dialect, all on the scripted vendor. */
+  readonly yaml?: (vendorUrl: string, deadUrl: string) => string;
+}
+
+/** Providers `one` and `two` (chat), `three` and `four` (messages), `dead` (nobody listens); tier `standard` over both dialects. */
+export function defaultYaml(vendorUrl: string, deadUrl: string): string {
+  return `
+providers:
+  one: { base_url: ${vendorUrl}/v1, api_key: key-one, dialect: chat, first_byte_timeout_ms: 1500 }
+  two: { base_url: ${vendorUrl}/v1, api_key: key-two, dialect: chat }
+  three: { base_url: ${vendorUrl}/v1, api_key: key-three, dialect: messages, first_byte_timeout_ms: 1500 }
+  four: { base_url: ${vendorUrl}/v1, api_key: key-four, dialect: messages }
+  dead: { base_url: ${deadUrl}/v1, api_key: key-dead, dialect: chat }
+  dead-messages: { base_url: ${deadUrl}/v1, api_key: key-dead, dialect: messages }
+models:
+  one/echo: { input: 0.15, output: 0.60, cached_input: 0.075 }
+  two/echo: { input: 3, output: 15 }
+  three/echo: { input: 1, output: 5, cached_input: 0.1, cache_write: 1.25 }
+  four/echo: { input: 1, output: 5 }
+tiers:
+  standard: [one/echo, two/echo, three/echo, four/echo]
+memory: { idle_minutes: 0.02 }
+`;
+}
+
+export async function withGateway<Result>(options: GatewayOptions, work: (gateway: TestGateway) => Promise<Result>): Promise<Result> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'gateway-test-'));
+  const returns: (() => Promise<unknown>)[] = [() => rm(dataDir, { recursive: true, force: true })];
+  try {
+    const vendor = await createDemoVendor({ port: 0, paceMs: 0 });
+    returns.push(() => vendor.close());
+    const database = await openDatabase(options.database ?? 'embedded', dataDir, returns);
+    await migrate(database);
+    const logs: string[] = [];
+    const logger = createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } });
+    const yaml = (options.yaml ?? defaultYaml)(vendor.url, await unusedUrl());
+    const config = loadConfig({ env: { GATEWAY_TEMPORAL: 'off', GATEWAY_DATA_DIR: dataDir }, fileText: yaml, fileName: 'gateway.yaml' });
+    const app = await createApp({ role: "start", config, database, logger, dataDir, adminToken, environment: {} });
+    returns.push(() => app.close());
+    const url = await app.listen('127.0.0.1', 0);
+    const { project } = await app.projects.put('acme', {});
+    const { secret: key } = await app.keyring.issue(project.id, { name: 'test' });
+    return await work({
+      url,
+      key,
+      vendor,
+      app,
+      database,
+      logs,
+      call: (path, body, headers = {}) => fetch(url + path, requestOf(body === undefined ? 'GET' : 'POST', key, body, headers)),
+      admin: (method, path, body) => fetch(url + path, requestOf(method, adminToken, body, {})),
+    });
+  } finally {
+    for (const giveBack of returns.reverse()) await giveBack();
+  }
+}
+
+function requestOf(method: string, token: string, body: unknown, headers: Record<string, string>): RequestInit {
+  const isRaw = typeof body === 'string' || body instanceof Uint8Array;
+  return {
+    method,
+    headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    ...(body === undefined ? {} : { body: isRaw ? body : JSON.stringify(body) }),
+  };
+}
+
+async function openDatabase(kind: 'embedded' | 'server', dataDir: string, returns: (() => Promise<unknown>)[]): Promise<Database> {
+  let database: Database;
+  if (kind === 'embedded') {
+    database = await openEmbeddedDatabase({ dataDir });
+  } else {
+    const lent = await createTestDatabase();
+    returns.push(() => lent.drop());
+    database = openServerDatabase({ connectionString: lent.url });
+  }
+  returns.push(() => database.close());
+  return database;
+}
+
+/** An address on loopback at which nobody listens. */
+export async function unusedUrl(): Promise<string> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return `http://127.0.0.1:${address.port}`;
+}
+
+export interface GatewayProcess {
+  readonly child: ChildProcess;
+  readonly dataDir: string;
+  readonly url: string;
+  /** What it has printed so far, both streams. */
+  output(): string;
+  /** Resolves with the exit code, or the signal's name. */
+  exited: Promise<number | string>;
+}
+
+/** Starts `gateway <command>` and waits until it listens, or has ended. Whoever starts it ends it. */
+export async function startProcess(command: string, env: Record<string, string>, dataDir: string): Promise<GatewayProcess> {
+  const child = spawn(process.execPath, ['src/main.ts', command], {
+    env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', HOST: '127.0.0.1', PORT: '0', GATEWAY_DATA_DIR: dataDir, GATEWAY_ADMIN_TOKEN: adminToken, GATEWAY_TEMPORAL: 'off', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const exited = once(child, 'exit').then(([code, signal]: (number | string | null)[]) => code ?? signal ?? 0);
+  const state = { hasExited: false };
+  void exited.then(() => (state.hasExited = true));
+  let url = '';
+  for (let waited = 0; url === '' && !state.hasExited; waited += 20) {
+    if (waited > 60_000) throw new Error(`the gateway does not listen:\n${output}`);
+    await sleep(20);
+    url = (await readFile(join(dataDir, 'address'), 'utf8').catch(() => '')).trim();
+    // An address file of an earlier process that was killed: only ours counts.
+    if (url !== '' && !output.includes(url)) url = '';
+  }
+  return { child, dataDir, url, output: () => output, exited };
+}
+
+/** The body of an answer, taken for what the test says it is. */
+export async function jsonOf<Shape>(response: Promise<Response> | Response): Promise<Shape> {
+  return (await (await response).json()) as Shape;
+}
+
+/** A call row of `GET /provision/teams/{project}/calls`, as far as tests look at it. */
+export interface CallRow {
+  readonly id: string;
+  readonly cost: number;
+  readonly outcome: string;
+  readonly tokens: { readonly input: number; readonly output: number };
+  readonly plan: readonly { readonly model: string; readonly skipped: string | null }[];
+  readonly attempts: readonly { readonly n: number; readonly status: number | null; readonly wait_ms: number }[];
+}
+
+/** The latest calls of `acme`, newest first. */
+export async function callsOf({ admin }: Pick<TestGateway, 'admin'>, query = ''): Promise<readonly CallRow[]> {
+  const { data } = await jsonOf<{ data: readonly CallRow[] }>(admin('GET', `/provision/teams/acme/calls${query}`));
+  return data;
+}
+
+/** Asks until `check` is content; throws what it said last when the time is over. */
+export async function eventually<Result>(check: () => Promise<Result>, limitMs = 10_000): Promise<Result> {
+  const until = performance.now() + limitMs;
+  for (;;) {
+    try {
+      return await check();
+    } catch (error) {
+      if (performance.now() > until) throw error;
+      await sleep(25);
+    }
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * A private PostgreSQL for one run of the tests: a fresh cluster in a temporary folder, on a free port of 127.0.0.1 and a Unix socket.
+ *
+ * It runs under a shell that waits for the end of its input, a pipe held by this process: whatever ends the tests, -9 too, closes the pipe,
+ * and the shell stops the server and removes the folder.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chown, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { run } from './run.ts';
+
+const START_LIMIT_MS = 30_000;
+const STOP_LIMIT_MS = 20_000;
+
+/** A running server; `url` is its administrator's, for the database `postgres`. */
+export interface PostgresServer {
+  url: string;
+  stop(): Promise<void>;
+}
+
+/** Starts the server whose programs are in the folder `bin`. */
+export async function startPostgres(bin: string): Promise<PostgresServer> {
+  const home = await mkdtemp(join(tmpdir(), 'gateway-pg-'));
+  const owner = await serverOwner();
+  if (owner !== null) await chown(home, owner.uid, owner.gid);
+  const data = join(home, 'data');
+  const initialize = ['--pgdata', data, '--username=postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'];
+  await run(join(bin, 'initdb'), initialize, { ...owner, cwd: home });
+  await writeFile(join(data, 'postgresql.auto.conf'), settings(home));
+
+  const port = await freePort();
+  const logFile = join(home, 'log');
+  const guard = spawn('/bin/sh', ['-c', GUARD, 'guard', join(bin, 'postgres'), data, String(port), logFile, home], {
+    ...owner,
+    cwd: home,
+    // A session of its own: Ctrl-C in the terminal is for the tests, which then close the pipe.
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  const stop = async () => {
+    await stopGuard(guard);
+    await rm(home, { recursive: true, force: true });
+  };
+  try {
+    await untilReady(guard, bin, port);
+  } catch (error) {
+    const log = await readFile(logFile, 'utf8').catch(() => '');
+    await stop();
+    throw new Error(`PostgreSQL did not start: ${log.trim().split('\n').slice(-3).join(' | ')}`, { cause: error });
+  }
+  return { url: `postgres://postgres@127.0.0.1:${port}/postgres`, stop };
+}
+
+/** $1 postgres, $2 data, $3 port, $4 log, $5 home. `read` ends with the pipe; INT is PostgreSQL's fast shutdown. */
+const GUARD = `
+exec 3<&0
+"$1" -D "$2" -p "$3" >"$4" 2>&1 <&- 3<&- &
+server=$!
+( read -r _ <&3; kill -INT $server ) &
+reader=$!
+wait $server
+kill $reader 2>/dev/null
+rm -rf "$5"
+`;
+
+/** Durability is not what these tests are about: nothing is synced. */
+function settings(home: string): string {
+  return `listen_addresses = '127.0.0.1'
+unix_socket_directories = '${home}'
+fsync = off
+synchronous_commit = off
+full_page_writes = off
+max_connections = 200
+shared_buffers = 64MB
+`;
+}
+
+/** PostgreSQL refuses to run as root: then it is Debian's user for it. Otherwise it is whoever runs the tests. */
+async function serverOwner(): Promise<{ uid: number; gid: number } | null> {
+  if (process.getuid?.() !== 0) return null;
+  const [uid, gid] = await Promise.all([run('id', ['-u', 'postgres']), run('id', ['-g', 'postgres'])]);
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+async function untilReady(guard: ChildProcess, bin: string, port: number): Promise<void> {
+  const limit = AbortSignal.timeout(START_LIMIT_MS);
+  for (;;) {
+    if (guard.exitCode !== null || guard.signalCode !== null) throw new Error('the server ended');
+    const isReady = await run(join(bin, 'pg_isready'), ['--quiet', '--host=127.0.0.1', `--port=${port}`]).then(
+      () => true,
+      () => false,
+    );
+    if (isReady) return;
+    await sleep(50, undefined, { signal: limit });
+  }
+}
+
+async function stopGuard(guard: ChildProcess): Promise<void> {
+  if (guard.exitCode !== null || guard.signalCode !== null) return;
+  const ended = once(guard, 'exit', { signal: AbortSignal.timeout(STOP_LIMIT_MS) });
+  guard.stdin?.end();
+  await ended;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
+  return address.port;
+}

@@ -1,0 +1,22 @@
+/** Running a program to its end, with a limit. */
+import { execFile } from 'node:child_process';
+
+export interface RunOptions {
+  cwd?: string;
+  env?: NodeJS.ProcessEnv;
+  uid?: number;
+  gid?: number;
+  timeoutMs?: number;
+}
+
+/** What the program printed to stdout. Throws, with the last lines it printed, when it fails or takes too long. */
+export function run(command: string, args: readonly string[], { timeoutMs = 60_000, ...options }: RunOptions = {}): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(command, args, { ...options, timeout: timeoutMs, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
+      if (error === null) return resolve(stdout);
+      const said = `${stdout}\n${stderr}`.trim().split('\n').slice(-4).join(' | ');
+      const reason = error.killed ? `took longer than ${timeoutMs / 1000} s` : `failed (${error.code ?? error.signal})`;
+      reject(new Error(`${command} ${args.slice(0, 2).join(' ')} ${reason}: ${said}`, { cause: error }));
+    });
+  });
+}

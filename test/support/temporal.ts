@@ -1,0 +1,124 @@
+/**
+ * A real Temporal server for tests: a dev server of its own for whoever asks, on free ports, with its state in a temporary folder.
+ *
+ * The program is found the way `npm start` finds it, so the first run on a fresh machine may build it for minutes: `ensureTemporal` belongs
+ * into jest's global setup, where no test waits for it.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll } from '@jest/globals';
+import { type DevServer, startDevServer } from '../../src/jobs/dev-server.ts';
+import type { TemporalEnvironment } from '../../src/jobs/fetch-temporal.ts';
+import { findTemporal } from '../../src/jobs/find-temporal.ts';
+import { answersWith, createTemporal, type RunningWorker, type Temporal } from '../../src/jobs/temporal.ts';
+import { prepareWorkflowBundle } from '../../src/jobs/workflow-bundle.ts';
+import type { Logger } from '../../src/observability/logger.ts';
+import { memoryQueue } from '../../workflows/contract.ts';
+
+export interface LogLine {
+  readonly level: keyof Logger;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** A logger that keeps what it is told. */
+export function createTestLog(): { logger: Logger; lines: LogLine[] } {
+  const lines: LogLine[] = [];
+  const keep =
+    (level: keyof Logger) =>
+    (fields: Readonly<Record<string, unknown>>, message: string): void => {
+      lines.push({ level, message, fields });
+    };
+  return { logger: { debug: keep('debug'), info: keep('info'), warn: keep('warn'), error: keep('error') }, lines };
+}
+
+/** What `npm start` would hand to the search for the program. */
+export function temporalEnvironment(): TemporalEnvironment {
+  const cacheHome = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
+  return { path: process.env.PATH ?? '', cacheDir: join(cacheHome, 'model-gateway'), variables: process.env };
+}
+
+/** Makes sure that the program is there, and says on the console what it does when that takes long. */
+export async function ensureTemporal(): Promise<string> {
+  const say = (_fields: object, message: string): void => void process.stderr.write(`tests: ${message}\n`);
+  return findTemporal({ environment: temporalEnvironment(), logger: { debug: () => {}, info: say, warn: say, error: say } });
+}
+
+/** The workflow bundle of this clone, built once for all tests. */
+export function prepareTestBundle(signal?: AbortSignal): Promise<string> {
+  const dataDir = fileURLToPath(new URL('../../node_modules/.cache/model-gateway', import.meta.url));
+  return prepareWorkflowBundle({ dataDir, logger: createTestLog().logger, ...(signal && { signal }) });
+}
+
+export interface TestTemporal {
+  readonly server: DevServer;
+  readonly temporal: Temporal;
+  readonly dataDir: string;
+  readonly lines: LogLine[];
+  /** Runs a worker with these activities; it is stopped with the server at the latest. */
+  work(activities: object): RunningWorker;
+  stop(): Promise<void>;
+}
+
+/** A dev server with a client. Whoever starts it stops it. */
+async function startTestTemporal(): Promise<TestTemporal> {
+  const { logger, lines } = createTestLog();
+  const dataDir = await mkdtemp(join(tmpdir(), 'gateway-temporal-'));
+  const server = await startDevServer({ binary: await ensureTemporal(), dataDir, logger, answers: answersWith });
+  const temporal = createTemporal({ address: server.address, namespace: server.namespace, logger });
+  const workers: RunningWorker[] = [];
+  return {
+    server,
+    temporal,
+    dataDir,
+    lines,
+    work(activities) {
+      const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
+      const worker = temporal.startWorker({ queue: memoryQueue, activities, bundle, graceMs: 1_000 });
+      workers.push(worker);
+      return worker;
+    },
+    async stop() {
+      await Promise.all(workers.map((worker) => worker.stop()));
+      await temporal.close();
+      await server.stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Lends a dev server to `work` and takes it back. */
+export async function withTemporal<Result>(work: (temporal: TestTemporal) => Promise<Result>): Promise<Result> {
+  const temporal = await startTestTemporal();
+  try {
+    return await work(temporal);
+  } finally {
+    await temporal.stop();
+  }
+}
+
+/** One dev server for all tests of a file; call it at the top of the file and the result inside tests. */
+export function sharedTemporal(): () => TestTemporal {
+  let shared: TestTemporal | undefined;
+  beforeAll(async () => {
+    shared = await startTestTemporal();
+  });
+  afterAll(async () => {
+    await shared?.stop();
+  });
+  return () => {
+    if (!shared) throw new Error('the shared Temporal server is there only while tests run');
+    return shared;
+  };
+}
+
+/** Waits until the condition holds; fails with the sentence when it does not in time. */
+export async function until(sentence: string, condition: () => boolean | Promise<boolean>, limitMs = 20_000): Promise<void> {
+  const end = performance.now() + limitMs;
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`this did not happen within ${limitMs} ms: ${sentence}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,71 @@
+/** Lends a vendor's machine: a real HTTP server on loopback that does what the test says, and a door to it. Both are closed afterwards. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { VendorDoor } from '../../src/vendors/request.ts';
+import { createVendorDoor } from '../../src/vendors/request.ts';
+
+export interface Received {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+  /** Number of the connection it came on, from 1. */
+  readonly connection: number;
+}
+
+export interface FakeVendor {
+  readonly url: string;
+  readonly door: VendorDoor;
+  readonly received: Received[];
+  /** Resolves when the connection of the latest request is closed. */
+  connectionClosed(): Promise<void>;
+}
+
+export type Answerer = (response: ServerResponse, request: Received) => void | Promise<void>;
+
+export async function withVendor<Result>(answer: Answerer, use: (vendor: FakeVendor) => Promise<Result>): Promise<Result> {
+  const received: Received[] = [];
+  const connections: Socket[] = [];
+  let latest: Socket | null = null;
+  const server = createServer((request, response) => {
+    latest = request.socket;
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { method = '', url: path = '', headers } = request;
+      const told = { method, path, headers, body: Buffer.concat(chunks).toString(), connection: connections.indexOf(request.socket) + 1 };
+      received.push(told);
+      void answer(response, told);
+    });
+  });
+  server.on('connection', (socket) => connections.push(socket));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const door = createVendorDoor();
+  try {
+    return await use({
+      url: `http://127.0.0.1:${portOf(server.address())}`,
+      door,
+      received,
+      connectionClosed: () => new Promise((resolve) => (latest === null || latest.closed ? resolve() : latest.once('close', () => resolve()))),
+    });
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await door.close();
+  }
+}
+
+/** A port on which nobody listens. */
+export async function closedPort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = portOf(server.address());
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+function portOf(address: AddressInfo | string | null): number {
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  return address.port;
+}
