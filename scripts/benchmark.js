@@ -34,7 +34,13 @@ try {
   const gatewayUrl = await start(
     'start',
     [],
-    { PORT: '0', GATEWAY_DATA_DIR: folder, GATEWAY_TEMPORAL: 'off', GATEWAY_ADMIN_TOKEN: token, LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn' },
+    {
+      PORT: '0',
+      GATEWAY_DATA_DIR: folder,
+      GATEWAY_TEMPORAL: 'off',
+      GATEWAY_ADMIN_TOKEN: token,
+      LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
+    },
     /http:\/\/127\.0\.0\.1:\d+/,
   );
   const key = await makeKey(gatewayUrl, token);
@@ -45,7 +51,8 @@ try {
   for (const way of Object.values(ways)) await round(way, Math.min(calls, 500)); // warm-up
   /** @type {{ vendor: Round, gateway: Round }[]} */
   const results = [];
-  for (let done = 0; done < rounds; done += 1) results.push({ vendor: await round(ways.vendor, calls), gateway: await round(ways.gateway, calls) });
+  for (let done = 0; done < rounds; done += 1)
+    results.push({ vendor: await round(ways.vendor, calls), gateway: await round(ways.gateway, calls) });
   report(results);
 } finally {
   for (const child of children) child.kill('SIGTERM');
@@ -58,7 +65,10 @@ try {
 
 /** Starts a command of the gateway and waits for its address in the output. */
 async function start(command, args, env, address) {
-  const child = spawn(process.execPath, ['src/main.ts', command, ...args], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['src/main.ts', command, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   children.push(child);
   let output = '';
   child.stdout.setEncoding('utf8').on('data', (text) => {
@@ -113,10 +123,18 @@ async function round(way, count) {
 function report(results) {
   const median = (pick) => results.map(pick).sort((a, b) => a - b)[Math.floor(results.length / 2)];
   const line = (name, pick, digits) => {
-    const [vendor, gateway, ratio] = [median((row) => pick(row.vendor)), median((row) => pick(row.gateway)), median((row) => pick(row.gateway) / pick(row.vendor))];
-    console.log(`${name.padEnd(16)} vendor ${vendor.toFixed(digits).padStart(9)}   gateway ${gateway.toFixed(digits).padStart(9)}   ratio ${ratio.toFixed(2)}`);
+    const [vendor, gateway, ratio] = [
+      median((row) => pick(row.vendor)),
+      median((row) => pick(row.gateway)),
+      median((row) => pick(row.gateway) / pick(row.vendor)),
+    ];
+    console.log(
+      `${name.padEnd(16)} vendor ${vendor.toFixed(digits).padStart(9)}   gateway ${gateway.toFixed(digits).padStart(9)}   ratio ${ratio.toFixed(2)}`,
+    );
   };
-  console.log(`${rounds} rounds of ${calls} ${values.stream ? 'streamed' : 'plain'} calls, ${concurrency} at a time; medians of the rounds`);
+  console.log(
+    `${rounds} rounds of ${calls} ${values.stream ? 'streamed' : 'plain'} calls, ${concurrency} at a time; medians of the rounds`,
+  );
   line('calls a second', (row) => row.perSecond, 0);
   line('median ms', (row) => row.p50, 2);
   line('99th centile ms', (row) => row.p99, 2);

@@ -122,7 +122,18 @@ export async function createApp(options: AppOptions): Promise<App> {
       },
       statusOf: async (caller) => {
         const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.ceilingsOf(caller.keyId)]);
-        return read(() => statusReport({ reports, project, caller, ceilings, breakers, providers: [...catalog.providers.keys()], clock, demo: config.demo }));
+        return read(() =>
+          statusReport({
+            reports,
+            project,
+            caller,
+            ceilings,
+            breakers,
+            providers: [...catalog.providers.keys()],
+            clock,
+            demo: config.demo,
+          }),
+        );
       },
     },
     memory: { findCaller, getEpisode: (projectId, id) => read(() => episodes.get(projectId, id)) },

@@ -9,7 +9,7 @@ import { runCommand } from './cli/commands.ts';
 import { ConfigError } from './config/config.ts';
 import { createDemoVendor } from './demo-vendor/server.ts';
 import type { ServiceHost } from './service.ts';
-import { StartError, runMigrations, runService } from './service.ts';
+import { runMigrations, runService, StartError } from './service.ts';
 
 const usage = `Usage: gateway <command>
 
@@ -98,7 +98,10 @@ function createHost(): ServiceHost {
 }
 
 async function runDemoVendor(args: string[], { stopping }: ServiceHost): Promise<void> {
-  const { values } = parseArgs({ args, options: { port: { type: 'string', default: '0' }, host: { type: 'string', default: '127.0.0.1' } } });
+  const { values } = parseArgs({
+    args,
+    options: { port: { type: 'string', default: '0' }, host: { type: 'string', default: '127.0.0.1' } },
+  });
   const port = Number(values.port);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new StartError('--port must be a whole number from 0 to 65535');
   const vendor = await createDemoVendor({ host: values.host, port });

@@ -18,7 +18,7 @@ import { demoConfig, loadConfigFrom } from './config/load.ts';
 import type { Database } from './db/database.ts';
 import { DataDirInUse, DataDirUnusable, openEmbeddedDatabase } from './db/embedded.ts';
 import { isConnectionFault } from './db/faults.ts';
-import { SchemaError, checkSchema, migrate } from './db/migrate.ts';
+import { checkSchema, migrate, SchemaError } from './db/migrate.ts';
 import { openServerDatabase } from './db/pool.ts';
 import { createDemoVendor } from './demo-vendor/server.ts';
 import type { Logger } from './observability/logger.ts';
@@ -94,7 +94,8 @@ async function startService({ role, config: own, logger, host, started }: Servic
     await writeFile(addressFile, `${url}\n`, { mode: 0o600 });
     started.push({ name: 'address file', limitMs: 1_000, stop: () => rm(addressFile, { force: true }) });
   }
-  if (role === 'start') host.write(formatBanner({ url, firstKey: await app.issueFirstKey(), dataDir: own.server.dataDir, demo: demoUrl !== null }));
+  if (role === 'start')
+    host.write(formatBanner({ url, firstKey: await app.issueFirstKey(), dataDir: own.server.dataDir, demo: demoUrl !== null }));
   logger.info({ url, role }, 'listening');
   app.startDurable((uiUrl) => {
     if (role === 'start' && uiUrl !== null) host.write(`\n  Temporal UI     ${uiUrl}\n\n`);

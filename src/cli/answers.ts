@@ -6,7 +6,13 @@ export function describeProjects(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'There is no project yet; make one with: gateway projects create <project>\n';
   return formatTable(
     ['PROJECT', 'NAME', 'MAY CALL', 'MONTHLY CAP', 'CREATED'],
-    rows.map(({ project, name, may_call, monthly_cap, created_at }) => [project, name, may_call === false ? 'no' : 'yes', money(monthly_cap), created_at]),
+    rows.map(({ project, name, may_call, monthly_cap, created_at }) => [
+      project,
+      name,
+      may_call === false ? 'no' : 'yes',
+      money(monthly_cap),
+      created_at,
+    ]),
   );
 }
 
@@ -48,7 +54,19 @@ export function describeCalls(rows: readonly JsonObject[]): string {
     ['TIME', 'ROUTE', 'SOURCE', 'ASKED', 'ANSWERED BY', 'STATUS', 'CODE', 'TOKENS', 'COST', 'MS', 'ID'],
     rows.map((row) => {
       const model = row.cache === 'hit' ? `${String(row.model ?? '')} (cache)` : row.model;
-      return [row.created_at, row.route, row.source, row.model_asked, model, row.status, row.code, tokensIn(row.tokens), money(row.cost), row.duration_ms, row.id];
+      return [
+        row.created_at,
+        row.route,
+        row.source,
+        row.model_asked,
+        model,
+        row.status,
+        row.code,
+        tokensIn(row.tokens),
+        money(row.cost),
+        row.duration_ms,
+        row.id,
+      ];
     }),
   );
 }

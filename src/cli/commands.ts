@@ -90,7 +90,11 @@ interface Command {
 }
 
 const commands: Readonly<Record<string, Command>> = {
-  'projects list': { words: 0, run: ({ client }) => client.send('GET', '/provision/teams'), describe: (answer) => describeProjects(rowsOf(answer)) },
+  'projects list': {
+    words: 0,
+    run: ({ client }) => client.send('GET', '/provision/teams'),
+    describe: (answer) => describeProjects(rowsOf(answer)),
+  },
   'projects create': { words: 1, run: createProject, describe: (answer) => describeProjects([answer]) },
   'keys create': { words: 0, run: createKey, describe: (answer, { project }) => describeIssuedKey(answer, project) },
   'keys list': {

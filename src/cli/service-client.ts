@@ -30,7 +30,8 @@ const patienceMs = 15_000;
 export async function connectService(environment: Environment, url: string | undefined): Promise<ServiceClient> {
   const { server, adminToken } = readEnvironment(environment).settings;
   const baseUrl = url ?? (await readFirstLine(join(server.dataDir, 'address'))) ?? addressOf(server.host, server.port);
-  if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl)) throw new CommandError(`${baseUrl} is no address; use one like http://127.0.0.1:8080`);
+  if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl))
+    throw new CommandError(`${baseUrl} is no address; use one like http://127.0.0.1:8080`);
   const tokenFile = join(server.dataDir, 'admin-token');
   const token = adminToken ?? (await readFirstLine(tokenFile));
   if (token === null) throw new CommandError(`no admin token: set GATEWAY_ADMIN_TOKEN, or run this where the service's ${tokenFile} is`);
@@ -45,7 +46,8 @@ async function send(target: { origin: string; token: string }, method: string, p
     throw new CommandError(`no gateway answers at ${target.origin}; start one with npm start, or name it with --url`, null, cause);
   });
   const answer: unknown = await response.json().catch(() => null); // Not JSON: then it is not our service, which is said below.
-  if (!isObject(answer)) throw new CommandError(`what answers at ${target.origin} is no gateway (status ${response.status})`, response.status);
+  if (!isObject(answer))
+    throw new CommandError(`what answers at ${target.origin} is no gateway (status ${response.status})`, response.status);
   if (response.ok) return answer;
   const sentence = isObject(answer.error) ? textOf(answer.error.message) : null;
   throw new CommandError(sentence ?? `the gateway answered with status ${response.status}`, response.status);

@@ -4,7 +4,15 @@
 export function formatTable(titles: readonly string[], rows: readonly (readonly unknown[])[]): string {
   const lines = [titles, ...rows.map((row) => row.map(cellText))];
   const widths = titles.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
-  return lines.map((line) => `${line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd()}\n`).join('');
+  return lines
+    .map(
+      (line) =>
+        `${line
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('');
 }
 
 /** One fact a line, its name first. */

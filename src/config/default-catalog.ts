@@ -12,13 +12,37 @@ const vendors: readonly { readonly variable: string; readonly values: (apiKey: s
     values: (apiKey) => ({
       providers: { openai: { base_url: 'https://api.openai.com/v1', api_key: apiKey, dialect: 'chat' } },
       models: {
-        'openai/gpt-4o-mini': { input: '0.15', cached_input: '0.075', output: '0.60', max_input_tokens: 128_000, max_output_tokens: 16_384 },
+        'openai/gpt-4o-mini': {
+          input: '0.15',
+          cached_input: '0.075',
+          output: '0.60',
+          max_input_tokens: 128_000,
+          max_output_tokens: 16_384,
+        },
         'openai/gpt-4o': { input: '2.50', cached_input: '1.25', output: '10.00', max_input_tokens: 128_000, max_output_tokens: 16_384 },
         'openai/gpt-4.1': { input: '2.00', cached_input: '0.50', output: '8.00', max_input_tokens: 1_047_576, max_output_tokens: 32_768 },
-        'openai/gpt-4.1-mini': { input: '0.40', cached_input: '0.10', output: '1.60', max_input_tokens: 1_047_576, max_output_tokens: 32_768 },
-        'openai/gpt-4.1-nano': { input: '0.10', cached_input: '0.025', output: '0.40', max_input_tokens: 1_047_576, max_output_tokens: 32_768 },
+        'openai/gpt-4.1-mini': {
+          input: '0.40',
+          cached_input: '0.10',
+          output: '1.60',
+          max_input_tokens: 1_047_576,
+          max_output_tokens: 32_768,
+        },
+        'openai/gpt-4.1-nano': {
+          input: '0.10',
+          cached_input: '0.025',
+          output: '0.40',
+          max_input_tokens: 1_047_576,
+          max_output_tokens: 32_768,
+        },
         'openai/gpt-5': { input: '1.25', cached_input: '0.125', output: '10.00', max_input_tokens: 272_000, max_output_tokens: 128_000 },
-        'openai/gpt-5-mini': { input: '0.25', cached_input: '0.025', output: '2.00', max_input_tokens: 272_000, max_output_tokens: 128_000 },
+        'openai/gpt-5-mini': {
+          input: '0.25',
+          cached_input: '0.025',
+          output: '2.00',
+          max_input_tokens: 272_000,
+          max_output_tokens: 128_000,
+        },
         'openai/text-embedding-3-small': { kind: 'embeddings', input: '0.02', max_input_tokens: 8_191 },
         'openai/text-embedding-3-large': { kind: 'embeddings', input: '0.13', max_input_tokens: 8_191 },
         'openai/omni-moderation-latest': { kind: 'moderations', input: '0' },
@@ -41,9 +65,27 @@ const vendors: readonly { readonly variable: string; readonly values: (apiKey: s
     values: (apiKey) => ({
       providers: { anthropic: { base_url: 'https://api.anthropic.com/v1', api_key: apiKey, dialect: 'messages' } },
       models: {
-        'anthropic/claude-haiku-4-5': { input: '1.00', cached_input: '0.10', output: '5.00', max_input_tokens: 200_000, max_output_tokens: 64_000 },
-        'anthropic/claude-sonnet-4-5': { input: '3.00', cached_input: '0.30', output: '15.00', max_input_tokens: 200_000, max_output_tokens: 64_000 },
-        'anthropic/claude-opus-4-5': { input: '5.00', cached_input: '0.50', output: '25.00', max_input_tokens: 200_000, max_output_tokens: 64_000 },
+        'anthropic/claude-haiku-4-5': {
+          input: '1.00',
+          cached_input: '0.10',
+          output: '5.00',
+          max_input_tokens: 200_000,
+          max_output_tokens: 64_000,
+        },
+        'anthropic/claude-sonnet-4-5': {
+          input: '3.00',
+          cached_input: '0.30',
+          output: '15.00',
+          max_input_tokens: 200_000,
+          max_output_tokens: 64_000,
+        },
+        'anthropic/claude-opus-4-5': {
+          input: '5.00',
+          cached_input: '0.50',
+          output: '25.00',
+          max_input_tokens: 200_000,
+          max_output_tokens: 64_000,
+        },
       },
       tiers: {
         standard: ['anthropic/claude-haiku-4-5'],

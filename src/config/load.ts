@@ -10,7 +10,7 @@ import { buildCatalogRows, providerOf } from './catalog.ts';
 import { type Config, ConfigError, type ProviderConfig, type Served, type Tiers } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';
 import { type Command, type Environment, readEnvironment } from './environment.ts';
-import { fileSchema, type FileValues } from './file-schema.ts';
+import { type FileValues, fileSchema } from './file-schema.ts';
 import { buildProviders, type Report } from './providers.ts';
 import { type Path, readYamlFile, type YamlFile } from './yaml-file.ts';
 
@@ -46,7 +46,10 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
     auto: { classifier: values.auto?.classifier ?? 'rules' },
     catalogFill: values.catalog_fill ?? true,
     onBudgetStoreDown: values.on_budget_store_down ?? 'allow',
-    memory: { idleMs: Math.round((values.memory?.idle_minutes ?? 10) * 60_000), recallDeadlineMs: values.memory?.recall_deadline_ms ?? 800 },
+    memory: {
+      idleMs: Math.round((values.memory?.idle_minutes ?? 10) * 60_000),
+      recallDeadlineMs: values.memory?.recall_deadline_ms ?? 800,
+    },
     journalSync: settings.journalSync,
     demo,
   });
@@ -171,7 +174,9 @@ function checkNames(values: FileValues, isProvider: (name: string) => boolean, r
   for (const id of Object.keys(values.models ?? {})) check(['models', id], providerOf(id));
   for (const section of ['tiers', 'image_tiers', 'speech_tiers'] as const) {
     const chains: Tiers = values[section] ?? {};
-    for (const [tier, chain] of Object.entries(chains)) chain.forEach((id, index) => check([section, tier, index], providerOf(id)));
+    for (const [tier, chain] of Object.entries(chains)) {
+      for (const [index, id] of chain.entries()) check([section, tier, index], providerOf(id));
+    }
   }
   for (const key of ['image_provider', 'speech_provider', 'video_provider'] as const) {
     const name = values.defaults?.[key];

@@ -28,7 +28,10 @@ const defaultAuth: Readonly<Record<ProviderDialect, ProviderConfig['auth']>> = {
 
 export function buildProviders(values: Readonly<Record<string, ProviderValues>>, report: Report): Record<string, ProviderConfig> {
   return Object.fromEntries(
-    Object.entries(values).map(([name, row]) => [name, buildProvider(name, row, (path, sentence) => report(['providers', name, ...path], sentence))]),
+    Object.entries(values).map(([name, row]) => [
+      name,
+      buildProvider(name, row, (path, sentence) => report(['providers', name, ...path], sentence)),
+    ]),
   );
 }
 
@@ -68,7 +71,8 @@ function buildProvider(name: string, row: ProviderValues, report: Report): Provi
 function readBaseUrl(text: string, report: Report): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:')) report(['base_url'], 'must be an address with http:// or https://');
-  else if (url.username !== '' || url.password !== '') report(['base_url'], 'must not hold a user or password; use api_key, auth or headers');
+  else if (url.username !== '' || url.password !== '')
+    report(['base_url'], 'must not hold a user or password; use api_key, auth or headers');
   else if (url.search !== '' || url.hash !== '') report(['base_url'], 'must end with the path, without ? and #');
   return text.replace(/\/+$/, '');
 }

@@ -110,7 +110,8 @@ export function createBreakers(clock: Clock): Breakers {
       // A success while open (all were open, so it was called anyway) counts like a probe's.
       breaker.state = 'half_open';
       breaker.successesInHalfOpen += 1;
-      if (breaker.successesInHalfOpen >= successesToClose) Object.assign(breaker, { ...freshBreaker(clock.now()), coolingUntil: breaker.coolingUntil });
+      if (breaker.successesInHalfOpen >= successesToClose)
+        Object.assign(breaker, { ...freshBreaker(clock.now()), coolingUntil: breaker.coolingUntil });
     },
     failed(projectId, provider) {
       const breaker = find(projectId, provider);

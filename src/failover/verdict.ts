@@ -27,7 +27,8 @@ export function isProviderFault(error: VendorError): boolean {
     case 'broken':
       return true;
     case 'status':
-      return (error.status ?? 0) >= 500;
+      // 501 says that the vendor does not serve this path (shapes 21), not that it is ill.
+      return (error.status ?? 0) >= 500 && error.status !== 501;
     case 'aborted':
       return false;
   }

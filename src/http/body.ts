@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import { gatewayError } from '../core/errors.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-export const bodyLimitBytes = 32 * 1024 * 1024;
+const bodyLimitBytes = 32 * 1024 * 1024;
 
 /** Throws `unsupported_media_type` unless the type is `application/json` or ends in `+json`, and for encoded bodies. */
 export function checkContentType(request: IncomingMessage): void {
@@ -27,6 +27,8 @@ function isJsonType(type: string | undefined): boolean {
 export function readBody(request: IncomingMessage): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
   if (declared > bodyLimitBytes) return Promise.reject(tooLarge());
+  // A caller who left while its key was looked up: the events below have passed already.
+  if (request.destroyed) return Promise.reject(new CallerGone());
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;

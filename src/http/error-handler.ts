@@ -25,17 +25,18 @@ export function sendError(response: ServerResponse, error: unknown, style: Error
   }
   const known = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
   // A vendor's words may quote the prompt; the call's own log line tells of its failure.
-  if (known.status >= 500 && known.cause !== undefined && !(known.cause instanceof VendorError)) logger.error({ error: known.cause, code: known.code }, 'call failed');
+  if (known.status >= 500 && known.cause !== undefined && !(known.cause instanceof VendorError))
+    logger.error({ error: known.cause, code: known.code }, 'call failed');
   const { retryAfterSeconds } = codeRow(known.code);
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
   sendJson(response, known.status, style === 'messages' ? messagesBody(known) : chatBody(known));
 }
 
-export function chatBody({ code, message }: GatewayError): unknown {
+function chatBody({ code, message }: GatewayError): unknown {
   return { error: { message, type: code, code } };
 }
 
-export function messagesBody({ status, message }: GatewayError): unknown {
+function messagesBody({ status, message }: GatewayError): unknown {
   return { type: 'error', error: { type: messagesErrorType(status), message } };
 }
 

@@ -31,7 +31,7 @@ export const diskFiles: JournalFiles = {
     const handle = await open(file, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
     return {
       async writeAll(buffers, position) {
-        let rest = [...buffers];
+        let rest = buffers.filter((buffer) => buffer.length > 0);
         let at = position;
         while (rest.length > 0) {
           const { bytesWritten } = await handle.writev(rest, at);

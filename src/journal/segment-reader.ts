@@ -10,7 +10,7 @@ export interface SegmentWindow {
   readonly stop: FrameStop | 'more';
 }
 
-export const windowBytes = 4 * 1024 * 1024;
+const windowBytes = 4 * 1024 * 1024;
 
 /** The whole frames from `offset` on, at least one if there is one; `endOffset` is the length of what may be read. */
 export async function readWindow(file: string, offset: number, endOffset: number, maxBytes = windowBytes): Promise<SegmentWindow> {

@@ -60,7 +60,7 @@ const secrets: readonly RegExp[] = [
 ];
 
 /** The text with everything that looks like a secret replaced. */
-export function redactSecrets(text: string): string {
+function redactSecrets(text: string): string {
   return secrets.reduce((result, pattern) => result.replace(pattern, (_whole: string, kept: string) => `${kept}[redacted]`), text);
 }
 

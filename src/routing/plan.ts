@@ -39,7 +39,8 @@ export function createPlanner({ catalog, breakers }: { catalog: () => Catalog; b
       let refusedByKey = 0;
       for (const id of new Set(chain)) {
         const skipped =
-          reasonToSkip(current, project, dialect, id) ?? (isPermitted(caller.models, asked, id) ? null : 'not_permitted_for_key');
+          reasonToSkip(current, project, dialect, id) ??
+          (isPermitted(caller.models, [modelAsked, asked], id) ? null : 'not_permitted_for_key');
         if (skipped === null) open.push(id);
         else lines.push({ model: id, skipped });
         if (skipped === 'not_permitted_for_key') refusedByKey += 1;

@@ -43,9 +43,12 @@ export function reasonToSkip(catalog: Catalog, project: ProjectRouting, dialect:
   return null;
 }
 
-/** A key's allow-list names model ids, tails of ids, or tiers; a tier on the list opens all of its models to calls that ask for the tier. */
-export function isPermitted(allowed: readonly string[] | null, asked: string, id: string): boolean {
-  if (allowed === null || allowed.includes(id) || allowed.includes(asked)) return true;
+/**
+ * A key's allow-list names model ids, tails of ids, or tiers; a tier on the list opens all of its models to calls that ask for the tier.
+ * `asked` are the names the call goes by: `auto` and the tier it stands for.
+ */
+export function isPermitted(allowed: readonly string[] | null, asked: readonly string[], id: string): boolean {
+  if (allowed === null || allowed.includes(id) || asked.some((name) => allowed.includes(name))) return true;
   const tail = splitModelId(id)?.model;
   return tail !== undefined && allowed.includes(tail);
 }

@@ -39,7 +39,7 @@ export interface KeyUse {
 }
 
 export interface UsageReports {
-  usageOf(project: { readonly id: string; readonly settings: { readonly monthlyCapNanos: number | null } }): Promise<UsageReport>;
+  usageOf(project: { readonly projectId: string; readonly monthlyCapNanos: number | null }): Promise<UsageReport>;
   /** Nano-dollars of the current month. */
   spentThisMonth(projectId: string): Promise<number>;
   keyUse(keyId: string, windows: { readonly calls: WindowKind; readonly cost: WindowKind }): Promise<KeyUse>;
@@ -51,9 +51,9 @@ const allTokens = 'tokens_input + tokens_cached_input + tokens_cache_write + tok
 
 export function createUsageReports({ database, clock }: { database: Database; clock: Clock }): UsageReports {
   return {
-    async usageOf({ id, settings: { monthlyCapNanos } }) {
+    async usageOf({ projectId, monthlyCapNanos }) {
       const month = monthOf(clock.now());
-      const rows = await database.query<TotalRow>(selectTotals, [id, firstIdOf(month.start), firstIdOf(month.end)]);
+      const rows = await database.query<TotalRow>(selectTotals, [projectId, firstIdOf(month.start), firstIdOf(month.end)]);
       const groups = <Name extends string>(level: number, name: Name): (Group & Record<Name, string>)[] =>
         rows.filter((row) => row.level === level).map((row) => groupOf(name, row));
       return {

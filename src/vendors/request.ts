@@ -130,7 +130,10 @@ export function vendorErrorOf(cause: unknown, phase: 'start' | 'body'): VendorEr
 }
 
 function isAbort(cause: unknown): boolean {
-  return cause instanceof errors.RequestAbortedError || (typeof cause === 'object' && cause !== null && 'name' in cause && cause.name === 'AbortError');
+  return (
+    cause instanceof errors.RequestAbortedError ||
+    (typeof cause === 'object' && cause !== null && 'name' in cause && cause.name === 'AbortError')
+  );
 }
 
 /** The system's short code, such as ECONNREFUSED; never an address or a message. */

@@ -37,7 +37,8 @@ function readNumber(value: string | string[] | undefined, unitMs: number): numbe
 /** An HTTP date or an RFC 3339 time. The form is checked, because `Date.parse` makes a date of nearly any text with a number in it. */
 function readDate(value: string | string[] | undefined, nowMs: number): number | undefined {
   const text = firstOf(value);
-  if (text === undefined || !/^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*|\d{4}-\d{2}-\d{2}T)\d{2}:\d{2}:\d{2}/.test(text)) return undefined;
+  if (text === undefined || !/^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*|\d{4}-\d{2}-\d{2}T)\d{2}:\d{2}:\d{2}/.test(text))
+    return undefined;
   // The oldest of the three HTTP forms names no zone: it is UTC too (RFC 9110 5.6.7).
   const at = Date.parse(/^[A-Z][a-z]{2} .* \d{4}$/.test(text) ? `${text} GMT` : text);
   return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);

@@ -49,7 +49,11 @@ export async function* relayEvents(body: Readable, reader: StreamReader): AsyncG
       else if (meaning === 'error') {
         // What the vendor sends behind its error, such as `[DONE]`, would make the answer look whole: it is cut off.
         const cut = bytes.subarray(0, events[position + 1]?.start ?? bytes.length);
-        return { bytes: cut, end: { kind: 'broken', message: reader.problem() ?? 'the vendor reported an error', told: begun }, isReadable };
+        return {
+          bytes: cut,
+          end: { kind: 'broken', message: reader.problem() ?? 'the vendor reported an error', told: begun },
+          isReadable,
+        };
       } else if (!isReadable && !begun) {
         return { bytes, end: { kind: 'broken', message: 'the stream is not of this dialect', told: false }, isReadable };
       }
@@ -79,9 +83,11 @@ export async function* relayEvents(body: Readable, reader: StreamReader): AsyncG
       if (end) return end;
     }
     const { bytes, end, isReadable } = step(parser.end());
-    const ended: StreamEnd = end ?? (reader.finished() ? { kind: 'whole' } : { kind: 'broken', message: 'the vendor ended the stream early', told: false });
+    const ended: StreamEnd =
+      end ?? (reader.finished() ? { kind: 'whole' } : { kind: 'broken', message: 'the vendor ended the stream early', told: false });
     // An event without its end is passed on only where it completes the answer: behind it no error event could be told apart.
-    if (begun && isReadable && bytes.length > 0 && (ended.kind === 'whole' || ended.told)) yield { bytes: release(bytes), last: ended.kind === 'whole' };
+    if (begun && isReadable && bytes.length > 0 && (ended.kind === 'whole' || ended.told))
+      yield { bytes: release(bytes), last: ended.kind === 'whole' };
     return ended;
   } catch (cause) {
     if (cause instanceof SseEventTooLarge) return { kind: 'broken', message: cause.message, told: false };

@@ -67,7 +67,7 @@ export async function askVendor(door: VendorDoor, request: TextRequest): Promise
     ...(signal ? { signal } : {}),
   });
   if (response.status < 200 || response.status > 299) throw await readRefusal(response, rules, request.nowMs);
-  return stream ? openStream(response, rules) : readPlain(response, rules);
+  return stream ? openStream(response, rules, provider.firstByteTimeoutMs) : readPlain(response, rules);
 }
 
 async function readPlain(response: VendorResponse, rules: DialectRules): Promise<PlainAnswer> {
@@ -87,7 +87,7 @@ async function readRefusal(response: VendorResponse, rules: DialectRules, nowMs:
   return new VendorError('status', message, { status, vendorMessage, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
 }
 
-async function openStream(response: VendorResponse, rules: DialectRules): Promise<StreamedAnswer> {
+async function openStream(response: VendorResponse, rules: DialectRules, firstPieceMs: number): Promise<StreamedAnswer> {
   const type = headerOf(response, 'content-type') ?? 'text/event-stream';
   if (!/^text\/event-stream\b/i.test(type)) {
     response.release();
@@ -95,7 +95,9 @@ async function openStream(response: VendorResponse, rules: DialectRules): Promis
   }
   const reader = rules.createStreamReader();
   const relay = relayEvents(response.body, reader);
-  const first = await relay.next();
+  // Keep-alives are no piece: a vendor that sends nothing else is as silent as one that sends nothing.
+  const tooLate = setTimeout(() => response.body.destroy(new VendorError('timeout', 'no piece of the answer in time')), firstPieceMs);
+  const first = await relay.next().finally(() => clearTimeout(tooLate));
   if (first.done) {
     const reason = first.value.kind === 'broken' ? first.value.message : 'it was empty';
     throw new VendorError('broken', `the stream failed before its first piece: ${reason}`, { status: response.status });

@@ -67,14 +67,18 @@ beforeEach(() => {
 const gateway = (line: string, environment: Record<string, string> = {}): Promise<number> => {
   written = '';
   complained = '';
-  return runCommand(line.split(' ').filter((word) => word !== ''), { GATEWAY_DATA_DIR: dataDir, ...environment }, {
-    write: (text) => {
-      written += text;
+  return runCommand(
+    line.split(' ').filter((word) => word !== ''),
+    { GATEWAY_DATA_DIR: dataDir, ...environment },
+    {
+      write: (text) => {
+        written += text;
+      },
+      writeError: (text) => {
+        complained += text;
+      },
     },
-    writeError: (text) => {
-      complained += text;
-    },
-  });
+  );
 };
 
 test('keys create makes the project, says so, and prints a key that works', async () => {

@@ -40,7 +40,9 @@ test('every wrong variable is named at once, and none of their values', () => {
 });
 
 test('several processes, serve and worker need a database server', () => {
-  expect(readEnvironment({ GATEWAY_WORKERS: '2' }).faults).toEqual([expect.stringContaining('GATEWAY_WORKERS: more than 1 needs DATABASE_URL')]);
+  expect(readEnvironment({ GATEWAY_WORKERS: '2' }).faults).toEqual([
+    expect.stringContaining('GATEWAY_WORKERS: more than 1 needs DATABASE_URL'),
+  ]);
   for (const command of ['serve', 'worker', 'migrate'] as const) {
     expect(readEnvironment({}, command).faults).toEqual([expect.stringContaining(`DATABASE_URL: gateway ${command} needs it`)]);
   }
@@ -51,7 +53,12 @@ test('several processes, serve and worker need a database server', () => {
 test('Temporal: off, external with an API key over TLS, or a dev server', () => {
   const temporalOf = (env: Record<string, string>) => readEnvironment(env).settings.temporal;
   expect(temporalOf({ GATEWAY_TEMPORAL: 'off', TEMPORAL_ADDRESS: 'a:7233' })).toMatchObject({ mode: 'off', address: null });
-  expect(temporalOf({ TEMPORAL_ADDRESS: 'a:7233' })).toMatchObject({ mode: 'external', address: 'a:7233', namespace: 'default', tls: null });
+  expect(temporalOf({ TEMPORAL_ADDRESS: 'a:7233' })).toMatchObject({
+    mode: 'external',
+    address: 'a:7233',
+    namespace: 'default',
+    tls: null,
+  });
   expect(temporalOf({ TEMPORAL_ADDRESS: 'a:7233', TEMPORAL_API_KEY: 'k', TEMPORAL_NAMESPACE: 'n' })).toMatchObject({
     namespace: 'n',
     apiKey: 'k',

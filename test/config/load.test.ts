@@ -44,9 +44,16 @@ describe('gateway.yaml', () => {
     });
     expect(config.providers.anthropic).toMatchObject({ auth: { header: 'x-api-key', scheme: null }, serves: ['messages'] });
     expect(config.providers.google).toMatchObject({ auth: { header: 'x-goog-api-key', scheme: null }, serves: ['video'] });
-    expect(config.models['anthropic/claude-sonnet-4-5']?.aboveTokens).toMatchObject([{ tokens: 200_000, price: { outputNanos: 22_500_000_000n } }]);
+    expect(config.models['anthropic/claude-sonnet-4-5']?.aboveTokens).toMatchObject([
+      { tokens: 200_000, price: { outputNanos: 22_500_000_000n } },
+    ]);
     expect(config.models['openai/dall-e-3']).toMatchObject({ kind: 'images', price: null, perImageNanos: 40_000_000n });
-    expect(config).toMatchObject({ demo: false, catalogFill: true, onBudgetStoreDown: 'allow', memory: { idleMs: 600_000, recallDeadlineMs: 800 } });
+    expect(config).toMatchObject({
+      demo: false,
+      catalogFill: true,
+      onBudgetStoreDown: 'allow',
+      memory: { idleMs: 600_000, recallDeadlineMs: 800 },
+    });
     expect(config.defaults).toEqual({
       imageProvider: 'openai',
       speechProvider: 'openai',
@@ -97,10 +104,15 @@ colour: red
   });
 
   test('a variable cannot change the structure of the file, and is named when it is missing', () => {
-    const text = 'providers:\n  a: { base_url: "https://${HOST_NAME}/v1", api_key: "${KEY}", dialect: chat }\n';
+    const text = `providers:\n  a: { base_url: "https://\${HOST_NAME}/v1", api_key: "\${KEY}", dialect: chat }\n`;
     const nasty = 'x"}\nadmin_token: aaaaaaaaaaaaaaaaaaaa #';
-    expect(load(text, { HOST_NAME: 'b.example', KEY: nasty }).providers.a).toMatchObject({ baseUrl: 'https://b.example/v1', apiKey: nasty });
-    expect(faultsOf(text, { HOST_NAME: 'b.example', KEY: '' })).toEqual(['gateway.yaml:2 providers.a.api_key: the environment variable KEY is not set']);
+    expect(load(text, { HOST_NAME: 'b.example', KEY: nasty }).providers.a).toMatchObject({
+      baseUrl: 'https://b.example/v1',
+      apiKey: nasty,
+    });
+    expect(faultsOf(text, { HOST_NAME: 'b.example', KEY: '' })).toEqual([
+      'gateway.yaml:2 providers.a.api_key: the environment variable KEY is not set',
+    ]);
   });
 
   test('prices become whole nano-dollars from their decimal text', () => {
@@ -117,7 +129,11 @@ colour: red
       cacheWriteNanos: 125_000_000n,
       cacheWrite1hNanos: 125_000_000n,
     });
-    expect(config.models['openai/plain']?.price).toMatchObject({ inputNanos: 3_000_000_000n, cachedInputNanos: 3_000_000_000n, outputNanos: 1_000n });
+    expect(config.models['openai/plain']?.price).toMatchObject({
+      inputNanos: 3_000_000_000n,
+      cachedInputNanos: 3_000_000_000n,
+      outputNanos: 1_000n,
+    });
     expect(config.models['openai/flat']?.price).toMatchObject({ inputNanos: 50_000_000n, outputNanos: 50_000_000n });
     expect(config.models['openai/free']?.price).toMatchObject({ inputNanos: 0n, outputNanos: 0n });
   });
@@ -128,8 +144,16 @@ models:
   a/left: { input: 3, output: 15 }
   a/given: { input: 3, output: 15, cache_write: 1, cache_write_1h: 2, cached_input: 0.3 }
 `);
-    expect(config.models['a/left']?.price).toMatchObject({ cachedInputNanos: 3_000_000_000n, cacheWriteNanos: 3_750_000_000n, cacheWrite1hNanos: 6_000_000_000n });
-    expect(config.models['a/given']?.price).toMatchObject({ cachedInputNanos: 300_000_000n, cacheWriteNanos: 1_000_000_000n, cacheWrite1hNanos: 2_000_000_000n });
+    expect(config.models['a/left']?.price).toMatchObject({
+      cachedInputNanos: 3_000_000_000n,
+      cacheWriteNanos: 3_750_000_000n,
+      cacheWrite1hNanos: 6_000_000_000n,
+    });
+    expect(config.models['a/given']?.price).toMatchObject({
+      cachedInputNanos: 300_000_000n,
+      cacheWriteNanos: 1_000_000_000n,
+      cacheWrite1hNanos: 2_000_000_000n,
+    });
   });
 
   test.each([
@@ -141,7 +165,9 @@ models:
     ['{ per_imgae: 1 }', 'per_imgae: there is no such setting'],
     ['{ above_tokens: { many: { input: 1 } } }', 'above_tokens.many: must be a number of tokens'],
   ])('a model %s is refused', (row, sentence) => {
-    expect(faultsOf(`${minimal}models:\n  openai/a: ${row}\n`)).toContainEqual(expect.stringContaining(`gateway.yaml:4 models.openai/a.${sentence}`));
+    expect(faultsOf(`${minimal}models:\n  openai/a: ${row}\n`)).toContainEqual(
+      expect.stringContaining(`gateway.yaml:4 models.openai/a.${sentence}`),
+    );
   });
 
   test.each([
@@ -176,7 +202,9 @@ describe('without a providers section', () => {
   });
 
   test("the file's own tiers and rows go over the built-in ones by name", () => {
-    const config = load('tiers: { standard: [openai/gpt-5-mini] }\nmodels: { openai/gpt-4o: { input: 9, output: 9 } }\n', { OPENAI_API_KEY: 'o' });
+    const config = load('tiers: { standard: [openai/gpt-5-mini] }\nmodels: { openai/gpt-4o: { input: 9, output: 9 } }\n', {
+      OPENAI_API_KEY: 'o',
+    });
     expect(config.tiers).toMatchObject({ standard: ['openai/gpt-5-mini'], embed: ['openai/text-embedding-3-small'] });
     expect(config.models['openai/gpt-4o']?.price?.inputNanos).toBe(9_000_000_000n);
   });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ErrorCode } from '../../src/core/errors.ts';
-import { GatewayError, VendorError, codeRow, gatewayError } from '../../src/core/errors.ts';
+import { codeRow, GatewayError, gatewayError, VendorError } from '../../src/core/errors.ts';
 
 /** Specification 7.4, and the answers of 4.3. */
 const rows: { code: ErrorCode; status: number; retryAfterSeconds?: number }[] = [
@@ -55,7 +55,12 @@ describe('gatewayError', () => {
 
   test('takes what the place that throws knows better', () => {
     const cause = new Error('inside');
-    expect(gatewayError('upstream_refused', { message: 'too long', status: 413, cause })).toMatchObject({ code: 'upstream_refused', status: 413, message: 'too long', cause });
+    expect(gatewayError('upstream_refused', { message: 'too long', status: 413, cause })).toMatchObject({
+      code: 'upstream_refused',
+      status: 413,
+      message: 'too long',
+      cause,
+    });
   });
 });
 

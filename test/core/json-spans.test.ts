@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { JsonSyntaxError, decodeString, scanMembers, scanObject, setMember, splice } from '../../src/core/json-spans.ts';
 import type { BodySpans } from '../../src/core/json-spans.ts';
+import { decodeString, JsonSyntaxError, scanMembers, scanObject, setMember, splice } from '../../src/core/json-spans.ts';
 import { keyText, objectText, objectWith, valueText } from './json-texts.ts';
 
 function parsedAsObject(text: string): Record<string, unknown> | null {

@@ -9,7 +9,31 @@ const space = fc.string({ unit: fc.constantFrom(' ', '\n', '\r', '\t'), maxLengt
 /** One character of a string literal: as it is, or escaped although it need not be. */
 const character = fc.oneof(
   { weight: 6, arbitrary: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 1 }).map((text) => JSON.stringify(text).slice(1, -1)) },
-  { weight: 1, arbitrary: fc.constantFrom('\\/', '\\b', '\\f', '\\n', '\\r', '\\t', '\\"', '\\\\', '\\u0041', '\\u00e9', '\\uD83d\\ude00', '\\ud800', '\\u0000', '/', '{', '}', '[', ']', ',', ':') },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(
+      '\\/',
+      '\\b',
+      '\\f',
+      '\\n',
+      '\\r',
+      '\\t',
+      '\\"',
+      '\\\\',
+      '\\u0041',
+      '\\u00e9',
+      '\\uD83d\\ude00',
+      '\\ud800',
+      '\\u0000',
+      '/',
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      ':',
+    ),
+  },
 );
 
 export const stringText: fc.Arbitrary<JsonText> = fc.array(character, { maxLength: 8 }).map((characters) => `"${characters.join('')}"`);
@@ -56,9 +80,20 @@ export function keyText(key: string): fc.Arbitrary<JsonText> {
 /** An object that holds exactly `members` (key -> text of the value) and some others whose keys begin with `x`, in random order. */
 export function objectWith(members: Readonly<Record<string, fc.Arbitrary<JsonText>>>): fc.Arbitrary<JsonText> {
   const known = Object.entries(members).map(([key, text]) => memberText(keyText(key), text));
-  const others = fc.array(memberText(stringText.map((text) => `"x${text.slice(1)}`), value), { maxLength: 3 });
+  const others = fc.array(
+    memberText(
+      stringText.map((text) => `"x${text.slice(1)}`),
+      value,
+    ),
+    { maxLength: 3 },
+  );
   return fc
-    .tuple(fc.tuple(...known), others, fc.array(fc.tuple(space, space), { minLength: known.length + 3, maxLength: known.length + 3 }), fc.nat())
+    .tuple(
+      fc.tuple(...known),
+      others,
+      fc.array(fc.tuple(space, space), { minLength: known.length + 3, maxLength: known.length + 3 }),
+      fc.nat(),
+    )
     .map(([own, more, spaces, seed]) => {
       const all = [...own, ...more];
       const turned = all.map((_, index) => all[(index + seed) % all.length] ?? '');

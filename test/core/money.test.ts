@@ -51,12 +51,29 @@ describe('nanosOfUsd', () => {
     expect(nanosOfUsd(usd)).toBe(nanos);
   });
 
-  test.each(['', ' ', '-1', '+1', '1.', '.5', '1e3', '1,5', '$1', '0x10', '١', ' 1', '1 ', '1\n', 'NaN', Number.NaN, Number.POSITIVE_INFINITY, -1, -1e-7])(
-    '%p is no amount',
-    (usd) => {
-      expect(() => nanosOfUsd(usd)).toThrow(RangeError);
-    },
-  );
+  test.each([
+    '',
+    ' ',
+    '-1',
+    '+1',
+    '1.',
+    '.5',
+    '1e3',
+    '1,5',
+    '$1',
+    '0x10',
+    '١',
+    ' 1',
+    '1 ',
+    '1\n',
+    'NaN',
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    -1,
+    -1e-7,
+  ])('%p is no amount', (usd) => {
+    expect(() => nanosOfUsd(usd)).toThrow(RangeError);
+  });
 
   test('takes every decimal text exactly, rounded half up at the tenth decimal', () => {
     fc.assert(
@@ -110,15 +127,33 @@ describe('costOf', () => {
   });
 
   test('the sum is rounded, not its parts', () => {
-    const tenth: Price = { inputNanos: 400_000n, outputNanos: 400_000n, cachedInputNanos: 400_000n, cacheWriteNanos: 400_000n, cacheWrite1hNanos: 400_000n };
+    const tenth: Price = {
+      inputNanos: 400_000n,
+      outputNanos: 400_000n,
+      cachedInputNanos: 400_000n,
+      cacheWriteNanos: 400_000n,
+      cacheWrite1hNanos: 400_000n,
+    };
     expect(costOf({ input: 1, cachedInput: 1, cacheWrite: 1, cacheWrite1h: 1, output: 1 }, tenth)).toBe(2);
   });
 
   test('is never off by a nano-dollar', () => {
     const count = fc.nat({ max: 50_000_000 });
     const rate = fc.bigInt({ min: 0n, max: 600_000_000_000n });
-    const tokens: fc.Arbitrary<Tokens> = fc.record({ input: count, cachedInput: count, cacheWrite: count, cacheWrite1h: count, output: count });
-    const prices: fc.Arbitrary<Price> = fc.record({ inputNanos: rate, outputNanos: rate, cachedInputNanos: rate, cacheWriteNanos: rate, cacheWrite1hNanos: rate });
+    const tokens: fc.Arbitrary<Tokens> = fc.record({
+      input: count,
+      cachedInput: count,
+      cacheWrite: count,
+      cacheWrite1h: count,
+      output: count,
+    });
+    const prices: fc.Arbitrary<Price> = fc.record({
+      inputNanos: rate,
+      outputNanos: rate,
+      cachedInputNanos: rate,
+      cacheWriteNanos: rate,
+      cacheWrite1hNanos: rate,
+    });
     fc.assert(
       fc.property(tokens, prices, (used, at) => {
         const exact =

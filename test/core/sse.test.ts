@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { SseEventTooLarge, createSseParser, formatEvent } from '../../src/core/sse.ts';
+import { createSseParser, formatEvent, SseEventTooLarge } from '../../src/core/sse.ts';
 
 interface Read {
   readonly events: { name: string; data: string; bytes: string }[];
@@ -35,13 +35,30 @@ function bytewise(bytes: Buffer): Buffer[] {
 
 const lineEnd = fc.constantFrom('\n', '\r\n', '\r');
 const lineText = fc.oneof(
-  fc.constantFrom('data', 'data:', 'data: [DONE]', 'event: ping', ': keep-alive', ':', 'id: 1', 'retry: 10', 'other: x', 'data: {"a":1}', 'data:no space', 'data:  two'),
+  fc.constantFrom(
+    'data',
+    'data:',
+    'data: [DONE]',
+    'event: ping',
+    ': keep-alive',
+    ':',
+    'id: 1',
+    'retry: 10',
+    'other: x',
+    'data: {"a":1}',
+    'data:no space',
+    'data:  two',
+  ),
   fc.string({ unit: 'grapheme', maxLength: 8 }).map((text) => `data: ${text.replace(/[\r\n]/g, '')}`),
 );
 /** Streams of lines and blank lines, with one kind of line end or all mixed. */
 const streamText = fc.oneof(
-  fc.tuple(fc.array(fc.oneof(lineText, fc.constant('')), { maxLength: 12 }), lineEnd).map(([lines, end]) => lines.map((line) => line + end).join('')),
-  fc.array(fc.tuple(fc.oneof(lineText, fc.constant('')), lineEnd), { maxLength: 12 }).map((lines) => lines.map((parts) => parts.join('')).join('')),
+  fc
+    .tuple(fc.array(fc.oneof(lineText, fc.constant('')), { maxLength: 12 }), lineEnd)
+    .map(([lines, end]) => lines.map((line) => line + end).join('')),
+  fc
+    .array(fc.tuple(fc.oneof(lineText, fc.constant('')), lineEnd), { maxLength: 12 })
+    .map((lines) => lines.map((parts) => parts.join('')).join('')),
 );
 
 describe('events of a stream', () => {
@@ -73,16 +90,45 @@ describe('events of a stream', () => {
     ['line ends of all kinds in one event', 'event: x\rdata: a\r\ndata: b\n\r', [{ name: 'x', data: 'a\nb' }]],
     ['several data lines', 'data: a\ndata:\ndata: b\n\n', [{ name: '', data: 'a\n\nb' }]],
     ['a data line without colon', 'data\n\n', [{ name: '', data: '' }]],
-    ['comments', ': hello\n\n:\ndata: a\n\n', [{ name: '', data: '' }, { name: '', data: 'a' }]],
+    [
+      'comments',
+      ': hello\n\n:\ndata: a\n\n',
+      [
+        { name: '', data: '' },
+        { name: '', data: 'a' },
+      ],
+    ],
     ['other fields', 'id: 7\nretry: 5\nfoo\ndata: a\n\n', [{ name: '', data: 'a' }]],
     ['fields that only begin like data', 'database: a\n data: b\n\n', [{ name: '', data: '' }]],
     ['the last event line wins', 'event: a\nevent: b\ndata: c\n\n', [{ name: 'b', data: 'c' }]],
-    ['two events', 'data: a\n\ndata: b\n\n', [{ name: '', data: 'a' }, { name: '', data: 'b' }]],
-    ['more blank lines than needed', 'data: a\n\n\n\n', [{ name: '', data: 'a' }, { name: '', data: '' }, { name: '', data: '' }]],
+    [
+      'two events',
+      'data: a\n\ndata: b\n\n',
+      [
+        { name: '', data: 'a' },
+        { name: '', data: 'b' },
+      ],
+    ],
+    [
+      'more blank lines than needed',
+      'data: a\n\n\n\n',
+      [
+        { name: '', data: 'a' },
+        { name: '', data: '' },
+        { name: '', data: '' },
+      ],
+    ],
     ['a line separator of Unicode does not end a line', 'data: a\u2028b\u0085c\n\n', [{ name: '', data: 'a\u2028b\u0085c' }]],
     ['a byte-order mark before the first line is skipped', '\ufeffdata: a\n\n', [{ name: '', data: 'a' }]],
     ['a byte-order mark before the first line with other line ends', '\ufeffevent: x\r\ndata: a\r\n\r\n', [{ name: 'x', data: 'a' }]],
-    ['a byte-order mark later on is text', 'data: \ufeffa\n\n\ufeffdata: b\n\n', [{ name: '', data: '\ufeffa' }, { name: '', data: '' }]],
+    [
+      'a byte-order mark later on is text',
+      'data: \ufeffa\n\n\ufeffdata: b\n\n',
+      [
+        { name: '', data: '\ufeffa' },
+        { name: '', data: '' },
+      ],
+    ],
   ])('%s', (_name, text, events) => {
     expect(readText(text)).toEqual(events);
     expect(read(bytewise(Buffer.from(text))).events.map(({ name, data }) => ({ name, data }))).toEqual(events);
@@ -91,7 +137,9 @@ describe('events of a stream', () => {
   test('characters that are cut between chunks come out whole', () => {
     const bytes = Buffer.from('data: grüße 漢字 😀\n\n');
     for (let cut = 0; cut <= bytes.length; cut += 1) {
-      expect(read([bytes.subarray(0, cut), bytes.subarray(cut)]).events).toEqual([{ name: '', data: 'grüße 漢字 😀', bytes: bytes.toString() }]);
+      expect(read([bytes.subarray(0, cut), bytes.subarray(cut)]).events).toEqual([
+        { name: '', data: 'grüße 漢字 😀', bytes: bytes.toString() },
+      ]);
     }
   });
 });

@@ -43,7 +43,9 @@ test('a process that is killed leaves no lock, and what it committed', async () 
     setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise((resolve) => child.once('exit', resolve));
-  expect(await Promise.race([ended, new Promise((resolve) => child.stdout.once('data', (text) => resolve(String(text))))])).toBe('written\n');
+  expect(await Promise.race([ended, new Promise((resolve) => child.stdout.once('data', (text) => resolve(String(text))))])).toBe(
+    'written\n',
+  );
   await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(DataDirInUse);
   child.kill('SIGKILL');
   await ended;

@@ -42,7 +42,9 @@ describePostgres('migrate', () => {
     withDatabase(async (database) => {
       await migrate(database, { folder: url() });
       await write({ '0002_second.sql': 'alter table first add column m integer;', '0003_third.sql': 'update first set m = 2;' });
-      await expect(checkSchema(database, url())).rejects.toThrow('the database lacks migration 0002_second, 0003_third; run: gateway migrate');
+      await expect(checkSchema(database, url())).rejects.toThrow(
+        'the database lacks migration 0002_second, 0003_third; run: gateway migrate',
+      );
       const applied: string[] = [];
       await migrate(database, { folder: url(), onApplied: ({ name }) => applied.push(name) });
       expect(applied).toEqual(['0002_second', '0003_third']);
@@ -66,7 +68,9 @@ describePostgres('migrate', () => {
     withDatabase(async (database) => {
       await write({ '0002_broken.sql': 'create table half (n integer); select * from nowhere;' });
       await expect(migrate(database, { folder: url() })).rejects.toThrow('migration 0002_broken failed: relation "nowhere" does not exist');
-      expect(await database.query(`select to_regclass('half') as "half", to_regclass('first')::text as "first"`)).toEqual([{ half: null, first: 'first' }]);
+      expect(await database.query(`select to_regclass('half') as "half", to_regclass('first')::text as "first"`)).toEqual([
+        { half: null, first: 'first' },
+      ]);
     }));
 
   test('an older server runs on a newer schema until a migration says otherwise', () =>
@@ -81,7 +85,9 @@ describePostgres('migrate', () => {
       await write({ '0003_narrower.sql': '-- oldest_server: 2\ndrop table first;' });
       await migrate(database, { folder: url() });
       await expect(checkSchema(database, oldUrl)).rejects.toThrow(SchemaError);
-      await expect(migrate(database, { folder: oldUrl })).rejects.toThrow('the database needs a server of schema 2 or newer, this one has 1');
+      await expect(migrate(database, { folder: oldUrl })).rejects.toThrow(
+        'the database needs a server of schema 2 or newer, this one has 1',
+      );
       await rm(old, { recursive: true });
     }));
 

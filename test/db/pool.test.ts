@@ -1,5 +1,4 @@
-import { createServer, type Server, type Socket } from 'node:net';
-import { connect } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { isConnectionFault } from '../../src/db/faults.ts';
@@ -79,7 +78,11 @@ describePostgres('behind a network that fails', () => {
     withProxy(async ({ database, direct, proxy }) => {
       const heard: string[] = [];
       let reconnects = 0;
-      await database.listen('news', (payload) => heard.push(payload), () => (reconnects += 1));
+      await database.listen(
+        'news',
+        (payload) => heard.push(payload),
+        () => (reconnects += 1),
+      );
       await direct.query(`select pg_notify('news', 'one')`);
       await until(() => heard.length === 1);
       proxy.cut();
@@ -93,7 +96,11 @@ describePostgres('behind a network that fails', () => {
     withProxy(async ({ database, direct, proxy }) => {
       const heard: string[] = [];
       let reconnects = 0;
-      await database.listen('news', (payload) => heard.push(payload), () => (reconnects += 1));
+      await database.listen(
+        'news',
+        (payload) => heard.push(payload),
+        () => (reconnects += 1),
+      );
       proxy.freeze();
       await until(() => reconnects === 1);
       await direct.query(`select pg_notify('news', 'after')`);
@@ -105,7 +112,11 @@ describePostgres('behind a network that fails', () => {
       proxy.refuse(true);
       const heard: string[] = [];
       let reconnects = 0;
-      await database.listen('news', (payload) => heard.push(payload), () => (reconnects += 1));
+      await database.listen(
+        'news',
+        (payload) => heard.push(payload),
+        () => (reconnects += 1),
+      );
       expect(reconnects).toBe(0);
       proxy.refuse(false);
       await until(() => reconnects === 1);

@@ -70,15 +70,40 @@ describe('spliceForVendor', () => {
     ['the model is replaced', '{"model":"standard","messages":[ ]}', false, '{"model":"gpt","messages":[ ]}'],
     ['a missing model is set', '{ "messages":[]}', false, '{"model":"gpt", "messages":[]}'],
     ['null is replaced', '{"messages":[],"model" : null }', false, '{"messages":[],"model" : "gpt" }'],
-    ['a plain call keeps its stream options', '{"model":"m","stream_options":null,"messages":[]}', false, '{"model":"gpt","stream_options":null,"messages":[]}'],
-    ['usage is asked for on streams', '{"model":"m","stream":true}', true, '{"stream_options":{"include_usage":true},"model":"gpt","stream":true}'],
+    [
+      'a plain call keeps its stream options',
+      '{"model":"m","stream_options":null,"messages":[]}',
+      false,
+      '{"model":"gpt","stream_options":null,"messages":[]}',
+    ],
+    [
+      'usage is asked for on streams',
+      '{"model":"m","stream":true}',
+      true,
+      '{"stream_options":{"include_usage":true},"model":"gpt","stream":true}',
+    ],
     ['model and usage at the same place', '{"stream":true}', true, '{"model":"gpt","stream_options":{"include_usage":true},"stream":true}'],
     ['an empty object', '{ }', true, '{"model":"gpt","stream_options":{"include_usage":true} }'],
     ['options that are null', '{"model":"m","stream_options":null}', true, '{"model":"gpt","stream_options":{"include_usage":true}}'],
     ['empty options', '{"model":"m","stream_options":{ }}', true, '{"model":"gpt","stream_options":{"include_usage":true }}'],
-    ['other options stay', '{"model":"m","stream_options":{"a":1.0}}', true, '{"model":"gpt","stream_options":{"include_usage":true,"a":1.0}}'],
-    ['usage that was turned off', '{"model":"m","stream_options":{"include_usage": false,"a":1}}', true, '{"model":"gpt","stream_options":{"include_usage": true,"a":1}}'],
-    ['an escaped key', '{"model":"m","stream_options":{"include\\u005fusage":false}}', true, '{"model":"gpt","stream_options":{"include\\u005fusage":true}}'],
+    [
+      'other options stay',
+      '{"model":"m","stream_options":{"a":1.0}}',
+      true,
+      '{"model":"gpt","stream_options":{"include_usage":true,"a":1.0}}',
+    ],
+    [
+      'usage that was turned off',
+      '{"model":"m","stream_options":{"include_usage": false,"a":1}}',
+      true,
+      '{"model":"gpt","stream_options":{"include_usage": true,"a":1}}',
+    ],
+    [
+      'an escaped key',
+      '{"model":"m","stream_options":{"include\\u005fusage":false}}',
+      true,
+      '{"model":"gpt","stream_options":{"include\\u005fusage":true}}',
+    ],
     ['options of another type go to the vendor', '{"model":"m","stream_options":"x"}', true, '{"model":"gpt","stream_options":"x"}'],
     ['a list of options goes to the vendor', '{"stream_options":[{}]}', true, '{"model":"gpt","stream_options":[{}]}'],
   ])('%s', (_name, text, stream, sent) => {
@@ -86,10 +111,19 @@ describe('spliceForVendor', () => {
   });
 
   test('a model id of any characters arrives as it is configured', () => {
-    fc.assert(fc.property(fc.string({ unit: 'binary' }), (model) => expect(JSON.parse(forVendor('{"messages":[]}', model, false)).model).toBe(model)));
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (model) =>
+        expect(JSON.parse(forVendor('{"messages":[]}', model, false)).model).toBe(model),
+      ),
+    );
   });
 
-  const options = fc.oneof(valueText, objectWith({ include_usage: valueText }), objectWith({ include_usage: valueText, include_obfuscation: valueText }), fc.constantFrom('null', '{}', '{ }'));
+  const options = fc.oneof(
+    valueText,
+    objectWith({ include_usage: valueText }),
+    objectWith({ include_usage: valueText, include_obfuscation: valueText }),
+    fc.constantFrom('null', '{}', '{ }'),
+  );
   const body = fc.oneof(
     objectWith({ messages: valueText }),
     objectWith({ model: valueText, messages: valueText }),
@@ -108,7 +142,8 @@ describe('spliceForVendor', () => {
         const known = asked['stream_options'];
         const expected: Record<string, unknown> = { ...asked, model: 'vendor/model' };
         if (stream && (known === undefined || known === null)) expected['stream_options'] = { include_usage: true };
-        else if (stream && typeof known === 'object' && !Array.isArray(known)) expected['stream_options'] = { ...known, include_usage: true };
+        else if (stream && typeof known === 'object' && !Array.isArray(known))
+          expected['stream_options'] = { ...known, include_usage: true };
         expect(JSON.parse(sent.toString())).toEqual(expected);
 
         let at = 0;
@@ -128,7 +163,8 @@ describe('spliceForVendor', () => {
 
 describe('readAnswer', () => {
   const usage = { prompt_tokens: 9, completion_tokens: 2 };
-  const answerOf = (message: unknown, more: object = { usage }): Buffer => Buffer.from(JSON.stringify({ id: 'x', choices: [{ index: 0, message }], ...more }));
+  const answerOf = (message: unknown, more: object = { usage }): Buffer =>
+    Buffer.from(JSON.stringify({ id: 'x', choices: [{ index: 0, message }], ...more }));
 
   test('reads text, tool calls and usage', () => {
     const tool_calls = [
@@ -138,7 +174,13 @@ describe('readAnswer', () => {
     expect(chat.readAnswer(answerOf({ role: 'assistant', content: 'Hi', tool_calls }))).toEqual({
       tokens: { ...noTokens, input: 9, output: 2 },
       isFinal: true,
-      turn: { text: 'Hi', toolCalls: [{ name: 'f', arguments: '{"x":1}' }, { name: 'g', arguments: '' }] },
+      turn: {
+        text: 'Hi',
+        toolCalls: [
+          { name: 'f', arguments: '{"x":1}' },
+          { name: 'g', arguments: '' },
+        ],
+      },
     });
   });
 
@@ -152,17 +194,27 @@ describe('readAnswer', () => {
   });
 
   test('usage that is missing is unknown, not zero', () => {
-    for (const more of [{}, { usage: null }, { usage: {} }]) expect(chat.readAnswer(answerOf({ content: 'x' }, more))).toMatchObject({ tokens: null, isFinal: false });
-    expect(chat.readAnswer(answerOf({ content: 'x' }, { usage: { prompt_tokens: 0, completion_tokens: 0 } }))).toMatchObject({ tokens: noTokens, isFinal: true });
+    for (const more of [{}, { usage: null }, { usage: {} }])
+      expect(chat.readAnswer(answerOf({ content: 'x' }, more))).toMatchObject({ tokens: null, isFinal: false });
+    expect(chat.readAnswer(answerOf({ content: 'x' }, { usage: { prompt_tokens: 0, completion_tokens: 0 } }))).toMatchObject({
+      tokens: noTokens,
+      isFinal: true,
+    });
   });
 
-  test.each(['', 'Bad gateway', '[]', 'null', '{}', '{"choices":null}', '{"error":{"message":"x"}}', '{"type":"message","content":[]}'])('%j is no answer', (text) => {
-    expect(chat.readAnswer(Buffer.from(text))).toBeNull();
-  });
+  test.each(['', 'Bad gateway', '[]', 'null', '{}', '{"choices":null}', '{"error":{"message":"x"}}', '{"type":"message","content":[]}'])(
+    '%j is no answer',
+    (text) => {
+      expect(chat.readAnswer(Buffer.from(text))).toBeNull();
+    },
+  );
 });
 
 describe('the stream reader', () => {
-  const delta = (content: unknown, more: object = {}): object => ({ choices: [{ index: 0, delta: content, finish_reason: null }], ...more });
+  const delta = (content: unknown, more: object = {}): object => ({
+    choices: [{ index: 0, delta: content, finish_reason: null }],
+    ...more,
+  });
   const finish = (reason: string, more: object = {}): object => ({ choices: [{ index: 0, delta: {}, finish_reason: reason }], ...more });
   const usage = { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 4 } };
   const counted = { ...noTokens, input: 5, cachedInput: 4, output: 2 };
@@ -171,7 +223,14 @@ describe('the stream reader', () => {
     const reader = chat.createStreamReader();
     const meanings = readStream(
       reader,
-      streamOf(delta({ role: 'assistant', content: '' }, { usage: null }), delta({ content: 'Hel' }), delta({ content: 'lo' }), finish('stop', { usage: null }), { choices: [], usage }, '[DONE]'),
+      streamOf(
+        delta({ role: 'assistant', content: '' }, { usage: null }),
+        delta({ content: 'Hel' }),
+        delta({ content: 'lo' }),
+        finish('stop', { usage: null }),
+        { choices: [], usage },
+        '[DONE]',
+      ),
     );
     expect(meanings).toEqual(['piece', 'piece', 'piece', 'piece', 'piece', 'end']);
     expect(reader.reading()).toEqual({ tokens: counted, isFinal: true, turn: { text: 'Hello', toolCalls: [] } });
@@ -183,7 +242,10 @@ describe('the stream reader', () => {
     ['in the finishing chunk', [delta({ content: 'x' }), finish('stop', { usage })]],
     ['under x_groq', [delta({ content: 'x' }), finish('stop', { x_groq: { id: 'r', usage } })]],
     ['before chunks with null', [{ choices: [], usage }, finish('stop', { usage: null })]],
-    ['with every chunk, the last counts', [delta({ content: 'x' }, { usage: { prompt_tokens: 9, completion_tokens: 1 } }), finish('stop', { usage })]],
+    [
+      'with every chunk, the last counts',
+      [delta({ content: 'x' }, { usage: { prompt_tokens: 9, completion_tokens: 1 } }), finish('stop', { usage })],
+    ],
     ['in a chunk without choices', [finish('stop'), { usage }]],
   ])('finds usage %s', (_name, chunks) => {
     const reader = chat.createStreamReader();
@@ -202,7 +264,8 @@ describe('the stream reader', () => {
 
   test('puts parallel tool calls together by their index', () => {
     const reader = chat.createStreamReader();
-    const call = (index: number, fn: object, id?: string): object => delta({ tool_calls: [{ index, ...(id ? { id, type: 'function' } : {}), function: fn }] });
+    const call = (index: number, fn: object, id?: string): object =>
+      delta({ tool_calls: [{ index, ...(id ? { id, type: 'function' } : {}), function: fn }] });
     readStream(
       reader,
       streamOf(
@@ -210,18 +273,37 @@ describe('the stream reader', () => {
         call(1, { name: 'second', arguments: '' }, 'b'),
         call(0, { arguments: '{"x"' }),
         call(1, { arguments: '{"y":' }),
-        delta({ tool_calls: [{ index: 1, function: { arguments: '2}' } }, { index: 0, function: { arguments: ':1}' } }] }),
+        delta({
+          tool_calls: [
+            { index: 1, function: { arguments: '2}' } },
+            { index: 0, function: { arguments: ':1}' } },
+          ],
+        }),
         finish('tool_calls'),
         '[DONE]',
       ),
     );
-    expect(reader.reading().turn).toEqual({ text: '', toolCalls: [{ name: 'first', arguments: '{"x":1}' }, { name: 'second', arguments: '{"y":2}' }] });
+    expect(reader.reading().turn).toEqual({
+      text: '',
+      toolCalls: [
+        { name: 'first', arguments: '{"x":1}' },
+        { name: 'second', arguments: '{"y":2}' },
+      ],
+    });
   });
 
   test('a conversation goes on with the first of several choices', () => {
     const reader = chat.createStreamReader();
     const second = { choices: [{ index: 1, delta: { content: 'B', tool_calls: [{ index: 0, function: { name: 'b' } }] } }] };
-    readStream(reader, streamOf(delta({ content: 'A' }), second, { choices: [{ index: 1, delta: { content: 'B' } }, { index: 0, delta: { content: 'a' } }] }));
+    readStream(
+      reader,
+      streamOf(delta({ content: 'A' }), second, {
+        choices: [
+          { index: 1, delta: { content: 'B' } },
+          { index: 0, delta: { content: 'a' } },
+        ],
+      }),
+    );
     expect(reader.reading().turn).toEqual({ text: 'Aa', toolCalls: [] });
   });
 
@@ -248,11 +330,19 @@ describe('the stream reader', () => {
   });
 
   test('keep-alives are ignored', () => {
-    expect(readStream(chat.createStreamReader(), ': OPENROUTER PROCESSING\n\n\nevent: ping\n\ndata:\n\n')).toEqual(['ignored', 'ignored', 'ignored', 'ignored']);
+    expect(readStream(chat.createStreamReader(), ': OPENROUTER PROCESSING\n\n\nevent: ping\n\ndata:\n\n')).toEqual([
+      'ignored',
+      'ignored',
+      'ignored',
+      'ignored',
+    ]);
   });
 
   test('an object that is no chunk is no piece of an answer, so that another model can still be tried', () => {
-    expect(readStream(chat.createStreamReader(), streamOf({ debug: true }, { type: 'message_start', message: {} }))).toEqual(['ignored', 'ignored']);
+    expect(readStream(chat.createStreamReader(), streamOf({ debug: true }, { type: 'message_start', message: {} }))).toEqual([
+      'ignored',
+      'ignored',
+    ]);
   });
 
   test.each(['hello', '{"a":', '[]', '"text"', '7', 'null', '[done]'])('%s is unreadable', (data) => {

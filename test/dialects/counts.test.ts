@@ -6,16 +6,40 @@ import { estimateTokens, readChatUsage, readMessagesUsage } from '../../src/dial
 describe('readChatUsage', () => {
   test.each<[string, unknown, Partial<Tokens> | null]>([
     ['plain counts', { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 }, { input: 9, output: 2 }],
-    ['cached tokens are part of the prompt', { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 64 } }, { input: 36, cachedInput: 64, output: 5 }],
-    ['everything cached', { prompt_tokens: 64, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 64 } }, { input: 0, cachedInput: 64, output: 5 }],
-    ['an explicit zero of cached tokens', { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 0 }, prompt_cache_hit_tokens: 5 }, { input: 9, output: 2 }],
-    ['the cache beside the prompt count', { prompt_tokens: 100, completion_tokens: 5, prompt_cache_hit_tokens: 30, prompt_cache_miss_tokens: 70 }, { input: 70, cachedInput: 30, output: 5 }],
+    [
+      'cached tokens are part of the prompt',
+      { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 64 } },
+      { input: 36, cachedInput: 64, output: 5 },
+    ],
+    [
+      'everything cached',
+      { prompt_tokens: 64, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 64 } },
+      { input: 0, cachedInput: 64, output: 5 },
+    ],
+    [
+      'an explicit zero of cached tokens',
+      { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 0 }, prompt_cache_hit_tokens: 5 },
+      { input: 9, output: 2 },
+    ],
+    [
+      'the cache beside the prompt count',
+      { prompt_tokens: 100, completion_tokens: 5, prompt_cache_hit_tokens: 30, prompt_cache_miss_tokens: 70 },
+      { input: 70, cachedInput: 30, output: 5 },
+    ],
     ['details that are null', { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: null }, { input: 9, output: 2 }],
     ['explicit zeros', { prompt_tokens: 0, completion_tokens: 0 }, {}],
     ['only the prompt, as embeddings report', { prompt_tokens: 8, total_tokens: 8 }, { input: 8 }],
     ['only the output', { completion_tokens: 3 }, { output: 3 }],
-    ['more cached tokens than prompt tokens', { prompt_tokens: 5, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 8 } }, { input: 0, cachedInput: 8, output: 1 }],
-    ['reasoning tokens are part of the output', { prompt_tokens: 5, completion_tokens: 90, completion_tokens_details: { reasoning_tokens: 80 } }, { input: 5, output: 90 }],
+    [
+      'more cached tokens than prompt tokens',
+      { prompt_tokens: 5, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 8 } },
+      { input: 0, cachedInput: 8, output: 1 },
+    ],
+    [
+      'reasoning tokens are part of the output',
+      { prompt_tokens: 5, completion_tokens: 90, completion_tokens_details: { reasoning_tokens: 80 } },
+      { input: 5, output: 90 },
+    ],
     ['no usage', undefined, null],
     ['null', null, null],
     ['an empty object', {}, null],
@@ -36,7 +60,12 @@ describe('readMessagesUsage', () => {
     ],
     [
       'writes split by their lifetime',
-      { input_tokens: 10, cache_creation_input_tokens: 300, cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 }, output_tokens: 5 },
+      {
+        input_tokens: 10,
+        cache_creation_input_tokens: 300,
+        cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 },
+        output_tokens: 5,
+      },
       { input: 10, cacheWrite: 100, cacheWrite1h: 200, output: 5 },
     ],
     [
@@ -49,8 +78,16 @@ describe('readMessagesUsage', () => {
       { input_tokens: 1, cache_creation: { ephemeral_5m_input_tokens: 4, ephemeral_1h_input_tokens: 6 }, output_tokens: 5 },
       { input: 1, cacheWrite: 4, cacheWrite1h: 6, output: 5 },
     ],
-    ['a split that exceeds its sum', { input_tokens: 1, cache_creation_input_tokens: 5, cache_creation: { ephemeral_1h_input_tokens: 6 }, output_tokens: 5 }, { input: 1, cacheWrite1h: 6, output: 5 }],
-    ['null counts', { input_tokens: 3, cache_creation_input_tokens: null, cache_read_input_tokens: null, cache_creation: null, output_tokens: 5 }, { input: 3, output: 5 }],
+    [
+      'a split that exceeds its sum',
+      { input_tokens: 1, cache_creation_input_tokens: 5, cache_creation: { ephemeral_1h_input_tokens: 6 }, output_tokens: 5 },
+      { input: 1, cacheWrite1h: 6, output: 5 },
+    ],
+    [
+      'null counts',
+      { input_tokens: 3, cache_creation_input_tokens: null, cache_read_input_tokens: null, cache_creation: null, output_tokens: 5 },
+      { input: 3, output: 5 },
+    ],
     ['explicit zeros', { input_tokens: 0, output_tokens: 0 }, {}],
     ['no usage', undefined, null],
     ['an empty object', {}, null],
@@ -63,7 +100,11 @@ describe('readMessagesUsage', () => {
 
   test.each<[string, unknown, Partial<Tokens>]>([
     ['the output alone', { output_tokens: 15 }, { output: 15 }],
-    ['all counts again', { input_tokens: 11, cache_read_input_tokens: 21, cache_creation_input_tokens: 75, output_tokens: 15 }, { input: 11, cachedInput: 21, cacheWrite: 35, output: 15 }],
+    [
+      'all counts again',
+      { input_tokens: 11, cache_read_input_tokens: 21, cache_creation_input_tokens: 75, output_tokens: 15 },
+      { input: 11, cachedInput: 21, cacheWrite: 35, output: 15 },
+    ],
     ['explicit zeros', { input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 }, { input: 0, cachedInput: 0, output: 0 }],
     ['nothing', {}, {}],
     ['no usage', undefined, {}],
@@ -72,8 +113,21 @@ describe('readMessagesUsage', () => {
   });
 
   test('a sum that comes again after a split does not count the hour twice', () => {
-    const first = readMessagesUsage({ input_tokens: 1, cache_creation_input_tokens: 300, cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 } }, null);
-    expect(readMessagesUsage({ cache_creation_input_tokens: 300, output_tokens: 5 }, first)).toEqual({ ...noTokens, input: 1, cacheWrite: 100, cacheWrite1h: 200, output: 5 });
+    const first = readMessagesUsage(
+      {
+        input_tokens: 1,
+        cache_creation_input_tokens: 300,
+        cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 },
+      },
+      null,
+    );
+    expect(readMessagesUsage({ cache_creation_input_tokens: 300, output_tokens: 5 }, first)).toEqual({
+      ...noTokens,
+      input: 1,
+      cacheWrite: 100,
+      cacheWrite1h: 200,
+      output: 5,
+    });
   });
 });
 

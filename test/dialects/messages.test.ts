@@ -54,7 +54,8 @@ test.each([
 });
 
 describe('readAnswer', () => {
-  const answerOf = (content: unknown, usage?: unknown): Buffer => Buffer.from(JSON.stringify({ type: 'message', role: 'assistant', content, usage }));
+  const answerOf = (content: unknown, usage?: unknown): Buffer =>
+    Buffer.from(JSON.stringify({ type: 'message', role: 'assistant', content, usage }));
 
   test('reads text blocks, tool uses and usage, and nothing of thinking', () => {
     const content = [
@@ -85,16 +86,30 @@ describe('readAnswer', () => {
     expect(messages.readAnswer(answerOf([]))).toEqual({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } });
   });
 
-  test.each(['', '<html>', '{}', '[]', '{"content":"x"}', '{"choices":[]}', '{"type":"error","error":{"message":"x"}}'])('%j is no answer', (text) => {
-    expect(messages.readAnswer(Buffer.from(text))).toBeNull();
-  });
+  test.each(['', '<html>', '{}', '[]', '{"content":"x"}', '{"choices":[]}', '{"type":"error","error":{"message":"x"}}'])(
+    '%j is no answer',
+    (text) => {
+      expect(messages.readAnswer(Buffer.from(text))).toBeNull();
+    },
+  );
 });
 
 describe('the stream reader', () => {
-  const start = (usage: unknown = { input_tokens: 25, output_tokens: 1 }): object => ({ type: 'message_start', message: { id: 'm', content: [], usage } });
+  const start = (usage: unknown = { input_tokens: 25, output_tokens: 1 }): object => ({
+    type: 'message_start',
+    message: { id: 'm', content: [], usage },
+  });
   const text = (more: string, index = 0): object => ({ type: 'content_block_delta', index, delta: { type: 'text_delta', text: more } });
-  const json = (index: number, more: string): object => ({ type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: more } });
-  const tool = (index: number, name: string): object => ({ type: 'content_block_start', index, content_block: { type: 'tool_use', id: `t${index}`, name, input: {} } });
+  const json = (index: number, more: string): object => ({
+    type: 'content_block_delta',
+    index,
+    delta: { type: 'input_json_delta', partial_json: more },
+  });
+  const tool = (index: number, name: string): object => ({
+    type: 'content_block_start',
+    index,
+    content_block: { type: 'tool_use', id: `t${index}`, name, input: {} },
+  });
   const delta = (usage: unknown): object => ({ type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage });
   const stop = { type: 'message_stop' };
 
@@ -102,15 +117,31 @@ describe('the stream reader', () => {
     const reader = messages.createStreamReader();
     const meanings = readStream(
       reader,
-      streamOf(start(), { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }, { type: 'ping' }, text('Hel'), text('lo'), { type: 'content_block_stop', index: 0 }, delta({ output_tokens: 15 }), stop),
+      streamOf(
+        start(),
+        { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+        { type: 'ping' },
+        text('Hel'),
+        text('lo'),
+        { type: 'content_block_stop', index: 0 },
+        delta({ output_tokens: 15 }),
+        stop,
+      ),
     );
     expect(meanings).toEqual(['piece', 'piece', 'ignored', 'piece', 'piece', 'piece', 'piece', 'end']);
-    expect(reader.reading()).toEqual({ tokens: { ...noTokens, input: 25, output: 15 }, isFinal: true, turn: { text: 'Hello', toolCalls: [] } });
+    expect(reader.reading()).toEqual({
+      tokens: { ...noTokens, input: 25, output: 15 },
+      isFinal: true,
+      turn: { text: 'Hello', toolCalls: [] },
+    });
   });
 
   test('counts are cumulative: later ones replace earlier ones, what is not repeated stays', () => {
     const reader = messages.createStreamReader();
-    readStream(reader, streamOf(start({ input_tokens: 25, cache_read_input_tokens: 100, cache_creation_input_tokens: 7, output_tokens: 1 })));
+    readStream(
+      reader,
+      streamOf(start({ input_tokens: 25, cache_read_input_tokens: 100, cache_creation_input_tokens: 7, output_tokens: 1 })),
+    );
     expect(reader.reading()).toMatchObject({ tokens: { input: 25, cachedInput: 100, cacheWrite: 7, output: 1 }, isFinal: false });
     readStream(reader, streamOf(delta({ output_tokens: 9 })));
     readStream(reader, streamOf(delta({ input_tokens: 26, cache_read_input_tokens: 0, output_tokens: 15 })));
@@ -134,7 +165,20 @@ describe('the stream reader', () => {
 
   test('puts parallel tool uses together by their index; without arguments they mean {}', () => {
     const reader = messages.createStreamReader();
-    readStream(reader, streamOf(start(), tool(1, 'first'), tool(2, 'second'), tool(3, 'third'), json(1, '{"x"'), json(2, ''), json(1, ':1}'), json(9, 'nobody'), stop));
+    readStream(
+      reader,
+      streamOf(
+        start(),
+        tool(1, 'first'),
+        tool(2, 'second'),
+        tool(3, 'third'),
+        json(1, '{"x"'),
+        json(2, ''),
+        json(1, ':1}'),
+        json(9, 'nobody'),
+        stop,
+      ),
+    );
     expect(reader.reading().turn.toolCalls).toEqual([
       { name: 'first', arguments: '{"x":1}' },
       { name: 'second', arguments: '{}' },
@@ -149,7 +193,9 @@ describe('the stream reader', () => {
       { type: 'signature_delta', signature: 's' },
       { type: 'citations_delta', citation: {} },
     ];
-    expect(readStream(reader, streamOf(start(), ...deltas.map((part) => ({ type: 'content_block_delta', index: 0, delta: part }))))).toEqual(['piece', 'piece', 'piece', 'piece']);
+    expect(
+      readStream(reader, streamOf(start(), ...deltas.map((part) => ({ type: 'content_block_delta', index: 0, delta: part })))),
+    ).toEqual(['piece', 'piece', 'piece', 'piece']);
     expect(reader.reading().turn.text).toBe('');
   });
 
@@ -182,7 +228,9 @@ describe('the stream reader', () => {
 });
 
 test('the vendor says what is wrong in its error body', () => {
-  expect(messages.readVendorMessage(Buffer.from('{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: too large"}}'))).toBe('max_tokens: too large');
+  expect(
+    messages.readVendorMessage(Buffer.from('{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: too large"}}')),
+  ).toBe('max_tokens: too large');
   expect(messages.readVendorMessage(Buffer.from('<html>'))).toBeNull();
 });
 

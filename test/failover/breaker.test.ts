@@ -34,7 +34,13 @@ describe('a closed breaker', () => {
     expect(report()).toMatchObject({ state: 'closed', failures: 4, opened_at: null, retry_at: null });
     fail();
     expect(admits()).toBe(false);
-    expect(report()).toEqual({ provider: 'openai', state: 'open', failures: 5, opened_at: '2026-11-20T10:00:00Z', retry_at: '2026-11-20T10:00:30Z' });
+    expect(report()).toEqual({
+      provider: 'openai',
+      state: 'open',
+      failures: 5,
+      opened_at: '2026-11-20T10:00:00Z',
+      retry_at: '2026-11-20T10:00:30Z',
+    });
   });
 
   test('a success in between begins the row again', () => {

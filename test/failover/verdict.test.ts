@@ -16,7 +16,7 @@ describe('what a vendor status means', () => {
     // The vendor does not serve this path.
     [404, 'failed', false],
     [405, 'failed', false],
-    [501, 'failed', true],
+    [501, 'failed', false],
     // A fault of the provider row.
     [401, 'failed', false],
     [402, 'failed', false],

@@ -1,6 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
-import { isSubject, readCorrelation, readMemoryMode, readPassedHeaders, readSubject, readText, readTimeoutMs } from '../../src/http/headers.ts';
+import {
+  isSubject,
+  readCorrelation,
+  readMemoryMode,
+  readPassedHeaders,
+  readSubject,
+  readText,
+  readTimeoutMs,
+} from '../../src/http/headers.ts';
 
 /** A header value the way Node hands it over: its bytes as Latin-1. */
 function wire(text: string): string {
@@ -58,7 +66,9 @@ describe('x-gateway-memory', () => {
   });
 
   test.each(['on', 'true', 'write, off', 'writes', ' write', 'no', '0', wire('wrıte')])('400 invalid_memory_mode for %j', (value) => {
-    expect(() => readMemoryMode({ 'x-gateway-memory': value })).toThrow(expect.objectContaining({ code: 'invalid_memory_mode', status: 400 }));
+    expect(() => readMemoryMode({ 'x-gateway-memory': value })).toThrow(
+      expect.objectContaining({ code: 'invalid_memory_mode', status: 400 }),
+    );
   });
 });
 
@@ -122,7 +132,9 @@ describe('the subject', () => {
     ['a surrogate as UTF-8', '\u00ed\u00a0\u0080'],
     ['an overlong form', '\u00c0\u00af'],
   ])('400 invalid_memory_subject for %s when the call is recorded; else it counts as none', (_name, value) => {
-    expect(() => readSubject(headerOf(value), null, true)).toThrow(expect.objectContaining({ code: 'invalid_memory_subject', status: 400 }));
+    expect(() => readSubject(headerOf(value), null, true)).toThrow(
+      expect.objectContaining({ code: 'invalid_memory_subject', status: 400 }),
+    );
     expect(readSubject(headerOf(value), 'from the body', false)).toBeNull();
   });
 });
@@ -139,7 +151,15 @@ describe('correlation', () => {
         'x-gateway-iteration': '3',
         'x-gateway-distil-saved': '1200',
       }),
-    ).toEqual({ taskId: 't-17', turnId: 'große', agentId: 'a', triggerKind: 'cron', triggerDetail: 'nightly', iteration: 3, distilSaved: 1200 });
+    ).toEqual({
+      taskId: 't-17',
+      turnId: 'große',
+      agentId: 'a',
+      triggerKind: 'cron',
+      triggerDetail: 'nightly',
+      iteration: 3,
+      distilSaved: 1200,
+    });
     const none = { taskId: null, turnId: null, agentId: null, triggerKind: null, triggerDetail: null, iteration: null, distilSaved: null };
     expect(readCorrelation({})).toEqual(none);
     expect(readCorrelation({ 'x-gateway-task-id': '', 'x-gateway-iteration': '' })).toEqual(none);

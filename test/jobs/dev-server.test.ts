@@ -9,7 +9,8 @@ import { type DevServer, startDevServer } from '../../src/jobs/dev-server.ts';
 import { readRecord } from '../../src/jobs/dev-server-files.ts';
 import { endProcess, identifyProcess, isRunning, type ProcessIdentity } from '../../src/jobs/processes.ts';
 import { answersWith } from '../../src/jobs/temporal.ts';
-import { createTestLog, ensureTemporal, until } from '../support/temporal.ts';
+import { createTestLog, until } from '../support/temporal.ts';
+import { ensureTemporal } from '../support/temporal-program.ts';
 
 /** A gateway reduced to its dev server: prints what it has, ends it at SIGTERM and takes no notice of Ctrl-C. */
 const parentProgram = `

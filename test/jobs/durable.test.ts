@@ -9,7 +9,8 @@ import { migrate } from '../../src/db/migrate.ts';
 import { enqueue } from '../../src/db/outbox.ts';
 import { type Durable, type DurableOptions, startDurable } from '../../src/jobs/durable.ts';
 import { createTemporal } from '../../src/jobs/temporal.ts';
-import { createTestLog, temporalEnvironment, until, withTemporal } from '../support/temporal.ts';
+import { createTestLog, until, withTemporal } from '../support/temporal.ts';
+import { temporalEnvironment } from '../support/temporal-program.ts';
 
 describe('durable work', () => {
   let dataDir: string;

@@ -40,9 +40,20 @@ test('money becomes whole nano-dollars, times become instants', () => {
 
 test('every mistake is named in one answer', () => {
   const read = (): unknown =>
-    readKeyInput({ models: 'all', ceilings: { rpm: 1.5, cost: -1 }, windows: { calls: 'week' }, expires_at: 'tomorrow', colour: 'red' }, now);
+    readKeyInput(
+      { models: 'all', ceilings: { rpm: 1.5, cost: -1 }, windows: { calls: 'week' }, expires_at: 'tomorrow', colour: 'red' },
+      now,
+    );
   expect(read).toThrow(expect.objectContaining({ code: 'bad_request' }));
-  for (const place of ['name:', 'models:', 'ceilings.rpm:', 'ceilings.cost:', 'windows.calls:', 'expires_at: must be a time in RFC 3339', 'colour']) {
+  for (const place of [
+    'name:',
+    'models:',
+    'ceilings.rpm:',
+    'ceilings.cost:',
+    'windows.calls:',
+    'expires_at: must be a time in RFC 3339',
+    'colour',
+  ]) {
     expect(read).toThrow(place);
   }
 });

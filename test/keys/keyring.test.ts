@@ -40,7 +40,13 @@ describeDatabases('a keyring', (database) => {
 
   test('an issued key works at once, here and in another process', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci', models: ['standard'], expires_at: '2027-01-01T00:00:00Z' });
-    const caller = { keyId: record.id, keyPrefix: record.prefix, projectId: project.id, models: ['standard'], expiresAt: Date.parse('2027-01-01') };
+    const caller = {
+      keyId: record.id,
+      keyPrefix: record.prefix,
+      projectId: project.id,
+      models: ['standard'],
+      expiresAt: Date.parse('2027-01-01'),
+    };
     expect(await keyring.find(secret)).toEqual(caller);
     expect(await elsewhere.find(secret)).toEqual(caller);
   });
@@ -92,7 +98,13 @@ describeDatabases('a keyring', (database) => {
   });
 
   test('rotation gives a new key of the same settings; the old one lives through its grace', async () => {
-    const settings = { name: 'ci', models: ['standard'], ceilings: { rpm: 60, cost: 0.5 }, windows: { cost: 'total' }, expires_at: '2027-01-01T00:00:00Z' };
+    const settings = {
+      name: 'ci',
+      models: ['standard'],
+      ceilings: { rpm: 60, cost: 0.5 },
+      windows: { cost: 'total' },
+      expires_at: '2027-01-01T00:00:00Z',
+    };
     const old = await keyring.issue(project.id, settings);
     const fresh = await keyring.rotate(project.id, old.record.prefix, { grace_seconds: 60 });
     const { name, models, ceilings, expiresAt } = old.record;
@@ -116,7 +128,10 @@ describeDatabases('a keyring', (database) => {
 
   test('rotated twice at once, a key has one successor', async () => {
     const old = await keyring.issue(project.id, { name: 'ci' });
-    const results = await Promise.allSettled([keyring.rotate(project.id, old.record.prefix, {}), elsewhere.rotate(project.id, old.record.prefix, {})]);
+    const results = await Promise.allSettled([
+      keyring.rotate(project.id, old.record.prefix, {}),
+      elsewhere.rotate(project.id, old.record.prefix, {}),
+    ]);
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 

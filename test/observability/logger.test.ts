@@ -11,7 +11,13 @@ test('a line is one JSON object with time, level, fields and message', () => {
   const { logger, lines } = recorded();
   logger.info({ project: 'acme', durationMs: 12 }, 'call');
   expect(lines.length).toBe(1);
-  expect(JSON.parse(lines[0] ?? '')).toEqual({ level: 'info', time: expect.stringMatching(/^\d{4}-.*Z$/), project: 'acme', durationMs: 12, msg: 'call' });
+  expect(JSON.parse(lines[0] ?? '')).toEqual({
+    level: 'info',
+    time: expect.stringMatching(/^\d{4}-.*Z$/),
+    project: 'acme',
+    durationMs: 12,
+    msg: 'call',
+  });
 });
 
 test('what is below the level is not written', () => {
@@ -24,7 +30,9 @@ test('an error is told with its message, code and causes', () => {
   const { logger, lines } = recorded();
   const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
   logger.error({ error: new Error('no database', { cause }) }, 'failed');
-  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ error: { message: 'no database', cause: { message: 'refused', code: 'ECONNREFUSED' } } });
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    error: { message: 'no database', cause: { message: 'refused', code: 'ECONNREFUSED' } },
+  });
 });
 
 const secret = 'q7Zk93hTPLmXw4Rb8VnYc2Jd';
@@ -51,15 +59,25 @@ test.each([
 test('the public prefix of a key, and ordinary numbers and words, stay', () => {
   const { logger, lines } = recorded();
   logger.info({ key: 'abcd1234', tokens: 123456789, token: 123456789, model: 'openai/gpt-4o-mini' }, 'sk-gw-abcd1234 answered');
-  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ key: 'abcd1234', tokens: 123456789, token: 123456789, model: 'openai/gpt-4o-mini', msg: 'sk-gw-abcd1234 answered' });
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    key: 'abcd1234',
+    tokens: 123456789,
+    token: 123456789,
+    model: 'openai/gpt-4o-mini',
+    msg: 'sk-gw-abcd1234 answered',
+  });
 });
 
 test('whatever the fields hold, a line stays JSON', () => {
   fc.assert(
-    fc.property(fc.dictionary(fc.constantFrom('token', 'password', 'api_key', 'note', 'x'), fc.jsonValue()), fc.string(), (fields, message) => {
-      const { logger, lines } = recorded();
-      logger.info(fields, message);
-      JSON.parse(lines[0] ?? '');
-    }),
+    fc.property(
+      fc.dictionary(fc.constantFrom('token', 'password', 'api_key', 'note', 'x'), fc.jsonValue()),
+      fc.string(),
+      (fields, message) => {
+        const { logger, lines } = recorded();
+        logger.info(fields, message);
+        JSON.parse(lines[0] ?? '');
+      },
+    ),
   );
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { makeSecret } from '../../src/keys/secret.ts';
-import { createProjects, projectJson, type Projects } from '../../src/projects/projects.ts';
+import { createProjects, type Projects, projectJson } from '../../src/projects/projects.ts';
 import { describeDatabases } from '../db/databases.ts';
 
 describeDatabases('projects', (database) => {
@@ -41,7 +41,13 @@ describeDatabases('projects', (database) => {
   });
 
   test('what a change leaves out stays, null takes away where it may', async () => {
-    await projects.put(slug, { name: 'Acme', providers: ['openai'], tiers: { standard: ['openai/a'] }, monthly_cap: 12.5, cache: { ttl_seconds: 5 } });
+    await projects.put(slug, {
+      name: 'Acme',
+      providers: ['openai'],
+      tiers: { standard: ['openai/a'] },
+      monthly_cap: 12.5,
+      cache: { ttl_seconds: 5 },
+    });
     now += 1_000;
     const { project, created } = await projects.put(slug, { retired: ['openai/b'], providers: null, cache: { enabled: false } });
     expect(created).toBe(false);
@@ -66,9 +72,17 @@ describeDatabases('projects', (database) => {
 
   test('every mistake of a change is named, and nothing of it is kept', async () => {
     await projects.put(slug, {});
-    const change = projects.put(slug, { name: '', tiers: { auto: ['no-slash'] }, monthly_cap: -1, may_call: 'yes', colour: 'red', cache: { ttl_seconds: 0 } });
+    const change = projects.put(slug, {
+      name: '',
+      tiers: { auto: ['no-slash'] },
+      monthly_cap: -1,
+      may_call: 'yes',
+      colour: 'red',
+      cache: { ttl_seconds: 0 },
+    });
     await expect(change).rejects.toMatchObject({ code: 'bad_request' });
-    for (const place of ['name:', 'tiers.auto', 'monthly_cap:', 'may_call:', 'colour', 'cache.ttl_seconds:']) await expect(change).rejects.toThrow(place);
+    for (const place of ['name:', 'tiers.auto', 'monthly_cap:', 'may_call:', 'colour', 'cache.ttl_seconds:'])
+      await expect(change).rejects.toThrow(place);
     expect((await projects.findBySlug(slug))?.settings.monthlyCapNanos).toBeNull();
   });
 

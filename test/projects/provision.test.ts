@@ -36,7 +36,11 @@ describeDatabases('/provision', (database) => {
   const send = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
     const content = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) };
     const type = body === undefined ? {} : { 'content-type': 'application/json' };
-    const response = await fetch(url + path, { method, headers: { authorization: `Bearer ${adminToken}`, ...type, ...headers }, ...content });
+    const response = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${adminToken}`, ...type, ...headers },
+      ...content,
+    });
     const text = await response.text();
     return { status: response.status, json: text.startsWith('{') ? JSON.parse(text) : null, text };
   };
@@ -70,7 +74,13 @@ describeDatabases('/provision', (database) => {
 
   test('201 issues a key that is shown once; 200 lists, revokes; 201 rotates', async () => {
     await send('PUT', '/teams/keys', {});
-    const body = { name: 'ci', models: ['standard'], ceilings: { rpm: 60, cost: 1.5 }, windows: { cost: 'day' }, expires_at: '2027-01-01T00:00:00Z' };
+    const body = {
+      name: 'ci',
+      models: ['standard'],
+      ceilings: { rpm: 60, cost: 1.5 },
+      windows: { cost: 'day' },
+      expires_at: '2027-01-01T00:00:00Z',
+    };
     const issued = await send('POST', '/teams/keys/keys', body);
     const { key, prefix, ...shown } = issued.json;
     expect(issued.status).toBe(201);
@@ -116,7 +126,9 @@ describeDatabases('/provision', (database) => {
     expect(answer).toMatchObject({ status: 400, json: { error: { code: 'bad_request' } } });
     for (const place of ['name:', 'ceilings.rpm:', '"x"']) expect(answer.json.error.message).toContain(place);
     expect((await send('PUT', '/teams/Not_A_Slug', {})).status).toBe(400);
-    expect((await send('PUT', '/teams/acme', '{"name": ')).json).toMatchObject({ error: { code: 'bad_request', message: 'the body is not valid JSON' } });
+    expect((await send('PUT', '/teams/acme', '{"name": ')).json).toMatchObject({
+      error: { code: 'bad_request', message: 'the body is not valid JSON' },
+    });
   });
 
   test('415 for a body that is no JSON by its type, or is packed', async () => {

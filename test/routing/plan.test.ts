@@ -12,7 +12,13 @@ const price = { inputNanos: 1n, outputNanos: 2n, cachedInputNanos: 3n, cacheWrit
 const unknown = { price: null, maxOutputTokens: null };
 
 const source: CatalogSource = {
-  providers: { openai: { dialect: 'chat' }, azure: { dialect: 'chat' }, router: { dialect: 'chat' }, anthropic: { dialect: 'messages' }, google: { dialect: 'gemini' } },
+  providers: {
+    openai: { dialect: 'chat' },
+    azure: { dialect: 'chat' },
+    router: { dialect: 'chat' },
+    anthropic: { dialect: 'messages' },
+    google: { dialect: 'gemini' },
+  },
   models: {
     'openai/gpt': { price, maxOutputTokens: 100 },
     'openai/mini': unknown,
@@ -48,7 +54,12 @@ function plan(asked: Asked): Plan {
   const catalog = asked.catalog ?? buildCatalog(source);
   const caller: Caller = { keyId: 'k', keyPrefix: 'p', projectId: 'acme', models: asked.keyModels ?? null, expiresAt: null };
   const planner = createPlanner({ catalog: () => catalog, breakers: asked.breakers ?? createBreakers({ now: () => 0 }) });
-  return planner.plan({ caller, project: { ...project, ...asked.project }, dialect: asked.dialect ?? 'chat', modelAsked: asked.model ?? 'auto' });
+  return planner.plan({
+    caller,
+    project: { ...project, ...asked.project },
+    dialect: asked.dialect ?? 'chat',
+    modelAsked: asked.model ?? 'auto',
+  });
 }
 
 const idsOf = (asked: Asked): string[] => plan(asked).candidates.map(({ id }) => id);
@@ -84,7 +95,9 @@ describe('what a model name stands for', () => {
 
 describe('a candidate', () => {
   test('carries what its attempt needs', () => {
-    expect(plan({ model: 'openai/gpt' }).candidates).toEqual([{ id: 'openai/gpt', provider: 'openai', model: 'gpt', dialect: 'chat', price, maxOutputTokens: 100 }]);
+    expect(plan({ model: 'openai/gpt' }).candidates).toEqual([
+      { id: 'openai/gpt', provider: 'openai', model: 'gpt', dialect: 'chat', price, maxOutputTokens: 100 },
+    ]);
     expect(plan({ model: 'router/meta/llama' }).candidates).toMatchObject([{ provider: 'router', model: 'meta/llama' }]);
     expect(plan({ model: 'openai/new-model' }).candidates).toMatchObject([{ model: 'new-model', price: null, maxOutputTokens: null }]);
   });
@@ -111,11 +124,23 @@ describe('400 no_route', () => {
     ['a project with other providers', { model: 'openai/gpt', project: { providers: ['azure'] } }, none],
     ['a project that empties a tier', { model: 'standard', project: { tiers: { standard: [] } } }, none],
     ['the key refuses the model', { model: 'openai/gpt', keyModels: ['azure/mini'] }, 'model not permitted for this key: openai/gpt'],
-    ['the key refuses every model of a tier', { model: 'standard', keyModels: ['router/meta/llama'] }, 'model not permitted for this key: standard'],
+    [
+      'the key refuses every model of a tier',
+      { model: 'standard', keyModels: ['router/meta/llama'] },
+      'model not permitted for this key: standard',
+    ],
     ['the key refuses what auto stands for', { keyModels: ['wide'] }, 'model not permitted for this key: auto'],
     ['a key that may use nothing', { model: 'gpt', keyModels: [] }, 'model not permitted for this key: gpt'],
-    ['the key refuses all that the project leaves', { model: 'standard', keyModels: ['openai/gpt'], project: { providers: ['azure'] } }, 'model not permitted for this key: standard'],
-    ['the project leaves none, whatever the key says', { model: 'openai/gpt', keyModels: ['azure/mini'], project: { providers: [] } }, none],
+    [
+      'the key refuses all that the project leaves',
+      { model: 'standard', keyModels: ['openai/gpt'], project: { providers: ['azure'] } },
+      'model not permitted for this key: standard',
+    ],
+    [
+      'the project leaves none, whatever the key says',
+      { model: 'openai/gpt', keyModels: ['azure/mini'], project: { providers: [] } },
+      none,
+    ],
   ])('%s', (_name, asked, message) => {
     expect(() => plan(asked)).toThrow(expect.objectContaining({ code: 'no_route', status: 400, message }));
   });
@@ -148,9 +173,24 @@ describe("a key's allow-list", () => {
 
 describe('the order of candidates', () => {
   test('retired models and providers come last, and are never refused', () => {
-    expect(idsOf({ model: 'wide', project: { retired: ['openai/mini'] } })).toEqual(['azure/mini', 'router/meta/llama', 'openai/gpt', 'openai/mini']);
-    expect(idsOf({ model: 'wide', project: { retired: ['openai'] } })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
-    expect(idsOf({ model: 'wide', project: { retired: ['openai', 'azure', 'router'] } })).toEqual(['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']);
+    expect(idsOf({ model: 'wide', project: { retired: ['openai/mini'] } })).toEqual([
+      'azure/mini',
+      'router/meta/llama',
+      'openai/gpt',
+      'openai/mini',
+    ]);
+    expect(idsOf({ model: 'wide', project: { retired: ['openai'] } })).toEqual([
+      'azure/mini',
+      'router/meta/llama',
+      'openai/mini',
+      'openai/gpt',
+    ]);
+    expect(idsOf({ model: 'wide', project: { retired: ['openai', 'azure', 'router'] } })).toEqual([
+      'openai/mini',
+      'azure/mini',
+      'router/meta/llama',
+      'openai/gpt',
+    ]);
     expect(idsOf({ model: 'openai/gpt', project: { retired: ['openai/gpt'] } })).toEqual(['openai/gpt']);
   });
 
@@ -162,7 +202,12 @@ describe('the order of candidates', () => {
     const breakers = createBreakers({ now: () => 0 });
     for (let n = 0; n < 5; n += 1) breakers.failed('acme', 'openai');
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
-    expect(idsOf({ model: 'wide', breakers, project: { retired: ['azure'] } })).toEqual(['router/meta/llama', 'openai/mini', 'openai/gpt', 'azure/mini']);
+    expect(idsOf({ model: 'wide', breakers, project: { retired: ['azure'] } })).toEqual([
+      'router/meta/llama',
+      'openai/mini',
+      'openai/gpt',
+      'azure/mini',
+    ]);
   });
 
   test('when all are open they keep their order', () => {
@@ -203,7 +248,10 @@ describe('the recorded lines', () => {
     const { lines } = plan({
       model: 'all',
       keyModels: ['gpt', 'claude', 'x'],
-      project: { tiers: { all: ['nobody/x', 'unheard', 'anthropic/claude', 'router/meta/llama', 'azure/mini', 'openai/gpt', 'openai/gpt'] }, providers: ['openai', 'azure', 'anthropic'] },
+      project: {
+        tiers: { all: ['nobody/x', 'unheard', 'anthropic/claude', 'router/meta/llama', 'azure/mini', 'openai/gpt', 'openai/gpt'] },
+        providers: ['openai', 'azure', 'anthropic'],
+      },
     });
     expect(lines).toEqual([
       { model: 'openai/gpt', skipped: null },
@@ -219,7 +267,12 @@ describe('the recorded lines', () => {
 test('the catalog of the moment counts', () => {
   let catalog = buildCatalog(source);
   const planner = createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }) });
-  const request: PlanRequest = { caller: { keyId: 'k', keyPrefix: 'p', projectId: 'acme', models: null, expiresAt: null }, project, dialect: 'chat', modelAsked: 'auto' };
+  const request: PlanRequest = {
+    caller: { keyId: 'k', keyPrefix: 'p', projectId: 'acme', models: null, expiresAt: null },
+    project,
+    dialect: 'chat',
+    modelAsked: 'auto',
+  };
   expect(planner.plan(request).candidates).toHaveLength(2);
   catalog = buildCatalog({ ...source, tiers: { standard: ['azure/mini'] } });
   expect(planner.plan(request).candidates).toMatchObject([{ id: 'azure/mini' }]);

@@ -35,12 +35,17 @@ async function expectChatError(answer: Response, status: number, code: string, m
   expect(answer.headers.get('content-type')).toBe('application/json');
   expect(answer.headers.get('cache-control')).toBe('no-store');
   const text = await answer.text();
-  expect(JSON.parse(text)).toEqual({ error: { message: typeof message === 'string' ? message : expect.stringMatching(message), type: code, code } });
+  expect(JSON.parse(text)).toEqual({
+    error: { message: typeof message === 'string' ? message : expect.stringMatching(message), type: code, code },
+  });
 }
 
 async function expectMessagesError(answer: Response, status: number, type: string, message: string | RegExp = /./): Promise<void> {
   expect(answer.status).toBe(status);
-  expect(await jsonOf(answer)).toEqual({ type: 'error', error: { type, message: typeof message === 'string' ? message : expect.stringMatching(message) } });
+  expect(await jsonOf(answer)).toEqual({
+    type: 'error',
+    error: { type, message: typeof message === 'string' ? message : expect.stringMatching(message) },
+  });
 }
 
 async function expectPlainText(answer: Response, status: number): Promise<void> {
@@ -85,11 +90,17 @@ describe('keys', () => {
     expect((await post(chatPath, JSON.stringify(chatBody), { authorization: `bEARER ${gateway.key}` })).status).toBe(200);
     expect((await post(messagesPath, JSON.stringify(messagesBody), { 'x-api-key': gateway.key })).status).toBe(200);
     await expectChatError(await post(chatPath, JSON.stringify(chatBody), { 'x-api-key': gateway.key }), 401, 'missing_key');
-    await expectMessagesError(await post(messagesPath, JSON.stringify(messagesBody), { 'x-api-key': gateway.key, ...bearer('sk-gw-no') }), 401, 'authentication_error');
+    await expectMessagesError(
+      await post(messagesPath, JSON.stringify(messagesBody), { 'x-api-key': gateway.key, ...bearer('sk-gw-no') }),
+      401,
+      'authentication_error',
+    );
   });
 
   it('401 invalid_key: revoked, at once; expired', async () => {
-    const issued = await jsonOf<{ key: string; prefix: string }>(gateway.admin('POST', '/provision/teams/acme/keys', { name: 'short-lived' }));
+    const issued = await jsonOf<{ key: string; prefix: string }>(
+      gateway.admin('POST', '/provision/teams/acme/keys', { name: 'short-lived' }),
+    );
     expect((await post(chatPath, JSON.stringify(chatBody), bearer(issued.key))).status).toBe(200);
     expect((await gateway.admin('DELETE', `/provision/teams/acme/keys/${issued.prefix}`)).status).toBe(200);
     await expectChatError(await post(chatPath, JSON.stringify(chatBody), bearer(issued.key)), 401, 'invalid_key');
@@ -136,7 +147,12 @@ describe('bodies', () => {
   });
 
   it('400 bad_json: a repeated key that the gateway reads, also in another spelling', async () => {
-    await expectChatError(await gateway.call(chatPath, '{"model":"one/echo","messages":[],"\\u006dodel":"two/echo"}'), 400, 'bad_json', /^model: /);
+    await expectChatError(
+      await gateway.call(chatPath, '{"model":"one/echo","messages":[],"\\u006dodel":"two/echo"}'),
+      400,
+      'bad_json',
+      /^model: /,
+    );
   });
 
   it.each([
@@ -150,9 +166,22 @@ describe('bodies', () => {
   });
 
   it('415: content type not JSON, or an encoded body; JSON types of all kinds pass', async () => {
-    for (const headers of [{ 'content-type': 'text/plain' }, { 'content-type': '' }, { 'content-encoding': 'gzip' }, { 'content-type': 'application/jsonx' }] as const) {
-      await expectChatError(await gateway.call(chatPath, JSON.stringify(chatBody), headers as Record<string, string>), 415, 'unsupported_media_type');
-      await expectMessagesError(await gateway.call(messagesPath, JSON.stringify(messagesBody), headers as Record<string, string>), 415, 'invalid_request_error');
+    for (const headers of [
+      { 'content-type': 'text/plain' },
+      { 'content-type': '' },
+      { 'content-encoding': 'gzip' },
+      { 'content-type': 'application/jsonx' },
+    ] as const) {
+      await expectChatError(
+        await gateway.call(chatPath, JSON.stringify(chatBody), headers as Record<string, string>),
+        415,
+        'unsupported_media_type',
+      );
+      await expectMessagesError(
+        await gateway.call(messagesPath, JSON.stringify(messagesBody), headers as Record<string, string>),
+        415,
+        'invalid_request_error',
+      );
     }
     for (const type of ['application/json; charset=utf-8', 'Application/JSON', 'application/vnd.api+json']) {
       expect((await gateway.call(chatPath, chatBody, { 'content-type': type })).status).toBe(200);
@@ -190,14 +219,23 @@ describe('headers', () => {
 
   it('400 invalid_memory_mode', async () => {
     await expectChatError(await gateway.call(chatPath, chatBody, { 'x-gateway-memory': 'maybe' }), 400, 'invalid_memory_mode');
-    await expectMessagesError(await gateway.call(messagesPath, messagesBody, { 'x-gateway-memory': 'maybe' }), 400, 'invalid_request_error');
-    for (const mode of ['', 'WRITE', 'Recall', 'off']) expect((await gateway.call(chatPath, chatBody, { 'x-gateway-memory': mode })).status).toBe(200);
+    await expectMessagesError(
+      await gateway.call(messagesPath, messagesBody, { 'x-gateway-memory': 'maybe' }),
+      400,
+      'invalid_request_error',
+    );
+    for (const mode of ['', 'WRITE', 'Recall', 'off'])
+      expect((await gateway.call(chatPath, chatBody, { 'x-gateway-memory': mode })).status).toBe(200);
   });
 
   it('400 invalid_memory_subject, only when the call is recorded', async () => {
     for (const subject of ['a'.repeat(257), '\u00c3\u0028', 'a\tb']) {
       await expectChatError(await gateway.call(chatPath, chatBody, { 'x-gateway-memory-subject': subject }), 400, 'invalid_memory_subject');
-      await expectMessagesError(await gateway.call(messagesPath, messagesBody, { 'x-gateway-memory-subject': subject }), 400, 'invalid_request_error');
+      await expectMessagesError(
+        await gateway.call(messagesPath, messagesBody, { 'x-gateway-memory-subject': subject }),
+        400,
+        'invalid_request_error',
+      );
       expect((await gateway.call(chatPath, chatBody, { 'x-gateway-memory-subject': subject, 'x-gateway-memory': 'off' })).status).toBe(200);
     }
     const longest = Buffer.from('\u{1f600}'.repeat(256)).toString('latin1');
@@ -222,9 +260,18 @@ describe('routing', () => {
   });
 
   it('400 no_route: the key’s allow-list refuses every model', async () => {
-    const { key } = await jsonOf<{ key: string }>(gateway.admin('POST', '/provision/teams/acme/keys', { name: 'narrow', models: ['two/echo'] }));
-    await expectChatError(await post(chatPath, JSON.stringify(chatBody), bearer(key)), 400, 'no_route', /^model not permitted for this key: /);
-    expect((await post(chatPath, JSON.stringify({ ...chatBody, model: 'standard' }), bearer(key))).headers.get('x-gateway-model')).toBe('two/echo');
+    const { key } = await jsonOf<{ key: string }>(
+      gateway.admin('POST', '/provision/teams/acme/keys', { name: 'narrow', models: ['two/echo'] }),
+    );
+    await expectChatError(
+      await post(chatPath, JSON.stringify(chatBody), bearer(key)),
+      400,
+      'no_route',
+      /^model not permitted for this key: /,
+    );
+    expect((await post(chatPath, JSON.stringify({ ...chatBody, model: 'standard' }), bearer(key))).headers.get('x-gateway-model')).toBe(
+      'two/echo',
+    );
   });
 
   it('200: a missing model is auto, which uses the tier standard', async () => {
@@ -250,7 +297,11 @@ describe('memory', () => {
 
 it('raw nonsense on the socket is answered 400 and harms nobody', async () => {
   const { port, hostname } = new URL(gateway.url);
-  for (const bytes of ['GARBAGE\r\n\r\n', 'POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n', '\u0000\u0001\u0002\r\n\r\n']) {
+  for (const bytes of [
+    'GARBAGE\r\n\r\n',
+    'POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n',
+    '\u0000\u0001\u0002\r\n\r\n',
+  ]) {
     const socket = connect(Number(port), hostname);
     socket.end(bytes, 'latin1');
     let text = '';

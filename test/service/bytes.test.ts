@@ -7,7 +7,9 @@ import { withGateway } from '../support/gateway.ts';
 /** JSON text as people write it: odd numbers, escapes, any order, any white space. */
 const space = fc.constantFrom('', ' ', '\n', '\t', '  \r\n ');
 const number = fc.constantFrom('0', '-0', '1.0', '1e5', '1E+2', '12345678901234567890', '0.1000', '-3.25e-7');
-const key = fc.oneof(fc.string({ maxLength: 8 }), fc.constantFrom('temperature', 'metadata_', 'caf\u00e9', 'a"b\\c')).map((text) => `x${text}`);
+const key = fc
+  .oneof(fc.string({ maxLength: 8 }), fc.constantFrom('temperature', 'metadata_', 'caf\u00e9', 'a"b\\c'))
+  .map((text) => `x${text}`);
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 12 }).map((value) => JSON.stringify(value)),
   fc.constantFrom('"\\u0041\\/\\n"', '"\\ud83d\\ude00"', '"\u00e9\u{1f600}"'),
@@ -50,7 +52,9 @@ it('a body reaches the vendor as it was sent, but for the model', () =>
       fc.asyncProperty(chatBody, async (body) => {
         expect(await sent(gateway, '/v1/chat/completions', body.replace('%MODEL%', '"one/echo"'))).toBe(body.replace('%MODEL%', '"echo"'));
         const messagesBody = `{"max_tokens" :1e2,${body.slice(1)}`;
-        expect(await sent(gateway, '/v1/messages', messagesBody.replace('%MODEL%', '"three/echo"'))).toBe(messagesBody.replace('%MODEL%', '"echo"'));
+        expect(await sent(gateway, '/v1/messages', messagesBody.replace('%MODEL%', '"three/echo"'))).toBe(
+          messagesBody.replace('%MODEL%', '"echo"'),
+        );
       }),
       { numRuns: 100 },
     );
@@ -61,8 +65,14 @@ it('a streamed chat body gets stream_options.include_usage, and nothing else cha
     const rest = '"messages":[{"role":"user","content":"\\u0041 1.0"}],"seed":12345678901234567890';
     const cases: [string, string][] = [
       [`{"model":"one/echo","stream":true,${rest}}`, `{"stream_options":{"include_usage":true},"model":"echo","stream":true,${rest}}`],
-      [`{"model":"one/echo","stream":true,"stream_options":null,${rest}}`, `{"model":"echo","stream":true,"stream_options":{"include_usage":true},${rest}}`],
-      [`{"model":"one/echo","stream":true,"stream_options":{},${rest}}`, `{"model":"echo","stream":true,"stream_options":{"include_usage":true},${rest}}`],
+      [
+        `{"model":"one/echo","stream":true,"stream_options":null,${rest}}`,
+        `{"model":"echo","stream":true,"stream_options":{"include_usage":true},${rest}}`,
+      ],
+      [
+        `{"model":"one/echo","stream":true,"stream_options":{},${rest}}`,
+        `{"model":"echo","stream":true,"stream_options":{"include_usage":true},${rest}}`,
+      ],
       [
         `{"model":"one/echo","stream":true,"stream_options":{ "x" : 1.0, "include_usage":false},${rest}}`,
         `{"model":"echo","stream":true,"stream_options":{ "x" : 1.0, "include_usage":true},${rest}}`,
@@ -85,7 +95,7 @@ it('answers come back byte for byte, plain and streamed, in both dialects', () =
           const request = gateway.vendor.requests().at(-1);
           const direct = await fetch(gateway.vendor.url + path, {
             method: 'POST',
-            headers: { authorization: 'Bearer x', 'x-api-key': 'x', 'content-type': 'application/json' },
+            headers: { authorization: 'Bearer x', 'x-api-key': 'x', 'anthropic-version': '2023-06-01', 'content-type': 'application/json' },
             body: request?.body.toString('utf8') ?? '',
           });
           expect(withoutIds(await through.text())).toBe(withoutIds(await direct.text()));
@@ -102,11 +112,22 @@ function withoutIds(text: string): string {
 
 it('to the vendor go only the headers that are meant for it', () =>
   withGateway({}, async (gateway) => {
-    const secret = { 'x-gateway-source': 'app', 'x-gateway-memory-subject': 'ada', cookie: 'a=b', 'x-other': '1', 'openai-organization': 'o' };
+    const secret = {
+      'x-gateway-source': 'app',
+      'x-gateway-memory-subject': 'ada',
+      cookie: 'a=b',
+      'x-other': '1',
+      'openai-organization': 'o',
+    };
     const passed = { 'openai-beta': 'b1', 'idempotency-key': 'i1', 'anthropic-beta': 'a1' };
     await gateway.call('/v1/chat/completions', { model: 'one/echo', messages: [] }, { ...secret, ...passed });
     const headers = gateway.vendor.requests()[0]?.headers ?? {};
-    expect(headers).toMatchObject({ ...passed, authorization: 'Bearer key-one', 'accept-encoding': 'identity', 'content-type': 'application/json' });
+    expect(headers).toMatchObject({
+      ...passed,
+      authorization: 'Bearer key-one',
+      'accept-encoding': 'identity',
+      'content-type': 'application/json',
+    });
     for (const name of Object.keys(secret)) expect(headers[name]).toBeUndefined();
     await gateway.call('/v1/messages', { model: 'three/echo', max_tokens: 1, messages: [] }, { 'anthropic-version': '2024-01-01' });
     expect(gateway.vendor.requests()[1]?.headers).toMatchObject({ 'x-api-key': 'key-three', 'anthropic-version': '2024-01-01' });

@@ -3,7 +3,10 @@ import { describe, expect, it } from '@jest/globals';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, jsonOf, withGateway } from '../support/gateway.ts';
 
-const chains = (vendorUrl: string, deadUrl: string): string => `${defaultYaml(vendorUrl, deadUrl).replace(/tiers:[\s\S]*?memory:/, 'memory:')}
+const chains = (
+  vendorUrl: string,
+  deadUrl: string,
+): string => `${defaultYaml(vendorUrl, deadUrl).replace(/tiers:[\s\S]*?memory:/, 'memory:')}
 tiers:
 ${Object.entries({
   'after-500': 'one/fail-500',
@@ -20,7 +23,9 @@ ${Object.entries({
   'after-early-break': 'one/break-before-first',
   'after-early-error': 'one/error-before-first',
 })
-  .map(([tier, first]) => `  ${tier}: [${first}, two/echo, ${first.replace('one/', 'three/').replace('dead/', 'dead-messages/')}, four/echo]`)
+  .map(
+    ([tier, first]) => `  ${tier}: [${first}, two/echo, ${first.replace('one/', 'three/').replace('dead/', 'dead-messages/')}, four/echo]`,
+  )
   .join('\n')}
   all-refuse: [one/refuse-422, two/refuse-400, three/refuse-422, four/refuse-400]
   some-refuse: [one/refuse-400, two/fail-503, three/refuse-400, four/fail-503]
@@ -48,21 +53,44 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
   const errorOf = async (answer: Response) => (await jsonOf<{ error: { message: string; type: string } }>(answer)).error;
   const message = async (answer: Response): Promise<string> => (await errorOf(answer)).message;
 
-  it.each(['after-500', 'after-529', 'after-hang', 'after-refused-connection', 'after-garbage', 'after-empty', 'after-401', 'after-404', 'after-refusal', 'after-429', 'after-redirect'])(
-    '200: the second model answers %s, and both attempts are rows',
-    (tier) =>
-      withGateway({ yaml: chains }, async (gateway) => {
-        for (const stream of [false, true]) {
-          const answer = await gateway.call(path, bodyOf(tier, stream));
-          expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('hi')]);
-          expect(answer.headers.get('x-gateway-model')).toBe(second);
-          const call = await lastCall(gateway);
-          expect(call).toMatchObject({ id: answer.headers.get('x-gateway-call-id'), model: second, outcome: 'ok', stream });
-          expect(call.attempts).toMatchObject([{ n: 1, outcome: tier === 'after-refusal' ? 'refused' : 'failed', cost: 0 }, { n: 2, outcome: 'ok', status: 200 }]);
-          expect(call.plan.filter((line) => line.skipped === null)).toHaveLength(2);
-        }
-      }),
+  it.each([
+    'after-500',
+    'after-529',
+    'after-hang',
+    'after-refused-connection',
+    'after-garbage',
+    'after-empty',
+    'after-401',
+    'after-404',
+    'after-refusal',
+    'after-redirect',
+  ])('200: the second model answers %s, and both attempts are rows', (tier) =>
+    withGateway({ yaml: chains }, async (gateway) => {
+      for (const stream of [false, true]) {
+        const answer = await gateway.call(path, bodyOf(tier, stream));
+        expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('hi')]);
+        expect(answer.headers.get('x-gateway-model')).toBe(second);
+        const call = await lastCall(gateway);
+        expect(call).toMatchObject({ id: answer.headers.get('x-gateway-call-id'), model: second, outcome: 'ok', stream });
+        expect(call.attempts).toMatchObject([
+          { n: 1, outcome: tier === 'after-refusal' ? 'refused' : 'failed', cost: 0 },
+          { n: 2, outcome: 'ok', status: 200 },
+        ]);
+        expect(call.plan.filter((line) => line.skipped === null)).toHaveLength(2);
+      }
+    }),
   );
+
+  it('200: after a 429 another vendor answers, and the limited one stands behind until its time has passed', () =>
+    withGateway({ yaml: chains }, async (gateway) => {
+      expect((await gateway.call(path, bodyOf('after-429', false))).headers.get('x-gateway-model')).toBe(second);
+      expect((await lastCall(gateway)).attempts).toMatchObject([
+        { n: 1, status: 429, outcome: 'failed' },
+        { n: 2, status: 200 },
+      ]);
+      expect((await gateway.call(path, bodyOf('after-429', false))).headers.get('x-gateway-model')).toBe(second);
+      expect((await lastCall(gateway)).attempts).toMatchObject([{ n: 1, status: 200 }]);
+    }));
 
   it.each(['after-early-break', 'after-early-error'])('200: a stream that fails before its first piece fails over (%s)', (tier) =>
     withGateway({ yaml: chains }, async (gateway) => {
@@ -94,7 +122,12 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
       const error = await errorOf(answer);
       if (dialect === 'chat') expect(error).toMatchObject({ code: 'upstream_refused', type: 'upstream_refused' });
       else expect(error.type).toBe('invalid_request_error');
-      expect(await lastCall(gateway)).toMatchObject({ outcome: 'refused', status: 422, code: 'upstream_refused', attempts: [{ outcome: 'refused' }, { outcome: 'refused' }] });
+      expect(await lastCall(gateway)).toMatchObject({
+        outcome: 'refused',
+        status: 422,
+        code: 'upstream_refused',
+        attempts: [{ outcome: 'refused' }, { outcome: 'refused' }],
+      });
     }));
 
   it.each([
@@ -116,9 +149,16 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     withGateway({ yaml: chains }, async (gateway) => {
       const answer = await gateway.call(path, bodyOf('limited-once', false));
       expect(answer.status).toBe(200);
-      expect((await lastCall(gateway)).attempts).toMatchObject([{ status: 429, wait_ms: 0 }, { status: 200, wait_ms: 50 }]);
+      expect((await lastCall(gateway)).attempts).toMatchObject([
+        { status: 429, wait_ms: 0 },
+        { status: 200, wait_ms: 50 },
+      ]);
       await gateway.call(path, bodyOf('limited-always', false));
-      expect((await lastCall(gateway)).attempts).toMatchObject([{ status: 429 }, { status: 429, wait_ms: 50 }, { status: 200, model: 'echo' }]);
+      expect((await lastCall(gateway)).attempts).toMatchObject([
+        { status: 429 },
+        { status: 429, wait_ms: 50 },
+        { status: 200, model: 'echo' },
+      ]);
     }));
 
   it('the deadline ends the chain: client deadline exceeded', () =>

@@ -51,9 +51,13 @@ onBothDatabases('the SDKs of both dialects', (database) => {
         ['one/echo', 2],
         ['three/echo', 2],
       ]);
-      for (const row of usage.by_model) expect(row).toEqual({ model: expect.any(String), cost: expect.any(Number), tokens: expect.any(Number), calls: 2 });
+      for (const row of usage.by_model)
+        expect(row).toEqual({ model: expect.any(String), cost: expect.any(Number), tokens: expect.any(Number), calls: 2 });
       expect(usage.spend).toBeGreaterThan(0);
-      expect(usage.spend).toBeCloseTo(usage.by_model.reduce((sum, row) => sum + row.cost, 0), 9);
+      expect(usage.spend).toBeCloseTo(
+        usage.by_model.reduce((sum, row) => sum + row.cost, 0),
+        9,
+      );
 
       const status = await jsonOf<{ breakers: unknown }>(gateway.call('/status/peek'));
       const window = { used: expect.any(Number), reserved: 0, limit: null, remaining: null, resets_at: expect.any(String) };
@@ -75,14 +79,27 @@ onBothDatabases('the SDKs of both dialects', (database) => {
 
       const calls = await callsOf(gateway);
       expect(calls).toHaveLength(4);
-      expect(calls[0]).toMatchObject({ route: 'messages', stream: true, model: 'three/echo', status: 200, outcome: 'ok', estimated: false, attempts: [{ n: 1, provider: 'three' }] });
+      expect(calls[0]).toMatchObject({
+        route: 'messages',
+        stream: true,
+        model: 'three/echo',
+        status: 200,
+        outcome: 'ok',
+        estimated: false,
+        attempts: [{ n: 1, provider: 'three' }],
+      });
       const total = calls.reduce((sum, call) => sum + call.cost, 0);
       expect(total).toBeCloseTo(usage.spend, 9);
     }));
 
   it('get tool calls, streamed as plain', () =>
     withGateway({ database }, async (gateway) => {
-      const tools = [{ type: 'function' as const, function: { name: 'weather', description: 'Weather', parameters: { type: 'object', properties: {} } } }];
+      const tools = [
+        {
+          type: 'function' as const,
+          function: { name: 'weather', description: 'Weather', parameters: { type: 'object', properties: {} } },
+        },
+      ];
       const openai = openaiOf(gateway);
       const plain = await openai.chat.completions.create({ model: 'one/tool', messages: question, tools });
       const streamed = await openai.chat.completions.stream({ model: 'one/tool', messages: question, tools }).finalChatCompletion();
@@ -114,7 +131,15 @@ onBothDatabases('correlation headers', (database) => {
       expect(usage.by_task).toEqual([{ task_id: 't-17', cost: usage.spend, tokens: expect.any(Number), calls: 1 }]);
       expect(usage.by_source).toEqual([{ source: 'mailer', cost: usage.spend, tokens: expect.any(Number), calls: 1 }]);
       expect(await callsOf(gateway, '?task_id=t-17&source=mailer')).toMatchObject([
-        { turn_id: 'turn-1', agent_id: 'agent-1', trigger_kind: 'cron', trigger_detail: 'nightly \u00e9', iteration: 3, distil_saved: null, source: 'mailer' },
+        {
+          turn_id: 'turn-1',
+          agent_id: 'agent-1',
+          trigger_kind: 'cron',
+          trigger_detail: 'nightly \u00e9',
+          iteration: 3,
+          distil_saved: null,
+          source: 'mailer',
+        },
       ]);
     }));
 });

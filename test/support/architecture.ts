@@ -18,6 +18,9 @@ const WORKFLOW_INDEX = 'workflows/index.ts';
  * Which rooms a room may import, not even types beyond. A name is a room: a folder of `src`, `main` and `app` for the files of that name,
  * `workflows`, `activities`; or one file.
  */
+/** They start what `app` joins, so `app` may not import them. */
+export const ABOVE_APP: readonly string[] = ['main', 'service'];
+
 export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   main: ['service', 'cli', 'config', 'core', 'demo-vendor'],
   service: ['app', 'cli', 'config', 'db', 'demo-vendor', 'core', 'observability'],
@@ -131,7 +134,8 @@ function judgeArrow(from: string, to: string): string[] {
   const allowed = DIRECTIONS[room];
   if (allowed === undefined) return [`${from}: no room "${room}" in the direction table`];
   if (target === null) return [`${from}: imports ${to}, which is outside of the house`];
-  if (allowed === 'everything' || allowed.includes(target) || allowed.includes(to)) return [];
+  const isAllowed = allowed === 'everything' ? !ABOVE_APP.includes(target) : allowed.includes(target) || allowed.includes(to);
+  if (isAllowed) return [];
   return [`${from}: ${room} may not import ${target} (${to})`];
 }
 

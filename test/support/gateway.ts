@@ -3,8 +3,9 @@
  * key; takes everything back afterwards. `withProcess` lends the real program in a process of its own instead, for what only a process can
  * show: kills, signals, exit codes, lines on the console.
  */
-import { spawn } from 'node:child_process';
+
 import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -21,6 +22,7 @@ import { openServerDatabase } from '../../src/db/pool.ts';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { createLogger } from '../../src/observability/logger.ts';
+import { copyEmbeddedTemplate } from './embedded-template.ts';
 import { createTestDatabase } from './postgres.ts';
 
 export const adminToken = 'test-admin-token-0123456789';
@@ -79,7 +81,7 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
     const logger = createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } });
     const yaml = (options.yaml ?? defaultYaml)(vendor.url, await unusedUrl());
     const config = loadConfig({ env: { GATEWAY_TEMPORAL: 'off', GATEWAY_DATA_DIR: dataDir }, fileText: yaml, fileName: 'gateway.yaml' });
-    const app = await createApp({ role: "start", config, database, logger, dataDir, adminToken, environment: {} });
+    const app = await createApp({ role: 'start', config, database, logger, dataDir, adminToken, environment: {} });
     returns.push(() => app.close());
     const url = await app.listen('127.0.0.1', 0);
     const { project } = await app.projects.put('acme', {});
@@ -111,6 +113,7 @@ function requestOf(method: string, token: string, body: unknown, headers: Record
 async function openDatabase(kind: 'embedded' | 'server', dataDir: string, returns: (() => Promise<unknown>)[]): Promise<Database> {
   let database: Database;
   if (kind === 'embedded') {
+    await copyEmbeddedTemplate(dataDir);
     database = await openEmbeddedDatabase({ dataDir });
   } else {
     const lent = await createTestDatabase();
@@ -146,7 +149,16 @@ export interface GatewayProcess {
 /** Starts `gateway <command>` and waits until it listens, or has ended. Whoever starts it ends it. */
 export async function startProcess(command: string, env: Record<string, string>, dataDir: string): Promise<GatewayProcess> {
   const child = spawn(process.execPath, ['src/main.ts', command], {
-    env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', HOST: '127.0.0.1', PORT: '0', GATEWAY_DATA_DIR: dataDir, GATEWAY_ADMIN_TOKEN: adminToken, GATEWAY_TEMPORAL: 'off', ...env },
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME: process.env.HOME ?? '',
+      HOST: '127.0.0.1',
+      PORT: '0',
+      GATEWAY_DATA_DIR: dataDir,
+      GATEWAY_ADMIN_TOKEN: adminToken,
+      GATEWAY_TEMPORAL: 'off',
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';

@@ -5,17 +5,16 @@
  * into jest's global setup, where no test waits for it.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from '@jest/globals';
 import { type DevServer, startDevServer } from '../../src/jobs/dev-server.ts';
-import type { TemporalEnvironment } from '../../src/jobs/fetch-temporal.ts';
-import { findTemporal } from '../../src/jobs/find-temporal.ts';
 import { answersWith, createTemporal, type RunningWorker, type Temporal } from '../../src/jobs/temporal.ts';
 import { prepareWorkflowBundle } from '../../src/jobs/workflow-bundle.ts';
 import type { Logger } from '../../src/observability/logger.ts';
 import { memoryQueue } from '../../workflows/contract.ts';
+import { ensureTemporal } from './temporal-program.ts';
 
 export interface LogLine {
   readonly level: keyof Logger;
@@ -32,18 +31,6 @@ export function createTestLog(): { logger: Logger; lines: LogLine[] } {
       lines.push({ level, message, fields });
     };
   return { logger: { debug: keep('debug'), info: keep('info'), warn: keep('warn'), error: keep('error') }, lines };
-}
-
-/** What `npm start` would hand to the search for the program. */
-export function temporalEnvironment(): TemporalEnvironment {
-  const cacheHome = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
-  return { path: process.env.PATH ?? '', cacheDir: join(cacheHome, 'model-gateway'), variables: process.env };
-}
-
-/** Makes sure that the program is there, and says on the console what it does when that takes long. */
-export async function ensureTemporal(): Promise<string> {
-  const say = (_fields: object, message: string): void => void process.stderr.write(`tests: ${message}\n`);
-  return findTemporal({ environment: temporalEnvironment(), logger: { debug: () => {}, info: say, warn: say, error: say } });
 }
 
 /** The workflow bundle of this clone, built once for all tests. */

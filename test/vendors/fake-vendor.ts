@@ -22,7 +22,8 @@ export interface FakeVendor {
   connectionClosed(): Promise<void>;
 }
 
-export type Answerer = (response: ServerResponse, request: Received) => void | Promise<void>;
+/** Answers a request; what it returns is not looked at. */
+export type Answerer = (response: ServerResponse, request: Received) => unknown;
 
 export async function withVendor<Result>(answer: Answerer, use: (vendor: FakeVendor) => Promise<Result>): Promise<Result> {
   const received: Received[] = [];
@@ -36,7 +37,7 @@ export async function withVendor<Result>(answer: Answerer, use: (vendor: FakeVen
       const { method = '', url: path = '', headers } = request;
       const told = { method, path, headers, body: Buffer.concat(chunks).toString(), connection: connections.indexOf(request.socket) + 1 };
       received.push(told);
-      void answer(response, told);
+      answer(response, told);
     });
   });
   server.on('connection', (socket) => connections.push(socket));
@@ -47,7 +48,8 @@ export async function withVendor<Result>(answer: Answerer, use: (vendor: FakeVen
       url: `http://127.0.0.1:${portOf(server.address())}`,
       door,
       received,
-      connectionClosed: () => new Promise((resolve) => (latest === null || latest.closed ? resolve() : latest.once('close', () => resolve()))),
+      connectionClosed: () =>
+        new Promise((resolve) => (latest === null || latest.closed ? resolve() : latest.once('close', () => resolve()))),
     });
   } finally {
     server.closeAllConnections();

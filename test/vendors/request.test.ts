@@ -4,7 +4,16 @@ import { createVendorDoor, readAll } from '../../src/vendors/request.ts';
 import { closedPort, withVendor } from './fake-vendor.ts';
 
 function requestOf(url: string, more: Partial<VendorRequest> = {}): VendorRequest {
-  return { url: new URL(url), method: 'POST', headers: { 'x-test': '1' }, body: Buffer.from('ask'), connectTimeoutMs: 5000, firstByteTimeoutMs: 5000, idleTimeoutMs: 5000, ...more };
+  return {
+    url: new URL(url),
+    method: 'POST',
+    headers: { 'x-test': '1' },
+    body: Buffer.from('ask'),
+    connectTimeoutMs: 5000,
+    firstByteTimeoutMs: 5000,
+    idleTimeoutMs: 5000,
+    ...more,
+  };
 }
 
 /** undici counts a connection as free one turn of the event loop after its answer ended. */
@@ -24,7 +33,9 @@ describe('send', () => {
         const response = await door.send(requestOf(`${url}/v1/a%2Fb?c=%20d`));
         expect(response).toMatchObject({ status: 418, headers: { 'x-answer': 'yes' } });
         expect((await readAll(response.body, 100)).toString()).toBe('tea');
-        expect(received).toMatchObject([{ method: 'POST', path: '/v1/a%2Fb?c=%20d', body: 'ask', headers: { 'x-test': '1', 'content-length': '3' } }]);
+        expect(received).toMatchObject([
+          { method: 'POST', path: '/v1/a%2Fb?c=%20d', body: 'ask', headers: { 'x-test': '1', 'content-length': '3' } },
+        ]);
       },
     );
   });
@@ -44,7 +55,12 @@ describe('send', () => {
   test('fault connect when nobody listens, with the short code and no address', async () => {
     const door = createVendorDoor();
     const failed = door.send(requestOf(`http://127.0.0.1:${await closedPort()}/`));
-    await expect(failed).rejects.toMatchObject({ name: 'VendorError', fault: 'connect', status: null, message: 'no connection (ECONNREFUSED)' });
+    await expect(failed).rejects.toMatchObject({
+      name: 'VendorError',
+      fault: 'connect',
+      status: null,
+      message: 'no connection (ECONNREFUSED)',
+    });
     await door.close();
   });
 
@@ -67,7 +83,10 @@ describe('send', () => {
     await withVendor(
       () => {},
       async ({ url, door, connectionClosed }) => {
-        await expect(door.send(requestOf(url, { firstByteTimeoutMs: 30 }))).rejects.toMatchObject({ fault: 'timeout', message: 'no answer in time' });
+        await expect(door.send(requestOf(url, { firstByteTimeoutMs: 30 }))).rejects.toMatchObject({
+          fault: 'timeout',
+          message: 'no answer in time',
+        });
         await connectionClosed();
       },
     );
@@ -106,7 +125,10 @@ describe('readAll', () => {
       (response) => response.end('x'.repeat(1_000_000)),
       async ({ url, door, connectionClosed }) => {
         const { body } = await door.send(requestOf(url));
-        await expect(readAll(body, 99_999)).rejects.toMatchObject({ fault: 'unreadable', message: 'the answer is larger than 99999 bytes' });
+        await expect(readAll(body, 99_999)).rejects.toMatchObject({
+          fault: 'unreadable',
+          message: 'the answer is larger than 99999 bytes',
+        });
         await connectionClosed();
       },
     );

@@ -30,7 +30,23 @@ describe('retry-after', () => {
     expect(wait({ 'retry-after': value })).toBe(ms);
   });
 
-  test.each(['', 'soon', 'in 5', 'later 7', '5s', '1e3', '5,5', '0x10', '１', 'Friday', 'Fri, 5', '2026-11-20', 'NaN', 'Infinity', '9'.repeat(400)])('%s cannot be read', (value) => {
+  test.each([
+    '',
+    'soon',
+    'in 5',
+    'later 7',
+    '5s',
+    '1e3',
+    '5,5',
+    '0x10',
+    '１',
+    'Friday',
+    'Fri, 5',
+    '2026-11-20',
+    'NaN',
+    'Infinity',
+    '9'.repeat(400),
+  ])('%s cannot be read', (value) => {
     expect(wait({ 'retry-after': value })).toBeUndefined();
   });
 
@@ -54,7 +70,15 @@ describe('milliseconds come first', () => {
 
 describe('a hint in the body', () => {
   const retryInfo = (retryDelay: unknown): unknown => ({
-    error: { code: 429, details: [{ '@type': 'type.googleapis.com/google.rpc.Help' }, null, 'x', { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay }] },
+    error: {
+      code: 429,
+      details: [
+        { '@type': 'type.googleapis.com/google.rpc.Help' },
+        null,
+        'x',
+        { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay },
+      ],
+    },
   });
 
   test.each<[unknown, number | undefined]>([
@@ -88,16 +112,34 @@ describe('reset headers', () => {
     ['hours', { 'x-ratelimit-reset-tokens': '1h2m3.5s' }, 3_723_500],
     ['zero', { 'x-ratelimit-reset-tokens': '0s' }, 0],
     ['the latest counts', { 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-reset-tokens': '6m0s' }, 360_000],
-    ['only used-up limits count', { 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-tokens': '6m0s', 'x-ratelimit-remaining-tokens': '12' }, 1000],
+    [
+      'only used-up limits count',
+      {
+        'x-ratelimit-reset-requests': '1s',
+        'x-ratelimit-remaining-requests': '0',
+        'x-ratelimit-reset-tokens': '6m0s',
+        'x-ratelimit-remaining-tokens': '12',
+      },
+      1000,
+    ],
     ['none is used up', { 'x-ratelimit-reset-requests': '1s', 'x-ratelimit-remaining-requests': '3' }, undefined],
     ['an RFC 3339 time', { 'anthropic-ratelimit-requests-reset': '2026-11-20T10:00:45Z' }, 45_000],
     [
       'the latest of Anthropic',
-      { 'anthropic-ratelimit-requests-reset': '2026-11-20T10:00:05Z', 'anthropic-ratelimit-input-tokens-reset': '2026-11-20T10:01:00Z', 'anthropic-ratelimit-output-tokens-reset': '2026-11-20T10:09:00Z', 'anthropic-ratelimit-output-tokens-remaining': '100' },
+      {
+        'anthropic-ratelimit-requests-reset': '2026-11-20T10:00:05Z',
+        'anthropic-ratelimit-input-tokens-reset': '2026-11-20T10:01:00Z',
+        'anthropic-ratelimit-output-tokens-reset': '2026-11-20T10:09:00Z',
+        'anthropic-ratelimit-output-tokens-remaining': '100',
+      },
       60_000,
     ],
     ['a time in the past', { 'anthropic-ratelimit-tokens-reset': '2026-11-20T09:00:00Z' }, 0],
-    ['unreadable ones', { 'x-ratelimit-reset-requests': 'soon', 'anthropic-ratelimit-tokens-reset': 'later', 'x-ratelimit-reset-tokens': '' }, undefined],
+    [
+      'unreadable ones',
+      { 'x-ratelimit-reset-requests': 'soon', 'anthropic-ratelimit-tokens-reset': 'later', 'x-ratelimit-reset-tokens': '' },
+      undefined,
+    ],
     ['an unreadable one beside a good one', { 'x-ratelimit-reset-requests': 'soon', 'x-ratelimit-reset-tokens': '2s' }, 2000],
     ['other headers', { 'x-ratelimit-limit-requests': '5', 'anthropic-ratelimit-requests-limit': '5', 'x-request-id': '7s' }, undefined],
   ])('%s', (_name, headers, ms) => {
@@ -109,7 +151,10 @@ describe('limits that no wait ends', () => {
   test.each<[string, unknown]>([
     ["OpenAI's quota by code", { error: { type: 'requests', code: 'insufficient_quota' } }],
     ["OpenAI's quota by type", { error: { type: 'insufficient_quota', code: null } }],
-    ["Anthropic's spend limit", { type: 'error', error: { type: 'rate_limit_error', details: { error_code: 'enforced_spend_limit_reached' } } }],
+    [
+      "Anthropic's spend limit",
+      { type: 'error', error: { type: 'rate_limit_error', details: { error_code: 'enforced_spend_limit_reached' } } },
+    ],
   ])('%s: null, whatever the headers say', (_name, body) => {
     expect(wait({ 'retry-after': '5' }, body)).toBeNull();
     expect(wait({}, body)).toBeNull();

@@ -110,7 +110,12 @@ describe('before the first piece', () => {
     ['text came', chat, ['data: hello\n\n', whole], 'the stream is not of this dialect'],
     ['a page came', chat, ['<html>\n\n<body>'], 'the vendor ended the stream early'],
     ['another dialect came', messages, [whole], 'the stream is not of this dialect'],
-    ['another dialect came to chat', chat, [messageStart, event({ type: 'content_block_delta' }), messageStop], 'the vendor ended the stream early'],
+    [
+      'another dialect came to chat',
+      chat,
+      [messageStart, event({ type: 'content_block_delta' }), messageStop],
+      'the vendor ended the stream early',
+    ],
   ])('%s: broken, and nothing was passed on', async (_name, rules, chunks, message) => {
     expect(await relay(rules, chunks)).toEqual({ pieces: [], text: '', end: { kind: 'broken', message, told: false } });
   });
@@ -123,13 +128,19 @@ describe('before the first piece', () => {
 
   test('keep-alives without end do not fill the memory', async () => {
     const comment = `: ${'x'.repeat(60_000)}\n\n`;
-    const { pieces, end } = await relay(chat, Array.from({ length: 100 }, () => comment));
+    const { pieces, end } = await relay(
+      chat,
+      Array.from({ length: 100 }, () => comment),
+    );
     expect(pieces).toEqual([]);
     expect(end).toEqual({ kind: 'broken', message: 'no piece of an answer came', told: false });
   });
 
   test('a broken connection is broken', async () => {
-    expect(await relay(chat, [keepAlive], new Error('reset'))).toMatchObject({ pieces: [], end: { kind: 'broken', message: 'the answer broke off', told: false } });
+    expect(await relay(chat, [keepAlive], new Error('reset'))).toMatchObject({
+      pieces: [],
+      end: { kind: 'broken', message: 'the answer broke off', told: false },
+    });
   });
 });
 
@@ -152,7 +163,12 @@ describe('after the first piece', () => {
   test("the vendor's error is passed on, and nothing behind it", async () => {
     const error = streamOf({ error: { message: 'boom' } });
     const all = `${begun}${error}${streamOf('[DONE]')}`;
-    for (const chunks of [[all], [begun, `${error}${streamOf('[DONE]')}`], [begun, error, streamOf('[DONE]')], cut(all, [3, begun.length + 4])]) {
+    for (const chunks of [
+      [all],
+      [begun, `${error}${streamOf('[DONE]')}`],
+      [begun, error, streamOf('[DONE]')],
+      cut(all, [3, begun.length + 4]),
+    ]) {
       const { pieces, text, end } = await relay(chat, chunks);
       expect(text).toBe(begun + error);
       expect(end).toEqual({ kind: 'broken', message: 'boom', told: true });

@@ -12,13 +12,26 @@ import { withVendor } from './fake-vendor.ts';
 
 const delta = (content: string): object => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
 const opening = streamOf(delta('Hel'));
-const rest = streamOf(delta('lo'), { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage: { prompt_tokens: 1, completion_tokens: 2 } }, '[DONE]');
+const rest = streamOf(
+  delta('lo'),
+  { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage: { prompt_tokens: 1, completion_tokens: 2 } },
+  '[DONE]',
+);
 const plain = JSON.stringify({ choices: [{ message: { content: 'Hi' } }], usage: { prompt_tokens: 1, completion_tokens: 2 } });
 const eventStream = { 'content-type': 'text/event-stream; charset=utf-8' };
 
 function requestOf(url: string, more: Partial<TextRequest> = {}, provider: Partial<Provider> = {}): TextRequest {
   return {
-    provider: { name: 'vendor', dialect: 'chat', baseUrl: `${url}/v1`, headers: { authorization: 'Bearer secret' }, connectTimeoutMs: 5000, firstByteTimeoutMs: 5000, idleTimeoutMs: 5000, ...provider },
+    provider: {
+      name: 'vendor',
+      dialect: 'chat',
+      baseUrl: `${url}/v1`,
+      headers: { authorization: 'Bearer secret' },
+      connectTimeoutMs: 5000,
+      firstByteTimeoutMs: 5000,
+      idleTimeoutMs: 5000,
+      ...provider,
+    },
     rules: chat,
     body: Buffer.from('{"model":"m"}'),
     stream: false,
@@ -110,7 +123,13 @@ describe('a plain answer', () => {
   test('comes back byte for byte, with what was read of it', async () => {
     const body = ` ${plain}\n`;
     const answer = await ask((response) => response.writeHead(201, { 'content-type': 'application/json; charset=utf-8' }).end(body));
-    expect(answer).toMatchObject({ kind: 'plain', status: 201, contentType: 'application/json; charset=utf-8', bytes: Buffer.from(body), reading: { isFinal: true, turn: { text: 'Hi' } } });
+    expect(answer).toMatchObject({
+      kind: 'plain',
+      status: 201,
+      contentType: 'application/json; charset=utf-8',
+      bytes: Buffer.from(body),
+      reading: { isFinal: true, turn: { text: 'Hi' } },
+    });
   });
 
   test('without a content type is JSON', async () => {
@@ -118,11 +137,19 @@ describe('a plain answer', () => {
   });
 
   test.each<[string, Answerer, object]>([
-    ['is none of the dialect', (response) => response.end('<html>'), { fault: 'unreadable', status: 200, message: 'the answer is no chat answer' }],
+    [
+      'is none of the dialect',
+      (response) => response.end('<html>'),
+      { fault: 'unreadable', status: 200, message: 'the answer is no chat answer' },
+    ],
     ['is an error with status 200', (response) => response.end('{"error":{"message":"x"}}'), { fault: 'unreadable', status: 200 }],
     ['is empty', (response) => response.writeHead(204).end(), { fault: 'unreadable', status: 204 }],
     ['is a redirect', (response) => response.writeHead(302, { location: '/' }).end(), { fault: 'status', status: 302 }],
-    ['breaks off', (response) => void response.writeHead(200, { 'content-length': '99' }).write(plain.slice(0, 9), () => response.destroy()), { fault: 'broken' }],
+    [
+      'breaks off',
+      (response) => void response.writeHead(200, { 'content-length': '99' }).write(plain.slice(0, 9), () => response.destroy()),
+      { fault: 'broken' },
+    ],
   ])('that %s is thrown', async (_name, answer, error) => {
     await expect(ask(answer)).rejects.toMatchObject({ name: 'VendorError', ...error });
   });
@@ -134,10 +161,21 @@ describe('an error status', () => {
     [401, '{"error":{"message":"no key"}}', 'no key', 'the vendor answered 401: no key'],
     [413, '<html>', null, 'the vendor answered 413'],
     [500, '', null, 'the vendor answered 500'],
-    [529, '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', 'Overloaded', 'the vendor answered 529: Overloaded'],
+    [
+      529,
+      '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}',
+      'Overloaded',
+      'the vendor answered 529: Overloaded',
+    ],
   ])('%p is thrown with what the vendor says', async (status, body, vendorMessage, message) => {
     for (const stream of [false, true]) {
-      await expect(ask((response) => response.writeHead(status).end(body), { stream })).rejects.toMatchObject({ fault: 'status', status, vendorMessage, message, retryAfterMs: undefined });
+      await expect(ask((response) => response.writeHead(status).end(body), { stream })).rejects.toMatchObject({
+        fault: 'status',
+        status,
+        vendorMessage,
+        message,
+        retryAfterMs: undefined,
+      });
     }
   });
 
@@ -148,12 +186,21 @@ describe('an error status', () => {
   });
 
   test('a body that is too large, or breaks off, does not change what the status says', async () => {
-    await expect(ask((response) => response.writeHead(503).end('x'.repeat(100_000)))).rejects.toMatchObject({ fault: 'status', status: 503, vendorMessage: null });
-    await expect(ask((response) => void response.writeHead(503, { 'content-length': '9' }).write('x', () => response.destroy()))).rejects.toMatchObject({ fault: 'status', status: 503 });
+    await expect(ask((response) => response.writeHead(503).end('x'.repeat(100_000)))).rejects.toMatchObject({
+      fault: 'status',
+      status: 503,
+      vendorMessage: null,
+    });
+    await expect(
+      ask((response) => void response.writeHead(503, { 'content-length': '9' }).write('x', () => response.destroy())),
+    ).rejects.toMatchObject({ fault: 'status', status: 503 });
   });
 
   test('the pause of a 429 is read, from headers and body; other statuses have none', async () => {
-    const refuse = (status: number, body = ''): Answerer => (response) => response.writeHead(status, { 'retry-after': 'Thu, 01 Jan 1970 00:00:07 GMT' }).end(body);
+    const refuse =
+      (status: number, body = ''): Answerer =>
+      (response) =>
+        response.writeHead(status, { 'retry-after': 'Thu, 01 Jan 1970 00:00:07 GMT' }).end(body);
     await expect(ask(refuse(429), { nowMs: 2000 })).rejects.toMatchObject({ status: 429, retryAfterMs: 5000 });
     await expect(ask(refuse(429, '{"error":{"code":"insufficient_quota"}}'))).rejects.toMatchObject({ retryAfterMs: null });
     await expect(ask((response) => response.writeHead(429).end())).rejects.toMatchObject({ retryAfterMs: undefined });
@@ -195,7 +242,11 @@ describe('a stream', () => {
   test.each<[string, Answerer, string]>([
     ['ends before its first piece', (response) => response.writeHead(200, eventStream).end(': hi\n\n'), 'broken'],
     ['begins with an error', (response) => response.writeHead(200, eventStream).end(streamOf({ error: { message: 'x' } })), 'broken'],
-    ['breaks before its first piece', (response) => void response.writeHead(200, eventStream).write(': hi\n\n', () => response.destroy()), 'broken'],
+    [
+      'breaks before its first piece',
+      (response) => void response.writeHead(200, eventStream).write(': hi\n\n', () => response.destroy()),
+      'broken',
+    ],
     ['is no event stream', (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(plain), 'unreadable'],
   ])('that %s is thrown, so that another model can be tried', async (_name, answer, fault) => {
     await expect(ask(answer, { stream: true })).rejects.toMatchObject({ name: 'VendorError', fault, status: 200 });
@@ -203,7 +254,9 @@ describe('a stream', () => {
 
   test('is known by its content type in any case, or by none', async () => {
     for (const headers of [{ 'content-type': 'Text/Event-Stream' }, {}]) {
-      expect(await ask((response) => response.writeHead(200, headers).end(opening + rest), { stream: true })).toMatchObject({ kind: 'stream' });
+      expect(await ask((response) => response.writeHead(200, headers).end(opening + rest), { stream: true })).toMatchObject({
+        kind: 'stream',
+      });
     }
   });
 
@@ -239,7 +292,10 @@ describe('a stream', () => {
         },
         async ({ url, door, received }) => {
           for (let n = 0; n < 3; n += 1) {
-            expect(await readPieces(streamed(await askVendor(door, requestOf(url, { stream: true }))))).toEqual({ text, end: { kind: 'whole' } });
+            expect(await readPieces(streamed(await askVendor(door, requestOf(url, { stream: true }))))).toEqual({
+              text,
+              end: { kind: 'whole' },
+            });
             for (let turn = 0; turn < 20; turn += 1) await nextTurn();
           }
           expect(received.map(({ connection }) => connection)).toEqual([1, 1, 1]);

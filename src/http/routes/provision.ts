@@ -109,7 +109,8 @@ export function createProvisionRoutes({ projects, keyring, listCalls, adminToken
 function requireToken(adminToken: string) {
   const expected = sha256(adminToken);
   return (request: Request, _response: Response, next: NextFunction): void => {
-    if (!timingSafeEqual(sha256(readToken(request)), expected)) throw gatewayError('invalid_key', { message: 'the admin token is not valid' });
+    if (!timingSafeEqual(sha256(readToken(request)), expected))
+      throw gatewayError('invalid_key', { message: 'the admin token is not valid' });
     next();
   };
 }

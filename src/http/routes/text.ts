@@ -54,8 +54,15 @@ export function createTextRoute(dialect: Dialect, deps: TextRouteDeps) {
       const project = known instanceof Promise ? await known : known;
       const call = readCall({ id, startedAt, rules, caller, project, headers: request.headers, body });
       const control = startControl({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
-      response.once('close', () => control.hangUp());
-      await sendAnswer(response, await answerCall(call, project.settings, control));
+      response.once('close', () => {
+        // An answer that was sent whole closes too; a hang-up then would end the vendor's connection, which can be used again.
+        if (!response.writableFinished) control.hangUp();
+      });
+      try {
+        await sendAnswer(response, await answerCall(call, project.settings, control));
+      } finally {
+        control.endDeadline();
+      }
     } catch (error) {
       sendError(response, error, dialect, logger);
     }

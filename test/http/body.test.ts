@@ -1,0 +1,33 @@
+import type { IncomingMessage } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
+import { expect, test } from '@jest/globals';
+import { CallerGone, readBody } from '../../src/http/body.ts';
+
+/** Sends `head` and `body` on a connection of its own, leaves it, and hands over the request when it has been closed. */
+async function abandoned(head: string, use: (request: IncomingMessage) => Promise<void>): Promise<void> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address: AddressInfo | string | null = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  const caller = connect(address.port, '127.0.0.1');
+  const request = await new Promise<IncomingMessage>((resolve) => {
+    server.once('request', resolve);
+    caller.write(head);
+  });
+  const closed = new Promise((resolve) => request.once('close', resolve));
+  caller.destroy();
+  await closed;
+  try {
+    await use(request);
+  } finally {
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+test('a caller who left before its body was looked at rejects it, instead of leaving it waiting for ever', async () => {
+  await abandoned('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nabc', async (request) => {
+    await expect(readBody(request)).rejects.toBeInstanceOf(CallerGone);
+  });
+});

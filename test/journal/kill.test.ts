@@ -1,0 +1,144 @@
+/** kill -9 of a real process at every step of the journal, the drain and the recovery: afterwards each call is in the database exactly once. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Database } from '../../src/db/database.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { openServerDatabase } from '../../src/db/pool.ts';
+import { createRecovery } from '../../src/journal/recover.ts';
+import { storeCalls } from '../../src/usage/store-calls.ts';
+import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { keepingLogger, withFolder } from './calls.ts';
+
+const program = new URL('doomed-process.ts', import.meta.url).pathname;
+
+interface Death {
+  /** Ids the process had been promised, in order. */
+  readonly opened: readonly string[];
+  readonly settled: readonly string[];
+}
+
+describePostgres('kill -9', () => {
+  let database: Database;
+  let url = '';
+  let takeBack = async (): Promise<void> => {};
+  beforeAll(async () => {
+    const lent = await createTestDatabase();
+    url = lent.url;
+    database = openServerDatabase({ connectionString: url, maxConnections: 2 });
+    await migrate(database);
+    takeBack = async () => {
+      await database.close();
+      await lent.drop();
+    };
+  });
+  afterAll(() => takeBack());
+
+  /** Runs the program until it kills itself, or is killed once it has said `killAfter` lines. */
+  const runDoomed = async (task: string, dataDir: string, point: string, passes: number, killAfter = Number.POSITIVE_INFINITY) => {
+    const child = spawn(process.execPath, [program, task, dataDir, url, point, String(passes)], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let said = '';
+    let lines = 0;
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+      lines += text.split('\n').length - 1;
+      if (lines >= killAfter) child.kill('SIGKILL');
+    });
+    const [code, signal] = await once(child, 'close');
+    const idsAfter = (word: string): string[] => [...said.matchAll(new RegExp(`^${word} (\\S+)$`, 'gm'))].map(([, id = '']) => id);
+    return { code, signal, opened: idsAfter('opened'), settled: idsAfter('settled') };
+  };
+
+  const recoverHere = async (dataDir: string): Promise<void> => {
+    const recovery = createRecovery({
+      dataDir,
+      ownId: 'none',
+      database,
+      store: storeCalls,
+      logger: keepingLogger(),
+      estimateCost: () => 7,
+    });
+    await recovery.recover();
+    expect(recovery.counts()).toMatchObject({ quarantined: 0, refused: 0 });
+    await recovery.stop();
+    expect(await readdir(join(dataDir, 'journal'))).toEqual([]);
+  };
+
+  const expectExactlyOnce = async ({ opened, settled }: Death): Promise<void> => {
+    const rows = await database.query<{ id: string; outcome: string; cost: number; attempts: number }>(
+      `select calls.id, outcome, calls.cost_nanos as cost,
+              (select count(*) from attempts where call_id = calls.id and attempts.cost_nanos = calls.cost_nanos) as attempts
+         from calls`,
+    );
+    await database.query('truncate calls, attempts');
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    expect(byId.size).toBe(rows.length);
+    for (const id of settled) expect(byId.get(id)).toEqual({ id, outcome: 'ok', cost: 1_000, attempts: 1 });
+    // Of the others the journal may know the end although the process died before it could say so.
+    for (const id of opened) expect(byId.has(id)).toBe(true);
+    for (const row of rows) {
+      expect([row.outcome, row.cost, row.attempts]).toEqual(row.outcome === 'ok' ? ['ok', 1_000, 1] : ['unknown', 7, 1]);
+    }
+  };
+
+  test.each([
+    ['before write', 0],
+    ['after write', 0],
+    ['before write', 40],
+    ['after write', 40],
+    ['before read', 3],
+    ['before store', 3],
+    ['before commit', 3],
+    ['after store', 3],
+    ['before discard', 1],
+    ['after discard', 1],
+    ['before write', 700],
+  ])('%s, after %i times: no call is lost, none is stored twice', (point, passes) =>
+    withFolder(async (dataDir) => {
+      const death = await runDoomed('serve', dataDir, point, passes);
+      expect(death.signal).toBe('SIGKILL');
+      await recoverHere(dataDir);
+      await expectExactlyOnce(death);
+    }),
+  );
+
+  test.each([10, 300, 1_500])('from outside, after %i promises', (killAfter) =>
+    withFolder(async (dataDir) => {
+      const death = await runDoomed('serve', dataDir, 'never', 0, killAfter);
+      expect(death.signal).toBe('SIGKILL');
+      expect(death.opened.length).toBeGreaterThan(1);
+      await recoverHere(dataDir);
+      await expectExactlyOnce(death);
+    }),
+  );
+
+  test.each([
+    'after adopt',
+    'before read',
+    'before store',
+    'before commit',
+    'after store',
+    'before unknown',
+    'before remove',
+    'after remove',
+  ])('of the recovery itself, %s: whoever comes next ends it', (point) =>
+    withFolder(async (dataDir) => {
+      const death = await runDoomed('serve', dataDir, 'after write', 60);
+      expect((await runDoomed('recover', dataDir, point, 0)).signal).toBe('SIGKILL');
+      await recoverHere(dataDir);
+      await expectExactlyOnce(death);
+    }),
+  );
+
+  test('two processes that recover at once share the journals, and no call is stored twice', () =>
+    withFolder(async (dataDir) => {
+      const deaths = [];
+      for (let round = 0; round < 3; round += 1) deaths.push(await runDoomed('serve', dataDir, 'after write', 50));
+      const recovered = await Promise.all([runDoomed('recover', dataDir, 'never', 0), runDoomed('recover', dataDir, 'never', 0)]);
+      expect(recovered.map(({ code }) => code)).toEqual([0, 0]);
+      await recoverHere(dataDir);
+      await expectExactlyOnce({ opened: deaths.flatMap(({ opened }) => opened), settled: deaths.flatMap(({ settled }) => settled) });
+    }));
+});

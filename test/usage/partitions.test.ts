@@ -1,0 +1,59 @@
+import { expect, test } from '@jest/globals';
+import type { Database } from '../../src/db/database.ts';
+import { ensurePartitions } from '../../src/usage/partitions.ts';
+import { storeCalls } from '../../src/usage/store-calls.ts';
+import { describeDatabases } from '../db/databases.ts';
+import { clockAt, noon, settledCall } from '../journal/calls.ts';
+
+const storeAt = async (database: Database, startedAt: number): Promise<string> => {
+  const call = settledCall({ facts: { startedAt } });
+  await database.transaction((tx) => storeCalls(tx, [call]));
+  return call.facts.id;
+};
+
+const tablesOf = async (database: Database, id: string): Promise<unknown[]> => {
+  const rows = await database.query<{ name: string }>(
+    `select tableoid::regclass::text as name from calls where id = $1::uuid
+     union all
+     select tableoid::regclass::text from attempts where call_id = $1::uuid`,
+    [id],
+  );
+  return rows.map(({ name }) => name);
+};
+
+describeDatabases('partitions', (database) => {
+  test('this month and the next have their own, also when two processes ask at once and when it is asked again', async () => {
+    const clock = clockAt(noon);
+    await Promise.all([ensurePartitions(database(), clock), ensurePartitions(database(), clock)]);
+    await ensurePartitions(database(), clock);
+    expect(await tablesOf(database(), await storeAt(database(), noon))).toEqual(['calls_2026_11', 'attempts_2026_11']);
+    expect(await tablesOf(database(), await storeAt(database(), Date.UTC(2026, 11, 1)))).toEqual(['calls_2026_12', 'attempts_2026_12']);
+    expect(await tablesOf(database(), await storeAt(database(), Date.UTC(2027, 0, 1)))).toEqual(['calls_default', 'attempts_default']);
+  });
+
+  test('a month whose calls are in the default partition already stays there', async () => {
+    const march = Date.UTC(2027, 2, 10);
+    const id = await storeAt(database(), march);
+    await ensurePartitions(database(), clockAt(march));
+    expect(await tablesOf(database(), id)).toEqual(['calls_default', 'attempts_default']);
+    expect(await tablesOf(database(), await storeAt(database(), march))).toEqual(['calls_default', 'attempts_default']);
+    expect(await tablesOf(database(), await storeAt(database(), Date.UTC(2027, 3, 1)))).toEqual(['calls_2027_04', 'attempts_2027_04']);
+  });
+
+  test('a call that is delivered again is found in its partition', async () => {
+    const call = settledCall();
+    const store = (): Promise<ReadonlySet<string>> => database().transaction((tx) => storeCalls(tx, [call]));
+    expect((await store()).size).toBe(1);
+    expect((await store()).size).toBe(0);
+  });
+
+  test('no reason to leave a partition out: the error is thrown', async () => {
+    const broken: Database = {
+      ...database(),
+      query: async () => {
+        throw Object.assign(new Error('no such function'), { code: '42883' });
+      },
+    };
+    await expect(ensurePartitions(broken, clockAt(noon))).rejects.toThrow('no such function');
+  });
+});

@@ -1,0 +1,258 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import type { CallFacts, SettledCall } from '../../src/core/call.ts';
+import type { Database } from '../../src/db/database.ts';
+import { listCalls } from '../../src/usage/call-rows.ts';
+import { createUsageReports } from '../../src/usage/reports.ts';
+import { storeCalls } from '../../src/usage/store-calls.ts';
+import { describeDatabases } from '../db/databases.ts';
+import { type CallChanges, clockAt, factsOf, noon, settledCall } from '../journal/calls.ts';
+
+const store = (database: Database, calls: readonly SettledCall[]): Promise<ReadonlySet<string>> =>
+  database.transaction((tx) => storeCalls(tx, calls));
+
+/** A project and a key of its own for each test; `call` makes calls of theirs. */
+function newOwner() {
+  const owner = { projectId: randomUUID(), keyId: randomUUID() };
+  const call = ({ facts = {}, ...changes }: CallChanges = {}): SettledCall => settledCall({ ...changes, facts: { ...owner, ...facts } });
+  return { ...owner, call };
+}
+
+const correlated = (changes: Partial<CallFacts['correlation']>): CallFacts['correlation'] => ({ ...factsOf().correlation, ...changes });
+const tokensOf = (input: number) => ({ input, cachedInput: 1, cacheWrite: 2, cacheWrite1h: 3, output: 4 });
+
+describeDatabases('storing calls', (database) => {
+  test('each id is stored once, and only what is new is told', async () => {
+    const { call } = newOwner();
+    const [one, two, three] = [call(), call(), call()];
+    expect(await store(database(), [one, two])).toEqual(new Set([one.facts.id, two.facts.id]));
+    expect(await store(database(), [two, three, three])).toEqual(new Set([three.facts.id]));
+    expect(await store(database(), [one, two, three])).toEqual(new Set());
+    expect(await store(database(), [])).toEqual(new Set());
+    const [row] = await database().query(`select count(*) as attempts from attempts where call_id = any ($1::uuid[])`, [
+      [one, two, three].map(({ facts }) => facts.id),
+    ]);
+    expect(row).toEqual({ attempts: 3 });
+  });
+
+  test('a call without attempts (a cache hit) is stored', async () => {
+    const { call } = newOwner();
+    const hit = call({ result: { cache: 'hit', attempts: [], costNanos: 0 } });
+    expect(await store(database(), [hit])).toEqual(new Set([hit.facts.id]));
+  });
+
+  test('numbers that no column takes become the nearest that one does', async () => {
+    const { call, projectId } = newOwner();
+    const odd = call({
+      facts: { correlation: correlated({ iteration: 1e300, distilSaved: -1.6 }) },
+      result: { durationMs: -5, firstByteMs: 1e12, tokens: { ...tokensOf(2.5), output: Number.NaN } },
+    });
+    await store(database(), [odd]);
+    const [row] = await listCalls(database(), projectId);
+    expect(row).toMatchObject({
+      duration_ms: 0,
+      first_byte_ms: 2_147_483_647,
+      iteration: Number.MAX_SAFE_INTEGER,
+      distil_saved: -2,
+      tokens: { input: 3, output: 0 },
+    });
+  });
+});
+
+describeDatabases('call rows', (database) => {
+  test('show all that shapes 21 names', async () => {
+    const { call, projectId } = newOwner();
+    const correlation = {
+      taskId: 't-1',
+      turnId: 'u-1',
+      agentId: 'a-1',
+      triggerKind: 'cron',
+      triggerDetail: 'nightly',
+      iteration: 3,
+      distilSaved: 40,
+    };
+    const stored = call({
+      facts: {
+        correlation,
+        memory: { mode: 'write', explicitWrite: false, subject: 'user-42' },
+        plan: [
+          { model: 'a/x', skipped: 'price_unknown' },
+          { model: 'openai/gpt-4o', skipped: null },
+        ],
+      },
+      result: { tokens: tokensOf(10), estimated: true },
+    });
+    await store(database(), [stored]);
+    expect(await listCalls(database(), projectId)).toEqual([
+      {
+        id: stored.facts.id,
+        created_at: '2026-11-20T12:00:00Z',
+        key: 'k7f3a9c2',
+        source: 'acme',
+        route: 'chat',
+        model_asked: 'standard',
+        model: 'openai/gpt-4o',
+        status: 200,
+        code: null,
+        outcome: 'ok',
+        stream: false,
+        cache: 'miss',
+        tokens: { input: 10, cached_input: 1, cache_write: 5, output: 4 },
+        cost: 0.000001,
+        estimated: true,
+        duration_ms: 50,
+        first_byte_ms: 21,
+        task_id: 't-1',
+        turn_id: 'u-1',
+        agent_id: 'a-1',
+        trigger_kind: 'cron',
+        trigger_detail: 'nightly',
+        iteration: 3,
+        distil_saved: 40,
+        subject_sha256: createHash('sha256').update('user-42').digest('hex'),
+        plan: [
+          { model: 'a/x', skipped: 'price_unknown' },
+          { model: 'openai/gpt-4o', skipped: null },
+        ],
+        attempts: [
+          {
+            n: 1,
+            provider: 'openai',
+            model: 'gpt-4o',
+            status: 200,
+            outcome: 'ok',
+            wait_ms: 0,
+            started_at: '2026-11-20T12:00:00.001Z',
+            first_byte_ms: 20,
+            duration_ms: 49,
+            cost: 0.000001,
+          },
+        ],
+      },
+    ]);
+  });
+
+  test('newest first, a page at a time, by task and by source, and never those of another project', async () => {
+    const { call, projectId } = newOwner();
+    const calls = Array.from({ length: 60 }, (_value, index) =>
+      call({
+        facts: {
+          startedAt: noon + index,
+          source: index % 2 === 0 ? 'even' : 'odd',
+          correlation: correlated({ taskId: index < 3 ? 't-1' : null }),
+        },
+      }),
+    );
+    await store(database(), [...calls, newOwner().call()]);
+    const ids = calls.map(({ facts }) => facts.id).toReversed();
+    const idsOf = async (...[options]: [Parameters<typeof listCalls>[2]?]) =>
+      (await listCalls(database(), projectId, options)).map(({ id }) => id);
+    expect(await idsOf()).toEqual(ids.slice(0, 50));
+    expect(await idsOf({ before: ids[49] })).toEqual(ids.slice(50));
+    expect(await idsOf({ limit: 2 })).toEqual(ids.slice(0, 2));
+    expect(await idsOf({ limit: 100_000 })).toHaveLength(60);
+    expect(await idsOf({ taskId: 't-1' })).toEqual(ids.slice(-3));
+    expect(await idsOf({ source: 'odd', limit: 1, before: ids[1] })).toEqual(ids.slice(2, 3));
+    expect(await idsOf({ taskId: 'none' })).toEqual([]);
+  });
+});
+
+describeDatabases('usage of a project', (database) => {
+  const usageOf = (projectId: string, monthlyCapNanos: number | null = null, now = noon) =>
+    createUsageReports({ database: database(), clock: clockAt(now) }).usageOf({ projectId, monthlyCapNanos });
+
+  test('spend of the calendar month by model, task and source, dearest first', async () => {
+    const { call, projectId } = newOwner();
+    const task = { correlation: correlated({ taskId: 't-17' }) };
+    await store(database(), [
+      call({ result: { costNanos: 1_000_000_000, tokens: tokensOf(90) } }),
+      call({
+        facts: { ...task, source: 'gateway-memory' },
+        result: { costNanos: 2_500_000_000, model: 'anthropic/claude', tokens: tokensOf(10) },
+      }),
+      call({ facts: task, result: { costNanos: 1, tokens: tokensOf(0) } }),
+      newOwner().call(),
+    ]);
+    expect(await usageOf(projectId, 50_000_000_000)).toEqual({
+      month: '2026-11',
+      period: { start: '2026-11-01T00:00:00Z', end: '2026-12-01T00:00:00Z' },
+      currency: 'USD',
+      spend: 3.500000001,
+      monthly_cap: 50,
+      by_model: [
+        { model: 'anthropic/claude', cost: 2.5, tokens: 20, calls: 1 },
+        { model: 'openai/gpt-4o', cost: 1.000000001, tokens: 110, calls: 2 },
+      ],
+      by_task: [{ task_id: 't-17', cost: 2.500000001, tokens: 30, calls: 2 }],
+      by_source: [
+        { source: 'gateway-memory', cost: 2.5, tokens: 20, calls: 1 },
+        { source: 'acme', cost: 1.000000001, tokens: 110, calls: 2 },
+      ],
+    });
+  });
+
+  test('a project without calls has spent nothing', async () => {
+    expect(await usageOf(randomUUID())).toMatchObject({ spend: 0, monthly_cap: null, by_model: [], by_task: [], by_source: [] });
+  });
+
+  test('calls of unknown cost count with their tokens, calls without a model are in the sum and in their source', async () => {
+    const { call, projectId } = newOwner();
+    await store(database(), [
+      call({ result: { costNanos: null, attempts: [] } }),
+      call({ result: { model: null, outcome: 'failed', costNanos: 5_000 } }),
+    ]);
+    expect(await usageOf(projectId)).toMatchObject({
+      spend: 0.000005,
+      by_model: [{ model: 'openai/gpt-4o', cost: 0, tokens: 15, calls: 1 }],
+      by_source: [{ source: 'acme', cost: 0.000005, tokens: 30, calls: 2 }],
+    });
+  });
+
+  test('the month begins and ends at midnight UTC, by the start of the call', async () => {
+    const { call, projectId } = newOwner();
+    const [start, end] = [Date.UTC(2026, 10, 1), Date.UTC(2026, 11, 1)];
+    await store(
+      database(),
+      [start - 1, start, end - 1, end].map((startedAt) => call({ facts: { startedAt } })),
+    );
+    expect(await usageOf(projectId)).toMatchObject({ spend: 0.000002, by_source: [{ calls: 2 }] });
+    expect(await usageOf(projectId, null, end)).toMatchObject({ month: '2026-12', by_source: [{ calls: 1 }] });
+    const reports = createUsageReports({ database: database(), clock: clockAt(noon) });
+    expect(await reports.spentThisMonth(projectId)).toBe(2_000);
+    expect(await reports.spentThisMonth(randomUUID())).toBe(0);
+  });
+
+  test('no list is longer than a thousand rows, and the sum still has all', async () => {
+    const { call, projectId } = newOwner();
+    const calls = Array.from({ length: 1_010 }, (_value, index) =>
+      call({ facts: { correlation: correlated({ taskId: `t-${index}` }) }, result: { costNanos: index } }),
+    );
+    for (let at = 0; at < calls.length; at += 500) await store(database(), calls.slice(at, at + 500));
+    const usage = await usageOf(projectId);
+    expect(usage.by_task).toHaveLength(1_000);
+    expect(usage.by_task[0]).toMatchObject({ task_id: 't-1009' });
+    expect(usage.by_source).toMatchObject([{ calls: 1_010 }]);
+  });
+});
+
+describeDatabases('use of a key', (database) => {
+  test('each ceiling counts in its own window; cache hits use no slot', async () => {
+    const { call, keyId } = newOwner();
+    const [minuteAgo, yesterday, lastMonth] = [noon - 60_001, noon - 86_400_000, Date.UTC(2026, 9, 31)];
+    await store(database(), [
+      ...[noon, noon + 5_000, minuteAgo, yesterday, lastMonth].map((startedAt) => call({ facts: { startedAt } })),
+      call({ result: { cache: 'hit', costNanos: 0, attempts: [] } }),
+      newOwner().call(),
+    ]);
+    const keyUse = (calls: 'day' | 'month' | 'total', cost: 'day' | 'month' | 'total') =>
+      createUsageReports({ database: database(), clock: clockAt(noon + 10_000) }).keyUse(keyId, { calls, cost });
+    expect(await keyUse('month', 'month')).toEqual({ calls: 4, cost: 4_000, rpm: 2, tpm: 30 });
+    expect(await keyUse('day', 'total')).toEqual({ calls: 3, cost: 5_000, rpm: 2, tpm: 30 });
+    expect(await keyUse('total', 'day')).toEqual({ calls: 5, cost: 3_000, rpm: 2, tpm: 30 });
+  });
+
+  test('a key that was never used has used nothing', async () => {
+    const reports = createUsageReports({ database: database(), clock: clockAt(noon) });
+    expect(await reports.keyUse(randomUUID(), { calls: 'total', cost: 'total' })).toEqual({ calls: 0, cost: 0, rpm: 0, tpm: 0 });
+  });
+});
