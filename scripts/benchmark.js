@@ -1,141 +1,238 @@
 /**
- * What the gateway costs, measured side by side in one run: the same calls straight to the demo vendor and through the gateway, in
- * alternating rounds, so that a machine that is slow for a while is slow for both. Read the ratio and the added milliseconds, not the
- * absolute figures: all of it, the load too, shares one machine.
+ * What the gateway costs, measured side by side in one run: the same calls straight to the demo vendor and through the gateway to the
+ * same vendor, in alternating rounds, so that a machine that is slow for a while is slow for both. Read the ratio, the added milliseconds
+ * and the CPU time, not the absolute figures: all of it, the load too, shares one machine.
  *
- *   node scripts/benchmark.js [--calls 2000] [--concurrency 16] [--rounds 5] [--stream]
+ *   node scripts/benchmark.js [--calls 2000] [--concurrency 16] [--rounds 5] [--only plain|streamed] [--profile folder]
+ *
+ * With DATABASE_URL the gateway stores the calls there, otherwise in its embedded database, which is a part of its own process and so
+ * of its CPU time. `--profile` leaves a CPU profile of the gateway in the folder.
  */
 import { spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
+
+/** @typedef {'plain' | 'streamed'} Kind */
+/** @typedef {{ url: string, key: string, model: string }} Way */
+/** @typedef {{ perSecond: number, firstByte: number, p50: number, p99: number }} Round Times in milliseconds. */
+/** @typedef {{ vendor: Round, gateway: Round }} Pair */
+/** @typedef {{ url: string, pid: number }} Running */
 
 const { values } = parseArgs({
   options: {
     calls: { type: 'string', default: '2000' },
     concurrency: { type: 'string', default: '16' },
     rounds: { type: 'string', default: '5' },
-    stream: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    profile: { type: 'string' },
   },
 });
-const calls = Math.min(Number(values.calls), 100_000);
-const concurrency = Math.min(Number(values.concurrency), 1_000);
-const rounds = Math.min(Number(values.rounds), 50);
-
-const folder = await mkdtemp(join(tmpdir(), 'gateway-benchmark-'));
+const calls = wholeNumber(values.calls, 100_000);
+const concurrency = wholeNumber(values.concurrency, 1_000);
+const rounds = wholeNumber(values.rounds, 50);
+const token = 'benchmark-admin-token';
+/** What one run shares: started programs, connections. */
+/** @type {import('node:child_process').ChildProcess[]} */
 const children = [];
 const agent = new Agent({ connections: concurrency, pipelining: 1 });
+
+const folder = await mkdtemp(join(tmpdir(), 'gateway-benchmark-'));
 try {
-  const vendorUrl = await start('demo-vendor', ['--port', '0'], {}, /http:\/\/127\.0\.0\.1:\d+/);
-  const token = 'benchmark-admin-token';
-  const gatewayUrl = await start(
-    'start',
-    [],
-    {
-      PORT: '0',
-      GATEWAY_DATA_DIR: folder,
-      GATEWAY_TEMPORAL: 'off',
-      GATEWAY_ADMIN_TOKEN: token,
-      LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
-    },
-    /http:\/\/127\.0\.0\.1:\d+/,
-  );
-  const key = await makeKey(gatewayUrl, token);
+  const vendor = await start('demo-vendor', {});
+  const gateway = await startGateway(vendor.url);
+  /** @type {{ vendor: Way, gateway: Way }} */
   const ways = {
-    vendor: () => call(`${vendorUrl}/v1/chat/completions`, 'any', 'echo'),
-    gateway: () => call(`${gatewayUrl}/v1/chat/completions`, key, 'demo/echo'),
+    vendor: { url: vendor.url, key: 'any', model: 'echo' },
+    gateway: { url: gateway.url, key: await makeKey(gateway.url), model: 'vendor/echo' },
   };
-  for (const way of Object.values(ways)) await round(way, Math.min(calls, 500)); // warm-up
-  /** @type {{ vendor: Round, gateway: Round }[]} */
-  const results = [];
-  for (let done = 0; done < rounds; done += 1)
-    results.push({ vendor: await round(ways.vendor, calls), gateway: await round(ways.gateway, calls) });
-  report(results);
+  for (const kind of kindsOf(values.only)) {
+    for (const way of Object.values(ways)) await round(way, kind, Math.min(calls, 1_000)); // Warm-up.
+    /** @type {Pair[]} */
+    const pairs = [];
+    const cpuBefore = await cpuMs(gateway.pid);
+    for (let done = 0; done < rounds; done += 1)
+      pairs.push({ vendor: await round(ways.vendor, kind, calls), gateway: await round(ways.gateway, kind, calls) });
+    report(kind, pairs, ((await cpuMs(gateway.pid)) - cpuBefore) / (rounds * calls));
+  }
 } finally {
-  for (const child of children) child.kill('SIGTERM');
+  await Promise.all(children.map(stop));
   await agent.close();
-  await sleep(500);
   await rm(folder, { recursive: true, force: true });
 }
 
-/** @typedef {{ perSecond: number, p50: number, p99: number }} Round */
+/**
+ * The gateway with one provider, the vendor of the direct calls.
+ * @param {string} vendorUrl
+ */
+async function startGateway(vendorUrl) {
+  const file = join(folder, 'gateway.yaml');
+  await writeFile(
+    file,
+    `providers:\n  vendor: { base_url: ${vendorUrl}/v1, api_key: any, dialect: chat }\nmodels:\n  vendor/echo: { input: 1, output: 2 }\n`,
+  );
+  return start('start', {
+    PORT: '0',
+    HOST: '127.0.0.1',
+    GATEWAY_CONFIG: file,
+    GATEWAY_DATA_DIR: join(folder, 'data'),
+    GATEWAY_TEMPORAL: 'off',
+    GATEWAY_ADMIN_TOKEN: token,
+    // A line for each call is what runs in production; where it goes to is not the gateway's cost.
+    LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'info',
+  });
+}
 
-/** Starts a command of the gateway and waits for its address in the output. */
-async function start(command, args, env, address) {
-  const child = spawn(process.execPath, ['src/main.ts', command, ...args], {
+/**
+ * Starts a command of the gateway and waits for its address in the output.
+ * @param {'start' | 'demo-vendor'} command
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<Running>}
+ */
+async function start(command, env) {
+  const profiled = command === 'start' && values.profile !== undefined;
+  const flags = profiled ? ['--cpu-prof', `--cpu-prof-dir=${resolve(values.profile ?? '.')}`] : [];
+  const child = spawn(process.execPath, [...flags, 'src/main.ts', command], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   children.push(child);
   let output = '';
   child.stdout.setEncoding('utf8').on('data', (text) => {
-    output = (output + text).slice(0, 10_000);
+    if (output.length < 10_000) output += text;
   });
-  for (let waited = 0; waited < 60_000; waited += 50) {
-    const found = address.exec(output);
-    if (found) return found[0];
+  for (let waited = 0; waited < 60_000 && child.exitCode === null; waited += 50) {
+    const found = /http:\/\/127\.0\.0\.1:\d+/.exec(output);
+    if (found) return { url: found[0], pid: child.pid ?? 0 };
     await sleep(50);
   }
-  throw new Error(`gateway ${command} did not start`);
+  throw new Error(`gateway ${command} did not start:\n${output}`);
 }
 
-async function makeKey(url, token) {
+/** @param {import('node:child_process').ChildProcess} child */
+async function stop(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGTERM');
+  await once(child, 'exit');
+}
+
+/** @param {string} url */
+async function makeKey(url) {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-  await request(`${url}/provision/teams/benchmark`, { method: 'PUT', headers, body: '{}' }).then(({ body }) => body.dump());
-  const { body } = await request(`${url}/provision/teams/benchmark/keys`, { method: 'POST', headers, body: '{"name":"benchmark"}' });
-  return (await body.json()).key;
+  const project = `${url}/provision/teams/benchmark`;
+  await request(project, { method: 'PUT', headers, body: '{}' }).then(({ body }) => body.dump());
+  const { body } = await request(`${project}/keys`, { method: 'POST', headers, body: '{"name":"benchmark"}' });
+  const made = /** @type {{ key: string }} */ (await body.json());
+  return made.key;
 }
 
-async function call(url, key, model) {
-  const { statusCode, body } = await request(url, {
-    dispatcher: agent,
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model, stream: values.stream, messages: [{ role: 'user', content: 'How fast are you today, and why?' }] }),
-  });
-  await body.arrayBuffer();
-  if (statusCode !== 200) throw new Error(`answered ${statusCode}`);
-}
-
-/** @returns {Promise<Round>} */
-async function round(way, count) {
+/**
+ * One round of calls; the same body but for the model.
+ * @param {Way} way
+ * @param {Kind} kind
+ * @param {number} count
+ * @returns {Promise<Round>}
+ */
+async function round({ url, key, model }, kind, count) {
+  const messages = [{ role: 'user', content: 'How fast are you today, and why?' }];
+  const body = JSON.stringify({ model, stream: kind === 'streamed', messages });
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  /** @type {number[]} */
   const times = [];
+  /** @type {number[]} */
+  const firstBytes = [];
   let left = count;
-  const startedAt = performance.now();
-  const worker = async () => {
+  const work = async () => {
     while (left > 0) {
       left -= 1;
-      const from = performance.now();
-      await way();
-      times.push(performance.now() - from);
+      const startedAt = performance.now();
+      const answer = await request(`${url}/v1/chat/completions`, { dispatcher: agent, method: 'POST', headers, body });
+      if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`);
+      let bytes = 0;
+      for await (const chunk of answer.body) {
+        if (bytes === 0) firstBytes.push(performance.now() - startedAt);
+        bytes += chunk.length;
+      }
+      times.push(performance.now() - startedAt);
     }
   };
-  await Promise.all(Array.from({ length: concurrency }, worker));
+  const startedAt = performance.now();
+  await Promise.all(Array.from({ length: concurrency }, work));
   const perSecond = (count * 1000) / (performance.now() - startedAt);
-  times.sort((a, b) => a - b);
-  return { perSecond, p50: times[Math.floor(count * 0.5)], p99: times[Math.floor(count * 0.99)] };
+  return { perSecond, firstByte: centile(firstBytes, 0.5), p50: centile(times, 0.5), p99: centile(times, 0.99) };
 }
 
-/** @param {{ vendor: Round, gateway: Round }[]} results */
-function report(results) {
-  const median = (pick) => results.map(pick).sort((a, b) => a - b)[Math.floor(results.length / 2)];
+/**
+ * @param {Kind} kind
+ * @param {Pair[]} pairs
+ * @param {number} cpuMsPerCall
+ */
+function report(kind, pairs, cpuMsPerCall) {
+  console.log(`\n${rounds} rounds of ${calls} ${kind} calls, ${concurrency} at a time; medians of the rounds`);
+  /** @type {(name: string, pick: (row: Round) => number, digits: number) => void} */
   const line = (name, pick, digits) => {
     const [vendor, gateway, ratio] = [
-      median((row) => pick(row.vendor)),
-      median((row) => pick(row.gateway)),
-      median((row) => pick(row.gateway) / pick(row.vendor)),
-    ];
-    console.log(
-      `${name.padEnd(16)} vendor ${vendor.toFixed(digits).padStart(9)}   gateway ${gateway.toFixed(digits).padStart(9)}   ratio ${ratio.toFixed(2)}`,
-    );
+      pairs.map((pair) => pick(pair.vendor)),
+      pairs.map((pair) => pick(pair.gateway)),
+      pairs.map((pair) => pick(pair.gateway) / pick(pair.vendor)),
+    ].map((list) => centile(list, 0.5));
+    const columns = [`vendor ${padded(vendor, digits)}`, `gateway ${padded(gateway, digits)}`, `ratio ${padded(ratio, 2)}`];
+    console.log(`${name.padEnd(20)} ${columns.join('   ')}`);
   };
-  console.log(
-    `${rounds} rounds of ${calls} ${values.stream ? 'streamed' : 'plain'} calls, ${concurrency} at a time; medians of the rounds`,
-  );
   line('calls a second', (row) => row.perSecond, 0);
   line('median ms', (row) => row.p50, 2);
   line('99th centile ms', (row) => row.p99, 2);
+  if (kind === 'streamed') line('first byte ms', (row) => row.firstByte, 2);
+  if (Number.isFinite(cpuMsPerCall)) console.log(`${'CPU of the gateway'.padEnd(20)} ${(cpuMsPerCall * 1000).toFixed(0)} µs a call`);
+}
+
+/**
+ * CPU time of a process so far; NaN where the system does not tell (only Linux does, in hundredths of a second).
+ * @param {number} pid
+ */
+async function cpuMs(pid) {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  // Behind the program's name, which may hold spaces: user time is the 12th field, system time the 13th.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/**
+ * @param {number[]} list
+ * @param {number} part
+ */
+function centile(list, part) {
+  return list.toSorted((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * part))] ?? Number.NaN;
+}
+
+/**
+ * @param {number | undefined} value
+ * @param {number} digits
+ */
+function padded(value, digits) {
+  return (value ?? Number.NaN).toFixed(digits).padStart(9);
+}
+
+/**
+ * @param {string | undefined} only
+ * @returns {Kind[]}
+ */
+function kindsOf(only) {
+  if (only === undefined) return ['plain', 'streamed'];
+  if (only === 'plain' || only === 'streamed') return [only];
+  throw new Error('--only must be plain or streamed');
+}
+
+/**
+ * @param {string} text
+ * @param {number} most
+ */
+function wholeNumber(text, most) {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`${text} is no whole number from 1 on`);
+  return Math.min(value, most);
 }

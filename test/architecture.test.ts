@@ -21,7 +21,9 @@ test('imports go down the levels, and every door is used only where it is allowe
 test('the direction table has no way up: following it from any room never comes back', () => {
   const below = (room: string): readonly string[] => {
     const allowed = DIRECTIONS[room];
-    return allowed === 'everything' ? Object.keys(DIRECTIONS).filter((name) => name !== 'app' && !ABOVE_APP.includes(name)) : (allowed ?? []);
+    return allowed === 'everything'
+      ? Object.keys(DIRECTIONS).filter((name) => name !== 'app' && !ABOVE_APP.includes(name))
+      : (allowed ?? []);
   };
   const reach = (room: string, trail: readonly string[]): void => {
     expect(trail).not.toContain(room);

@@ -9,6 +9,7 @@
 
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
+import { isConnectionFault } from '../db/faults.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type BatchCounts, type BatchEntry, type BatchStore, createBatchStore, type StoreCalls } from './batch-store.ts';
 import type { Frame } from './frame.ts';
@@ -107,7 +108,13 @@ export function createDrain(options: DrainOptions): Drain {
 
   const prepareDaily = async (): Promise<void> => {
     if (!prepare || (preparedAt !== null && clock.now() - preparedAt < dayMs)) return;
-    await prepare();
+    try {
+      await prepare();
+    } catch (error) {
+      if (isConnectionFault(error)) throw error;
+      // Rows go into the default partition then, which is no reason to keep them waiting.
+      logger.error({ error }, 'partitions for calls could not be made; the next try is in a day');
+    }
     preparedAt = clock.now();
   };
 

@@ -1,28 +1,16 @@
 /** Bad input: the specified error, and the service lives on (specification 4.1, 4.2, 5, 7). */
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { makeSecret } from '../../src/keys/secret.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { jsonOf, withGateway } from '../support/gateway.ts';
+import { jsonOf, shareGateway } from '../support/gateway.ts';
 
 /** One gateway for all of these: what one of them breaks, the others notice. */
+const lent = shareGateway({});
 let gateway: TestGateway;
-let giveBack: () => void;
-let returned: Promise<unknown>;
-beforeAll(
-  () =>
-    new Promise<void>((ready, failed) => {
-      returned = withGateway({}, (lent) => {
-        gateway = lent;
-        ready();
-        return new Promise<void>((resolve) => (giveBack = resolve));
-      }).catch(failed);
-    }),
-);
-afterAll(async () => {
-  giveBack();
-  await returned;
+beforeAll(() => {
+  gateway = lent();
 });
 
 const chatPath = '/v1/chat/completions';

@@ -1,7 +1,7 @@
 /** Failover as callers and operators see it (specification 6, 7.1). */
 import { describe, expect, it } from '@jest/globals';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
-import { callsOf, defaultYaml, jsonOf, withGateway } from '../support/gateway.ts';
+import { callsOf, defaultYaml, jsonOf, shareGateway } from '../support/gateway.ts';
 
 const chains = (
   vendorUrl: string,
@@ -31,11 +31,20 @@ ${Object.entries({
   some-refuse: [one/refuse-400, two/fail-503, three/refuse-400, four/fail-503]
   all-fail: [one/fail-500, two/fail-503, three/fail-500, four/fail-503]
   unreachable: [dead/a, dead/b, dead-messages/a, dead-messages/b]
-  limited-once: [one/rate-limited-once-0.05, three/rate-limited-once-0.05]
+  limited-once: [one/rate-limited-once-0.05+a, three/rate-limited-once-0.05+b]
   limited-always: [one/rate-limited-0.05, one/echo, three/rate-limited-0.05, three/echo]
   quota: [one/quota, three/spend-limit]
   slow: [one/slow-1200, three/slow-1200]
 `;
+
+const lent = shareGateway({ yaml: chains });
+let projects = 0;
+
+/** Breakers are per project: each test has one of its own. */
+async function withProject(work: (gateway: TestGateway) => Promise<void>): Promise<void> {
+  projects += 1;
+  await work(await lent().withProject(`project-${projects}`));
+}
 
 const bodyOf = (model: string, stream: boolean) => ({ model, stream, max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] });
 const routes = [
@@ -65,7 +74,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     'after-refusal',
     'after-redirect',
   ])('200: the second model answers %s, and both attempts are rows', (tier) =>
-    withGateway({ yaml: chains }, async (gateway) => {
+    withProject(async (gateway) => {
       for (const stream of [false, true]) {
         const answer = await gateway.call(path, bodyOf(tier, stream));
         expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('hi')]);
@@ -82,7 +91,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
   );
 
   it('200: after a 429 another vendor answers, and the limited one stands behind until its time has passed', () =>
-    withGateway({ yaml: chains }, async (gateway) => {
+    withProject(async (gateway) => {
       expect((await gateway.call(path, bodyOf('after-429', false))).headers.get('x-gateway-model')).toBe(second);
       expect((await lastCall(gateway)).attempts).toMatchObject([
         { n: 1, status: 429, outcome: 'failed' },
@@ -93,7 +102,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     }));
 
   it.each(['after-early-break', 'after-early-error'])('200: a stream that fails before its first piece fails over (%s)', (tier) =>
-    withGateway({ yaml: chains }, async (gateway) => {
+    withProject(async (gateway) => {
       const answer = await gateway.call(path, bodyOf(tier, true));
       expect(answer.headers.get('x-gateway-model')).toBe(second);
       expect(await answer.text()).toContain(dialect === 'chat' ? '[DONE]' : 'message_stop');
@@ -101,7 +110,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
   );
 
   it.each(['break-after-3', 'error-after-3'])('a stream that fails after its first piece does not move on (%s)', (fault) =>
-    withGateway({ yaml: chains }, async (gateway) => {
+    withProject(async (gateway) => {
       const model = `${dialect === 'chat' ? 'one' : 'three'}/${fault}+long-20`;
       const answer = await gateway.call(path, bodyOf(model, true));
       const text = await answer.text();
@@ -116,7 +125,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
   );
 
   it("400: every model refuses: the first vendor's status and words, as upstream_refused", () =>
-    withGateway({ yaml: chains }, async (gateway) => {
+    withProject(async (gateway) => {
       const answer = await gateway.call(path, bodyOf('all-refuse', false));
       expect(answer.status).toBe(422);
       const error = await errorOf(answer);
@@ -136,7 +145,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     ['unreachable', 503],
     ['quota', 502],
   ])('502 or 503: every model fails (%s): upstream_failed', (tier, status) =>
-    withGateway({ yaml: chains }, async (gateway) => {
+    withProject(async (gateway) => {
       const answer = await gateway.call(path, bodyOf(tier, false));
       expect(answer.status).toBe(status);
       expect(answer.headers.get('retry-after')).toBeNull();
@@ -146,7 +155,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
   );
 
   it('200: with no other vendor a 429 is waited for, and the same model asked once more', () =>
-    withGateway({ yaml: chains }, async (gateway) => {
+    withProject(async (gateway) => {
       const answer = await gateway.call(path, bodyOf('limited-once', false));
       expect(answer.status).toBe(200);
       expect((await lastCall(gateway)).attempts).toMatchObject([
@@ -162,7 +171,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     }));
 
   it('the deadline ends the chain: client deadline exceeded', () =>
-    withGateway({ yaml: chains }, async (gateway) => {
+    withProject(async (gateway) => {
       for (const stream of [false, true]) {
         const answer = await gateway.call(path, bodyOf('slow', stream), { 'x-gateway-timeout-ms': '100' });
         expect([502, 503]).toContain(answer.status);

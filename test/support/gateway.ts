@@ -12,6 +12,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll } from '@jest/globals';
 import type { App } from '../../src/app.ts';
 import { createApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -29,8 +30,12 @@ export const adminToken = 'test-admin-token-0123456789';
 
 export interface TestGateway {
   readonly url: string;
-  /** A virtual key of the project `acme`. */
+  /** Slug of the project whose key `call` uses. */
+  readonly project: string;
+  /** A virtual key of the project. */
   readonly key: string;
+  /** The same gateway for another project, made for the caller: its calls, breakers and caches meet nobody else's. */
+  withProject(slug: string): Promise<TestGateway>;
   readonly vendor: DemoVendor;
   readonly app: App;
   readonly database: Database;
@@ -69,6 +74,34 @@ memory: { idle_minutes: 0.02 }
 `;
 }
 
+/** One gateway for all tests of a file or group; call it in the file or `describe`, the result inside tests. */
+export function shareGateway(options: GatewayOptions): () => TestGateway {
+  let lent: TestGateway | null = null;
+  let giveBack: () => void = () => undefined;
+  let returned: Promise<unknown> = Promise.resolve();
+  beforeAll(
+    () =>
+      new Promise<void>((ready, failed) => {
+        returned = withGateway(options, (gateway) => {
+          lent = gateway;
+          ready();
+          return new Promise<void>((done) => {
+            giveBack = done;
+          });
+        });
+        returned.catch(failed);
+      }),
+  );
+  afterAll(async () => {
+    giveBack();
+    await returned;
+  });
+  return () => {
+    if (!lent) throw new Error('the gateway is lent to tests, not to their describe');
+    return lent;
+  };
+}
+
 export async function withGateway<Result>(options: GatewayOptions, work: (gateway: TestGateway) => Promise<Result>): Promise<Result> {
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-test-'));
   const returns: (() => Promise<unknown>)[] = [() => rm(dataDir, { recursive: true, force: true })];
@@ -84,18 +117,23 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
     const app = await createApp({ role: 'start', config, database, logger, dataDir, adminToken, environment: {} });
     returns.push(() => app.close());
     const url = await app.listen('127.0.0.1', 0);
-    const { project } = await app.projects.put('acme', {});
-    const { secret: key } = await app.keyring.issue(project.id, { name: 'test' });
-    return await work({
-      url,
-      key,
-      vendor,
-      app,
-      database,
-      logs,
-      call: (path, body, headers = {}) => fetch(url + path, requestOf(body === undefined ? 'GET' : 'POST', key, body, headers)),
-      admin: (method, path, body) => fetch(url + path, requestOf(method, adminToken, body, {})),
-    });
+    const lend = async (slug: string): Promise<TestGateway> => {
+      const { project } = await app.projects.put(slug, {});
+      const { secret: key } = await app.keyring.issue(project.id, { name: 'test' });
+      return {
+        url,
+        project: slug,
+        key,
+        vendor,
+        app,
+        database,
+        logs,
+        withProject: lend,
+        call: (path, body, headers = {}) => fetch(url + path, requestOf(body === undefined ? 'GET' : 'POST', key, body, headers)),
+        admin: (method, path, body) => fetch(url + path, requestOf(method, adminToken, body, {})),
+      };
+    };
+    return await work(await lend('acme'));
   } finally {
     for (const giveBack of returns.reverse()) await giveBack();
   }
@@ -192,9 +230,9 @@ export interface CallRow {
   readonly attempts: readonly { readonly n: number; readonly status: number | null; readonly wait_ms: number }[];
 }
 
-/** The latest calls of `acme`, newest first. */
-export async function callsOf({ admin }: Pick<TestGateway, 'admin'>, query = ''): Promise<readonly CallRow[]> {
-  const { data } = await jsonOf<{ data: readonly CallRow[] }>(admin('GET', `/provision/teams/acme/calls${query}`));
+/** The latest calls of the project, newest first. */
+export async function callsOf({ admin, project }: Pick<TestGateway, 'admin' | 'project'>, query = ''): Promise<readonly CallRow[]> {
+  const { data } = await jsonOf<{ data: readonly CallRow[] }>(admin('GET', `/provision/teams/${project}/calls${query}`));
   return data;
 }
 

@@ -1,0 +1,51 @@
+/** A journal whose drain stores into memory, for tests. */
+import type { SettledCall } from '../../src/core/call.ts';
+import { createDrain, type Drain, type DrainOptions } from '../../src/journal/drain.ts';
+import { createJournal, type Journal } from '../../src/journal/journal.ts';
+import { clockAt, emptyDatabase, keepingLogger, noon, withFolder } from './calls.ts';
+
+export interface Lent {
+  dataDir: string;
+  journal: Journal;
+  drain: Drain;
+  database: ReturnType<typeof emptyDatabase>;
+  clock: ReturnType<typeof clockAt>;
+  logger: ReturnType<typeof keepingLogger>;
+  /** Every batch that was stored, in order. */
+  batches: SettledCall[][];
+}
+
+type LentOptions = Partial<Omit<DrainOptions, 'store'>> & { refuses?: (call: SettledCall) => boolean; segmentBytes?: number };
+
+/** Lends a drain into memory; `refuses` says which calls the database does not take. */
+export function withDrain(
+  work: (lent: Lent) => Promise<void>,
+  { refuses = () => false, segmentBytes = 50_000, ...options }: LentOptions = {},
+) {
+  return withFolder(async (dataDir) => {
+    const [clock, logger, database] = [clockAt(noon), keepingLogger(), emptyDatabase()];
+    const journal = await createJournal({ dataDir, clock, logger, sync: false, reserveBytes: 100, segmentBytes });
+    const batches: SettledCall[][] = [];
+    const drain = createDrain({
+      dataDir,
+      journal,
+      database,
+      clock,
+      logger,
+      intervalMs: 5,
+      async store(_tx, calls) {
+        if (calls.some(refuses)) throw Object.assign(new Error('invalid input'), { code: '22P02' });
+        batches.push([...calls]);
+      },
+      ...options,
+    });
+    try {
+      await work({ dataDir, journal, drain, database, clock, logger, batches });
+    } finally {
+      await drain.stop(1_000);
+      await journal.close();
+    }
+  });
+}
+
+export const idsOf = (batches: readonly (readonly SettledCall[])[]): string[] => batches.flat().map(({ facts }) => facts.id);

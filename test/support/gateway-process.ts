@@ -1,0 +1,191 @@
+/**
+ * Lends the real program in processes of its own, for what only a process can show: kills, signals, exit codes, lines on the console.
+ *
+ * A process stands in a home: a folder where a `gateway.yaml` may lie, with its data directory `data` in it. Its environment holds nothing
+ * of the tests' own.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { copyEmbeddedTemplate } from './embedded-template.ts';
+import { run } from './run.ts';
+
+/** The clone. */
+export const root = fileURLToPath(new URL('../..', import.meta.url));
+
+const adminToken = 'test-admin-token-0123456789';
+const startLimitMs = 60_000;
+const endLimitMs = 45_000;
+
+export interface ProcessOptions {
+  readonly home: string;
+  /** Goes over what every process gets; an empty value takes a variable away. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** What runs; by default this Node with `src/main.ts`. */
+  readonly program?: readonly [string, ...string[]];
+}
+
+export interface GatewayProcess {
+  readonly child: ChildProcess;
+  /** Where it listens; empty when it ended before it did. */
+  readonly url: string;
+  stdout(): string;
+  stderr(): string;
+  /** Lines of its log so far. */
+  logs(): readonly LogLine[];
+  /** Resolves with the exit code, or the name of the signal that ended it. */
+  readonly exited: Promise<number | string>;
+  /** Sends the signal and waits for the end. */
+  end(signal: NodeJS.Signals): Promise<number | string>;
+  /** `fetch` with a virtual key. */
+  call(key: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  /** `fetch` on a provisioning route with the admin token. */
+  admin(method: string, path: string, body?: unknown): Promise<Response>;
+}
+
+export interface LogLine {
+  readonly level: string;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+export interface ProcessLender {
+  /** Runs `gateway <command>` and waits until it listens or has ended. */
+  start(command: string, options: ProcessOptions): Promise<GatewayProcess>;
+  /** A new home. With `migrated` its embedded database is there already, which saves the five seconds of a first start. */
+  home(content: 'migrated' | 'empty'): Promise<string>;
+  /** Kills what still runs and removes the homes. */
+  takeBack(): Promise<void>;
+}
+
+/** Use with `afterAll(processes.takeBack)`. */
+export function createProcesses(): ProcessLender {
+  const homes: string[] = [];
+  const lent: GatewayProcess[] = [];
+  return {
+    async start(command, options) {
+      const { gateway, untilUp } = spawnGateway(command, options);
+      lent.push(gateway);
+      await untilUp();
+      return gateway;
+    },
+    async home(content) {
+      const home = await mkdtemp(join(tmpdir(), 'gateway-home-'));
+      homes.push(home);
+      if (content === 'migrated') await copyEmbeddedTemplate(join(home, 'data'));
+      return home;
+    },
+    async takeBack() {
+      await Promise.all(lent.map((gateway) => gateway.end('SIGKILL')));
+      for (const home of homes) {
+        for (const pid of await processesOf(home)) process.kill(pid, 'SIGKILL');
+        await rm(home, { recursive: true, force: true, maxRetries: 5 });
+      }
+    },
+  };
+}
+
+/** Pids of all processes that carry the home's path in their command line or environment. */
+export async function processesOf(home: string): Promise<number[]> {
+  if (process.platform !== 'linux') {
+    const lines = (await run('ps', ['-Aww', '-o', 'pid=,command='])).split('\n');
+    return lines.filter((line) => line.includes(home)).map((line) => Number.parseInt(line, 10));
+  }
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const isOfHome = async (pid: string): Promise<boolean> => {
+    // A process may end, or belong to somebody else, while it is looked at: then it is none of ours.
+    const [command, environment] = await Promise.all(
+      ['cmdline', 'environ'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')),
+    );
+    return `${command}${environment}`.includes(home);
+  };
+  const found = await Promise.all(pids.map(async (pid) => ((await isOfHome(pid)) ? [Number(pid)] : [])));
+  return found.flat();
+}
+
+function spawnGateway(command: string, options: ProcessOptions): { gateway: GatewayProcess; untilUp(): Promise<void> } {
+  const [file, ...args] = options.program ?? [process.execPath, join(root, 'src', 'main.ts')];
+  const child = spawn(file, [...args, command], { cwd: options.home, env: environmentOf(options), stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  let url = '';
+  let hasEnded = false;
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  // `exit` and not `close`: children that outlive it may hold its output open, and whether there are any is for the test to say.
+  const exited = once(child, 'exit').then(([code, signal]: (number | string | null)[]) => {
+    hasEnded = true;
+    return code ?? signal ?? 'nothing';
+  });
+  const logs = (): LogLine[] => stdout.split('\n').flatMap((line) => (/^\{.*\}$/.test(line) ? [JSON.parse(line) as LogLine] : []));
+  const said = (): string => `${stdout}\n${stderr}`;
+  const gateway: GatewayProcess = {
+    child,
+    get url() {
+      return url;
+    },
+    stdout: () => stdout,
+    stderr: () => stderr,
+    logs,
+    exited,
+    async end(signal) {
+      if (!hasEnded) child.kill(signal);
+      const limit = new AbortController();
+      const tooLong = sleep(endLimitMs, null, { signal: limit.signal }).catch(() => null);
+      const status = await Promise.race([exited, tooLong]);
+      limit.abort();
+      if (status === null) throw new Error(`gateway ${command} did not end after ${signal}:\n${said()}`);
+      return status;
+    },
+    call: (key, path, body, headers) => send(url + path, { method: body === undefined ? 'GET' : 'POST', token: key, body, headers }),
+    admin: (method, path, body) => send(url + path, { method, token: adminToken, body }),
+  };
+  return {
+    gateway,
+    async untilUp() {
+      for (const giveUpAt = performance.now() + startLimitMs; !hasEnded && url === ''; await sleep(20)) {
+        url = String(logs().find(({ msg }) => msg === 'listening')?.url ?? '');
+        if (performance.now() > giveUpAt) throw new Error(`gateway ${command} does not listen:\n${said()}`);
+      }
+    },
+  };
+}
+
+function environmentOf({ home, env = {} }: ProcessOptions): Record<string, string> {
+  const { PATH = '', HOME = '', XDG_CACHE_HOME = '' } = process.env;
+  const variables = {
+    PATH,
+    HOME,
+    XDG_CACHE_HOME,
+    HOST: '127.0.0.1',
+    PORT: '0',
+    GATEWAY_DATA_DIR: join(home, 'data'),
+    GATEWAY_ADMIN_TOKEN: adminToken,
+    GATEWAY_TEMPORAL: 'off',
+    // Half of a start is stripping types and compiling: what one process has compiled the next ones read.
+    NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'model-gateway', 'compiled'),
+    ...env,
+  };
+  return Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''));
+}
+
+interface Message {
+  readonly method: string;
+  readonly token: string;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+function send(url: string, { method, token, body, headers }: Message): Promise<Response> {
+  const type = body === undefined ? {} : { 'content-type': 'application/json' };
+  const given = { authorization: `Bearer ${token}`, ...type, ...headers };
+  return fetch(url, { method, headers: given, ...(body !== undefined && { body: JSON.stringify(body) }) });
+}
