@@ -151,7 +151,7 @@ async function round({ url, key, model }, kind, count) {
       left -= 1;
       const startedAt = performance.now();
       const answer = await request(`${url}/v1/chat/completions`, { dispatcher: agent, method: 'POST', headers, body });
-      if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`);
+      if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}: ${await answer.body.text()}`);
       let bytes = 0;
       for await (const chunk of answer.body) {
         if (bytes === 0) firstBytes.push(performance.now() - startedAt);

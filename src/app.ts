@@ -29,7 +29,10 @@ import { createAnswerCall } from './pipeline/answer.ts';
 import type { Projects } from './projects/projects.ts';
 import { createProjects } from './projects/projects.ts';
 import { buildCatalog } from './routing/catalog.ts';
+import { chooseTier } from './routing/classify.ts';
+import { listModels } from './routing/list-models.ts';
 import { createPlanner } from './routing/plan.ts';
+import type { RoutingSwitches } from './routing/select.ts';
 import { ensurePartitions } from './usage/partitions.ts';
 import { createUsageReports } from './usage/reports.ts';
 import { statusReport } from './usage/status.ts';
@@ -72,6 +75,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   let catalog = buildCatalog(config);
   let providers = buildProviders(config.providers);
 
+  const startedAt = clock.now();
+
   const keyring = createKeyring({ database, clock, logger });
   const projects = createProjects({ database, clock, logger });
   const breakers = createBreakers(clock);
@@ -109,8 +114,18 @@ export async function createApp(options: AppOptions): Promise<App> {
     });
 
   const findCaller = keyring.find;
-  const planner = createPlanner({ catalog: () => catalog, breakers });
-  const answerCall = createAnswerCall({ planner, door, findProvider: (name) => providers.get(name), breakers, journal, clock, logger });
+  const switches = (): RoutingSwitches => ({ translates: true, catalogFill: config.catalogFill });
+  const planner = createPlanner({ catalog: () => catalog, breakers, switches });
+  const answerCall = createAnswerCall({
+    planner,
+    chooseTier: (request) => chooseTier({ catalog, classifier: config.auto.classifier }, request),
+    door,
+    findProvider: (name) => providers.get(name),
+    breakers,
+    journal,
+    clock,
+    logger,
+  });
   const server = createHttpServer({
     logger,
     text: { findCaller, findProject: projects.get, answerCall, clock, logger },
@@ -135,6 +150,11 @@ export async function createApp(options: AppOptions): Promise<App> {
           }),
         );
       },
+    },
+    models: {
+      findCaller,
+      findProject: projects.get,
+      listModels: (asker) => listModels({ ...asker, catalog, switches: switches(), startedAt }),
     },
     memory: { findCaller, getEpisode: (projectId, id) => read(() => episodes.get(projectId, id)) },
     health: { notReady: async () => (journal.state().accepting ? [] : ['the journal cannot be written']) },

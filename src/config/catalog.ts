@@ -5,13 +5,16 @@
  * the messages dialect charge 1.25 times the input for a write that lives five minutes and 2 times for one of an hour, and so do we.
  */
 import type { Price } from '../core/call.ts';
+import { isObject } from '../core/json.ts';
 import { nanosOfUsd } from '../core/money.ts';
-import type { CatalogRow, Kind, ProviderDialect } from './config.ts';
-import type { ModelValues } from './file-schema.ts';
+import type { CatalogRow, ProviderDialect, RowSource } from './config.ts';
+import { type ModelValues, modelId, modelRow } from './file-schema.ts';
 import type { Report } from './providers.ts';
+import { kindOf } from './starter-catalog.ts';
 import type { Path } from './yaml-file.ts';
 
 export interface CatalogOptions {
+  readonly source: RowSource;
   readonly report: Report;
   /** Decimal text of the number at a path of the file, null when it is not from a file. */
   readonly sourceOf: (path: Path) => string | null;
@@ -22,11 +25,36 @@ export function buildCatalogRows(values: Readonly<Record<string, ModelValues>>, 
   return Object.fromEntries(Object.entries(values).map(([id, row]) => [id, buildRow(id, row, options)]));
 }
 
+/** Imported rows: those that can be used, and what is wrong with the others, each fault with its place. */
+export interface ImportedRows {
+  readonly rows: Readonly<Record<string, CatalogRow>>;
+  readonly faults: readonly string[];
+}
+
+/** Reads rows that did not come from the file, in its form: `{"<provider>/<model>": {"input": "0.15", …}}`. */
+export function readImportedRows(models: unknown, dialectOf: CatalogOptions['dialectOf']): ImportedRows {
+  if (!isObject(models)) return { rows: {}, faults: ['models: must be rows by model'] };
+  const faults: string[] = [];
+  const report: Report = (path, sentence) => faults.push(`${path.join('.')}: ${sentence}`);
+  const rows = Object.entries(models).flatMap(([id, values]) => {
+    const before = faults.length;
+    const key = modelId.safeParse(id);
+    for (const issue of key.error?.issues ?? []) report(['models', id.slice(0, 300)], issue.message);
+    if (key.success && dialectOf(providerOf(id)) === null) report(['models', id], `there is no provider ${providerOf(id)}`);
+    const parsed = modelRow.safeParse(values);
+    for (const { path, message } of parsed.error?.issues ?? []) report(['models', id, ...path.map(String)], message);
+    if (!parsed.success || faults.length > before) return [];
+    const row = buildRow(id, parsed.data, { report, source: 'import', sourceOf: () => null, dialectOf });
+    return faults.length > before ? [] : [[id, row] as const];
+  });
+  return { rows: Object.fromEntries(rows), faults };
+}
+
 type TokenPrices = Pick<ModelValues, 'input' | 'output' | 'cached_input' | 'cache_write' | 'cache_write_1h'>;
 type Amount = (value: string | number | undefined, ...place: Path) => bigint | null;
 
-function buildRow(id: string, row: ModelValues, { report, sourceOf, dialectOf }: CatalogOptions): CatalogRow {
-  const kind = row.kind ?? impliedKind(row);
+function buildRow(id: string, row: ModelValues, { report, source, sourceOf, dialectOf }: CatalogOptions): CatalogRow {
+  const kind = kindOf(row);
   const cachesCost = dialectOf(providerOf(id)) === 'messages';
   const amount: Amount = (value, ...place) => {
     if (value === undefined) return null;
@@ -67,6 +95,7 @@ function buildRow(id: string, row: ModelValues, { report, sourceOf, dialectOf }:
   }
   return {
     id,
+    source,
     kind,
     price: flat === null ? priceAt({ input, output, cached_input, cache_write, cache_write_1h }) : flatPrice(flat),
     aboveTokens: Object.entries(row.above_tokens ?? {})
@@ -87,14 +116,6 @@ function buildRow(id: string, row: ModelValues, { report, sourceOf, dialectOf }:
 /** All tokens of such a model cost the same. */
 function flatPrice(nanos: bigint): Price {
   return { inputNanos: nanos, outputNanos: nanos, cachedInputNanos: nanos, cacheWriteNanos: nanos, cacheWrite1hNanos: nanos };
-}
-
-/** What a row without `kind` is, from what it is charged by: a chat model unless it counts images, characters, seconds or searches. */
-function impliedKind(row: ModelValues): Kind {
-  if (row.per_image !== undefined) return 'images';
-  if (row.per_million_characters !== undefined) return 'speech';
-  if (row.per_second !== undefined) return 'video';
-  return row.per_search === undefined ? 'chat' : 'rerank';
 }
 
 /** What stands before the first slash of a model's id. */

@@ -38,10 +38,14 @@ export interface ProviderConfig {
   readonly assetHosts: readonly string[];
 }
 
+/** Where a row of the catalog is from: gateway.yaml, `gateway catalog import`, or what is built in. The first of them wins. */
+export type RowSource = 'file' | 'import' | 'starter';
+
 /** A model of the catalog. Amounts are nano-dollars. */
 export interface CatalogRow {
   /** `<provider>/<model>`. */
   readonly id: string;
+  readonly source: RowSource;
   readonly kind: Kind;
   /** Null: the tokens of this model have no price. */
   readonly price: Price | null;

@@ -2,7 +2,11 @@
 import { z } from 'zod';
 
 const milliseconds = z.int().min(1).max(3_600_000);
-const modelId = z.string().regex(/^[^/\s]+\/\S+$/, 'must be a model as <provider>/<model>');
+/** Bounded and without control characters: it is the key of a row in the database. */
+export const modelId = z
+  .string()
+  .max(300)
+  .regex(/^[^/\s\p{Cc}]+\/[^\s\p{Cc}]+$/u, 'must be a model as <provider>/<model>');
 const tierName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a tier is named with letters, digits, ".", "_" and "-"')
@@ -43,7 +47,7 @@ const provider = z.strictObject({
   asset_hosts: z.array(z.string().regex(/^[A-Za-z0-9.-]+(?::\d+)?$/, 'must be a host, without a scheme')).optional(),
 });
 
-const model = z.strictObject({
+export const modelRow = z.strictObject({
   kind: z.enum(['chat', 'embeddings', 'moderations', 'rerank', 'images', 'speech', 'video']).optional(),
   ...tokenPrices,
   above_tokens: z.record(z.string().regex(/^\d+$/, 'must be a number of tokens'), z.strictObject(tokenPrices)).optional(),
@@ -60,7 +64,7 @@ const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a pr
 
 export const fileSchema = z.strictObject({
   providers: z.record(providerName, provider).optional(),
-  models: z.record(modelId, model).optional(),
+  models: z.record(modelId, modelRow).optional(),
   tiers,
   image_tiers: tiers,
   speech_tiers: tiers,
@@ -86,4 +90,4 @@ export const fileSchema = z.strictObject({
 
 export type FileValues = z.output<typeof fileSchema>;
 export type ProviderValues = z.output<typeof provider>;
-export type ModelValues = z.output<typeof model>;
+export type ModelValues = z.output<typeof modelRow>;

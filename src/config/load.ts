@@ -7,11 +7,12 @@ import type { z } from 'zod';
 import { messageOf } from '../core/issues.ts';
 import { isObject } from '../core/json.ts';
 import { buildCatalogRows, providerOf } from './catalog.ts';
-import { type Config, ConfigError, type ProviderConfig, type Served, type Tiers } from './config.ts';
+import { type Config, ConfigError, type ProviderConfig, type RowSource, type Served, type Tiers } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';
 import { type Command, type Environment, readEnvironment } from './environment.ts';
 import { type FileValues, fileSchema } from './file-schema.ts';
 import { buildProviders, type Report } from './providers.ts';
+import { starterModels } from './starter-catalog.ts';
 import { type Path, readYamlFile, type YamlFile } from './yaml-file.ts';
 
 export interface ConfigSource {
@@ -34,7 +35,7 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
   const demo = builtIn === null && !(isObject(file.value) && 'providers' in file.value);
   // Rows that were left out because of a fault of their own are still known by name.
   const names = new Set([...Object.keys(values.providers ?? {}), ...keysAt(file.value, 'providers')]);
-  const parts = build(values, file.sourceOf, report);
+  const parts = build(values, { source: 'file', sourceOf: file.sourceOf, report });
   // With the demo vendor the providers are known only when it runs.
   if (!demo) checkNames(values, (name) => names.has(name), report);
   if (faults.length > 0) throw new ConfigError(faults);
@@ -72,8 +73,8 @@ export function loadConfigFrom(env: Environment, command?: Command): Config {
 
 /** The configuration with the demo vendor, which answers at `demoUrl`, as its only vendor; models and tiers of the file stay. */
 export function demoConfig(config: Config, demoUrl: string): Config {
-  const ignore: Report = () => undefined; // Our own values, tested: they have no faults.
-  const { providers, models, tiers, imageTiers, speechTiers, defaults } = build(demoDefaults(demoUrl), () => null, ignore);
+  const built = build(demoDefaults(demoUrl), { source: 'starter', sourceOf: () => null, report: ignore });
+  const { providers, models, tiers, imageTiers, speechTiers, defaults } = built;
   return freeze({
     ...config,
     providers,
@@ -132,12 +133,25 @@ function without(values: Readonly<Record<string, unknown>>, paths: readonly Path
 
 type Parts = Pick<Config, 'providers' | 'models' | 'tiers' | 'imageTiers' | 'speechTiers' | 'defaults'>;
 
-function build(values: FileValues, sourceOf: YamlFile['sourceOf'], report: Report): Parts {
-  const providers = buildProviders(values.providers ?? {}, report);
+/** For our own values: they are tested and have no faults. */
+const ignore: Report = () => undefined;
+
+interface Origin {
+  readonly source: RowSource;
+  readonly sourceOf: YamlFile['sourceOf'];
+  readonly report: Report;
+}
+
+function build(values: FileValues, origin: Origin): Parts {
+  const providers = buildProviders(values.providers ?? {}, origin.report);
   const { defaults } = values;
+  const dialectOf = (name: string) => providers[name]?.dialect ?? null;
+  const own = buildCatalogRows(values.models ?? {}, { ...origin, dialectOf });
+  const starter = buildCatalogRows(starterModels(providers), { source: 'starter', sourceOf: () => null, report: ignore, dialectOf });
   return {
     providers,
-    models: buildCatalogRows(values.models ?? {}, { report, sourceOf, dialectOf: (name) => providers[name]?.dialect ?? null }),
+    // The file's rows first, in its order: bare names are looked for in the order of the catalog.
+    models: { ...own, ...Object.fromEntries(Object.entries(starter).filter(([id]) => !Object.hasOwn(own, id))) },
     tiers: values.tiers ?? {},
     imageTiers: values.image_tiers ?? {},
     speechTiers: values.speech_tiers ?? {},

@@ -19,8 +19,11 @@ import type { BodySpans } from './json-spans.ts';
 /** How a caller or a vendor speaks: OpenAI's chat completions or Anthropic's messages. */
 export type Dialect = 'chat' | 'messages';
 
-/** The inference and media routes, as they are recorded. */
-export type Route = 'chat' | 'messages' | 'embeddings' | 'moderations' | 'rerank' | 'responses' | 'images' | 'speech' | 'video';
+/** The inference routes: the first two may be answered by vendors of either dialect, the others pass through to the same path. */
+export type TextRoute = Dialect | 'embeddings' | 'moderations' | 'rerank' | 'responses';
+
+/** The routes as they are recorded. */
+export type Route = TextRoute | 'images' | 'speech' | 'video';
 
 /** Who calls: what a valid virtual key says of its owner. The secret itself is not here. */
 export interface Caller {
@@ -56,8 +59,7 @@ export interface Call {
   /** UUIDv7; its time part is `startedAt`. */
   readonly id: string;
   readonly startedAt: number;
-  readonly route: Route;
-  readonly dialect: Dialect;
+  readonly route: TextRoute;
   readonly caller: Caller;
   readonly projectSlug: string;
   /** Application; the project slug when the header is absent. */
@@ -79,13 +81,21 @@ export interface Call {
   readonly passedHeaders: Readonly<Record<string, string>>;
 }
 
-/** Nano-dollars per million tokens, so that every listed price is a whole number; null: this counter has no price. */
-export interface Price {
+/** Nano-dollars per million tokens, so that every listed price is a whole number. */
+export interface TokenPrice {
   readonly inputNanos: bigint;
   readonly outputNanos: bigint;
   readonly cachedInputNanos: bigint;
   readonly cacheWriteNanos: bigint;
   readonly cacheWrite1hNanos: bigint;
+}
+
+/** What a model costs. */
+export interface Price extends TokenPrice {
+  /** Nano-dollars of one search unit (rerank). */
+  readonly perSearchNanos?: bigint;
+  /** Prices of the whole call when its input has more than `tokens` tokens; the smallest bound first. */
+  readonly above?: readonly { readonly tokens: number; readonly price: TokenPrice }[];
 }
 
 export interface Candidate {
@@ -94,6 +104,7 @@ export interface Candidate {
   readonly provider: string;
   /** The vendor's own model id. */
   readonly model: string;
+  /** What the vendor speaks. */
   readonly dialect: Dialect;
   readonly price: Price | null;
   readonly maxOutputTokens: number | null;
@@ -103,6 +114,8 @@ export interface Candidate {
 export interface PlanLine {
   readonly model: string;
   readonly skipped: string | null;
+  /** Not of the chain: it stands in by catalog fill. */
+  readonly filled?: true;
 }
 
 /** Five disjoint counters; their sum is all tokens of the call. */

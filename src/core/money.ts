@@ -2,7 +2,7 @@
  * Money is a whole number of nano-dollars (1e-9 USD). Prices are nano-dollars per million tokens, taken from decimal text, so that no
  * binary fraction ever enters a sum (vendor facts 9).
  */
-import type { Price, Tokens } from './call.ts';
+import type { Price, TokenPrice, Tokens } from './call.ts';
 
 /** USD as a JSON number with at most nine decimals, for answers; exact below eight million dollars, where a double's digits end. */
 export function usdOf(nanos: number): number {
@@ -20,15 +20,42 @@ export function nanosOfUsd(usd: string | number): bigint {
   return BigInt(whole) * 1_000_000_000n + BigInt(padded.slice(0, 9)) + roundUp;
 }
 
-/** Cost of `tokens` at `price` in nano-dollars, rounded once, half up. */
-export function costOf(tokens: Tokens, price: Price): number {
+/**
+ * Cost of `tokens` and of `searches` (search units of a rerank call) at `price` in nano-dollars, rounded once, half up. A price above a bound of
+ * tokens holds for the whole call, chosen by all of its input tokens, cached ones and cache writes too.
+ */
+export function costOf(tokens: Tokens, price: Price, searches = 0): number {
+  const rates = ratesFor(tokens, price);
   const total =
-    BigInt(tokens.input) * price.inputNanos +
-    BigInt(tokens.cachedInput) * price.cachedInputNanos +
-    BigInt(tokens.cacheWrite) * price.cacheWriteNanos +
-    BigInt(tokens.cacheWrite1h) * price.cacheWrite1hNanos +
-    BigInt(tokens.output) * price.outputNanos;
+    BigInt(tokens.input) * rates.inputNanos +
+    BigInt(tokens.cachedInput) * rates.cachedInputNanos +
+    BigInt(tokens.cacheWrite) * rates.cacheWriteNanos +
+    BigInt(tokens.cacheWrite1h) * rates.cacheWrite1hNanos +
+    BigInt(tokens.output) * rates.outputNanos +
+    BigInt(searches) * (price.perSearchNanos ?? 0n) * 1_000_000n;
   return Number((total + 500_000n) / 1_000_000n);
+}
+
+function ratesFor(tokens: Tokens, price: Price): TokenPrice {
+  if (price.above === undefined) return price;
+  const input = tokens.input + tokens.cachedInput + tokens.cacheWrite + tokens.cacheWrite1h;
+  return price.above.findLast((above) => input > above.tokens)?.price ?? price;
+}
+
+/**
+ * Plain decimal text of a JSON number as it is written, moved by `places` decimal places (`3e-06`, 6 -> `3`), digit by digit: no binary
+ * fraction is made of it. Null for anything but a number from 0 on.
+ */
+export function shiftDecimal(text: string, places: number): string | null {
+  const match = /^(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/.exec(text);
+  if (!match) return null;
+  const [, whole = '', fraction = '', exponent = '0'] = match;
+  const digits = whole + fraction;
+  const point = whole.length + Number(exponent) + places;
+  const padded = point > 0 ? digits.padEnd(point, '0') : '0'.repeat(1 - point) + digits;
+  const end = Math.max(point, 1);
+  const decimals = padded.slice(end).replace(/0+$/, '');
+  return `${padded.slice(0, end).replace(/^0+(?=\d)/, '')}${decimals === '' ? '' : `.${decimals}`}`;
 }
 
 /** A number's shortest decimal digits without an exponent (`3e-6` -> `0.000003`), moved as text so that nothing is rounded twice. */

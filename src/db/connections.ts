@@ -19,7 +19,16 @@ export interface Connections extends Queries {
   lend<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
 }
 
-export function createConnections(pool: pg.Pool): Connections {
+/** `afterStatement` is waited for behind each statement of `query` and of transactions. */
+export function createConnections(pool: pg.Pool, afterStatement?: () => Promise<void>): Connections {
+  const run = async <Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> => {
+    const result = await client.query(text, [...values]);
+    await afterStatement?.();
+    // Several statements at once (a migration) give a list of results without rows of its own.
+    const rows: unknown[] = result.rows ?? [];
+    // Row is the caller's statement of what its query selects; `valueTypes` decides what values become.
+    return rows as Row[];
+  };
   const lend = async <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> => {
     const client = await pool.connect();
     let broken = false;
@@ -48,14 +57,6 @@ export function createConnections(pool: pg.Pool): Connections {
         }
       }),
   };
-}
-
-async function run<Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> {
-  const result = await client.query(text, [...values]);
-  // Several statements at once (a migration) give a list of results without rows of its own.
-  const rows: unknown[] = result.rows ?? [];
-  // Row is the caller's statement of what its query selects; `valueTypes` decides what values become.
-  return rows as Row[];
 }
 
 async function rollBack(client: pg.PoolClient, reason: unknown): Promise<void> {

@@ -74,7 +74,7 @@ function joinPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLogge
   const warn = (error: Error): void => logger?.warn({ error: error.message }, 'embedded database connection lost');
   pool.on('error', warn);
   pool.on('connect', (client) => client.on('error', warn));
-  const connections = createConnections(pool);
+  const connections = createConnections(pool, nextTurn);
   let closing: Promise<void> | null = null;
 
   const close = async (): Promise<void> => {
@@ -104,6 +104,14 @@ function joinPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLogge
       return closing;
     },
   };
+}
+
+/**
+ * A statement of PGlite ends in the same turn of the event loop in which it began, and the next would begin in it too: a transaction of
+ * twelve statements held up every call for 90 ms (measured at 1,700 calls a second), with a turn between them for 18.
+ */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 async function prepareFolder(folder: string): Promise<void> {

@@ -5,13 +5,13 @@ import { isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
 import type { BodySpans, Splice } from '../core/json-spans.ts';
 import { scanMembers, setMember } from '../core/json-spans.ts';
 import { readChatUsage } from './counts.ts';
-import type { AnswerReading, DialectRules, RequestFacts, StreamReader } from './dialect.ts';
 import { readPositiveInteger, readText, repeatedKey } from './members.ts';
+import type { AnswerReading, RequestFacts, RouteRules, StreamReader } from './route-rules.ts';
 
 const keysRead = ['model', 'stream', 'stream_options', 'messages', 'user', 'max_tokens', 'max_completion_tokens'];
 
-export const chat: DialectRules = {
-  name: 'chat',
+export const chat: RouteRules = {
+  route: 'chat',
   path: '/chat/completions',
   readRequest,
   spliceForVendor,

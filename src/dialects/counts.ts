@@ -2,7 +2,7 @@
  * Five disjoint token counters from what vendors report (vendor facts 9, lessons 22): OpenAI's prompt count includes cached tokens,
  * Anthropic's input count excludes them. An explicit zero is data; a missing count is not zero but unknown.
  */
-import type { Tokens } from '../core/call.ts';
+import { noTokens, type Tokens } from '../core/call.ts';
 import { countOf, isObject, objectOf } from '../core/json.ts';
 
 /** Usage object of chat answers and of their last chunk; null when it holds no counts. */
@@ -15,6 +15,16 @@ export function readChatUsage(usage: unknown): Tokens | null {
   const cached = countOf(objectOf(usage.prompt_tokens_details).cached_tokens) ?? countOf(usage.prompt_cache_hit_tokens) ?? 0;
   const input = Math.max(0, (prompt ?? 0) - cached);
   return { input, cachedInput: cached, cacheWrite: 0, cacheWrite1h: 0, output: output ?? 0 };
+}
+
+/** Usage object of responses; null when it holds no counts. */
+export function readResponsesUsage(usage: unknown): Tokens | null {
+  if (!isObject(usage)) return null;
+  const whole = countOf(usage.input_tokens);
+  const output = countOf(usage.output_tokens);
+  if (whole === undefined && output === undefined) return null;
+  const cached = countOf(objectOf(usage.input_tokens_details).cached_tokens) ?? 0;
+  return { ...noTokens, input: Math.max(0, (whole ?? 0) - cached), cachedInput: cached, output: output ?? 0 };
 }
 
 /** Usage object of the messages dialect. In streams counts are cumulative and come in parts: later ones replace `earlier` ones. */

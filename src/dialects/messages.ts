@@ -6,13 +6,13 @@ import type { BodySpans } from '../core/json-spans.ts';
 import { setMember } from '../core/json-spans.ts';
 import { formatEvent } from '../core/sse.ts';
 import { readMessagesUsage } from './counts.ts';
-import type { AnswerReading, DialectRules, RequestFacts, StreamReader } from './dialect.ts';
 import { readPositiveInteger, readText, repeatedKey } from './members.ts';
+import type { AnswerReading, RequestFacts, RouteRules, StreamReader } from './route-rules.ts';
 
 const keysRead = ['model', 'stream', 'messages', 'system', 'metadata', 'max_tokens'];
 
-export const messages: DialectRules = {
-  name: 'messages',
+export const messages: RouteRules = {
+  route: 'messages',
   path: '/messages',
   readRequest,
   spliceForVendor: (_body, spans, vendorModel) => [setMember(spans, 'model', JSON.stringify(vendorModel))],

@@ -6,7 +6,7 @@ import type { Answer } from '../pipeline/answer.ts';
 /** Resolves when all is handed to the connection, or the caller has left. */
 export async function sendAnswer(response: ServerResponse, answer: Answer): Promise<void> {
   response.setHeader('x-gateway-model', headerText(answer.model));
-  response.setHeader('x-gateway-cache', answer.cache);
+  if (answer.cache !== null) response.setHeader('x-gateway-cache', answer.cache);
   if (answer.kind === 'plain') {
     response.writeHead(answer.status, {
       'content-type': answer.contentType,

@@ -10,6 +10,8 @@ import type { HealthDeps } from './routes/health.ts';
 import { createHealthRoutes } from './routes/health.ts';
 import type { MemoryRouteDeps } from './routes/memory.ts';
 import { createMemoryRoutes } from './routes/memory.ts';
+import type { ModelsRouteDeps } from './routes/models.ts';
+import { createModelsRoute } from './routes/models.ts';
 import type { StatusRouteDeps } from './routes/status.ts';
 import { createStatusRoutes } from './routes/status.ts';
 import type { TextRouteDeps } from './routes/text.ts';
@@ -18,6 +20,7 @@ import { createTextRoute } from './routes/text.ts';
 export interface ServerDeps {
   readonly text: TextRouteDeps;
   readonly status: StatusRouteDeps;
+  readonly models: ModelsRouteDeps;
   readonly memory: MemoryRouteDeps;
   readonly health: HealthDeps;
   readonly provision: Router;
@@ -35,6 +38,11 @@ export function createHttpServer(deps: ServerDeps): Server {
 
   app.post('/v1/chat/completions', createTextRoute('chat', deps.text));
   app.post('/v1/messages', createTextRoute('messages', deps.text));
+  app.post('/v1/embeddings', createTextRoute('embeddings', deps.text));
+  app.post('/v1/moderations', createTextRoute('moderations', deps.text));
+  app.post('/v1/rerank', createTextRoute('rerank', deps.text));
+  app.post('/v1/responses', createTextRoute('responses', deps.text));
+  app.get('/v1/models', createModelsRoute(deps.models));
   app.get('/v1/memory/episodes/:id', getEpisode);
   app.get('/status/peek', peek);
   app.get('/usage/me', usage);

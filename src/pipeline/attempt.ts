@@ -5,9 +5,7 @@
 import type { Attempt, Call, CallFacts, Candidate, Outcome } from '../core/call.ts';
 import { noTokens } from '../core/call.ts';
 import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
-import { splice } from '../core/json-spans.ts';
 import type { Clock } from '../core/time.ts';
-import type { DialectRules } from '../dialects/dialect.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Failure } from '../failover/engine.ts';
 import { runChain } from '../failover/engine.ts';
@@ -18,6 +16,7 @@ import type { VendorAnswer } from '../vendors/text.ts';
 import { askVendor } from '../vendors/text.ts';
 import type { Provider } from '../vendors/vendor.ts';
 import type { CallControl } from './control.ts';
+import { speakTo } from './translate.ts';
 
 /** The attempt that answered; it ends with its answer. */
 export interface OpenAttempt {
@@ -35,7 +34,6 @@ export type ChainOutcome =
 
 export interface ChainRequest {
   readonly call: Call;
-  readonly rules: DialectRules;
   readonly facts: CallFacts;
   readonly candidates: readonly Candidate[];
   readonly control: CallControl;
@@ -51,7 +49,7 @@ export interface AttemptDeps {
 
 export function createAttemptChain({ door, findProvider, breakers, journal, clock }: AttemptDeps) {
   /** Throws `budget_unavailable` when the journal cannot be written: a call that cannot be recorded is not made. */
-  return async function attemptChain({ call, rules, facts, candidates, control }: ChainRequest): Promise<ChainOutcome> {
+  return async function attemptChain({ call, facts, candidates, control }: ChainRequest): Promise<ChainOutcome> {
     const failed: Attempt[] = [];
     let n = 0;
     let isOpened = false;
@@ -65,15 +63,17 @@ export function createAttemptChain({ door, findProvider, breakers, journal, cloc
       try {
         const provider = findProvider(candidate.provider);
         if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
-        const answer = await askVendor(door, {
+        const { rules, body, understand } = speakTo(call, candidate, provider);
+        const asked = await askVendor(door, {
           provider,
           rules,
-          body: splice(call.body, rules.spliceForVendor(call.body, call.spans, candidate.model, call.stream)),
+          body,
           stream: call.stream,
           passedHeaders: call.passedHeaders,
           nowMs: startedAt,
           ...(control.signal ? { signal: control.signal } : {}),
         });
+        const answer = understand(asked);
         breakers.succeeded(call.caller.projectId, candidate.provider);
         return { answer, attempt: { n, candidate, waitMs, startedAt, status: answer.status, firstByteMs: clock.now() - startedAt } };
       } catch (error) {

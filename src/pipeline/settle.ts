@@ -1,10 +1,10 @@
 /** Turns what is known of a finished call into the record that the journal keeps: outcome, tokens, cost. Pure but for the clock. */
-import type { Attempt, Call, CallContent, CallFacts, Outcome, SettledCall, Tokens } from '../core/call.ts';
+import type { AssistantTurn, Attempt, Call, CallContent, CallFacts, Outcome, SettledCall, Tokens } from '../core/call.ts';
 import { noTokens } from '../core/call.ts';
 import type { GatewayError } from '../core/errors.ts';
 import { costOf } from '../core/money.ts';
 import { estimateTokens } from '../dialects/counts.ts';
-import type { AnswerReading } from '../dialects/dialect.ts';
+import type { AnswerReading } from '../dialects/route-rules.ts';
 import type { OpenAttempt } from './attempt.ts';
 
 export interface Ending {
@@ -19,7 +19,7 @@ export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: An
   const { call, facts, failed, endedAt } = ending;
   const { tokens, isEstimated } = countTokens(call, reading, outcome);
   const { candidate } = attempt;
-  const costNanos = candidate.price === null ? null : costOf(tokens, candidate.price);
+  const costNanos = candidate.price === null ? null : costOf(tokens, candidate.price, reading.searches);
   const last: Attempt = {
     n: attempt.n,
     provider: candidate.provider,
@@ -33,7 +33,6 @@ export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: An
     tokens,
     costNanos,
   };
-  const content: CallContent = { request: call.body, answer: reading.turn };
   return {
     facts,
     result: {
@@ -41,7 +40,7 @@ export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: An
       status: attempt.status,
       code: outcome === 'interrupted' ? 'upstream_failed' : null,
       model: candidate.id,
-      cache: 'miss',
+      cache: cacheOf(call),
       tokens,
       costNanos,
       estimated: isEstimated,
@@ -49,7 +48,7 @@ export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: An
       firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,
       attempts: [...failed, last],
     },
-    content,
+    content: contentOf(call, reading.turn),
   };
 }
 
@@ -63,7 +62,7 @@ export function settleFailed({ call, facts, failed, endedAt }: Ending, error: Ga
       status: outcome === 'client_left' ? 499 : error.status,
       code: error.code,
       model: null,
-      cache: 'miss',
+      cache: cacheOf(call),
       tokens: noTokens,
       costNanos: 0,
       estimated: false,
@@ -71,8 +70,18 @@ export function settleFailed({ call, facts, failed, endedAt }: Ending, error: Ga
       firstByteMs: null,
       attempts: failed,
     },
-    content: { request: call.body, answer: null },
+    content: contentOf(call, null),
   };
+}
+
+/** Only chat and messages have a response cache (specification 4.5). */
+export function cacheOf({ route }: Call): 'miss' | null {
+  return route === 'chat' || route === 'messages' ? 'miss' : null;
+}
+
+/** Prompts are stored for chat, messages and responses (decisions 9). */
+function contentOf({ route, body }: Call, answer: AssistantTurn | null): CallContent | null {
+  return route === 'chat' || route === 'messages' || route === 'responses' ? { request: body, answer } : null;
 }
 
 /** The vendor's final counts; where they never came, what was sent and delivered is estimated (lessons 11). */

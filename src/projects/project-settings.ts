@@ -6,9 +6,8 @@ import { z } from 'zod';
 import { gatewayError } from '../core/errors.ts';
 import { describeIssues } from '../core/issues.ts';
 import { nanosOfUsd, usdOf } from '../core/money.ts';
-
-/** Chains of models by tier name; they go over those of the configuration file, by name. */
-export type Tiers = Readonly<Record<string, readonly string[]>>;
+import type { ApplicationSettings } from './application-settings.ts';
+import { type Tiers, tiers } from './tiers.ts';
 
 export interface ProjectSettings {
   /** Providers the project may use; null for all, an empty list for none. */
@@ -16,28 +15,25 @@ export interface ProjectSettings {
   readonly tiers: Tiers;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
-  /** Models that are called only when nothing else is left. */
+  /** Models and providers that are called only when nothing else is left. */
   readonly retired: readonly string[];
   /** Null: as the configuration file says. */
   readonly catalogFill: boolean | null;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
   readonly cache: { readonly enabled: boolean; readonly ttlMs: number };
+  /** What applications override, by name; one that is not there overrides nothing. */
+  readonly applications: ReadonlyMap<string, ApplicationSettings>;
 }
 
 /** Settings as they are stored and sent. */
 export type StoredSettings = z.output<typeof storedSettings>;
 
 const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be the name of a provider');
-const modelId = z
+const retiredName = z
   .string()
   .max(300)
-  .regex(/^[^/\s]+\/\S+$/, 'must be a model as <provider>/<model>');
-const tierName = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a tier is named with letters, digits, ".", "_" and "-"')
-  .refine((name) => name !== 'auto', '"auto" is no tier: it lets the gateway choose one');
-const tiers = z.record(tierName, z.array(modelId).max(100));
+  .regex(/^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,62}|[^/\s]+\/\S+)$/, 'must be a model as <provider>/<model>, or the name of a provider');
 const cache = z.strictObject({ enabled: z.boolean(), ttl_seconds: z.int().min(1).max(86_400) });
 
 const fields = {
@@ -45,7 +41,7 @@ const fields = {
   tiers,
   image_tiers: tiers,
   speech_tiers: tiers,
-  retired: z.array(modelId).max(1_000),
+  retired: z.array(retiredName).max(1_000),
   catalog_fill: z.boolean().nullable(),
   may_call: z.boolean(),
   monthly_cap: z.number().min(0).max(9_000_000).nullable(),
@@ -89,7 +85,7 @@ export function readStoredSettings(row: unknown): StoredSettings {
 }
 
 /** Settings as the rooms use them. */
-export function settingsOf(stored: StoredSettings): ProjectSettings {
+export function settingsOf(stored: StoredSettings, applications: ReadonlyMap<string, ApplicationSettings>): ProjectSettings {
   return Object.freeze({
     providers: stored.providers,
     tiers: stored.tiers,
@@ -100,10 +96,11 @@ export function settingsOf(stored: StoredSettings): ProjectSettings {
     mayCall: stored.may_call,
     monthlyCapNanos: stored.monthly_cap === null ? null : Number(nanosOfUsd(stored.monthly_cap)),
     cache: { enabled: stored.cache.enabled, ttlMs: stored.cache.ttl_seconds * 1_000 },
+    applications,
   });
 }
 
-/** Settings as they are sent. */
+/** Settings as they are sent; applications have addresses of their own. */
 export function settingsJson(settings: ProjectSettings): StoredSettings {
   return readStoredSettings({
     providers: settings.providers,

@@ -7,9 +7,10 @@ import { newId } from '../core/ids.ts';
 import { type Clock, formatTime } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { createRowCache } from '../db/row-cache.ts';
+import { type Applications, applicationsOfProject, createApplications, readApplications } from './applications.ts';
 import { type ProjectSettings, readProjectChange, readStoredSettings, settingsJson, settingsOf } from './project-settings.ts';
 
-/** Carries the id of a project that was made or changed to every process. */
+/** Carries the id of a project that was made or changed, or whose applications were, to every process. */
 const projectChannel = 'gateway_projects';
 
 export interface Project {
@@ -30,6 +31,8 @@ export interface Projects {
   /** The project of the first start: made with all defaults unless it is there. */
   ensureDefault(slug: string): Promise<{ project: Project; created: boolean }>;
   list(): Promise<Project[]>;
+  /** What applications override; `get` and all others tell it in the project's settings. */
+  readonly applications: Applications;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -82,6 +85,7 @@ export function createProjects({ database, clock, logger }: ProjectsOptions): Pr
   };
 
   return {
+    applications: createApplications({ database, clock, channel: projectChannel, onChange: cache.drop }),
     get(projectId) {
       const found = cache.get(projectId);
       return found instanceof Promise ? found.then(mustExist) : mustExist(found);
@@ -123,11 +127,12 @@ interface ProjectRow {
   readonly slug: string;
   readonly name: string;
   readonly settings: unknown;
+  readonly applications: Readonly<Record<string, unknown>>;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
 
-const projectColumns = `id, slug, name, settings, created_at as "createdAt", updated_at as "updatedAt"`;
+const projectColumns = `id, slug, name, settings, ${applicationsOfProject} as applications, created_at as "createdAt", updated_at as "updatedAt"`;
 
 /** A new project is named like its slug until somebody names it. True: it was not there. */
 async function insertProject(tx: Queries, slug: string, now: number): Promise<boolean> {
@@ -145,7 +150,7 @@ function projectOf(row: ProjectRow): Project {
     id: row.id,
     slug: row.slug,
     name: row.name,
-    settings: settingsOf(readStoredSettings(row.settings)),
+    settings: settingsOf(readStoredSettings(row.settings), readApplications(row.applications)),
     createdAt: row.createdAt.getTime(),
     updatedAt: row.updatedAt.getTime(),
   });

@@ -1,21 +1,48 @@
 /** What the deployment can call: providers, models with prices, tiers. Built from the configuration, replaced as a whole at reload. */
-import type { Dialect, Price } from '../core/call.ts';
+import type { Dialect, Price, Route, TokenPrice } from '../core/call.ts';
+
+/** What a model is for. */
+export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';
 
 export interface CatalogModel {
+  readonly kind: Kind;
+  /** Null: a call's cost cannot be told. */
   readonly price: Price | null;
   readonly maxOutputTokens: number | null;
+  readonly maxInputTokens: number | null;
+}
+
+/** A row of the configuration as routing reads it; `kind` is chat where none is given. */
+export interface CatalogSourceRow extends PricedRow {
+  readonly maxOutputTokens: number | null;
+  readonly maxInputTokens?: number | null;
+}
+
+/** The parts of a row that make its price. */
+export interface PricedRow {
+  readonly kind?: Kind;
+  readonly price: TokenPrice | null;
+  readonly aboveTokens?: Price['above'];
+  readonly perSearchNanos?: bigint | null;
 }
 
 /** The part of the configuration that routing needs; `models` and `tiers` in file order. */
 export interface CatalogSource {
-  readonly providers: Readonly<Record<string, { readonly dialect: string }>>;
-  readonly models: Readonly<Record<string, CatalogModel>>;
+  readonly providers: Readonly<Record<string, { readonly dialect: string; readonly serves: readonly Route[] }>>;
+  readonly models: Readonly<Record<string, CatalogSourceRow>>;
   readonly tiers: Readonly<Record<string, readonly string[]>>;
 }
 
+/** A provider as routing needs it. */
+export interface CatalogProvider {
+  readonly dialect: Dialect;
+  /** What it can be asked for; of `chat` and `messages` only the route of its own dialect. */
+  readonly serves: readonly Route[];
+}
+
 export interface Catalog {
-  /** Dialect by name of the providers that serve text routes. */
-  readonly providers: ReadonlyMap<string, Dialect>;
+  /** By name; those of inference routes (a provider of the dialect gemini makes videos only). */
+  readonly providers: ReadonlyMap<string, CatalogProvider>;
   readonly models: ReadonlyMap<string, CatalogModel>;
   readonly tiers: ReadonlyMap<string, readonly string[]>;
   /** Catalog ids by what stands behind their provider: `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */
@@ -23,18 +50,37 @@ export interface Catalog {
 }
 
 export function buildCatalog({ providers, models, tiers }: CatalogSource): Catalog {
-  const textProviders = new Map<string, Dialect>();
-  for (const [name, { dialect }] of Object.entries(providers)) {
-    if (dialect === 'chat' || dialect === 'messages') textProviders.set(name, dialect);
+  const inferenceProviders = new Map<string, CatalogProvider>();
+  for (const [name, { dialect, serves }] of Object.entries(providers)) {
+    if (dialect === 'chat' || dialect === 'messages') inferenceProviders.set(name, { dialect, serves });
   }
+  const catalogModels = new Map<string, CatalogModel>();
   const idsByTail = new Map<string, string[]>();
-  for (const id of Object.keys(models)) {
+  for (const [id, row] of Object.entries(models)) {
+    const { kind = 'chat', maxOutputTokens, maxInputTokens = null } = row;
+    catalogModels.set(id, { kind, price: priceOf(row), maxOutputTokens, maxInputTokens });
     const { model } = splitModelId(id) ?? { model: id };
     const ids = idsByTail.get(model);
     if (ids) ids.push(id);
     else idsByTail.set(model, [id]);
   }
-  return { providers: textProviders, models: new Map(Object.entries(models)), tiers: new Map(Object.entries(tiers)), idsByTail };
+  return { providers: inferenceProviders, models: catalogModels, tiers: new Map(Object.entries(tiers)), idsByTail };
+}
+
+const free: TokenPrice = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
+
+/**
+ * What a call of the model costs by tokens and searches. A model that is charged by the search has tokens for nothing; moderations are free
+ * unless their row says otherwise (vendor facts 1.4).
+ */
+export function priceOf({ kind, price, aboveTokens = [], perSearchNanos = null }: PricedRow): Price | null {
+  const tokens = price ?? (perSearchNanos !== null || kind === 'moderations' ? free : null);
+  if (tokens === null) return null;
+  return {
+    ...tokens,
+    ...(perSearchNanos !== null && { perSearchNanos }),
+    ...(aboveTokens.length > 0 && { above: aboveTokens }),
+  };
 }
 
 /** `<provider>/<model>`: only the first slash splits; null when there is none, or nothing on one side of it. */

@@ -1,11 +1,13 @@
 /** Makes the plan of a call: the candidates, in order, and a line for each model of the chain that is none. */
-import type { Caller, Candidate, Dialect, PlanLine } from '../core/call.ts';
+import type { Caller, Candidate, PlanLine, TextRoute } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import type { ProjectRouting } from './rules.ts';
-import { isPermitted, isRetired, reasonToSkip, resolveModel } from './rules.ts';
+import { isRetired } from './rules.ts';
+import type { RoutingSwitches, Selection, SelectRequest } from './select.ts';
+import { selectModels } from './select.ts';
 
 export interface Plan {
   readonly candidates: readonly Candidate[];
@@ -15,9 +17,18 @@ export interface Plan {
 export interface PlanRequest {
   readonly caller: Caller;
   readonly project: ProjectRouting;
-  readonly dialect: Dialect;
-  /** `auto` uses the tier `standard`. */
+  /** The application that calls; it may have tiers of its own. */
+  readonly source: string;
+  readonly route: TextRoute;
   readonly modelAsked: string;
+  /** The tier a classifier chose for `auto` (classify.ts). Where it has no open model, and without it, `auto` is the route's usual tier. */
+  readonly autoTier?: string | null;
+}
+
+export interface PlannerDeps {
+  readonly catalog: () => Catalog;
+  readonly breakers: Breakers;
+  readonly switches: () => RoutingSwitches;
 }
 
 export interface Planner {
@@ -25,35 +36,38 @@ export interface Planner {
   plan(request: PlanRequest): Plan;
 }
 
-export function createPlanner({ catalog, breakers }: { catalog: () => Catalog; breakers: Breakers }): Planner {
+export function createPlanner({ catalog, breakers, switches }: PlannerDeps): Planner {
   return {
-    plan({ caller, project, dialect, modelAsked }) {
-      const current = catalog();
-      if (current.providers.size === 0) throw gatewayError('no_route', { message: 'no providers configured' });
-      const asked = modelAsked === 'auto' ? 'standard' : modelAsked;
-      const chain = resolveModel(current, project, asked);
-      if (chain.length === 0) throw gatewayError('no_route');
-
-      const lines: PlanLine[] = [];
-      const open: string[] = [];
-      let refusedByKey = 0;
-      for (const id of new Set(chain)) {
-        const skipped =
-          reasonToSkip(current, project, dialect, id) ??
-          (isPermitted(caller.models, [modelAsked, asked], id) ? null : 'not_permitted_for_key');
-        if (skipped === null) open.push(id);
-        else lines.push({ model: id, skipped });
-        if (skipped === 'not_permitted_for_key') refusedByKey += 1;
-      }
+    plan(request) {
+      const view: SelectRequest = { ...request, catalog: catalog(), switches: switches() };
+      if (view.catalog.providers.size === 0) throw gatewayError('no_route', { message: 'no providers configured' });
+      const { open, left, isFilled, isRefusedByKey } = selectFor(view, request);
       if (open.length === 0) {
-        throw gatewayError('no_route', refusedByKey > 0 ? { message: `model not permitted for this key: ${modelAsked}` } : {});
+        throw gatewayError('no_route', isRefusedByKey ? { message: `model not permitted for this key: ${request.modelAsked}` } : {});
       }
-      const candidates = orderOf(open, (id) => rankOf(id, project, caller.projectId, breakers)).map((id) =>
-        candidateOf(current, dialect, id),
-      );
-      return { candidates, lines: [...candidates.map(({ id }) => ({ model: id, skipped: null })), ...lines] };
+      const { caller, project } = request;
+      const ordered = orderOf(open, (id) => rankOf(id, project, caller.projectId, breakers));
+      const candidates = ordered.flatMap((id) => candidateOf(view.catalog, id) ?? []);
+      const lines = candidates.map(({ id }) => ({ model: id, skipped: null, ...(isFilled ? { filled: true as const } : {}) }));
+      return { candidates, lines: [...lines, ...left] };
     },
   };
+}
+
+/** The tier that `auto` stands for where no classifier has its say (specification 1, shapes 21). */
+export function usualTier(route: TextRoute): string {
+  return route === 'embeddings' ? 'embed' : 'standard';
+}
+
+function selectFor(view: SelectRequest, { modelAsked, autoTier, route }: PlanRequest): Selection {
+  if (modelAsked !== 'auto') return selectModels(view, modelAsked, false);
+  const usual = usualTier(route);
+  if (autoTier !== undefined && autoTier !== null && autoTier !== usual) {
+    const chosen = selectModels(view, autoTier, true);
+    // A tier that is not served or that the key refuses is no good choice, and one that would be filled is no choice at all.
+    if (chosen.open.length > 0 && !chosen.isFilled) return chosen;
+  }
+  return selectModels(view, usual, true);
 }
 
 /** 0: in its place; 1: its provider's breaker is open or it cools down; 2: retired. Within a rank the chain's order stays. */
@@ -68,15 +82,11 @@ function orderOf(ids: readonly string[], rank: (id: string) => number): string[]
   return [...ids].sort((a, b) => (ranks.get(a) ?? 0) - (ranks.get(b) ?? 0));
 }
 
-function candidateOf(catalog: Catalog, dialect: Dialect, id: string): Candidate {
-  const parts = splitModelId(id) ?? { provider: '', model: id };
+/** Never null for an id that was selected: its provider is in the catalog. */
+function candidateOf(catalog: Catalog, id: string): Candidate | null {
+  const parts = splitModelId(id);
+  const provider = parts ? catalog.providers.get(parts.provider) : undefined;
+  if (!parts || !provider) return null;
   const row = catalog.models.get(id);
-  return {
-    id,
-    provider: parts.provider,
-    model: parts.model,
-    dialect,
-    price: row?.price ?? null,
-    maxOutputTokens: row?.maxOutputTokens ?? null,
-  };
+  return { id, ...parts, dialect: provider.dialect, price: row?.price ?? null, maxOutputTokens: row?.maxOutputTokens ?? null };
 }

@@ -1,7 +1,13 @@
 /** Which models a call may use: pure rules over the catalog, the project and the key (specification 1, 5.6, 7.5; shapes 21). */
-import type { Dialect } from '../core/call.ts';
+import type { TextRoute } from '../core/call.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
+
+/** An application's part in routing. */
+export interface ApplicationRouting {
+  /** Laid over the project's tiers by name. */
+  readonly tiers: Readonly<Record<string, readonly string[]>>;
+}
 
 /** A project's part in routing. */
 export interface ProjectRouting {
@@ -11,19 +17,47 @@ export interface ProjectRouting {
   readonly tiers: Readonly<Record<string, readonly string[]>>;
   /** Models and providers the project has retired: called last, never refused. */
   readonly retired: readonly string[];
+  /** Null: as the configuration says. */
+  readonly catalogFill: boolean | null;
+  /** By name; an application that is not there changes nothing. */
+  readonly applications: ReadonlyMap<string, ApplicationRouting>;
 }
 
-/**
- * Model ids that `asked` stands for, in order: a tier's chain, a full id, or all catalog ids with that tail. Empty: it is none of these.
- * A tier name wins over a model of the same name; a tier's own entries are ids or tails, and one that is neither stays to be told of.
- */
-export function resolveModel(catalog: Catalog, project: ProjectRouting, asked: string): readonly string[] {
-  const tier = Object.hasOwn(project.tiers, asked) ? project.tiers[asked] : catalog.tiers.get(asked);
-  if (!tier) return idsOf(catalog, asked);
-  return tier.flatMap((name) => {
-    const ids = idsOf(catalog, name);
-    return ids.length === 0 ? [name] : ids;
-  });
+/** Whose view of the catalog it is. */
+export interface RoutingView {
+  readonly catalog: Catalog;
+  readonly project: ProjectRouting;
+  /** The application that calls. */
+  readonly source: string;
+}
+
+/** What a name stands for. `nothing` is neither tier nor model; a tier may be empty, a model is never without ids. */
+export type Resolution =
+  | { readonly kind: 'tier' | 'model'; readonly ids: readonly string[] }
+  | { readonly kind: 'nothing'; readonly ids: readonly [] };
+
+/** A tier name wins over a model of the same name. A tier's own entries are ids or tails; one that is neither stays, to be told of. */
+export function resolveModel(view: RoutingView, asked: string): Resolution {
+  const { catalog } = view;
+  const tier = findTier(view, asked);
+  if (tier) {
+    const ids = tier.flatMap((name) => {
+      const found = idsOf(catalog, name);
+      return found.length === 0 ? [name] : found;
+    });
+    return { kind: 'tier', ids };
+  }
+  const ids = idsOf(catalog, asked);
+  if (ids.length > 0) return { kind: 'model', ids };
+  return splitModelId(asked) ? { kind: 'model', ids: [asked] } : { kind: 'nothing', ids: [] };
+}
+
+/** The application's chain of that name, else the project's, else the file's; null when it is no tier. */
+export function findTier({ catalog, project, source }: RoutingView, name: string): readonly string[] | null {
+  const application = project.applications.get(source);
+  if (application && Object.hasOwn(application.tiers, name)) return application.tiers[name] ?? null;
+  if (Object.hasOwn(project.tiers, name)) return project.tiers[name] ?? null;
+  return catalog.tiers.get(name) ?? null;
 }
 
 /** A full id as it is, or the catalog ids with that tail; tails may hold slashes too (`meta/llama`). */
@@ -33,14 +67,16 @@ function idsOf(catalog: Catalog, name: string): readonly string[] {
   return catalog.idsByTail.get(name) ?? [];
 }
 
-/** Why a model of the chain cannot be asked, null when it can. Reasons are recorded with the call. */
-export function reasonToSkip(catalog: Catalog, project: ProjectRouting, dialect: Dialect, id: string): string | null {
-  const provider = splitModelId(id)?.provider;
-  const spoken = provider === undefined ? undefined : catalog.providers.get(provider);
-  if (provider === undefined || spoken === undefined) return 'unknown_provider';
-  if (project.providers !== null && !project.providers.includes(provider)) return 'provider_not_in_project';
-  if (spoken !== dialect) return 'other_dialect';
-  return null;
+/** Why a model cannot be asked on `route`, null when it can. Reasons are recorded with the call. */
+export function reasonToSkip({ catalog, project }: RoutingView, route: TextRoute, translates: boolean, id: string): string | null {
+  const name = splitModelId(id)?.provider;
+  const provider = name === undefined ? undefined : catalog.providers.get(name);
+  if (name === undefined || provider === undefined) return 'unknown_provider';
+  if (project.providers !== null && !project.providers.includes(name)) return 'provider_not_in_project';
+  if (route !== 'chat' && route !== 'messages') return provider.serves.includes(route) ? null : 'route_not_served';
+  if (provider.dialect !== route && !translates) return 'other_dialect';
+  // A vendor of the other dialect is asked on the route of its own.
+  return provider.serves.includes(provider.dialect) ? null : 'route_not_served';
 }
 
 /**

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import type { SseEvent } from '../core/sse.ts';
 import { createSseParser, SseEventTooLarge } from '../core/sse.ts';
-import type { StreamReader } from '../dialects/dialect.ts';
+import type { StreamReader } from '../dialects/route-rules.ts';
 import { endBody, vendorErrorOf } from './request.ts';
 
 /** How a stream ended: whole, or broken by the vendor. `told`: the vendor's own error event has been passed on. */

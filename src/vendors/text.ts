@@ -5,7 +5,7 @@
  * tried. After that the stream ends with how it ended; it does not throw.
  */
 import { VendorError } from '../core/errors.ts';
-import type { AnswerReading, DialectRules } from '../dialects/dialect.ts';
+import type { AnswerReading, RouteRules } from '../dialects/route-rules.ts';
 import type { VendorDoor, VendorResponse } from './request.ts';
 import { readAll } from './request.ts';
 import { readRetryAfter } from './retry-after.ts';
@@ -19,7 +19,7 @@ const vendorMessageLength = 500;
 
 export interface TextRequest {
   readonly provider: Provider;
-  readonly rules: DialectRules;
+  readonly rules: RouteRules;
   readonly body: Buffer;
   readonly stream: boolean;
   readonly passedHeaders: Readonly<Record<string, string>>;
@@ -56,7 +56,7 @@ export async function askVendor(door: VendorDoor, request: TextRequest): Promise
       'content-type': 'application/json',
       accept: stream ? 'text/event-stream' : 'application/json',
       'accept-encoding': 'identity',
-      ...(rules.name === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
+      ...(rules.route === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
       ...request.passedHeaders,
       ...provider.headers,
     },
@@ -70,14 +70,14 @@ export async function askVendor(door: VendorDoor, request: TextRequest): Promise
   return stream ? openStream(response, rules, provider.firstByteTimeoutMs) : readPlain(response, rules);
 }
 
-async function readPlain(response: VendorResponse, rules: DialectRules): Promise<PlainAnswer> {
+async function readPlain(response: VendorResponse, rules: RouteRules): Promise<PlainAnswer> {
   const bytes = await readAll(response.body, answerLimitBytes);
   const reading = rules.readAnswer(bytes);
-  if (reading === null) throw new VendorError('unreadable', `the answer is no ${rules.name} answer`, { status: response.status });
+  if (reading === null) throw new VendorError('unreadable', `the answer is no answer of ${rules.route}`, { status: response.status });
   return { kind: 'plain', status: response.status, contentType: headerOf(response, 'content-type') ?? 'application/json', bytes, reading };
 }
 
-async function readRefusal(response: VendorResponse, rules: DialectRules, nowMs: number): Promise<VendorError> {
+async function readRefusal(response: VendorResponse, rules: RouteRules, nowMs: number): Promise<VendorError> {
   const { status } = response;
   // An error body that cannot be read does not change what the status says.
   const bytes = await readAll(response.body, errorLimitBytes).catch(() => Buffer.alloc(0));
@@ -87,7 +87,7 @@ async function readRefusal(response: VendorResponse, rules: DialectRules, nowMs:
   return new VendorError('status', message, { status, vendorMessage, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
 }
 
-async function openStream(response: VendorResponse, rules: DialectRules, firstPieceMs: number): Promise<StreamedAnswer> {
+async function openStream(response: VendorResponse, rules: RouteRules, firstPieceMs: number): Promise<StreamedAnswer> {
   const type = headerOf(response, 'content-type') ?? 'text/event-stream';
   if (!/^text\/event-stream\b/i.test(type)) {
     response.release();

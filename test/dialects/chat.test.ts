@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { noTokens } from '../../src/core/call.ts';
 import { scanObject, splice } from '../../src/core/json-spans.ts';
 import { chat } from '../../src/dialects/chat.ts';
-import type { RequestFacts } from '../../src/dialects/dialect.ts';
+import type { RequestFacts } from '../../src/dialects/route-rules.ts';
 import { objectWith, valueText } from '../core/json-texts.ts';
 import { readStream, streamOf } from './events.ts';
 

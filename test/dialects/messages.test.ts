@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { noTokens } from '../../src/core/call.ts';
 import { scanObject, splice } from '../../src/core/json-spans.ts';
-import type { RequestFacts } from '../../src/dialects/dialect.ts';
 import { messages } from '../../src/dialects/messages.ts';
+import type { RequestFacts } from '../../src/dialects/route-rules.ts';
 import { readStream, streamOf } from './events.ts';
 
 function readRequest(text: string): RequestFacts {

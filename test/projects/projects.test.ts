@@ -70,6 +70,14 @@ describeDatabases('projects', (database) => {
     });
   });
 
+  test('models and providers can be retired', async () => {
+    const retired = ['openai', 'openai/b', 'router/meta/llama'];
+    expect((await projects.put(slug, { retired })).project.settings.retired).toEqual(retired);
+    for (const wrong of ['', 'a b', '/b', 'a/', '-a']) {
+      await expect(projects.put(slug, { retired: [wrong] })).rejects.toMatchObject({ code: 'bad_request' });
+    }
+  });
+
   test('every mistake of a change is named, and nothing of it is kept', async () => {
     await projects.put(slug, {});
     const change = projects.put(slug, {

@@ -103,6 +103,46 @@ describeDatabases('/provision', (database) => {
     expect((await send('POST', `/teams/keys/keys/${prefix}/rotate`)).status).toBe(409);
   });
 
+  test('200 changes an application, whatever its name, and reads it alone and in the list', async () => {
+    await send('PUT', '/teams/apps', {});
+    const path = `/teams/apps/applications/${encodeURIComponent('ci/ä 100%')}`;
+    const body = { ceilings: { calls: 10, cost: 1.5 }, windows: { calls: 'day' }, tiers: { standard: ['openai/a'] } };
+    const made = await send('PUT', path, body);
+    expect(made).toMatchObject({
+      status: 200,
+      json: {
+        source: 'ci/ä 100%',
+        ...body,
+        windows: { calls: 'day', cost: 'month' },
+        created_at: '2026-11-20T10:00:00Z',
+        updated_at: '2026-11-20T10:00:00Z',
+      },
+    });
+    expect(await send('PUT', path, { ceilings: { cost: null } })).toMatchObject({
+      status: 200,
+      json: { ceilings: { calls: 10, cost: null }, tiers: body.tiers },
+    });
+    const read = await send('GET', path);
+    expect(read).toMatchObject({ status: 200, json: { source: 'ci/ä 100%', ceilings: { calls: 10, cost: null } } });
+    expect((await send('GET', '/teams/apps/applications')).json).toEqual({ object: 'list', data: [read.json] });
+    expect(await send('GET', '/teams/apps/applications/unset')).toMatchObject({ status: 200, json: { source: 'unset', created_at: null } });
+  });
+
+  test('400 for an application that cannot be', async () => {
+    await send('PUT', '/teams/apps', {});
+    for (const [name, body] of [
+      ['x'.repeat(257), {}],
+      ['%00', {}],
+      ['bot', { ceilings: { rpm: 1 } }],
+    ] as const) {
+      expect(await send('PUT', `/teams/apps/applications/${name}`, body)).toMatchObject({
+        status: 400,
+        json: { error: { code: 'bad_request' } },
+      });
+    }
+    expect((await send('GET', '/teams/apps/applications/%ff')).status).toBe(400);
+  });
+
   test('404 for a project or a key that is not there, also one of another project', async () => {
     await send('PUT', '/teams/one', {});
     await send('PUT', '/teams/two', {});
@@ -112,6 +152,9 @@ describeDatabases('/provision', (database) => {
       ['GET', '/teams/nobody/keys'],
       ['POST', '/teams/nobody/keys'],
       ['GET', '/teams/nobody/calls'],
+      ['GET', '/teams/nobody/applications'],
+      ['GET', '/teams/nobody/applications/bot'],
+      ['PUT', '/teams/nobody/applications/bot'],
       ['DELETE', '/teams/one/keys/zzzzzzzz'],
       ['DELETE', `/teams/two/keys/${json.prefix}`],
       ['POST', `/teams/two/keys/${json.prefix}/rotate`],

@@ -1,68 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Caller } from '../../src/core/call.ts';
-import type { Breakers } from '../../src/failover/breaker.ts';
+import type { TextRoute } from '../../src/core/call.ts';
 import { createBreakers } from '../../src/failover/breaker.ts';
-import type { Catalog, CatalogSource } from '../../src/routing/catalog.ts';
 import { buildCatalog, splitModelId } from '../../src/routing/catalog.ts';
-import type { Plan, PlanRequest } from '../../src/routing/plan.ts';
 import { createPlanner } from '../../src/routing/plan.ts';
-import type { ProjectRouting } from '../../src/routing/rules.ts';
-
-const price = { inputNanos: 1n, outputNanos: 2n, cachedInputNanos: 3n, cacheWriteNanos: 4n, cacheWrite1hNanos: 5n };
-const unknown = { price: null, maxOutputTokens: null };
-
-const source: CatalogSource = {
-  providers: {
-    openai: { dialect: 'chat' },
-    azure: { dialect: 'chat' },
-    router: { dialect: 'chat' },
-    anthropic: { dialect: 'messages' },
-    google: { dialect: 'gemini' },
-  },
-  models: {
-    'openai/gpt': { price, maxOutputTokens: 100 },
-    'openai/mini': unknown,
-    'azure/mini': unknown,
-    'router/meta/llama': unknown,
-    'anthropic/claude': unknown,
-    'google/veo': unknown,
-    'gone/gpt': unknown,
-  },
-  tiers: {
-    standard: ['openai/gpt', 'anthropic/claude', 'azure/mini'],
-    wide: ['mini', 'meta/llama', 'openai/gpt'],
-    repeated: ['openai/gpt', 'azure/mini', 'openai/gpt'],
-    odd: ['nobody/x', 'unheard', 'openai/gpt'],
-    claude: ['openai/gpt'],
-    empty: [],
-    video: ['google/veo'],
-  },
-};
-
-const project: ProjectRouting = { providers: null, tiers: {}, retired: [] };
-
-interface Asked {
-  readonly model?: string;
-  readonly dialect?: PlanRequest['dialect'];
-  readonly keyModels?: readonly string[];
-  readonly project?: Partial<ProjectRouting>;
-  readonly catalog?: Catalog;
-  readonly breakers?: Breakers;
-}
-
-function plan(asked: Asked): Plan {
-  const catalog = asked.catalog ?? buildCatalog(source);
-  const caller: Caller = { keyId: 'k', keyPrefix: 'p', projectId: 'acme', models: asked.keyModels ?? null, expiresAt: null };
-  const planner = createPlanner({ catalog: () => catalog, breakers: asked.breakers ?? createBreakers({ now: () => 0 }) });
-  return planner.plan({
-    caller,
-    project: { ...project, ...asked.project },
-    dialect: asked.dialect ?? 'chat',
-    modelAsked: asked.model ?? 'auto',
-  });
-}
-
-const idsOf = (asked: Asked): string[] => plan(asked).candidates.map(({ id }) => id);
+import { type Asked, callerWith, idsOf, plan, price, project, source } from './plans.ts';
 
 describe('what a model name stands for', () => {
   test.each<[string, string, string[]]>([
@@ -81,8 +22,14 @@ describe('what a model name stands for', () => {
     expect(idsOf({ model })).toEqual(ids);
   });
 
-  test('the dialect decides which of a tier can be asked', () => {
-    expect(idsOf({ model: 'standard', dialect: 'messages' })).toEqual(['anthropic/claude']);
+  test('without translation the dialect decides which of a tier can be asked', () => {
+    expect(idsOf({ model: 'standard', route: 'messages' })).toEqual(['anthropic/claude']);
+  });
+
+  test('with translation a chain goes over both dialects, and a candidate tells what its vendor speaks', () => {
+    const translated = { model: 'standard', translates: true } as const;
+    expect(idsOf(translated)).toEqual(['openai/gpt', 'anthropic/claude', 'azure/mini']);
+    expect(plan({ ...translated, route: 'messages' }).candidates.map(({ dialect }) => dialect)).toEqual(['chat', 'messages', 'chat']);
   });
 
   test("a project's tiers are laid over those of the file, by name", () => {
@@ -90,6 +37,92 @@ describe('what a model name stands for', () => {
     expect(idsOf({ model: 'auto', project: { tiers } })).toEqual(['azure/mini']);
     expect(idsOf({ model: 'own', project: { tiers } })).toEqual(['openai/mini', 'azure/mini']);
     expect(idsOf({ model: 'repeated', project: { tiers } })).toEqual(['openai/gpt', 'azure/mini']);
+  });
+});
+
+describe('an application', () => {
+  const applications = new Map([
+    ['bot', { tiers: { standard: ['azure/mini'], own: ['openai/mini'] } }],
+    ['odd', { tiers: {} }],
+  ]);
+  const tiers = { standard: ['openai/mini'], wide: ['openai/gpt'] };
+
+  test.each<[string, string, string, string[]]>([
+    ['its tiers go over those of the project', 'bot', 'standard', ['azure/mini']],
+    ['auto is its own standard', 'bot', 'auto', ['azure/mini']],
+    ['it has tiers of its own', 'bot', 'own', ['openai/mini']],
+    ["what it does not name is the project's", 'bot', 'wide', ['openai/gpt']],
+    ["what the project does not name either is the file's", 'bot', 'repeated', ['openai/gpt', 'azure/mini']],
+    ['one without tiers changes nothing', 'odd', 'standard', ['openai/mini']],
+    ['an unknown one changes nothing', 'nobody', 'standard', ['openai/mini']],
+    ['a name that JavaScript knows is unknown', 'constructor', 'standard', ['openai/mini']],
+  ])('%s', (_name, application, model, ids) => {
+    expect(idsOf({ source: application, model, project: { tiers, applications } })).toEqual(ids);
+  });
+
+  test('a tier of another application is no model', () => {
+    expect(() => plan({ source: 'odd', model: 'own', project: { applications } })).toThrow('no models available for route');
+  });
+
+  test('it may empty a tier', () => {
+    const emptied = new Map([['bot', { tiers: { standard: [] } }]]);
+    expect(() => plan({ source: 'bot', project: { applications: emptied } })).toThrow('no models available for route');
+  });
+});
+
+describe('the routes', () => {
+  test.each<[TextRoute, string[]]>([
+    ['chat', ['openai/gpt', 'azure/mini']],
+    ['messages', ['anthropic/claude']],
+    ['responses', ['openai/gpt', 'azure/mini']],
+    ['moderations', ['openai/gpt', 'azure/mini']],
+    ['rerank', ['openai/gpt', 'azure/mini']],
+    ['embeddings', ['azure/mini']],
+  ])('auto on %s', (route, ids) => {
+    expect(idsOf({ route })).toEqual(ids);
+  });
+
+  test.each<TextRoute>(['embeddings', 'moderations', 'rerank', 'responses'])(
+    '%s skips whoever does not serve it, with the reason',
+    (route) => {
+      const { candidates, lines } = plan({
+        route,
+        model: 'all',
+        project: { tiers: { all: ['router/meta/llama', 'anthropic/claude', 'azure/mini'] } },
+      });
+      expect(candidates).toMatchObject([{ id: 'azure/mini', dialect: 'chat' }]);
+      expect(lines).toEqual([
+        { model: 'azure/mini', skipped: null },
+        { model: 'router/meta/llama', skipped: 'route_not_served' },
+        { model: 'anthropic/claude', skipped: 'route_not_served' },
+      ]);
+    },
+  );
+
+  test('a vendor that does not serve the text route of its dialect is skipped there too', () => {
+    const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['embeddings'] as const } };
+    const catalog = buildCatalog({ ...source, providers });
+    expect(idsOf({ catalog })).toEqual(['azure/mini']);
+    expect(idsOf({ catalog, route: 'messages', translates: true })).toEqual(['anthropic/claude', 'azure/mini']);
+    expect(plan({ catalog }).lines).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_served' });
+  });
+});
+
+describe('the tier that a classifier chose for auto', () => {
+  const chosen = { autoTier: 'strong' };
+
+  test.each<[string, Asked, string[]]>([
+    ['counts', chosen, ['openai/mini']],
+    ['is nothing to a call that names its model', { ...chosen, model: 'azure/mini' }, ['azure/mini']],
+    ['is left for standard when it does not exist', { autoTier: 'trivial' }, ['openai/gpt', 'azure/mini']],
+    ['is left when no provider of the project serves it', { ...chosen, project: { providers: ['azure'] } }, ['azure/mini']],
+    ['is left when the key refuses it', { ...chosen, keyModels: ['standard'] }, ['openai/gpt', 'azure/mini']],
+    ['is left rather than filled', { ...chosen, catalogFill: true, project: { providers: ['azure'] } }, ['azure/mini']],
+    ['is open to a key for auto', { ...chosen, keyModels: ['auto'] }, ['openai/mini']],
+    ['is open to a key for that tier', { ...chosen, keyModels: ['strong'] }, ['openai/mini']],
+    ['may be none', { autoTier: null }, ['openai/gpt', 'azure/mini']],
+  ])('%s', (_name, asked, ids) => {
+    expect(idsOf(asked)).toEqual(ids);
   });
 });
 
@@ -109,7 +142,11 @@ describe('400 no_route', () => {
 
   test.each<[string, Asked, string]>([
     ['no vendor at all', { catalog: buildCatalog(bare) }, 'no providers configured'],
-    ['no vendor of text', { catalog: buildCatalog({ ...bare, providers: { google: { dialect: 'gemini' } } }) }, 'no providers configured'],
+    [
+      'no vendor of text',
+      { catalog: buildCatalog({ ...bare, providers: { google: { dialect: 'gemini', serves: ['video'] } } }) },
+      'no providers configured',
+    ],
     ['a name that is neither tier nor model', { model: 'unheard' }, none],
     ['an id at an unknown provider', { model: 'nobody/x' }, none],
     ['an id of the catalog whose provider is gone', { model: 'gone/gpt' }, none],
@@ -118,7 +155,8 @@ describe('400 no_route', () => {
     ['names that JavaScript knows', { model: 'constructor' }, none],
     ['another such name', { model: '__proto__' }, none],
     ['an empty tier', { model: 'empty' }, none],
-    ['a tier of another dialect', { model: 'anthropic/claude' }, none],
+    ['a model of another dialect', { model: 'anthropic/claude' }, none],
+    ['a route that nobody serves', { model: 'router/meta/llama', route: 'rerank' }, none],
     ['a model that serves no text', { model: 'video' }, none],
     ['a project without providers', { project: { providers: [] } }, none],
     ['a project with other providers', { model: 'openai/gpt', project: { providers: ['azure'] } }, none],
@@ -266,13 +304,9 @@ describe('the recorded lines', () => {
 
 test('the catalog of the moment counts', () => {
   let catalog = buildCatalog(source);
-  const planner = createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }) });
-  const request: PlanRequest = {
-    caller: { keyId: 'k', keyPrefix: 'p', projectId: 'acme', models: null, expiresAt: null },
-    project,
-    dialect: 'chat',
-    modelAsked: 'auto',
-  };
+  const switches = () => ({ translates: false, catalogFill: false });
+  const planner = createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), switches });
+  const request = { caller: callerWith(null), project, source: 'acme', route: 'chat', modelAsked: 'auto' } as const;
   expect(planner.plan(request).candidates).toHaveLength(2);
   catalog = buildCatalog({ ...source, tiers: { standard: ['azure/mini'] } });
   expect(planner.plan(request).candidates).toMatchObject([{ id: 'azure/mini' }]);

@@ -241,7 +241,7 @@ describe('headers', () => {
 describe('routing', () => {
   it.each([
     ['nothing-like-it', 'no models available for route'],
-    ['unknown/echo', 'no models available for route'],
+    ['unknown/nothing', 'no models available for route'],
   ])('400 no_route: %s', async (model, message) => {
     await expectChatError(await gateway.call(chatPath, { ...chatBody, model }), 400, 'no_route', message);
     await expectMessagesError(await gateway.call(messagesPath, { ...messagesBody, model }), 400, 'invalid_request_error', message);

@@ -3,39 +3,43 @@ import { describe, expect, it } from '@jest/globals';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, jsonOf, shareGateway } from '../support/gateway.ts';
 
-const chains = (
-  vendorUrl: string,
-  deadUrl: string,
-): string => `${defaultYaml(vendorUrl, deadUrl).replace(/tiers:[\s\S]*?memory:/, 'memory:')}
-tiers:
-${Object.entries({
-  'after-500': 'one/fail-500',
-  'after-529': 'one/fail-529',
-  'after-hang': 'one/hang',
-  'after-refused-connection': 'dead/any',
-  'after-garbage': 'one/garbage',
-  'after-empty': 'one/empty',
-  'after-401': 'one/fail-401',
-  'after-404': 'one/not-found',
-  'after-refusal': 'one/refuse-400',
-  'after-429': 'one/rate-limited-60',
-  'after-redirect': 'one/redirect',
-  'after-early-break': 'one/break-before-first',
-  'after-early-error': 'one/error-before-first',
-})
-  .map(
-    ([tier, first]) => `  ${tier}: [${first}, two/echo, ${first.replace('one/', 'three/').replace('dead/', 'dead-messages/')}, four/echo]`,
-  )
-  .join('\n')}
-  all-refuse: [one/refuse-422, two/refuse-400, three/refuse-422, four/refuse-400]
-  some-refuse: [one/refuse-400, two/fail-503, three/refuse-400, four/fail-503]
-  all-fail: [one/fail-500, two/fail-503, three/fail-500, four/fail-503]
-  unreachable: [dead/a, dead/b, dead-messages/a, dead-messages/b]
-  limited-once: [one/rate-limited-once-0.05+a, three/rate-limited-once-0.05+b]
-  limited-always: [one/rate-limited-0.05, one/echo, three/rate-limited-0.05, three/echo]
-  quota: [one/quota, three/spend-limit]
-  slow: [one/slow-1200, three/slow-1200]
-`;
+const firsts = {
+  'after-500': 'fail-500',
+  'after-529': 'fail-529',
+  'after-hang': 'hang',
+  'after-garbage': 'garbage',
+  'after-empty': 'empty',
+  'after-401': 'fail-401',
+  'after-404': 'not-found',
+  'after-refusal': 'refuse-400',
+  'after-429': 'rate-limited-60',
+  'after-redirect': 'redirect',
+  'after-early-break': 'break-before-first',
+  'after-early-error': 'error-before-first',
+};
+
+/** The tiers of one dialect, over its two providers and the one that nobody listens at. */
+const tiersOf = (dialect: string, one: string, two: string, dead: string): string =>
+  [
+    ...Object.entries(firsts).map(([tier, first]) => `${tier}: [${one}/${first}, ${two}/echo]`),
+    `after-refused-connection: [${dead}/any, ${two}/echo]`,
+    `all-refuse: [${one}/refuse-422, ${two}/refuse-400]`,
+    `some-refuse: [${one}/refuse-400, ${two}/fail-503]`,
+    `all-fail: [${one}/fail-500, ${two}/fail-503]`,
+    `unreachable: [${dead}/a, ${dead}/b]`,
+    `limited-once: [${one}/rate-limited-once-0.05+${dialect}]`,
+    `limited-always: [${one}/rate-limited-0.05, ${one}/echo]`,
+    `quota: [${one}/${dialect === 'chat' ? 'quota' : 'spend-limit'}]`,
+    `slow: [${one}/slow-1200]`,
+  ]
+    .map((line) => `  ${dialect}-${line}\n`)
+    .join('');
+
+const chains = (vendorUrl: string, deadUrl: string): string =>
+  `${defaultYaml(vendorUrl, deadUrl)}`.replace(
+    'tiers:\n',
+    `tiers:\n${tiersOf('chat', 'one', 'two', 'dead')}${tiersOf('messages', 'three', 'four', 'dead-messages')}`,
+  );
 
 const lent = shareGateway({ yaml: chains });
 let projects = 0;
@@ -76,7 +80,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
   ])('200: the second model answers %s, and both attempts are rows', (tier) =>
     withProject(async (gateway) => {
       for (const stream of [false, true]) {
-        const answer = await gateway.call(path, bodyOf(tier, stream));
+        const answer = await gateway.call(path, bodyOf(`${dialect}-${tier}`, stream));
         expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('hi')]);
         expect(answer.headers.get('x-gateway-model')).toBe(second);
         const call = await lastCall(gateway);
@@ -92,18 +96,18 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
 
   it('200: after a 429 another vendor answers, and the limited one stands behind until its time has passed', () =>
     withProject(async (gateway) => {
-      expect((await gateway.call(path, bodyOf('after-429', false))).headers.get('x-gateway-model')).toBe(second);
+      expect((await gateway.call(path, bodyOf(`${dialect}-after-429`, false))).headers.get('x-gateway-model')).toBe(second);
       expect((await lastCall(gateway)).attempts).toMatchObject([
         { n: 1, status: 429, outcome: 'failed' },
         { n: 2, status: 200 },
       ]);
-      expect((await gateway.call(path, bodyOf('after-429', false))).headers.get('x-gateway-model')).toBe(second);
+      expect((await gateway.call(path, bodyOf(`${dialect}-after-429`, false))).headers.get('x-gateway-model')).toBe(second);
       expect((await lastCall(gateway)).attempts).toMatchObject([{ n: 1, status: 200 }]);
     }));
 
   it.each(['after-early-break', 'after-early-error'])('200: a stream that fails before its first piece fails over (%s)', (tier) =>
     withProject(async (gateway) => {
-      const answer = await gateway.call(path, bodyOf(tier, true));
+      const answer = await gateway.call(path, bodyOf(`${dialect}-${tier}`, true));
       expect(answer.headers.get('x-gateway-model')).toBe(second);
       expect(await answer.text()).toContain(dialect === 'chat' ? '[DONE]' : 'message_stop');
     }),
@@ -126,7 +130,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
 
   it("400: every model refuses: the first vendor's status and words, as upstream_refused", () =>
     withProject(async (gateway) => {
-      const answer = await gateway.call(path, bodyOf('all-refuse', false));
+      const answer = await gateway.call(path, bodyOf(`${dialect}-all-refuse`, false));
       expect(answer.status).toBe(422);
       const error = await errorOf(answer);
       if (dialect === 'chat') expect(error).toMatchObject({ code: 'upstream_refused', type: 'upstream_refused' });
@@ -146,7 +150,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     ['quota', 502],
   ])('502 or 503: every model fails (%s): upstream_failed', (tier, status) =>
     withProject(async (gateway) => {
-      const answer = await gateway.call(path, bodyOf(tier, false));
+      const answer = await gateway.call(path, bodyOf(`${dialect}-${tier}`, false));
       expect(answer.status).toBe(status);
       expect(answer.headers.get('retry-after')).toBeNull();
       expect(await message(answer)).toMatch(/^(two|four|dead|dead-messages|one|three)\//);
@@ -156,13 +160,13 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
 
   it('200: with no other vendor a 429 is waited for, and the same model asked once more', () =>
     withProject(async (gateway) => {
-      const answer = await gateway.call(path, bodyOf('limited-once', false));
+      const answer = await gateway.call(path, bodyOf(`${dialect}-limited-once`, false));
       expect(answer.status).toBe(200);
       expect((await lastCall(gateway)).attempts).toMatchObject([
         { status: 429, wait_ms: 0 },
         { status: 200, wait_ms: 50 },
       ]);
-      await gateway.call(path, bodyOf('limited-always', false));
+      await gateway.call(path, bodyOf(`${dialect}-limited-always`, false));
       expect((await lastCall(gateway)).attempts).toMatchObject([
         { status: 429 },
         { status: 429, wait_ms: 50 },
@@ -173,11 +177,11 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
   it('the deadline ends the chain: client deadline exceeded', () =>
     withProject(async (gateway) => {
       for (const stream of [false, true]) {
-        const answer = await gateway.call(path, bodyOf('slow', stream), { 'x-gateway-timeout-ms': '100' });
+        const answer = await gateway.call(path, bodyOf(`${dialect}-slow`, stream), { 'x-gateway-timeout-ms': '100' });
         expect([502, 503]).toContain(answer.status);
         expect(await message(answer)).toMatch(/^client deadline exceeded/);
         expect(await lastCall(gateway)).toMatchObject({ outcome: 'deadline', attempts: [{ outcome: 'deadline' }] });
       }
-      expect((await gateway.call(path, bodyOf('slow', false), { 'x-gateway-timeout-ms': '-5' })).status).toBe(200);
+      expect((await gateway.call(path, bodyOf(`${dialect}-slow`, false), { 'x-gateway-timeout-ms': '-5' })).status).toBe(200);
     }));
 });

@@ -38,7 +38,7 @@ onBothDatabases('the SDKs of both dialects', (database) => {
       }
       expect(streamed).toBe(plain.choices[0]?.message.content);
 
-      const message = await anthropic.messages.create({ model: 'standard', max_tokens: 100, messages: question });
+      const message = await anthropic.messages.create({ model: 'three/echo', max_tokens: 100, messages: question });
       const block = message.content[0];
       expect(block?.type === 'text' ? block.text : '').toContain('capital of Norway');
 

@@ -20,12 +20,13 @@ export const root = fileURLToPath(new URL('../..', import.meta.url));
 const adminToken = 'test-admin-token-0123456789';
 const startLimitMs = 60_000;
 const endLimitMs = 45_000;
+const outputLimitMs = 500;
 
 export interface ProcessOptions {
   readonly home: string;
   /** Goes over what every process gets; an empty value takes a variable away. */
   readonly env?: Readonly<Record<string, string>>;
-  /** What runs; by default this Node with `src/main.ts`. */
+  /** What runs instead of this Node with `src/main.ts` and the command. */
   readonly program?: readonly [string, ...string[]];
 }
 
@@ -108,8 +109,8 @@ export async function processesOf(home: string): Promise<number[]> {
 }
 
 function spawnGateway(command: string, options: ProcessOptions): { gateway: GatewayProcess; untilUp(): Promise<void> } {
-  const [file, ...args] = options.program ?? [process.execPath, join(root, 'src', 'main.ts')];
-  const child = spawn(file, [...args, command], { cwd: options.home, env: environmentOf(options), stdio: ['ignore', 'pipe', 'pipe'] });
+  const [file, ...args] = options.program ?? [process.execPath, join(root, 'src', 'main.ts'), command];
+  const child = spawn(file, args, { cwd: options.home, env: environmentOf(options), stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';
   let url = '';
@@ -120,9 +121,11 @@ function spawnGateway(command: string, options: ProcessOptions): { gateway: Gate
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
-  // `exit` and not `close`: children that outlive it may hold its output open, and whether there are any is for the test to say.
-  const exited = once(child, 'exit').then(([code, signal]: (number | string | null)[]) => {
+  // `close` is when all that it said has been read; children that outlive it may hold its output open, so it is not waited for without end.
+  const closed = once(child, 'close');
+  const exited = once(child, 'exit').then(async ([code, signal]: (number | string | null)[]) => {
     hasEnded = true;
+    await Promise.race([closed, sleep(outputLimitMs, null, { ref: false })]);
     return code ?? signal ?? 'nothing';
   });
   const logs = (): LogLine[] => stdout.split('\n').flatMap((line) => (/^\{.*\}$/.test(line) ? [JSON.parse(line) as LogLine] : []));
@@ -155,6 +158,7 @@ function spawnGateway(command: string, options: ProcessOptions): { gateway: Gate
         url = String(logs().find(({ msg }) => msg === 'listening')?.url ?? '');
         if (performance.now() > giveUpAt) throw new Error(`gateway ${command} does not listen:\n${said()}`);
       }
+      if (hasEnded) await exited;
     },
   };
 }

@@ -1,13 +1,9 @@
 /**
  * Lends a whole gateway for a test: the app on a free port, its database (PGlite or PostgreSQL), the scripted vendor, a project with a
- * key; takes everything back afterwards. `withProcess` lends the real program in a process of its own instead, for what only a process can
- * show: kills, signals, exit codes, lines on the console.
+ * key; takes everything back afterwards. `gateway-process.ts` lends the real program in a process of its own instead.
  */
-
-import type { ChildProcess } from 'node:child_process';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +22,7 @@ import { createLogger } from '../../src/observability/logger.ts';
 import { copyEmbeddedTemplate } from './embedded-template.ts';
 import { createTestDatabase } from './postgres.ts';
 
-export const adminToken = 'test-admin-token-0123456789';
+const adminToken = 'test-admin-token-0123456789';
 
 export interface TestGateway {
   readonly url: string;
@@ -172,47 +168,6 @@ export async function unusedUrl(): Promise<string> {
   await once(server, 'close');
   if (address === null || typeof address === 'string') throw new Error('no port');
   return `http://127.0.0.1:${address.port}`;
-}
-
-export interface GatewayProcess {
-  readonly child: ChildProcess;
-  readonly dataDir: string;
-  readonly url: string;
-  /** What it has printed so far, both streams. */
-  output(): string;
-  /** Resolves with the exit code, or the signal's name. */
-  exited: Promise<number | string>;
-}
-
-/** Starts `gateway <command>` and waits until it listens, or has ended. Whoever starts it ends it. */
-export async function startProcess(command: string, env: Record<string, string>, dataDir: string): Promise<GatewayProcess> {
-  const child = spawn(process.execPath, ['src/main.ts', command], {
-    env: {
-      PATH: process.env.PATH ?? '',
-      HOME: process.env.HOME ?? '',
-      HOST: '127.0.0.1',
-      PORT: '0',
-      GATEWAY_DATA_DIR: dataDir,
-      GATEWAY_ADMIN_TOKEN: adminToken,
-      GATEWAY_TEMPORAL: 'off',
-      ...env,
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-  const exited = once(child, 'exit').then(([code, signal]: (number | string | null)[]) => code ?? signal ?? 0);
-  const state = { hasExited: false };
-  void exited.then(() => (state.hasExited = true));
-  let url = '';
-  for (let waited = 0; url === '' && !state.hasExited; waited += 20) {
-    if (waited > 60_000) throw new Error(`the gateway does not listen:\n${output}`);
-    await sleep(20);
-    url = (await readFile(join(dataDir, 'address'), 'utf8').catch(() => '')).trim();
-    // An address file of an earlier process that was killed: only ours counts.
-    if (url !== '' && !output.includes(url)) url = '';
-  }
-  return { child, dataDir, url, output: () => output, exited };
 }
 
 /** The body of an answer, taken for what the test says it is. */

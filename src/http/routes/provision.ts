@@ -1,5 +1,5 @@
 /**
- * `/provision`: projects, keys and call rows, for whoever holds the admin token (shapes 19). The command line calls these.
+ * `/provision`: projects, keys, applications and call rows, for whoever holds the admin token (shapes 19). The command line calls these.
  *
  * The token is looked at before anything else, so an unknown caller learns neither which projects there are nor what a body should hold.
  */
@@ -18,6 +18,7 @@ import { checkContentType } from '../body.ts';
 import { answerDatabaseFaults } from '../database-faults.ts';
 import { sendJson } from '../error-handler.ts';
 import { PlainTextError } from '../plain-text-error.ts';
+import { createApplicationHandlers } from './provision-applications.ts';
 
 export interface CallsFilter {
   readonly limit: number;
@@ -95,6 +96,10 @@ export function createProvisionRoutes({ projects, keyring, listCalls, adminToken
       sendJson(response, 201, issuedJson(await keyring.rotate(id, param(request, 'prefix'), request.body)));
     }),
   );
+  const applications = createApplicationHandlers({ applications: projects.applications, projectOf });
+  router.get('/teams/:project/applications', route(applications.list));
+  router.get('/teams/:project/applications/:source', route(applications.get));
+  router.put('/teams/:project/applications/:source', route(applications.put));
   router.get(
     '/teams/:project/calls',
     route(async (request, response) => {

@@ -1,14 +1,13 @@
-/** `POST /v1/chat/completions` and `POST /v1/messages`: from a request to a Call, and from its answer back. */
+/** The six inference routes (specification 4.5): from a request to a Call, and from its answer back. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Call, Caller, Dialect } from '../../core/call.ts';
-import { gatewayError } from '../../core/errors.ts';
+import type { Call, Caller, TextRoute } from '../../core/call.ts';
+import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { BodySpans } from '../../core/json-spans.ts';
 import { JsonSyntaxError, scanObject } from '../../core/json-spans.ts';
 import type { Clock } from '../../core/time.ts';
-import { chat } from '../../dialects/chat.ts';
-import type { DialectRules } from '../../dialects/dialect.ts';
-import { messages } from '../../dialects/messages.ts';
+import type { RouteRules } from '../../dialects/route-rules.ts';
+import { rulesOf } from '../../dialects/rules-of.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { AnswerCall } from '../../pipeline/answer.ts';
 import { startControl } from '../../pipeline/control.ts';
@@ -18,6 +17,7 @@ import { readKey } from '../authenticate.ts';
 import { checkContentType, readBody } from '../body.ts';
 import { sendError } from '../error-handler.ts';
 import { readCorrelation, readMemoryMode, readPassedHeaders, readSubject, readText, readTimeoutMs } from '../headers.ts';
+import { PlainTextError } from '../plain-text-error.ts';
 import { sendAnswer } from '../reply.ts';
 
 /** A project as the text routes need it. */
@@ -35,18 +35,16 @@ export interface TextRouteDeps {
   readonly logger: Logger;
 }
 
-const rulesOf: Readonly<Record<Dialect, DialectRules>> = { chat, messages };
-
-export function createTextRoute(dialect: Dialect, deps: TextRouteDeps) {
+export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
   const { findCaller, findProject, answerCall, clock, logger } = deps;
-  const rules = rulesOf[dialect];
+  const rules = rulesOf[route];
 
   return async function textRoute(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = clock.now();
     const id = newId(startedAt);
     response.setHeader('x-gateway-call-id', id);
     try {
-      const found = findCaller(readKey(request.headers, dialect === 'messages'));
+      const found = findCaller(readKey(request.headers, route === 'messages'));
       const caller = found instanceof Promise ? await found : found;
       checkContentType(request);
       const body = await readBody(request);
@@ -64,7 +62,7 @@ export function createTextRoute(dialect: Dialect, deps: TextRouteDeps) {
         control.endDeadline();
       }
     } catch (error) {
-      sendError(response, error, dialect, logger);
+      sendError(response, asRouteError(error, route), route === 'messages' ? 'messages' : 'chat', logger);
     }
   };
 }
@@ -72,7 +70,7 @@ export function createTextRoute(dialect: Dialect, deps: TextRouteDeps) {
 interface CallSource {
   readonly id: string;
   readonly startedAt: number;
-  readonly rules: DialectRules;
+  readonly rules: RouteRules;
   readonly caller: Caller;
   readonly project: RoutedProject;
   readonly headers: IncomingMessage['headers'];
@@ -89,8 +87,7 @@ function readCall({ id, startedAt, rules, caller, project, headers, body }: Call
   return {
     id,
     startedAt,
-    route: rules.name,
-    dialect: rules.name,
+    route: rules.route,
     caller,
     projectSlug: project.slug,
     source: source ?? project.slug,
@@ -100,7 +97,7 @@ function readCall({ id, startedAt, rules, caller, project, headers, body }: Call
     body,
     spans,
     maxOutputTokens: facts.maxOutputTokens,
-    memory: { ...memoryMode, subject: readSubject(headers, facts.user, memoryMode.mode !== 'off') },
+    memory: { ...memoryMode, subject: isRecorded(rules.route) ? readSubject(headers, facts.user, memoryMode.mode !== 'off') : null },
     correlation: readCorrelation(headers),
     deadlineAt: timeoutMs === null ? null : startedAt + timeoutMs,
     passedHeaders: readPassedHeaders(headers),
@@ -115,4 +112,17 @@ function scanBody(body: Buffer): BodySpans {
       throw gatewayError('bad_json', { message: `the body is not valid JSON: ${error.message}`, cause: error });
     throw error;
   }
+}
+
+/** Memory records chat, messages and responses alone (specification 4.8 rule 3): elsewhere a subject has no meaning. */
+function isRecorded(route: TextRoute): boolean {
+  return route === 'chat' || route === 'messages' || route === 'responses';
+}
+
+/** On all routes but chat and messages syntax and content type are answered with plain text (specification 7.2). */
+function asRouteError(error: unknown, route: TextRoute): unknown {
+  if (route === 'chat' || route === 'messages' || !(error instanceof GatewayError)) return error;
+  if (error.code === 'bad_json') return new PlainTextError(400, error.message);
+  if (error.code === 'unsupported_media_type') return new PlainTextError(415, error.message);
+  return error;
 }

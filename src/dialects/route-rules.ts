@@ -1,8 +1,8 @@
 /**
- * What the gateway must know of a dialect: where the few things stand that it reads, what it changes on the way to a vendor, how an
- * answer ends, and how an error looks. Pure: no clock, no I/O, no logger.
+ * What the gateway must know of an inference route: where the few things stand that it reads of a body, what it changes on the way to a
+ * vendor, how an answer ends, and how an error looks. Pure: no clock, no I/O, no logger.
  */
-import type { AssistantTurn, Dialect, Tokens } from '../core/call.ts';
+import type { AssistantTurn, TextRoute, Tokens } from '../core/call.ts';
 import type { BodySpans, Splice } from '../core/json-spans.ts';
 import type { SseEvent } from '../core/sse.ts';
 
@@ -23,6 +23,8 @@ export interface AnswerReading {
   /** `tokens` is the vendor's last word, not a count on the way. */
   readonly isFinal: boolean;
   readonly turn: AssistantTurn;
+  /** Search units, where the vendor charges by them (rerank). */
+  readonly searches?: number;
 }
 
 /**
@@ -43,15 +45,15 @@ export interface StreamReader {
   problem(): string | null;
 }
 
-export interface DialectRules {
-  readonly name: Dialect;
+export interface RouteRules {
+  readonly route: TextRoute;
   /** Tail of the vendor's address, behind the base address with its version prefix. */
   readonly path: string;
   /** Throws the route's error when a member the gateway needs is missing or of the wrong type. */
   readRequest(body: Buffer, spans: BodySpans): RequestFacts;
-  /** The changes on the way to a vendor of this dialect: its model id, and usage on streams. */
+  /** The changes on the way to a vendor: its model id, and usage on streams. */
   spliceForVendor(body: Buffer, spans: BodySpans, vendorModel: string, stream: boolean): Splice[];
-  /** Reads a plain answer; null when it is none of this dialect. */
+  /** Reads a plain answer; null when it is none of this route. */
   readAnswer(bytes: Buffer): AnswerReading | null;
   createStreamReader(): StreamReader;
   /** Message in a vendor's error body, null when there is none. */

@@ -1,0 +1,90 @@
+/**
+ * OpenAI's models and list prices; what the numbers mean and of which date they are: starter-catalog.ts. Above 272,000 input tokens the newer
+ * models charge twice the input and one and a half times the output, for the whole call.
+ */
+import type { ModelValues } from './file-schema.ts';
+
+const large = { max_input_tokens: 922_000, max_output_tokens: 128_000 };
+const medium = { max_input_tokens: 272_000, max_output_tokens: 128_000 };
+const million = { max_input_tokens: 1_047_576, max_output_tokens: 32_768 };
+const small = { max_input_tokens: 128_000, max_output_tokens: 16_384 };
+const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000 };
+
+export const openaiModels: Readonly<Record<string, ModelValues>> = {
+  'gpt-6.2-astra': {
+    ...{ input: '8', cached_input: '0.40', cache_write: '10', output: '40', ...large },
+    above_tokens: { 272000: { input: '16', cached_input: '0.80', cache_write: '20', output: '60' } },
+  },
+  'gpt-6.2-sol': {
+    ...{ input: '2', cached_input: '0.10', cache_write: '2.50', output: '10', ...large },
+    above_tokens: { 272000: { input: '4', cached_input: '0.20', cache_write: '5', output: '15' } },
+  },
+  'gpt-6.1-sol': {
+    ...{ input: '2', cached_input: '0.10', cache_write: '2.50', output: '10', ...large },
+    above_tokens: { 272000: { input: '4', cached_input: '0.20', cache_write: '5', output: '15' } },
+  },
+  'gpt-6-astra': {
+    ...{ input: '10', cached_input: '1', cache_write: '12.50', output: '50', ...large },
+    above_tokens: { 272000: { input: '20', cached_input: '2', cache_write: '25', output: '75' } },
+  },
+  'gpt-6-sol': {
+    ...{ input: '2', cached_input: '0.20', cache_write: '2.50', output: '10', ...large },
+    above_tokens: { 272000: { input: '4', cached_input: '0.40', cache_write: '5', output: '15' } },
+  },
+  'gpt-6-luna': {
+    ...{ input: '0.10', cached_input: '0.01', cache_write: '0.125', output: '0.50', ...large },
+    above_tokens: { 272000: { input: '0.20', cached_input: '0.02', cache_write: '0.25', output: '0.75' } },
+  },
+  'gpt-5.6-terra': {
+    ...{ input: '2', cached_input: '0.20', cache_write: '2.50', output: '12', ...large },
+    above_tokens: { 272000: { input: '4', cached_input: '0.40', cache_write: '5', output: '18' } },
+  },
+  'gpt-5.6-luna': {
+    ...{ input: '0.20', cached_input: '0.02', cache_write: '0.25', output: '1.20', ...large },
+    above_tokens: { 272000: { input: '0.40', cached_input: '0.04', cache_write: '0.50', output: '1.80' } },
+  },
+  'gpt-5.5': {
+    ...{ input: '5', cached_input: '0.50', output: '30', ...large },
+    above_tokens: { 272000: { input: '10', cached_input: '1', output: '45' } },
+  },
+  'gpt-5.4': {
+    ...{ input: '2.50', cached_input: '0.25', output: '15', ...large },
+    above_tokens: { 272000: { input: '5', cached_input: '0.50', output: '22.50' } },
+  },
+  'gpt-5.4-mini': { input: '0.75', cached_input: '0.075', output: '4.50', ...medium },
+  'gpt-5.4-nano': { input: '0.20', cached_input: '0.02', output: '1.25', ...medium },
+  'gpt-5.2': { input: '1.75', cached_input: '0.175', output: '14', ...medium },
+  'gpt-5.1': { input: '1.25', cached_input: '0.125', output: '10', ...medium },
+  'gpt-5': { input: '1.25', cached_input: '0.125', output: '10', ...medium },
+  'gpt-5-mini': { input: '0.25', cached_input: '0.025', output: '2', ...medium },
+  'gpt-5-nano': { input: '0.05', cached_input: '0.005', output: '0.40', ...medium },
+  'gpt-4.1': { input: '2', cached_input: '0.50', output: '8', ...million },
+  'gpt-4.1-mini': { input: '0.40', cached_input: '0.10', output: '1.60', ...million },
+  'gpt-4.1-nano': { input: '0.10', cached_input: '0.025', output: '0.40', ...million },
+  'gpt-4o': { input: '2.50', cached_input: '1.25', output: '10', ...small },
+  'gpt-4o-2024-11-20': { input: '2.50', cached_input: '1.25', output: '10', ...small },
+  'gpt-4o-2024-08-06': { input: '2.50', cached_input: '1.25', output: '10', ...small },
+  'gpt-4o-mini': { input: '0.15', cached_input: '0.075', output: '0.60', ...small },
+  'gpt-4o-mini-2024-07-18': { input: '0.15', cached_input: '0.075', output: '0.60', ...small },
+  o3: { input: '2', cached_input: '0.50', output: '8', ...reasoning },
+  'o3-mini': { input: '1.10', cached_input: '0.55', output: '4.40', ...reasoning },
+  'o4-mini': { input: '1.10', cached_input: '0.275', output: '4.40', ...reasoning },
+  o1: { input: '15', cached_input: '7.50', output: '60', ...reasoning },
+  'gpt-4-turbo': { input: '10', output: '30', max_input_tokens: 128_000, max_output_tokens: 4_096 },
+  'gpt-3.5-turbo': { input: '0.50', output: '1.50', max_input_tokens: 16_385, max_output_tokens: 4_096 },
+  'text-embedding-3-small': { kind: 'embeddings', input: '0.02', max_input_tokens: 8_191 },
+  'text-embedding-3-large': { kind: 'embeddings', input: '0.13', max_input_tokens: 8_191 },
+  'text-embedding-ada-002': { kind: 'embeddings', input: '0.10', max_input_tokens: 8_191 },
+  'omni-moderation-latest': { kind: 'moderations' },
+  // The output tokens of these are those of the image.
+  'gpt-image-2': { kind: 'images', input: '5', cached_input: '1.25', output: '30' },
+  'gpt-image-1.5': { kind: 'images', input: '5', cached_input: '1.25', output: '32' },
+  'gpt-image-1': { kind: 'images', input: '5', cached_input: '1.25', output: '40' },
+  'gpt-image-1-mini': { kind: 'images', input: '2', cached_input: '0.20', output: '8' },
+  'dall-e-3': { per_image: '0.04' },
+  'tts-1': { per_million_characters: '15' },
+  'tts-1-hd': { per_million_characters: '30' },
+  'gpt-4o-mini-tts': { kind: 'speech', input: '0.60', output: '12' },
+  'sora-2': { per_second: '0.10' },
+  'sora-2-pro': { per_second: '0.30' },
+};

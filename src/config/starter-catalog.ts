@@ -1,0 +1,87 @@
+/**
+ * The starter catalog: vendors by the host of their address, with their widely used models and list prices, so that a provider row with an
+ * address and a key is enough to call models and to see what they cost. Rows of gateway.yaml and imported ones (`gateway catalog import`) go
+ * over these.
+ *
+ * Prices are those of the vendors' standard service, in USD per million tokens unless the name says otherwise, as they were published until
+ * 2026-11-20: read from the vendors' pages and announcements, else from the public price table of 2026-08-01. Left out are models whose
+ * price a vendor has announced to change on a date, since it would be wrong from then on, and models that are charged by more than tokens.
+ * Prices change: import the public price table for today's.
+ *
+ * Hosts match exactly: a vendor's regional hosts and resellers may charge more.
+ */
+import type { Kind, ProviderConfig, Served } from './config.ts';
+import type { ModelValues } from './file-schema.ts';
+import { anthropicModels } from './starter-catalog-anthropic.ts';
+import { openaiModels } from './starter-catalog-openai.ts';
+import * as others from './starter-catalog-others.ts';
+
+export interface Vendor {
+  readonly hosts: readonly string[];
+  /** How the public price table calls the vendor, in `litellm_provider` and before the slash of its models. */
+  readonly tableNames: readonly string[];
+  readonly models: Readonly<Record<string, ModelValues>>;
+}
+
+const vendors: readonly Vendor[] = [
+  { hosts: ['api.openai.com'], tableNames: ['openai'], models: openaiModels },
+  { hosts: ['api.anthropic.com'], tableNames: ['anthropic'], models: anthropicModels },
+  { hosts: ['generativelanguage.googleapis.com'], tableNames: ['gemini'], models: others.googleModels },
+  { hosts: ['api.mistral.ai', 'codestral.mistral.ai'], tableNames: ['mistral', 'codestral'], models: others.mistralModels },
+  { hosts: ['api.groq.com'], tableNames: ['groq'], models: others.groqModels },
+  { hosts: ['api.deepseek.com'], tableNames: ['deepseek'], models: others.deepseekModels },
+  { hosts: ['api.x.ai'], tableNames: ['xai'], models: others.xaiModels },
+  { hosts: ['api.cohere.com', 'api.cohere.ai'], tableNames: ['cohere', 'cohere_chat'], models: others.cohereModels },
+  { hosts: ['api.jina.ai'], tableNames: ['jina_ai'], models: others.jinaModels },
+  { hosts: ['api.voyageai.com'], tableNames: ['voyage'], models: others.voyageModels },
+  { hosts: ['api.moonshot.ai'], tableNames: ['moonshot'], models: others.moonshotModels },
+  { hosts: ['api.z.ai'], tableNames: ['zai'], models: others.zaiModels },
+  { hosts: ['api.cerebras.ai'], tableNames: ['cerebras'], models: others.cerebrasModels },
+  { hosts: ['api.elevenlabs.io'], tableNames: ['elevenlabs'], models: others.elevenlabsModels },
+  // Known to the public price table only: too many models, or prices that differ by machine.
+  { hosts: ['openrouter.ai'], tableNames: ['openrouter'], models: {} },
+  { hosts: ['api.together.xyz', 'api.together.ai'], tableNames: ['together_ai'], models: {} },
+  { hosts: ['api.fireworks.ai'], tableNames: ['fireworks_ai', 'fireworks_ai-embedding-models'], models: {} },
+  { hosts: ['api.deepinfra.com'], tableNames: ['deepinfra'], models: {} },
+  { hosts: ['api.perplexity.ai'], tableNames: ['perplexity'], models: {} },
+  { hosts: ['api.novita.ai'], tableNames: ['novita'], models: {} },
+  { hosts: ['api.hyperbolic.xyz'], tableNames: ['hyperbolic'], models: {} },
+  { hosts: ['api.sambanova.ai'], tableNames: ['sambanova'], models: {} },
+  { hosts: ['dashscope.aliyuncs.com', 'dashscope-intl.aliyuncs.com'], tableNames: ['dashscope'], models: {} },
+  { hosts: ['api.minimax.io'], tableNames: ['minimax'], models: {} },
+];
+
+/** Vendor whose address has this host; null when it is none of the list. */
+export function vendorOfHost(host: string): Vendor | null {
+  return vendors.find(({ hosts }) => hosts.includes(host)) ?? null;
+}
+
+/** Rows for the providers whose address is a known vendor's, under the providers' own names: what they serve, nothing else. */
+export function starterModels(providers: Readonly<Record<string, ProviderConfig>>): Record<string, ModelValues> {
+  return Object.fromEntries(
+    Object.values(providers).flatMap(({ name, baseUrl, serves }) => {
+      const models = Object.entries(vendorOfHost(hostOf(baseUrl))?.models ?? {});
+      return models.filter(([, row]) => isServed(kindOf(row), serves)).map(([model, row]) => [`${name}/${model}`, row] as const);
+    }),
+  );
+}
+
+/** What a row without `kind` is, from what it is charged by: a chat model unless it counts images, characters, seconds or searches. */
+export function kindOf(row: ModelValues): Kind {
+  if (row.kind !== undefined) return row.kind;
+  if (row.per_image !== undefined) return 'images';
+  if (row.per_million_characters !== undefined) return 'speech';
+  if (row.per_second !== undefined) return 'video';
+  return row.per_search === undefined ? 'chat' : 'rerank';
+}
+
+/** A provider that serves these routes can be asked for a model of this kind. */
+export function isServed(kind: Kind, serves: readonly Served[]): boolean {
+  const routes: readonly Served[] = kind === 'chat' ? ['chat', 'messages', 'responses'] : [kind];
+  return serves.some((route) => routes.includes(route));
+}
+
+/** The host of an address; empty for what is none. */
+export function hostOf(address: string): string {
+  return URL.canParse(address) ? new URL(address).hostname : '';
+}

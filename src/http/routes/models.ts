@@ -1,0 +1,30 @@
+/** `GET /v1/models`: what the key may ask for, in the shape that every SDK reads (shapes 10). Uses no call slot. */
+import type { Request, Response } from 'express';
+import type { Caller } from '../../core/call.ts';
+import type { ModelRow } from '../../routing/list-models.ts';
+import type { ProjectRouting } from '../../routing/rules.ts';
+import type { FindCaller } from '../authenticate.ts';
+import { readKey } from '../authenticate.ts';
+import { sendJson } from '../error-handler.ts';
+import { readText } from '../headers.ts';
+
+export interface ModelsRouteDeps {
+  readonly findCaller: FindCaller;
+  readonly findProject: (
+    projectId: string,
+  ) => { readonly slug: string; readonly settings: ProjectRouting } | Promise<{ readonly slug: string; readonly settings: ProjectRouting }>;
+  readonly listModels: (asker: {
+    readonly caller: Caller;
+    readonly project: ProjectRouting;
+    readonly source: string;
+  }) => readonly ModelRow[];
+}
+
+export function createModelsRoute({ findCaller, findProject, listModels }: ModelsRouteDeps) {
+  return async function modelsRoute(request: Request, response: Response): Promise<void> {
+    const caller = await findCaller(readKey(request.headers, false));
+    const { slug, settings } = await findProject(caller.projectId);
+    const source = readText(request.headers, 'x-gateway-source') ?? slug;
+    sendJson(response, 200, { object: 'list', data: listModels({ caller, project: settings, source }) });
+  };
+}

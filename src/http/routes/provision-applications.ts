@@ -1,0 +1,35 @@
+/** `/provision/teams/{project}/applications`: what applications override (shapes 19). Mounted by `provision.ts`, behind the admin token. */
+import type { Request, Response } from 'express';
+import { type Applications, applicationJson } from '../../projects/applications.ts';
+import type { Project } from '../../projects/projects.ts';
+import { sendJson } from '../error-handler.ts';
+
+export interface ApplicationHandlerDeps {
+  readonly applications: Applications;
+  /** The project that the address names. Throws `not_found`. */
+  readonly projectOf: (request: Request) => Promise<Project>;
+}
+
+export function createApplicationHandlers({ applications, projectOf }: ApplicationHandlerDeps) {
+  return {
+    async list(request: Request, response: Response): Promise<void> {
+      const { id } = await projectOf(request);
+      sendJson(response, 200, { object: 'list', data: (await applications.list(id)).map(applicationJson) });
+    },
+    async get(request: Request, response: Response): Promise<void> {
+      const { id } = await projectOf(request);
+      sendJson(response, 200, applicationJson(await applications.find(id, sourceOf(request))));
+    },
+    /** Always 200: an application exists without being provisioned, so nothing is made. */
+    async put(request: Request, response: Response): Promise<void> {
+      const { id } = await projectOf(request);
+      sendJson(response, 200, applicationJson(await applications.put(id, sourceOf(request), request.body)));
+    },
+  };
+}
+
+/** Decoded by Express; slashes in a name come as `%2F`. */
+function sourceOf(request: Request): string {
+  const { source } = request.params;
+  return typeof source === 'string' ? source : '';
+}

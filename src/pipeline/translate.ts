@@ -1,0 +1,112 @@
+/**
+ * Speaks to a candidate in its own dialect (decisions 3). To a vendor of the caller's dialect the caller's bytes go as they are, but for
+ * the spliced members, and the answer comes back untouched; to one of the other dialect both are translated.
+ */
+import type { Call, Candidate } from '../core/call.ts';
+import { VendorError } from '../core/errors.ts';
+import { splice } from '../core/json-spans.ts';
+import { createSseParser } from '../core/sse.ts';
+import { answerToMessages, requestToMessages } from '../dialects/chat-to-messages.ts';
+import { createStreamToMessages } from '../dialects/chat-to-messages-stream.ts';
+import { answerToChat, requestToChat } from '../dialects/messages-to-chat.ts';
+import { createStreamToChat } from '../dialects/messages-to-chat-stream.ts';
+import type { RouteRules } from '../dialects/route-rules.ts';
+import { rulesOf } from '../dialects/rules-of.ts';
+import { objectOf, parseLossless } from '../dialects/translate-json.ts';
+import type { StreamTranslator } from '../dialects/translate-stream.ts';
+import { Untranslatable } from '../dialects/translate-untranslatable.ts';
+import type { StreamEnd, StreamPiece } from '../vendors/stream.ts';
+import type { PlainAnswer, StreamedAnswer, VendorAnswer } from '../vendors/text.ts';
+import type { Provider } from '../vendors/vendor.ts';
+
+/** How one candidate is spoken to. */
+export interface Speech {
+  /** Of the form that the vendor speaks. */
+  readonly rules: RouteRules;
+  readonly body: Buffer;
+  /** The vendor's answer in the caller's form. Throws VendorError `unreadable`. */
+  understand(answer: VendorAnswer): VendorAnswer;
+}
+
+/** Used where neither the caller nor the catalog names a bound; messages vendors require one (vendor facts 8.1). */
+const usualMaxTokens = 4_096;
+
+/** Throws VendorError, as if the vendor had refused, when the vendor's dialect cannot express what the caller sent. */
+export function speakTo(call: Call, candidate: Candidate, provider: Provider): Speech {
+  const { route } = call;
+  if ((route !== 'chat' && route !== 'messages') || candidate.dialect === route) {
+    const rules = rulesOf[route];
+    return {
+      rules,
+      body: splice(call.body, rules.spliceForVendor(call.body, call.spans, candidate.model, call.stream)),
+      understand: (answer) => answer,
+    };
+  }
+  const names = { id: call.id, model: candidate.model, createdSeconds: Math.floor(call.startedAt / 1000) };
+  const toCaller = route === 'chat' ? answerToChat : answerToMessages;
+  const createTranslator = route === 'chat' ? createStreamToChat : createStreamToMessages;
+  return {
+    rules: rulesOf[candidate.dialect],
+    body: translateRequest(call, candidate, provider),
+    understand(answer) {
+      if (answer.kind === 'stream') return translateStream(answer, createTranslator(names));
+      const translated = toCaller(objectOf(parseLossless(answer.bytes.toString('utf8'))), names);
+      if (translated === null) throw new VendorError('unreadable', 'the answer cannot be translated', { status: answer.status });
+      return { ...answer, contentType: 'application/json', bytes: Buffer.from(JSON.stringify(translated)) } satisfies PlainAnswer;
+    },
+  };
+}
+
+function translateRequest(call: Call, candidate: Candidate, provider: Provider): Buffer {
+  const { model } = candidate;
+  const { stream } = call;
+  const body = objectOf(parseLossless(call.body.toString('utf8')));
+  try {
+    const translated =
+      candidate.dialect === 'messages'
+        ? requestToMessages(body, { model, stream, maxTokens: candidate.maxOutputTokens ?? usualMaxTokens })
+        : requestToChat(body, { model, stream, boundMember: boundMemberOf(provider) });
+    return Buffer.from(JSON.stringify(translated));
+  } catch (error) {
+    if (!(error instanceof Untranslatable)) throw error;
+    throw new VendorError('status', error.message, { status: 400, vendorMessage: error.message, cause: error });
+  }
+}
+
+/** OpenAI's reasoning models refuse `max_tokens`; many of those who speak its dialect know nothing else. */
+function boundMemberOf({ baseUrl }: Provider): 'max_completion_tokens' | 'max_tokens' {
+  const { hostname } = new URL(baseUrl);
+  return hostname === 'api.openai.com' || hostname.endsWith('.openai.azure.com') ? 'max_completion_tokens' : 'max_tokens';
+}
+
+function translateStream(answer: StreamedAnswer, translator: StreamTranslator): StreamedAnswer {
+  async function* pieces(): AsyncGenerator<StreamPiece, StreamEnd> {
+    const parser = createSseParser();
+    const inner = answer.pieces();
+    try {
+      for (;;) {
+        const step = await inner.next();
+        if (!step.done) {
+          const text = parser
+            .push(step.value.bytes)
+            .events.map((event) => translator.push(event))
+            .join('');
+          const { ended, problem } = translator.state();
+          if (ended === 'broken') {
+            if (text !== '') yield { bytes: Buffer.from(text), last: false };
+            return { kind: 'broken', message: problem ?? 'the stream cannot be translated', told: false };
+          }
+          if (text !== '' || step.value.last) yield { bytes: Buffer.from(text), last: step.value.last };
+          continue;
+        }
+        if (step.value.kind === 'broken') return { ...step.value, told: false };
+        const rest = translator.end();
+        if (rest !== '') yield { bytes: Buffer.from(rest), last: true };
+        return step.value;
+      }
+    } finally {
+      await inner.return({ kind: 'whole' });
+    }
+  }
+  return { ...answer, pieces };
+}

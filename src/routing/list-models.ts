@@ -1,0 +1,62 @@
+/** What a key may ask for: the rows of `GET /v1/models` (shapes 10). */
+import type { Caller, Route, TextRoute } from '../core/call.ts';
+import type { Catalog, CatalogModel } from './catalog.ts';
+import { splitModelId } from './catalog.ts';
+import { usualTier } from './plan.ts';
+import type { ProjectRouting } from './rules.ts';
+import { isPermitted } from './rules.ts';
+import type { RoutingSwitches, SelectRequest } from './select.ts';
+import { selectModels } from './select.ts';
+
+export interface ModelsRequest {
+  readonly catalog: Catalog;
+  readonly project: ProjectRouting;
+  /** The application that asks. */
+  readonly source: string;
+  readonly caller: Caller;
+  readonly switches: RoutingSwitches;
+  /** Since when the catalog is what it is, in milliseconds; models have no dates of their own. */
+  readonly startedAt: number;
+}
+
+export interface ModelRow {
+  readonly id: string;
+  readonly object: 'model';
+  /** Unix seconds. */
+  readonly created: number;
+  readonly owned_by: string;
+}
+
+const textRoutes: readonly TextRoute[] = ['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses'];
+
+/** Models of the catalog, then tiers, then `auto`: each that some route would answer this key with. */
+export function listModels(request: ModelsRequest): ModelRow[] {
+  const { catalog, project, source, caller, startedAt } = request;
+  const created = Math.floor(startedAt / 1_000);
+  const row = (id: string, owner: string): ModelRow => ({ id, object: 'model', created, owned_by: owner });
+  const isOpen = (asked: (route: TextRoute) => string, isAuto: boolean): boolean =>
+    textRoutes.some((route) => {
+      const view: SelectRequest = { ...request, route };
+      return selectModels(view, asked(route), isAuto).open.length > 0;
+    });
+
+  const models = [...catalog.models].flatMap(([id, model]) => {
+    const owner = splitModelId(id)?.provider;
+    const isListed = owner !== undefined && isUsable(request, owner, model) && isPermitted(caller.models, [], id);
+    return isListed ? row(id, owner) : [];
+  });
+  const names = new Set([
+    ...catalog.tiers.keys(),
+    ...Object.keys(project.tiers),
+    ...Object.keys(project.applications.get(source)?.tiers ?? {}),
+  ]);
+  const tiers = [...names].filter((name) => isOpen(() => name, false)).map((name) => row(name, 'gateway'));
+  return [...models, ...tiers, ...(isOpen(usualTier, true) ? [row('auto', 'gateway')] : [])];
+}
+
+/** The project may use the model's provider, and that serves a route for models of this kind. */
+function isUsable({ catalog, project }: ModelsRequest, owner: string, { kind }: CatalogModel): boolean {
+  if (project.providers !== null && !project.providers.includes(owner)) return false;
+  const routes: readonly Route[] = kind === 'chat' ? ['chat', 'messages', 'responses'] : [kind];
+  return catalog.providers.get(owner)?.serves.some((route) => routes.includes(route)) ?? false;
+}

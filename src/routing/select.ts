@@ -1,0 +1,65 @@
+/** Which models of the name asked for are open to a call, and why each other is not. */
+import type { Caller, PlanLine, TextRoute } from '../core/call.ts';
+import { findFill } from './fill.ts';
+import type { RoutingView } from './rules.ts';
+import { isPermitted, reasonToSkip, resolveModel } from './rules.ts';
+
+/** What the deployment has switched on. */
+export interface RoutingSwitches {
+  /** Chat callers may be answered by messages vendors and the reverse. */
+  readonly translates: boolean;
+  /** For projects that do not say themselves. */
+  readonly catalogFill: boolean;
+}
+
+export interface SelectRequest extends RoutingView {
+  readonly caller: Caller;
+  readonly route: TextRoute;
+  readonly switches: RoutingSwitches;
+}
+
+export interface Selection {
+  /** Models that can be asked, in the chain's order. */
+  readonly open: readonly string[];
+  /** They stand in by catalog fill. */
+  readonly isFilled: boolean;
+  readonly left: readonly PlanLine[];
+  /** A provider of the project serves a model, but the key refuses it. */
+  readonly isRefusedByKey: boolean;
+}
+
+/** A tier may be filled from a catalog of thousands; a call that has tried so many in vain is better told so. */
+const longestFill = 20;
+
+/** Models that `asked` stands for. For `auto` it is the tier that `auto` stands for. */
+export function selectModels(request: SelectRequest, asked: string, isAuto: boolean): Selection {
+  const { caller, route, switches, catalog, project } = request;
+  const found = resolveModel(request, asked);
+  // With `auto` there is a chain to be filled, even where nobody wrote down the tier.
+  const resolution = isAuto && found.kind === 'nothing' ? ({ kind: 'tier', ids: [] } as const) : found;
+  const names = isAuto ? ['auto', asked] : [asked];
+
+  const open: string[] = [];
+  const left: PlanLine[] = [];
+  let isRefusedByKey = false;
+  for (const id of new Set(resolution.ids)) {
+    const unserved = reasonToSkip(request, route, switches.translates, id);
+    const skipped = unserved ?? (isPermitted(caller.models, names, id) ? null : 'not_permitted_for_key');
+    if (skipped === null) open.push(id);
+    else left.push({ model: id, skipped });
+    if (unserved === null && skipped !== null) isRefusedByKey = true;
+  }
+  const isServed = open.length > 0 || isRefusedByKey;
+  if (isServed || !(project.catalogFill ?? switches.catalogFill)) return { open, left, isRefusedByKey, isFilled: false };
+
+  // A model that stands in for another does not go by the other's name: only tier names open it to a key.
+  const openers = resolution.kind === 'tier' ? names : [];
+  for (const id of findFill({ catalog, route, resolution, isAuto })) {
+    if (reasonToSkip(request, route, switches.translates, id) !== null) continue;
+    if (isPermitted(caller.models, openers, id)) open.push(id);
+    else if (left.length < longestFill) left.push({ model: id, skipped: 'not_permitted_for_key', filled: true });
+    isRefusedByKey ||= open.length === 0;
+    if (open.length === longestFill) break;
+  }
+  return { open, left, isRefusedByKey, isFilled: true };
+}

@@ -1,0 +1,137 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { makeSecret } from '../../src/keys/secret.ts';
+import { applicationJson } from '../../src/projects/applications.ts';
+import { createProjects, type Project, type Projects } from '../../src/projects/projects.ts';
+import { describeDatabases } from '../db/databases.ts';
+
+describeDatabases('applications of a project', (database) => {
+  let now = 0;
+  let project: Project;
+  let projects: Projects;
+  let elsewhere: Projects;
+  const clock = { now: () => now };
+
+  beforeEach(async () => {
+    now = Date.parse('2026-11-20T10:00:00Z');
+    projects = createProjects({ database: database(), clock });
+    elsewhere = createProjects({ database: database(), clock });
+    await Promise.all([projects.start(), elsewhere.start()]);
+    project = (await projects.put(`acme-${makeSecret().prefix}`, {})).project;
+  });
+  afterEach(() => Promise.all([projects.stop(), elsewhere.stop()]));
+
+  const put = (source: string, input: unknown, id = project.id) => projects.applications.put(id, source, input);
+
+  test('what nobody has set is the default, and nothing is made by looking', async () => {
+    expect(applicationJson(await projects.applications.find(project.id, 'bot'))).toEqual({
+      source: 'bot',
+      ceilings: { calls: null, cost: null },
+      windows: { calls: 'month', cost: 'month' },
+      tiers: {},
+      created_at: null,
+      updated_at: null,
+    });
+    expect(await projects.applications.list(project.id)).toEqual([]);
+    expect((await projects.get(project.id)).settings.applications.size).toBe(0);
+  });
+
+  test('what a change leaves out stays, null takes a ceiling away, tiers are replaced together', async () => {
+    await put('bot', {
+      ceilings: { calls: 100, cost: 12.5 },
+      windows: { cost: 'day' },
+      tiers: { standard: ['openai/a'], own: ['openai/b'] },
+    });
+    now += 1_000;
+    expect(applicationJson(await put('bot', { ceilings: { calls: null }, windows: { calls: 'total' } }))).toEqual({
+      source: 'bot',
+      ceilings: { calls: null, cost: 12.5 },
+      windows: { calls: 'total', cost: 'day' },
+      tiers: { standard: ['openai/a'], own: ['openai/b'] },
+      created_at: '2026-11-20T10:00:00Z',
+      updated_at: '2026-11-20T10:00:01Z',
+    });
+    expect((await put('bot', { tiers: { own: [] } })).settings).toEqual({
+      ceilings: { calls: { limit: null, window: 'total' }, cost: { limit: 12_500_000_000, window: 'day' } },
+      tiers: { own: [] },
+    });
+    expect(applicationJson(await put('bot', undefined))).toMatchObject({ ceilings: { cost: 12.5 }, tiers: { own: [] } });
+  });
+
+  test('two changes at once both last', async () => {
+    await Promise.all([put('bot', { ceilings: { calls: 5 } }), elsewhere.applications.put(project.id, 'bot', { tiers: { own: [] } })]);
+    expect((await projects.applications.find(project.id, 'bot')).settings).toMatchObject({
+      ceilings: { calls: { limit: 5 } },
+      tiers: { own: [] },
+    });
+  });
+
+  test('a change is in the project at once here, and soon in every process', async () => {
+    await Promise.all([projects.get(project.id), elsewhere.get(project.id)]);
+    await put('bot', { tiers: { standard: ['openai/a'] } });
+    expect((await projects.get(project.id)).settings.applications.get('bot')?.tiers).toEqual({ standard: ['openai/a'] });
+    const giveUpAt = performance.now() + 5_000;
+    while (!(await elsewhere.get(project.id)).settings.applications.has('bot')) {
+      if (performance.now() > giveUpAt) throw new Error('the change did not arrive');
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(elsewhere.get(project.id)).not.toBeInstanceOf(Promise);
+  });
+
+  test('a change of the project keeps its applications', async () => {
+    await put('bot', { tiers: { own: ['openai/a'] } });
+    const changed = await projects.put(project.slug, { name: 'Acme' });
+    expect(changed.project.settings.applications.get('bot')?.tiers).toEqual({ own: ['openai/a'] });
+    expect((await projects.findBySlug(project.slug))?.settings.applications.size).toBe(1);
+    expect((await projects.list()).find(({ id }) => id === project.id)?.settings.applications.size).toBe(1);
+  });
+
+  test('each project has its own, listed by name', async () => {
+    const { project: other } = await projects.put(`other-${makeSecret().prefix}`, {});
+    for (const source of ['b', 'a', 'B']) await put(source, {});
+    await put('a', { ceilings: { calls: 1 } }, other.id);
+    expect((await projects.applications.list(project.id)).map(({ source }) => source)).toEqual(['B', 'a', 'b']);
+    expect((await projects.applications.find(project.id, 'a')).settings.ceilings.calls.limit).toBeNull();
+  });
+
+  test.each(['a/b c', 'ä🙂', '__proto__', 'constructor', '10', '.', '%2F', "'; drop table", 'x'.repeat(256), '🙂'.repeat(256)])(
+    '%j is a name',
+    async (source) => {
+      await put(source, { tiers: { own: ['openai/a'] } });
+      const { applications } = (await projects.get(project.id)).settings;
+      expect([...applications.keys()]).toEqual([source]);
+      expect(await projects.applications.find(project.id, source)).toMatchObject({ source, createdAt: now });
+    },
+  );
+
+  test.each(['', 'x'.repeat(257), '🙂'.repeat(257), 'a\0b', 'a\ud800'])('%j is no name', async (source) => {
+    await expect(put(source, {})).rejects.toMatchObject({ code: 'bad_request' });
+    await expect(projects.applications.find(project.id, source)).rejects.toMatchObject({ code: 'bad_request' });
+  });
+
+  describe('every mistake is named', () => {
+    test.each<[unknown, string]>([
+      [[], 'expected object'],
+      [{ colour: 1 }, 'colour'],
+      [{ ceilings: { rpm: 1 } }, 'rpm'],
+      [{ ceilings: { calls: 1.5 } }, 'ceilings.calls:'],
+      [{ ceilings: { calls: -1 } }, 'ceilings.calls:'],
+      [{ ceilings: { cost: '1' } }, 'ceilings.cost:'],
+      [{ ceilings: { cost: 9_000_001 } }, 'ceilings.cost:'],
+      [{ ceilings: null }, 'ceilings:'],
+      [{ windows: { calls: 'minute' } }, 'windows.calls:'],
+      [{ tiers: { auto: ['a/b'] } }, 'tiers.auto'],
+      [{ tiers: { own: ['no-slash'] } }, 'tiers.own.0:'],
+    ])('%j', async (input, place) => {
+      await expect(put('bot', input)).rejects.toMatchObject({ code: 'bad_request', message: expect.stringContaining(place) });
+      expect(await projects.applications.list(project.id)).toEqual([]);
+    });
+  });
+
+  test('there is an end to them', async () => {
+    await database().query(`insert into applications (project_id, source) select $1::uuid, 'app-' || n from generate_series(1, 1000) n`, [
+      project.id,
+    ]);
+    await expect(put('one more', {})).rejects.toMatchObject({ code: 'conflict' });
+    expect(await put('app-7', { ceilings: { calls: 1 } })).toMatchObject({ source: 'app-7' });
+  });
+});

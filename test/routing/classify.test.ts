@@ -1,0 +1,176 @@
+import { describe, expect, test } from '@jest/globals';
+import type { TextRoute } from '../../src/core/call.ts';
+import { scanObject } from '../../src/core/json-spans.ts';
+import type { RequestFeatures } from '../../src/dialects/features.ts';
+import { buildCatalog } from '../../src/routing/catalog.ts';
+import type { Ask, AskRequest, AutoTier, Classifier } from '../../src/routing/classify.ts';
+import { chooseTier, classify, classifyByModel } from '../../src/routing/classify.ts';
+import type { ProjectRouting } from '../../src/routing/rules.ts';
+import { project } from './plans.ts';
+
+const all: readonly AutoTier[] = ['trivial', 'standard', 'strong'];
+const small: RequestFeatures = { inputBytes: 200, messages: 1, hasTools: false, hasImages: false, hasCode: false };
+
+describe('the classifier rules', () => {
+  test.each<[string, Partial<RequestFeatures>, AutoTier]>([
+    ['a short question', {}, 'trivial'],
+    ['up to 1 KiB', { inputBytes: 1_024 }, 'trivial'],
+    ['above 1 KiB', { inputBytes: 1_025 }, 'standard'],
+    ['up to three messages', { messages: 3 }, 'trivial'],
+    ['a longer conversation', { messages: 4 }, 'standard'],
+    ['short with tools', { hasTools: true }, 'standard'],
+    ['short with an image', { hasImages: true }, 'standard'],
+    ['short with code', { hasCode: true }, 'standard'],
+    ['code with tools', { hasCode: true, hasTools: true }, 'strong'],
+    ['code with tools and an image', { hasCode: true, hasTools: true, hasImages: true }, 'strong'],
+    ['code below 8 KiB', { hasCode: true, inputBytes: 8_191 }, 'standard'],
+    ['code from 8 KiB', { hasCode: true, inputBytes: 8_192 }, 'strong'],
+    ['tools below 24 KiB', { hasTools: true, inputBytes: 24_575 }, 'standard'],
+    ['tools from 24 KiB', { hasTools: true, inputBytes: 24_576 }, 'strong'],
+    ['text below 48 KiB', { inputBytes: 49_151 }, 'standard'],
+    ['text from 48 KiB', { inputBytes: 49_152 }, 'strong'],
+    ['a large image', { hasImages: true, inputBytes: 5_000_000 }, 'standard'],
+  ])('%s', (_name, features, tier) => {
+    expect(classify({ ...small, ...features }, all)).toBe(tier);
+  });
+
+  test('a tier that does not exist is standard', () => {
+    expect(classify(small, ['standard', 'strong'])).toBe('standard');
+    expect(classify({ ...small, inputBytes: 60_000 }, ['trivial', 'standard'])).toBe('standard');
+  });
+});
+
+describe('the classifier model', () => {
+  const ask =
+    (answer: string): Ask =>
+    () =>
+      Promise.resolve(answer);
+  const choose = (answering: Ask, options: { deadlineMs?: number; tiers?: readonly AutoTier[]; text?: string | null } = {}) =>
+    classifyByModel({ ask: answering, features: small, text: 'hello', tiers: all, deadlineMs: 5_000, ...options });
+
+  test.each<[string, AutoTier]>([
+    ['strong', 'strong'],
+    [' Trivial.\n', 'trivial'],
+    ['"standard"', 'standard'],
+    ['**STRONG**', 'strong'],
+    ['I think it is strong', 'standard'],
+    ['stronger', 'standard'],
+    ['', 'standard'],
+    ['42', 'standard'],
+  ])('%j is %s', async (answer, tier) => {
+    expect(await choose(ask(answer))).toBe(tier);
+  });
+
+  test('a tier that was not offered is standard', async () => {
+    expect(await choose(ask('strong'), { tiers: ['trivial', 'standard'] })).toBe('standard');
+  });
+
+  test('whatever goes wrong, it is standard', async () => {
+    expect(await choose(() => Promise.reject(new Error('no route')))).toBe('standard');
+    const throwing: Ask = () => {
+      throw new Error('no route');
+    };
+    expect(await choose(throwing)).toBe('standard');
+  });
+
+  test('at the deadline it is standard, and the call is told to end', async () => {
+    let signal: AbortSignal | null = null;
+    const silent: Ask = (request) => {
+      signal = request.signal;
+      return new Promise(() => undefined);
+    };
+    expect(await choose(silent, { deadlineMs: 5 })).toBe('standard');
+    expect(signal).toMatchObject({ aborted: true });
+  });
+
+  test('one small call is made: the tier trivial, the features, and the text up to 2,000 characters', async () => {
+    const asked: AskRequest[] = [];
+    const recording: Ask = async (request) => {
+      asked.push(request);
+      return 'trivial';
+    };
+    await choose(recording, { text: '🙂'.repeat(3_000), tiers: ['trivial', 'standard'] });
+    await choose(recording, { text: null });
+    expect(asked).toHaveLength(2);
+    expect(asked[0]).toMatchObject({ model: 'trivial', maxOutputTokens: 16 });
+    expect(asked[0]?.system).toContain('one word only: trivial, standard.');
+    expect(asked[0]?.text).toBe(`bytes: 200; messages: 1; tools: no; images: no; code: no\n<request>\n${'🙂'.repeat(2_000)}\n</request>`);
+    expect(asked[1]?.text).toContain('(too long to show)');
+  });
+});
+
+describe('the tier of a call', () => {
+  const tiers = { standard: ['a/b'], trivial: ['a/b'], strong: ['a/b'], embed: ['a/b'] };
+  const catalogWith = (own: Record<string, string[]>) => buildCatalog({ providers: {}, models: {}, tiers: own });
+
+  interface Asked {
+    readonly classifier?: Classifier;
+    readonly route?: TextRoute;
+    readonly model?: string;
+    readonly tiers?: Record<string, string[]>;
+    readonly project?: Partial<ProjectRouting>;
+    readonly text?: string;
+    readonly remainingMs?: number;
+    readonly ask?: Ask;
+  }
+  const asks: AskRequest[] = [];
+  const choose = (asked: Asked) => {
+    const body = Buffer.from(JSON.stringify({ messages: [{ role: 'user', content: asked.text ?? 'hi' }] }));
+    return chooseTier(
+      { catalog: catalogWith(asked.tiers ?? tiers), classifier: asked.classifier ?? 'rules' },
+      {
+        project: { ...project, ...asked.project },
+        source: 'acme',
+        route: asked.route ?? 'chat',
+        modelAsked: asked.model ?? 'auto',
+        body,
+        spans: scanObject(body),
+        remainingMs: asked.remainingMs ?? null,
+        ask:
+          asked.ask ??
+          (async (request) => {
+            asks.push(request);
+            return 'strong';
+          }),
+      },
+    );
+  };
+
+  test.each<[string, Asked, string]>([
+    ['rules', {}, 'trivial'],
+    ['rules on messages', { route: 'messages' }, 'trivial'],
+    ['rules for a long text', { text: 'word '.repeat(20_000) }, 'strong'],
+    ['off', { classifier: 'off' }, 'standard'],
+    ['a call that names its model', { model: 'a/b' }, 'standard'],
+    ['no classifier on responses', { route: 'responses' }, 'standard'],
+    ['no classifier on moderations', { route: 'moderations' }, 'standard'],
+    ['no classifier on rerank', { route: 'rerank' }, 'standard'],
+    ['embeddings', { route: 'embeddings' }, 'embed'],
+    ['nor is a model asked there', { route: 'embeddings', classifier: 'model' }, 'embed'],
+    ['standard alone', { tiers: { standard: ['a/b'] } }, 'standard'],
+    ['standard alone, with a model', { tiers: { standard: ['a/b'] }, classifier: 'model' }, 'standard'],
+    ['an empty tier', { tiers: { ...tiers, trivial: [] } }, 'standard'],
+    ['no small model to ask', { tiers: { standard: ['a/b'], strong: ['a/b'] }, classifier: 'model' }, 'standard'],
+    ["the project's tier", { tiers: { standard: ['a/b'] }, project: { tiers: { trivial: ['a/b'] } } }, 'trivial'],
+    [
+      "the application's tier",
+      { tiers: { standard: ['a/b'] }, project: { applications: new Map([['acme', { tiers: { trivial: ['a/b'] } }]]) } },
+      'trivial',
+    ],
+  ])('%s: at once', (_name, asked, tier) => {
+    expect(choose(asked)).toBe(tier);
+  });
+
+  test('a model: later', async () => {
+    const choice = choose({ classifier: 'model', text: 'Prove it.' });
+    expect(choice).toBeInstanceOf(Promise);
+    expect(await choice).toBe('strong');
+    expect(asks.at(-1)?.text).toContain('<request>\nProve it.\n</request>');
+  });
+
+  test('a model that is silent is waited for a quarter of what the caller leaves', async () => {
+    const startedAt = performance.now();
+    expect(await choose({ classifier: 'model', remainingMs: 40, ask: () => new Promise(() => undefined) })).toBe('standard');
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+  });
+});

@@ -1,0 +1,71 @@
+import { describe, expect, test } from '@jest/globals';
+import { buildCatalog } from '../../src/routing/catalog.ts';
+import { listModels } from '../../src/routing/list-models.ts';
+import type { ProjectRouting } from '../../src/routing/rules.ts';
+import { callerWith, project } from './plans.ts';
+
+const known = { price: null, maxOutputTokens: null };
+const catalog = buildCatalog({
+  providers: {
+    openai: { dialect: 'chat', serves: ['chat', 'embeddings', 'images'] },
+    anthropic: { dialect: 'messages', serves: ['messages'] },
+  },
+  models: {
+    'openai/gpt': known,
+    'openai/embed': { ...known, kind: 'embeddings' },
+    'openai/rank': { ...known, kind: 'rerank' },
+    'openai/picture': { ...known, kind: 'images' },
+    'anthropic/claude': known,
+    'gone/gpt': known,
+  },
+  tiers: { standard: ['openai/gpt'], fine: ['anthropic/claude'], embed: ['openai/embed'], gone: ['gone/gpt'], empty: [] },
+});
+
+interface Asked {
+  readonly keyModels?: readonly string[];
+  readonly project?: Partial<ProjectRouting>;
+  readonly source?: string;
+  readonly catalogFill?: boolean;
+}
+
+const list = (asked: Asked = {}) =>
+  listModels({
+    catalog,
+    project: { ...project, ...asked.project },
+    source: asked.source ?? 'acme',
+    caller: callerWith(asked.keyModels ?? null),
+    switches: { translates: false, catalogFill: asked.catalogFill ?? false },
+    startedAt: 1_715_367_049_999,
+  });
+const idsOf = (asked: Asked): string[] => list(asked).map(({ id }) => id);
+
+const models = ['openai/gpt', 'openai/embed', 'openai/picture', 'anthropic/claude'];
+
+test('a row is what the SDKs read', () => {
+  expect(list()[0]).toEqual({ id: 'openai/gpt', object: 'model', created: 1_715_367_049, owned_by: 'openai' });
+  expect(list().at(-1)).toEqual({ id: 'auto', object: 'model', created: 1_715_367_049, owned_by: 'gateway' });
+});
+
+describe('the list holds', () => {
+  const applications = new Map([['bot', { tiers: { mine: ['openai/gpt'] } }]]);
+
+  test.each<[string, Asked, string[]]>([
+    ['models that somebody serves, then tiers with an open model, then auto', {}, [...models, 'standard', 'fine', 'embed', 'auto']],
+    ['what the project may use', { project: { providers: ['anthropic'] } }, ['anthropic/claude', 'fine']],
+    ['nothing for a project without providers', { project: { providers: [] } }, []],
+    ["a project's tiers", { project: { tiers: { mine: ['openai/gpt'], standard: [] } } }, [...models, 'fine', 'embed', 'mine', 'auto']],
+    ["an application's tiers", { source: 'bot', project: { applications } }, [...models, 'standard', 'fine', 'embed', 'mine', 'auto']],
+    ['not those of another application', { project: { applications } }, [...models, 'standard', 'fine', 'embed', 'auto']],
+    ['retired models, which can still be called', { project: { retired: ['openai'] } }, [...models, 'standard', 'fine', 'embed', 'auto']],
+    ['tiers that catalog fill would serve', { catalogFill: true }, [...models, 'standard', 'fine', 'embed', 'gone', 'empty', 'auto']],
+    ['models a key may use, and tiers that hold one', { keyModels: ['openai/gpt'] }, ['openai/gpt', 'standard', 'auto']],
+    ['models by their tail', { keyModels: ['claude'] }, ['anthropic/claude', 'fine']],
+    ['a tier without its models, for a key with the tier', { keyModels: ['fine'] }, ['fine']],
+    ['auto for a key with the tier it stands for', { keyModels: ['standard'] }, ['standard', 'auto']],
+    ['auto for embeddings too', { keyModels: ['openai/embed'] }, ['openai/embed', 'embed', 'auto']],
+    ['auto alone', { keyModels: ['auto'] }, ['auto']],
+    ['nothing for a key that may use nothing', { keyModels: [] }, []],
+  ])('%s', (_name, asked, ids) => {
+    expect(idsOf(asked)).toEqual(ids);
+  });
+});

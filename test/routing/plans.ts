@@ -1,0 +1,82 @@
+/** A catalog with vendors of every sort, and plans made with it. */
+import type { Caller, TextRoute } from '../../src/core/call.ts';
+import type { Breakers } from '../../src/failover/breaker.ts';
+import { createBreakers } from '../../src/failover/breaker.ts';
+import type { Catalog, CatalogSource } from '../../src/routing/catalog.ts';
+import { buildCatalog } from '../../src/routing/catalog.ts';
+import type { Plan } from '../../src/routing/plan.ts';
+import { createPlanner } from '../../src/routing/plan.ts';
+import type { ProjectRouting } from '../../src/routing/rules.ts';
+
+export const price = { inputNanos: 1n, outputNanos: 2n, cachedInputNanos: 3n, cacheWriteNanos: 4n, cacheWrite1hNanos: 5n };
+const unknown = { price: null, maxOutputTokens: null };
+const everything = ['chat', 'embeddings', 'moderations', 'rerank', 'responses'] as const;
+
+export const source: CatalogSource = {
+  providers: {
+    openai: { dialect: 'chat', serves: everything },
+    azure: { dialect: 'chat', serves: everything },
+    router: { dialect: 'chat', serves: ['chat'] },
+    anthropic: { dialect: 'messages', serves: ['messages'] },
+    google: { dialect: 'gemini', serves: ['video'] },
+  },
+  models: {
+    'openai/gpt': { price, maxOutputTokens: 100 },
+    'openai/mini': unknown,
+    'azure/mini': unknown,
+    'router/meta/llama': unknown,
+    'anthropic/claude': unknown,
+    'google/veo': { ...unknown, kind: 'video' },
+    'gone/gpt': unknown,
+  },
+  tiers: {
+    standard: ['openai/gpt', 'anthropic/claude', 'azure/mini'],
+    strong: ['openai/mini'],
+    wide: ['mini', 'meta/llama', 'openai/gpt'],
+    repeated: ['openai/gpt', 'azure/mini', 'openai/gpt'],
+    odd: ['nobody/x', 'unheard', 'openai/gpt'],
+    claude: ['openai/gpt'],
+    empty: [],
+    video: ['google/veo'],
+    embed: ['azure/mini', 'router/meta/llama'],
+  },
+};
+
+export const project: ProjectRouting = { providers: null, tiers: {}, retired: [], catalogFill: null, applications: new Map() };
+
+export interface Asked {
+  readonly model?: string;
+  readonly route?: TextRoute;
+  readonly source?: string;
+  readonly autoTier?: string | null;
+  readonly keyModels?: readonly string[];
+  readonly project?: Partial<ProjectRouting>;
+  readonly catalog?: Catalog;
+  readonly breakers?: Breakers;
+  readonly translates?: boolean;
+  readonly catalogFill?: boolean;
+}
+
+export function callerWith(models: readonly string[] | null): Caller {
+  return { keyId: 'k', keyPrefix: 'p', projectId: 'acme', models, expiresAt: null };
+}
+
+/** The plan of a chat call for `auto`, unless `asked` says otherwise; neither translation nor catalog fill is on. */
+export function plan(asked: Asked): Plan {
+  const catalog = asked.catalog ?? buildCatalog(source);
+  const planner = createPlanner({
+    catalog: () => catalog,
+    breakers: asked.breakers ?? createBreakers({ now: () => 0 }),
+    switches: () => ({ translates: asked.translates ?? false, catalogFill: asked.catalogFill ?? false }),
+  });
+  return planner.plan({
+    caller: callerWith(asked.keyModels ?? null),
+    project: { ...project, ...asked.project },
+    source: asked.source ?? 'acme',
+    route: asked.route ?? 'chat',
+    modelAsked: asked.model ?? 'auto',
+    ...(asked.autoTier === undefined ? {} : { autoTier: asked.autoTier }),
+  });
+}
+
+export const idsOf = (asked: Asked): string[] => plan(asked).candidates.map(({ id }) => id);

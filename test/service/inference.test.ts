@@ -1,0 +1,104 @@
+/** The routes that pass through, as an application sees them (specification 1, 4.5). */
+import { describe, expect, it } from '@jest/globals';
+import OpenAI from 'openai';
+import { callsOf, defaultYaml, jsonOf, shareGateway } from '../support/gateway.ts';
+
+const lent = shareGateway({
+  yaml: (vendorUrl, deadUrl) =>
+    `${defaultYaml(vendorUrl, deadUrl).replace('tiers:', 'tiers:\n  embed: [one/not-found, two/embed]\n  flaky: [one/fail-500, two/echo]\n  refusing: [one/refuse-422, two/refuse-400]')}`.replace(
+      'models:',
+      'models:\n  two/embed: { kind: embeddings, input: 0.02 }\n  two/rank: { kind: rerank, per_search: 0.002 }\n  one/mod: { kind: moderations, input: 0 }',
+    ),
+});
+
+const routes = [
+  { path: '/v1/embeddings', body: { input: 'hi' } },
+  { path: '/v1/moderations', body: { input: 'hi' } },
+  { path: '/v1/rerank', body: { query: 'hi', documents: ['hi', 'ho'] } },
+  { path: '/v1/responses', body: { input: 'hi' } },
+] as const;
+
+describe.each(routes)('$path', ({ path, body }) => {
+  it('200: body and answer pass byte for byte, but for the model', async () => {
+    const gateway = lent();
+    gateway.vendor.clear();
+    const rest = `${JSON.stringify(body).slice(1, -1)} ,"x": 12345678901234567890,"y":1.0`;
+    const answer = await gateway.call(path, `{"model":"one/numbers",${rest}}`);
+    const text = await answer.text();
+    expect([answer.status, text]).toEqual([200, expect.stringContaining('12345678901234567890')]);
+    const [request] = gateway.vendor.requests();
+    expect(request?.path).toBe(path);
+    expect(request?.body.toString()).toBe(`{"model":"numbers",${rest}}`);
+    expect(answer.headers.get('x-gateway-model')).toBe('one/numbers');
+    expect(answer.headers.get('x-gateway-cache')).toBeNull();
+  });
+
+  it('200: the second model answers when the first fails; 4xx: the first refusal', async () => {
+    const gateway = await lent().withProject(`project${path.replaceAll('/', '-')}`);
+    const answer = await gateway.call(path, { ...body, model: 'flaky' });
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'two/echo']);
+    const refused = await gateway.call(path, { ...body, model: 'refusing' });
+    expect(refused.status).toBe(422);
+    expect(await jsonOf(refused)).toMatchObject({ error: { code: 'upstream_refused' } });
+    expect(await callsOf(gateway)).toMatchObject([{ outcome: 'refused' }, { attempts: [{ status: 500 }, { status: 200 }] }]);
+  });
+
+  it('400 missing_model; 400 and 415 in plain text; 400 invalid_memory_mode, no_route', async () => {
+    const gateway = lent();
+    for (const model of [undefined, '', 5]) {
+      const answer = await gateway.call(path, { ...body, model });
+      expect([answer.status, await jsonOf(answer)]).toMatchObject([400, { error: { code: 'missing_model', type: 'missing_model' } }]);
+    }
+    for (const [text, headers, status] of [
+      ['{', {}, 400],
+      ['[]', {}, 400],
+      ['{"model":"a","model":"b"}', {}, 400],
+      ['{}', { 'content-type': 'text/plain' }, 415],
+    ] as const) {
+      const answer = await gateway.call(path, text, headers);
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([status, expect.stringMatching(/^text\/plain/)]);
+    }
+    for (const [headers, model, code] of [
+      [{ 'x-gateway-memory': 'sometimes' }, 'one/echo', 'invalid_memory_mode'],
+      [{}, 'nobody/knows', 'no_route'],
+    ] as const) {
+      const answer = await gateway.call(path, { ...body, model }, headers);
+      expect([answer.status, await jsonOf(answer)]).toMatchObject([400, { error: { code } }]);
+    }
+  });
+});
+
+it('a vendor without the path fails the attempt, and the next model answers', async () => {
+  const gateway = await lent().withProject('path');
+  const answer = await gateway.call('/v1/embeddings', { model: 'embed', input: 'hi' });
+  expect(answer.headers.get('x-gateway-model')).toBe('two/embed');
+  expect(await callsOf(gateway)).toMatchObject([{ attempts: [{ status: 404, outcome: 'failed' }, { status: 200 }], cost: 0.00000002 }]);
+});
+
+it('the openai SDK gets embeddings, moderations and responses, plain and streamed', async () => {
+  const { url, key } = lent();
+  const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 });
+  const { data } = await openai.embeddings.create({ model: 'two/embed', input: ['a', 'b'] });
+  expect(data).toHaveLength(2);
+  expect((await openai.moderations.create({ model: 'one/mod', input: 'hi' })).results).toHaveLength(1);
+  const plain = await openai.responses.create({ model: 'standard', input: 'Where is Oslo?' });
+  expect(plain.output_text).toContain('Oslo');
+  const streamed = await openai.responses.stream({ model: 'standard', input: 'Where is Oslo?' }).finalResponse();
+  expect(streamed.output_text).toBe(plain.output_text);
+});
+
+it('moderations cost nothing, and search units are priced', async () => {
+  const gateway = await lent().withProject('priced');
+  await gateway.call('/v1/moderations', { model: 'one/mod', input: 'hi' });
+  expect(await callsOf(gateway)).toMatchObject([{ cost: 0, estimated: false, tokens: { input: 0, output: 0 } }]);
+});
+
+it('a stream of responses that breaks stops without a closing event', async () => {
+  const gateway = await lent().withProject('broken');
+  const answer = await gateway.call('/v1/responses', { model: 'one/break-after-3+long-20', input: 'hi', stream: true });
+  const text = await answer.text();
+  expect(answer.headers.get('content-type')).toBe('text/event-stream');
+  expect(text).toContain('response.created');
+  expect(text).not.toContain('response.completed');
+  expect(await callsOf(gateway)).toMatchObject([{ outcome: 'interrupted', estimated: true }]);
+});

@@ -1,0 +1,230 @@
+/** `kill -9` of a busy gateway: whoever got a whole answer finds it in usage after the next start, once (decisions 5). */
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, expect, it } from '@jest/globals';
+import { createDemoVendor } from '../../src/demo-vendor/server.ts';
+import { eventually, jsonOf } from '../support/gateway.ts';
+import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { onBothDatabases } from './both-databases.ts';
+
+const processes = createProcesses();
+const concurrentCalls = 200;
+
+/** What one caller saw of one call. */
+interface SeenCall {
+  /** Also its task id, so that a call stored under two ids shows too. */
+  readonly name: string;
+  /** Null when not even the head of the answer came. */
+  readonly id: string | null;
+  readonly isWhole: boolean;
+  /** The connection broke, before or after the answer was whole. */
+  readonly isBroken: boolean;
+}
+
+interface CallKind {
+  readonly path: string;
+  readonly body: object;
+  readonly isWhole: (text: string) => boolean;
+}
+
+const question = [{ role: 'user', content: 'Tell me a story.' }];
+const plain = 'echo+slow-60+long-30';
+const paced = 'echo+pace-5+long-30';
+const kinds: readonly CallKind[] = [
+  { path: '/v1/chat/completions', body: { model: `one/${plain}`, messages: question }, isWhole: isJson },
+  {
+    path: '/v1/chat/completions',
+    body: { model: `one/${paced}`, messages: question, stream: true },
+    isWhole: (text) => text.includes('data: [DONE]'),
+  },
+  { path: '/v1/messages', body: { model: `two/${plain}`, messages: question, max_tokens: 100 }, isWhole: isJson },
+  {
+    path: '/v1/messages',
+    body: { model: `two/${paced}`, messages: question, max_tokens: 100, stream: true },
+    isWhole: (text) => text.includes('event: message_stop'),
+  },
+];
+
+/** When the blow falls, in the counts of its round. */
+const moments: readonly { readonly title: string; readonly hasCome: (asked: number, whole: number) => boolean }[] = [
+  { title: 'while the first answers begin', hasCome: (asked) => asked >= concurrentCalls / 2 },
+  { title: 'after the first whole answers', hasCome: (_asked, whole) => whole >= 20 },
+  { title: 'when answers end and begin all the time', hasCome: (_asked, whole) => whole >= 2.5 * concurrentCalls },
+];
+
+interface UsageRow {
+  readonly id: string;
+  readonly task_id: string;
+  readonly outcome: string;
+  readonly cost: number;
+  readonly tokens: { readonly input: number; readonly output: number };
+}
+
+interface Usage {
+  readonly spend: number;
+  readonly by_model: readonly { readonly cost: number; readonly tokens: number; readonly calls: number }[];
+}
+
+afterAll(() => processes.takeBack());
+
+onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
+  it('loses no call whose answer was whole, stores none twice, and sums are the sums of the rows', async () => {
+    let asked = 0;
+    let onAsked = (): void => undefined;
+    const vendor = await createDemoVendor({
+      observe() {
+        asked += 1;
+        onAsked();
+      },
+    });
+    const database = kind === 'server' ? await createTestDatabase() : null;
+    try {
+      const home = await processes.home(kind === 'server' ? 'empty' : 'migrated');
+      await writeFile(join(home, 'gateway.yaml'), yamlOf(vendor.url));
+      // Flushing makes each write of the journal long: an answer that left before its record was written would often be caught without it.
+      const env = { DATABASE_URL: database?.url ?? '', GATEWAY_JOURNAL_SYNC: 'on' };
+      const start = (): Promise<GatewayProcess> => processes.start('start', { home, env });
+      let gateway = await start();
+      const key = /sk-gw-\S+/.exec(gateway.stdout())?.[0] ?? '';
+      const seen: SeenCall[] = [];
+
+      for (const [round, { title, hasCome }] of moments.entries()) {
+        const askedBefore = asked;
+        let whole = 0;
+        const strike = (): void => {
+          if (hasCome(asked - askedBefore, whole)) gateway.child.kill('SIGKILL');
+        };
+        const onWhole = (): void => {
+          whole += 1;
+          strike();
+        };
+        onAsked = strike;
+        const calls = await Promise.all(
+          Array.from({ length: concurrentCalls }, (_, caller) =>
+            callUntilDeath(gateway, { key, name: `${round}-${caller}`, first: caller, onWhole }),
+          ),
+        );
+        expect({ title, ended: await gateway.exited }).toEqual({ title, ended: 'SIGKILL' });
+        seen.push(...calls.flat());
+
+        gateway = await start();
+        const { rows, usage } = await eventually(async () => {
+          // The journals of the dead are adopted; only that of the living is left.
+          expect(await readdir(join(home, 'data', 'journal'))).toHaveLength(1);
+          return { rows: await allRows(gateway), usage: await jsonOf<Usage>(gateway.call(key, '/usage/me')) };
+        });
+        expectExactlyOnce(seen, rows);
+        expect(rows.length).toBeGreaterThanOrEqual(asked);
+        expectSameSums(usage, rows);
+        expect(gateway.logs().filter(({ level }) => level === 'error')).toEqual([]);
+      }
+      expect(await gateway.end('SIGTERM')).toBe(0);
+    } finally {
+      await vendor.close();
+      await database?.drop();
+    }
+  });
+});
+
+interface Caller {
+  readonly key: string;
+  readonly name: string;
+  /** Which kind of call it begins with. */
+  readonly first: number;
+  readonly onWhole: () => void;
+}
+
+/** Calls, and calls again, until the connection breaks. */
+async function callUntilDeath(gateway: GatewayProcess, { key, name, first, onWhole }: Caller): Promise<readonly SeenCall[]> {
+  const calls: SeenCall[] = [];
+  while (calls.at(-1)?.isBroken !== true) {
+    const turn = calls.length;
+    const kind = kinds[(first + turn) % kinds.length];
+    if (kind) calls.push(await makeCall(gateway, { key, name: `${name}-${turn}`, kind, onWhole }));
+  }
+  return calls;
+}
+
+async function makeCall(
+  gateway: GatewayProcess,
+  { key, name, kind, onWhole }: { key: string; name: string; kind: CallKind; onWhole: () => void },
+): Promise<SeenCall> {
+  let id: string | null = null;
+  let status = 200;
+  let text = '';
+  let isWhole = false;
+  let isBroken = false;
+  try {
+    const answer = await gateway.call(key, kind.path, kind.body, { 'x-gateway-task-id': name });
+    ({ status } = answer);
+    id = answer.headers.get('x-gateway-call-id');
+    const decoder = new TextDecoder();
+    for await (const bytes of answer.body ?? []) {
+      text += decoder.decode(bytes, { stream: true });
+      if (isWhole || !kind.isWhole(text)) continue;
+      isWhole = true;
+      onWhole();
+    }
+  } catch {
+    isBroken = true;
+  }
+  expect(status).toBe(200);
+  if (!isBroken && !isWhole) throw new Error(`an answer ended as if it were whole: ${text}`);
+  return { name, id, isWhole, isBroken };
+}
+
+async function allRows(gateway: GatewayProcess): Promise<readonly UsageRow[]> {
+  const rows: UsageRow[] = [];
+  for (;;) {
+    const before = rows.length === 0 ? '' : `&before=${rows.at(-1)?.id}`;
+    const { data } = await jsonOf<{ data: readonly UsageRow[] }>(gateway.admin('GET', `/provision/teams/default/calls?limit=250${before}`));
+    if (data.length === 0) return rows;
+    rows.push(...data);
+  }
+}
+
+function expectExactlyOnce(seen: readonly SeenCall[], rows: readonly UsageRow[]): void {
+  const byName = new Map(rows.map((row) => [row.task_id, row]));
+  expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
+  expect(byName.size).toBe(rows.length);
+  for (const { name, id, isWhole } of seen) {
+    const row = byName.get(name);
+    if (isWhole) expect({ name, ...row }).toMatchObject({ name, id, outcome: 'ok' });
+    // Whoever saw the head of an answer had been written down before the vendor was asked.
+    else if (id !== null) expect({ name, ...row }).toMatchObject({ name, id, outcome: expect.stringMatching(/^(unknown|ok)$/) });
+    else if (row) expect(row.outcome).toMatch(/^(unknown|ok)$/);
+  }
+  const names = new Set(seen.map(({ name }) => name));
+  expect(rows.filter((row) => !names.has(row.task_id))).toEqual([]);
+}
+
+function expectSameSums(usage: Usage, rows: readonly UsageRow[]): void {
+  const total = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0);
+  expect(usage.spend).toBeGreaterThan(0);
+  expect(usage.spend).toBeCloseTo(total(rows.map(({ cost }) => cost)), 9);
+  expect(total(usage.by_model.map(({ cost }) => cost))).toBeCloseTo(usage.spend, 9);
+  expect(total(usage.by_model.map(({ calls }) => calls))).toBe(rows.length);
+  expect(total(usage.by_model.map(({ tokens }) => tokens))).toBe(total(rows.map(({ tokens }) => tokens.input + tokens.output)));
+}
+
+function yamlOf(vendorUrl: string): string {
+  const price = '{ input: 1, output: 4 }';
+  return `
+providers:
+  one: { base_url: ${vendorUrl}/v1, api_key: any, dialect: chat }
+  two: { base_url: ${vendorUrl}/v1, api_key: any, dialect: messages }
+models:
+${['one', 'two'].flatMap((provider) => [plain, paced].map((model) => `  ${provider}/${model}: ${price}`)).join('\n')}
+tiers:
+  standard: [one/${plain}]
+`;
+}
+
+function isJson(text: string): boolean {
+  try {
+    return typeof JSON.parse(text) === 'object';
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,149 @@
+/** Two `gateway serve` on one database: what one of them changes holds in the other (decisions 7). */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import type { Database } from '../../src/db/database.ts';
+import { openServerDatabase } from '../../src/db/pool.ts';
+import { createDemoVendor } from '../../src/demo-vendor/server.ts';
+import { withDatabaseDoor } from '../support/database-door.ts';
+import { eventually, jsonOf } from '../support/gateway.ts';
+import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
+import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+
+interface IssuedKey {
+  readonly key: string;
+  readonly prefix: string;
+}
+
+const body = { model: 'standard', messages: [{ role: 'user', content: 'hi' }] };
+/** Names the second process's connections in the database. */
+const secondName = 'second-process';
+
+describePostgres('two processes on one database', () => {
+  const processes = createProcesses();
+  const returns: (() => Promise<unknown>)[] = [];
+  let databaseUrl = '';
+  let database: Database;
+  let first: GatewayProcess;
+  let second: GatewayProcess;
+
+  beforeAll(async () => {
+    const lent = await createTestDatabase();
+    returns.push(() => lent.drop());
+    databaseUrl = lent.url;
+    database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 1 });
+    returns.push(() => database.close());
+    const vendor = await createDemoVendor();
+    returns.push(() => vendor.close());
+    returns.push(() => processes.takeBack());
+    const yaml = `
+providers:
+  one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat }
+  two: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat }
+models:
+  one/echo: { input: 1, output: 4 }
+  two/echo: { input: 1, output: 4 }
+tiers:
+  standard: [one/echo, two/echo]
+`;
+    startServe = async (url) => {
+      const home = await processes.home('empty');
+      await writeFile(join(home, 'gateway.yaml'), yaml);
+      return processes.start('serve', { home, env: { DATABASE_URL: url } });
+    };
+    const migration = await processes.start('migrate', { home: await processes.home('empty'), env: { DATABASE_URL: databaseUrl } });
+    expect(await migration.exited).toBe(0);
+    const named = new URL(databaseUrl);
+    named.searchParams.set('application_name', secondName);
+    [first, second] = await Promise.all([startServe(databaseUrl), startServe(named.href)]);
+    expect((await first.admin('PUT', '/provision/teams/acme', {})).status).toBe(201);
+  });
+
+  afterAll(async () => {
+    for (const giveBack of returns.reverse()) await giveBack();
+  });
+
+  let startServe: (url: string) => Promise<GatewayProcess>;
+
+  const issueKey = (): Promise<IssuedKey> => jsonOf(first.admin('POST', '/provision/teams/acme/keys', { name: 'test' }));
+
+  const statusOf = async (gateway: GatewayProcess, { key }: IssuedKey): Promise<number> => {
+    const answer = await gateway.call(key, '/v1/chat/completions', body);
+    await answer.arrayBuffer();
+    return answer.status;
+  };
+
+  const revoke = async (gateway: GatewayProcess, { prefix }: IssuedKey): Promise<void> => {
+    expect((await gateway.admin('DELETE', `/provision/teams/acme/keys/${prefix}`)).status).toBe(200);
+  };
+
+  const expectRefused = (gateway: GatewayProcess, key: IssuedKey, limitMs: number): Promise<void> =>
+    eventually(async () => expect(await statusOf(gateway, key)).toBe(401), limitMs);
+
+  it('401 on both within a second: a key that both have served, revoked through one of them', async () => {
+    const key = await issueKey();
+    expect(await Promise.all([statusOf(first, key), statusOf(second, key)])).toEqual([200, 200]);
+    await revoke(second, key);
+    expect(await statusOf(second, key)).toBe(401);
+    await expectRefused(first, key, 1_000);
+  });
+
+  it('new settings of a project hold on both within a second', async () => {
+    const key = await issueKey();
+    const modelOf = async (gateway: GatewayProcess): Promise<string | null> => {
+      const answer = await gateway.call(key.key, '/v1/chat/completions', body);
+      await answer.arrayBuffer();
+      return answer.headers.get('x-gateway-model');
+    };
+    expect([await modelOf(first), await modelOf(second)]).toEqual(['one/echo', 'one/echo']);
+    expect((await first.admin('PUT', '/provision/teams/acme', { tiers: { standard: ['two/echo'] } })).status).toBe(200);
+    expect(await modelOf(first)).toBe('two/echo');
+    await eventually(async () => expect(await modelOf(second)).toBe('two/echo'), 1_000);
+  });
+
+  it('calls that one of them answered are in the usage that the other tells', async () => {
+    const key = await issueKey();
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => first.call(key.key, '/v1/chat/completions', body, { 'x-gateway-source': 'first-only' })),
+    );
+    const ids = answers.map(({ headers }) => headers.get('x-gateway-call-id'));
+    await Promise.all(answers.map((answer) => answer.arrayBuffer()));
+    await eventually(async () => {
+      const usage = await jsonOf<{ by_source: unknown[] }>(second.call(key.key, '/usage/me'));
+      expect(usage.by_source).toContainEqual({ source: 'first-only', calls: 20, cost: expect.any(Number), tokens: expect.any(Number) });
+    });
+    const { data } = await jsonOf<{ data: { id: string }[] }>(second.admin('GET', '/provision/teams/acme/calls?source=first-only'));
+    expect(data.map(({ id }) => id).sort()).toEqual(ids.sort());
+  });
+
+  it('401 soon on a process whose LISTEN connection was ended while a key was revoked through the other', async () => {
+    const key = await issueKey();
+    expect(await statusOf(second, key)).toBe(200);
+    const ended = await database.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1::text and query ~ '^(listen|select 1$)'`,
+      [secondName],
+    );
+    expect(ended).toHaveLength(1);
+    await revoke(first, key);
+    await expectRefused(second, key, 2_000);
+  });
+
+  it('401 soon after the way to the database is there again, for a key that was revoked while it was not; until then the key holds', () =>
+    withDatabaseDoor(databaseUrl, async (door) => {
+      await door.open();
+      const third = await startServe(door.url);
+      const key = await issueKey();
+      expect(await statusOf(third, key)).toBe(200);
+      await door.shut();
+      await revoke(first, key);
+      expect(await statusOf(third, key)).toBe(200);
+      await door.open();
+      // Well below the ten seconds after which the key would be read again anyway.
+      await expectRefused(third, key, 4_000);
+      expect(await third.end('SIGTERM')).toBe(0);
+    }));
+
+  it('both end in order, and leave no call behind', async () => {
+    expect(await Promise.all([first.end('SIGTERM'), second.end('SIGINT')])).toEqual([0, 0]);
+  });
+});
