@@ -1,8 +1,10 @@
 /** The only place where rooms are built and joined. Nothing here decides anything; it says who gets what, and in which order it ends. */
 import { createActivities } from '../activities/create-activities.ts';
 import { cacheDirectory } from './config/cache-directory.ts';
+import { readImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
+import { hostOf } from './config/starter-catalog.ts';
 import { readTemporalConnection } from './config/temporal-settings.ts';
 import type { SettledCall } from './core/call.ts';
 import { costOf } from './core/money.ts';
@@ -13,6 +15,7 @@ import { createBreakers } from './failover/breaker.ts';
 import { answerDatabaseFaults } from './http/database-faults.ts';
 import { closeServer, listenOn } from './http/listen.ts';
 import { createProvisionRoutes } from './http/routes/provision.ts';
+import { createProvisionCatalogRoutes } from './http/routes/provision-catalog.ts';
 import { createHttpServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
 import { startDurable } from './jobs/durable.ts';
@@ -28,12 +31,13 @@ import type { Logger } from './observability/logger.ts';
 import { createAnswerCall } from './pipeline/answer.ts';
 import type { Projects } from './projects/projects.ts';
 import { createProjects } from './projects/projects.ts';
-import { buildCatalog } from './routing/catalog.ts';
+import { buildCatalog, priceOf } from './routing/catalog.ts';
 import { chooseTier } from './routing/classify.ts';
 import { listModels } from './routing/list-models.ts';
 import { createPlanner } from './routing/plan.ts';
 import type { RoutingSwitches } from './routing/select.ts';
 import { ensurePartitions } from './usage/partitions.ts';
+import { createModelsInForce } from './usage/prices/models-in-force.ts';
 import { createUsageReports } from './usage/reports.ts';
 import { statusReport } from './usage/status.ts';
 import { storeCalls } from './usage/store-calls.ts';
@@ -77,6 +81,17 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   const startedAt = clock.now();
 
+  const modelsInForce = createModelsInForce({
+    database,
+    clock,
+    logger,
+    configured: config.models,
+    readRows: (models) => readImportedRows(models, (name) => config.providers[name]?.dialect ?? null),
+    priceOf,
+    onChange: (models) => {
+      catalog = buildCatalog({ ...config, models });
+    },
+  });
   const keyring = createKeyring({ database, clock, logger });
   const projects = createProjects({ database, clock, logger });
   const breakers = createBreakers(clock);
@@ -158,6 +173,13 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
     memory: { findCaller, getEpisode: (projectId, id) => read(() => episodes.get(projectId, id)) },
     health: { notReady: async () => (journal.state().accepting ? [] : ['the journal cannot be written']) },
+    provisionCatalog: createProvisionCatalogRoutes({
+      listModels: () => Object.values(modelsInForce.models()).map((row) => ({ ...row, price: priceOf(row) })),
+      listProviders: () =>
+        Object.values(config.providers).map(({ name, baseUrl, dialect, serves }) => ({ name, host: hostOf(baseUrl), dialect, serves })),
+      importModels: modelsInForce.import,
+      adminToken,
+    }),
     provision: createProvisionRoutes({
       projects,
       keyring,
@@ -168,6 +190,7 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   await keyring.start();
   await projects.start();
+  await modelsInForce.start();
   drain.start();
   recovery.start();
   let durable: Durable | null = null;
@@ -197,8 +220,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
     reload(next) {
       config = next;
-      catalog = buildCatalog(next);
       providers = buildProviders(next.providers);
+      modelsInForce.reconfigure(next.models);
     },
     async close() {
       await closeServer(server, 30_000);
@@ -206,7 +229,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await recovery.stop();
       await drain.stop();
       await journal.close();
-      await Promise.all([keyring.stop(), projects.stop(), door.close()]);
+      await Promise.all([keyring.stop(), projects.stop(), modelsInForce.stop(), door.close()]);
     },
   };
 }

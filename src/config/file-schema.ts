@@ -2,11 +2,11 @@
 import { z } from 'zod';
 
 const milliseconds = z.int().min(1).max(3_600_000);
-/** Bounded and without control characters: it is the key of a row in the database. */
+/** Bounded, and such that the database can keep it: it is the key of a row there. */
 export const modelId = z
   .string()
   .max(300)
-  .regex(/^[^/\s\p{Cc}]+\/[^\s\p{Cc}]+$/u, 'must be a model as <provider>/<model>');
+  .regex(/^[^/\s\p{C}]+\/[^\s\p{C}]+$/u, 'must be a model as <provider>/<model>');
 const tierName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a tier is named with letters, digits, ".", "_" and "-"')

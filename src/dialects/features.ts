@@ -1,8 +1,9 @@
 /**
  * What the `auto` classifier goes by, read from the bytes of a chat or messages body without parsing them.
  *
- * Bounded: at most `searchedBytes` of each member are searched, with Node's native search; 0.2 ms for a body of any size (measured). A quote
- * inside a JSON string is always escaped, so that `"image"` with bare quotes is never part of what somebody said.
+ * Bounded: only the first 256 KiB of a member are searched, with Node's native search: 7 µs for a short body, 0.6 ms for the worst of any size
+ * (measured). What is longer is large whatever stands in it. A quote inside a JSON string is always escaped, so that `"image"` with bare
+ * quotes is never part of what somebody said.
  */
 import type { BodySpans, Member } from '../core/json-spans.ts';
 
@@ -17,7 +18,7 @@ export interface RequestFeatures {
   readonly hasCode: boolean;
 }
 
-const searchedBytes = 1024 * 1024;
+const searchedBytes = 256 * 1024;
 const longestCount = 1_000;
 
 const colon = 0x3a;

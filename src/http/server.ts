@@ -23,6 +23,7 @@ export interface ServerDeps {
   readonly models: ModelsRouteDeps;
   readonly memory: MemoryRouteDeps;
   readonly health: HealthDeps;
+  readonly provisionCatalog: Router;
   readonly provision: Router;
   readonly logger: Logger;
 }
@@ -46,7 +47,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.get('/v1/memory/episodes/:id', getEpisode);
   app.get('/status/peek', peek);
   app.get('/usage/me', usage);
-  app.use('/provision', deps.provision);
+  app.use('/provision', deps.provisionCatalog, deps.provision);
   app.get('/healthz', healthz);
   app.get('/readyz', readyz);
   app.use(() => {

@@ -67,7 +67,7 @@ const factsSchema: z.ZodType<CallFacts> = z.object({
     iteration: countOrNull,
     distilSaved: countOrNull,
   }),
-  plan: z.array(z.object({ model: z.string(), skipped: textOrNull })),
+  plan: z.array(z.object({ model: z.string(), skipped: textOrNull, filled: z.literal(true).exactOptional() })),
   bodyBytes: z.number(),
 });
 

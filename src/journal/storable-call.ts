@@ -51,7 +51,7 @@ function storableFacts(facts: CallFacts): CallFacts {
       triggerKind: cutOrNull(correlation.triggerKind),
       triggerDetail: cutOrNull(correlation.triggerDetail),
     },
-    plan: facts.plan.map(({ model, skipped }) => ({ model: makeStorable(model), skipped: storableOrNull(skipped) })),
+    plan: facts.plan.map((line) => ({ ...line, model: makeStorable(line.model), skipped: storableOrNull(line.skipped) })),
   };
 }
 

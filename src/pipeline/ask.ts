@@ -6,23 +6,27 @@ import type { Clock } from '../core/time.ts';
 import { chat } from '../dialects/chat.ts';
 import type { Ask } from '../routing/classify.ts';
 import type { ProjectRouting } from '../routing/rules.ts';
-import type { AnswerCall } from './answer.ts';
+import type { CallControl } from './control.ts';
 import { startControl } from './control.ts';
 
-/** Application under which the spend of classifying `auto` calls is recorded. */
-export const autoSource = 'gateway-auto';
+/** What a question needs of `answerCall`. */
+type AnswerQuestion = (
+  call: Call,
+  project: ProjectRouting,
+  control: CallControl,
+) => Promise<{ readonly kind: 'plain'; readonly bytes: Buffer } | { readonly kind: 'stream' }>;
 
-/** Such a call never outlives this, whatever its asker does. */
-const askLimitMs = 5_000;
+/** As long as any asker waits (`routing/classify.ts`). */
+const askLimitMs = 1_500;
 
-/** Rejects with what `answerCall` throws. The prompt holds the caller's text, so it keeps the call's subject, for erasure. */
+/** Spent by the application whose call it serves. Rejects with what `answerCall` throws. The prompt holds the caller's text, so it keeps the call's subject, for erasure. */
 export function createAsk({
   answerCall,
   clock,
   call,
   project,
 }: {
-  answerCall: AnswerCall;
+  answerCall: AnswerQuestion;
   clock: Clock;
   call: Call;
   project: ProjectRouting;
@@ -45,8 +49,8 @@ export function createAsk({
       route: 'chat',
       caller: call.caller,
       projectSlug: call.projectSlug,
-      source: autoSource,
-      sourceGiven: true,
+      source: call.source,
+      sourceGiven: call.sourceGiven,
       modelAsked: model,
       stream: false,
       body,

@@ -44,7 +44,7 @@ describe('features of a body', () => {
     expect(featuresOf(text)).toMatchObject(expected);
   });
 
-  test('a body of 32 MiB is looked at in its first mebibyte only', () => {
+  test('a body of 32 MiB is looked at in its first 256 KiB only', () => {
     const text = JSON.stringify({ messages: [{ role: 'user', content: `${'x'.repeat(33_000_000)}\`\`\`` }] });
     expect(featuresOf(text)).toMatchObject({ hasCode: false, messages: 1 });
   });

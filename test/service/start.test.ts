@@ -176,10 +176,7 @@ describe('what is wrong is told in one line, with exit status 1', () => {
     ['serve without a database', 'serve', {}, /^gateway: DATABASE_URL: gateway serve needs it; /],
     ['worker without a database', 'worker', {}, /^gateway: DATABASE_URL: gateway worker needs it; /],
   ])('%s', async (_title, command, env, complaint) => {
-    await expectComplaint(
-      await processes.start(command, { home, env, program: [...asUser, process.execPath, main, command] as [string] }),
-      complaint,
-    );
+    await expectComplaint(await processes.start(command, { home, env, program: [...asUser, process.execPath, main, command] }), complaint);
   });
 
   it.each(['start', 'migrate'])('%s with a database that cannot be reached', async (command) => {
@@ -196,7 +193,7 @@ describe('what is wrong is told in one line, with exit status 1', () => {
       file,
       `providers:
   one: { base_url: ftp://one, dialect: chat }
-  two: { base_url: https://two/v1, dialect: chat, api_key: \${TWO_KEY} }
+  two: { base_url: https://two/v1, dialect: chat, api_key: "\${TWO_KEY}" }
 models:
   two/echo: { input: free, output: 1 }
 tiers:

@@ -27,7 +27,7 @@ export interface ProcessOptions {
   /** Goes over what every process gets; an empty value takes a variable away. */
   readonly env?: Readonly<Record<string, string>>;
   /** What runs instead of this Node with `src/main.ts` and the command. */
-  readonly program?: readonly [string, ...string[]];
+  readonly program?: readonly string[];
 }
 
 export interface GatewayProcess {
@@ -109,7 +109,7 @@ export async function processesOf(home: string): Promise<number[]> {
 }
 
 function spawnGateway(command: string, options: ProcessOptions): { gateway: GatewayProcess; untilUp(): Promise<void> } {
-  const [file, ...args] = options.program ?? [process.execPath, join(root, 'src', 'main.ts'), command];
+  const [file = '', ...args] = options.program ?? [process.execPath, join(root, 'src', 'main.ts'), command];
   const child = spawn(file, args, { cwd: options.home, env: environmentOf(options), stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';

@@ -3,8 +3,7 @@
  *
  * The token is looked at before anything else, so an unknown caller learns neither which projects there are nor what a body should hold.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
-import type { NextFunction, Request, Response, Router } from 'express';
+import type { Request, Response, Router } from 'express';
 import express from 'express';
 import { z } from 'zod';
 import { gatewayError } from '../../core/errors.ts';
@@ -13,11 +12,9 @@ import { describeIssues } from '../../core/issues.ts';
 import { keyJson } from '../../keys/key-record.ts';
 import type { IssuedKey, Keyring } from '../../keys/keyring.ts';
 import { type Project, type Projects, projectJson } from '../../projects/projects.ts';
-import { readKey } from '../authenticate.ts';
-import { checkContentType } from '../body.ts';
+import { readJson, requireToken } from '../admin.ts';
 import { answerDatabaseFaults } from '../database-faults.ts';
 import { sendJson } from '../error-handler.ts';
-import { PlainTextError } from '../plain-text-error.ts';
 import { createApplicationHandlers } from './provision-applications.ts';
 
 export interface CallsFilter {
@@ -51,7 +48,7 @@ export function createProvisionRoutes({ projects, keyring, listCalls, adminToken
   const route = (handle: (request: Request, response: Response) => Promise<void>) => (request: Request, response: Response) =>
     answerDatabaseFaults(() => handle(request, response));
 
-  router.use(requireToken(adminToken), readJson);
+  router.use(requireToken(adminToken), readJson(bodyLimitBytes));
 
   router.get(
     '/teams',
@@ -110,62 +107,6 @@ export function createProvisionRoutes({ projects, keyring, listCalls, adminToken
   return router;
 }
 
-/** Refuses whoever does not hold the token. Hashes are compared, so that neither length nor content shows in the time. */
-function requireToken(adminToken: string) {
-  const expected = sha256(adminToken);
-  return (request: Request, _response: Response, next: NextFunction): void => {
-    if (!timingSafeEqual(sha256(readToken(request)), expected))
-      throw gatewayError('invalid_key', { message: 'the admin token is not valid' });
-    next();
-  };
-}
-
-function readToken(request: Request): string {
-  try {
-    return readKey(request.headers, false);
-  } catch (cause) {
-    throw gatewayError('missing_key', { message: 'the admin token is required: Authorization: Bearer <ADMIN_TOKEN>', cause });
-  }
-}
-
-const readBytes = express.raw({ type: () => true, limit: bodyLimitBytes, inflate: false });
-
-/** Leaves the parsed body in `request.body`, undefined when there is none. */
-function readJson(request: Request, response: Response, next: NextFunction): void {
-  const hasBody = request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0;
-  if (!hasBody) {
-    request.body = undefined;
-    next();
-    return;
-  }
-  checkContentType(request);
-  readBytes(request, response, (error?: unknown) => {
-    try {
-      if (error) throw bodyError(error);
-      request.body = parse(request.body);
-      next();
-    } catch (fault) {
-      next(fault);
-    }
-  });
-}
-
-function parse(bytes: unknown): unknown {
-  if (!Buffer.isBuffer(bytes) || bytes.length === 0) return undefined;
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (cause) {
-    throw gatewayError('bad_request', { message: 'the body is not valid JSON', cause });
-  }
-}
-
-/** What Express's reader says is an error of `http-errors` with a type. */
-function bodyError(error: unknown): Error {
-  const type = error instanceof Error && 'type' in error ? error.type : undefined;
-  if (type === 'entity.too.large') return new PlainTextError(413, `the body is larger than ${bodyLimitBytes} bytes`);
-  return gatewayError('bad_request', { message: 'the body could not be read', cause: error });
-}
-
 const callsQuery = z.object({
   limit: z.coerce.number().int().min(1).max(1_000).default(100),
   before: z.string().refine(isUuid, 'must be the id of a call').optional(),
@@ -193,8 +134,4 @@ function listJson(data: readonly unknown[]): Record<string, unknown> {
 function param(request: Request, name: string): string {
   const value = request.params[name];
   return typeof value === 'string' ? value : '';
-}
-
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }

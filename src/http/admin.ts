@@ -1,0 +1,73 @@
+/**
+ * The door of the provisioning routes: whoever holds the admin token, and JSON bodies up to a limit of the route.
+ *
+ * The token is looked at before anything else, so an unknown caller learns neither what there is nor what a body should hold.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { NextFunction, Request, Response } from 'express';
+import express from 'express';
+import { gatewayError } from '../core/errors.ts';
+import { readKey } from './authenticate.ts';
+import { checkContentType } from './body.ts';
+import { PlainTextError } from './plain-text-error.ts';
+
+/** Refuses whoever does not hold the token. Hashes are compared, so that neither length nor content shows in the time. */
+export function requireToken(adminToken: string) {
+  const expected = sha256(adminToken);
+  return (request: Request, _response: Response, next: NextFunction): void => {
+    if (!timingSafeEqual(sha256(readToken(request)), expected))
+      throw gatewayError('invalid_key', { message: 'the admin token is not valid' });
+    next();
+  };
+}
+
+function readToken(request: Request): string {
+  try {
+    return readKey(request.headers, false);
+  } catch (cause) {
+    throw gatewayError('missing_key', { message: 'the admin token is required: Authorization: Bearer <ADMIN_TOKEN>', cause });
+  }
+}
+
+/** Leaves the parsed body in `request.body`, undefined when there is none. */
+export function readJson(limitBytes: number) {
+  const readBytes = express.raw({ type: () => true, limit: limitBytes, inflate: false });
+  return (request: Request, response: Response, next: NextFunction): void => {
+    const hasBody = request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0;
+    if (!hasBody) {
+      request.body = undefined;
+      next();
+      return;
+    }
+    checkContentType(request);
+    readBytes(request, response, (error?: unknown) => {
+      try {
+        if (error) throw bodyError(error, limitBytes);
+        request.body = parse(request.body);
+        next();
+      } catch (fault) {
+        next(fault);
+      }
+    });
+  };
+}
+
+function parse(bytes: unknown): unknown {
+  if (!Buffer.isBuffer(bytes) || bytes.length === 0) return undefined;
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (cause) {
+    throw gatewayError('bad_request', { message: 'the body is not valid JSON', cause });
+  }
+}
+
+/** What Express's reader says is an error of `http-errors` with a type. */
+function bodyError(error: unknown, limitBytes: number): Error {
+  const type = error instanceof Error && 'type' in error ? error.type : undefined;
+  if (type === 'entity.too.large') return new PlainTextError(413, `the body is larger than ${limitBytes} bytes`);
+  return gatewayError('bad_request', { message: 'the body could not be read', cause: error });
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,100 @@
+/**
+ * `/provision/catalog`: the models in force with their prices, and rows that are imported over the built-in ones, for whoever holds the admin
+ * token. `gateway catalog` calls these. Money goes out as USD in JSON numbers, of tokens per million.
+ */
+import type { Request, Response, Router } from 'express';
+import express from 'express';
+import { z } from 'zod';
+import type { Price, TokenPrice } from '../../core/call.ts';
+import { gatewayError } from '../../core/errors.ts';
+import { describeIssues } from '../../core/issues.ts';
+import { usdOf } from '../../core/money.ts';
+import type { ImportReceipt } from '../../usage/prices/models-in-force.ts';
+import type { ModelPrices } from '../../usage/prices/stored-price.ts';
+import { readJson, requireToken } from '../admin.ts';
+import { answerDatabaseFaults } from '../database-faults.ts';
+import { sendJson } from '../error-handler.ts';
+
+/** A model in force. */
+export interface CatalogEntry extends ModelPrices {
+  readonly id: string;
+  readonly kind: string;
+  readonly source: string;
+  readonly maxInputTokens: number | null;
+  readonly maxOutputTokens: number | null;
+}
+
+/** What an importer must know of a provider to find its models in a public table; never a key. */
+export interface CatalogProviderEntry {
+  readonly name: string;
+  readonly host: string;
+  readonly dialect: string;
+  readonly serves: readonly string[];
+}
+
+export interface ProvisionCatalogDeps {
+  readonly listModels: () => readonly CatalogEntry[];
+  readonly listProviders: () => readonly CatalogProviderEntry[];
+  readonly importModels: (models: unknown) => Promise<ImportReceipt>;
+  readonly adminToken: string;
+}
+
+/** A table of ten thousand models has about 2 MiB of rows. */
+const bodyLimitBytes = 16 * 1024 * 1024;
+
+export function createProvisionCatalogRoutes(deps: ProvisionCatalogDeps): Router {
+  const { listModels, listProviders, importModels, adminToken } = deps;
+  const router = express.Router();
+  const guard = requireToken(adminToken);
+
+  router.get('/catalog', guard, (_request: Request, response: Response) => {
+    sendJson(response, 200, { object: 'list', data: listModels().map(entryJson), providers: listProviders() });
+  });
+  router.put('/catalog', guard, readJson(bodyLimitBytes), async (request: Request, response: Response) => {
+    const parsed = importBody.safeParse(request.body);
+    if (!parsed.success) throw gatewayError('bad_request', { message: describeIssues(parsed.error).join('; ') });
+    const receipt = await answerDatabaseFaults(() => importModels(parsed.data.models));
+    sendJson(response, 200, { object: 'catalog_import', ...receipt });
+  });
+  return router;
+}
+
+/** The rows are read by the configuration, which knows their form and the providers. */
+const importBody = z.strictObject({ models: z.record(z.string(), z.unknown()) });
+
+function entryJson({ id, kind, source, maxInputTokens, maxOutputTokens, ...prices }: CatalogEntry): Record<string, unknown> {
+  return { id, kind, source, price: pricesJson(prices), max_input_tokens: maxInputTokens, max_output_tokens: maxOutputTokens };
+}
+
+/** In the words of gateway.yaml; null: unknown. */
+function pricesJson({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): Record<string, unknown> | null {
+  const json = {
+    ...(price && priceJson(price)),
+    ...(perImageNanos !== null && { per_image: usd(perImageNanos) }),
+    ...(perMillionCharactersNanos !== null && { per_million_characters: usd(perMillionCharactersNanos) }),
+    ...(perSecondNanos !== null && { per_second: usd(perSecondNanos) }),
+  };
+  return Object.keys(json).length === 0 ? null : json;
+}
+
+function priceJson(price: Price): Record<string, unknown> {
+  return {
+    ...tokensJson(price),
+    ...(price.perSearchNanos !== undefined && { per_search: usd(price.perSearchNanos) }),
+    ...(price.above && { above_tokens: Object.fromEntries(price.above.map((above) => [above.tokens, tokensJson(above.price)])) }),
+  };
+}
+
+function tokensJson(price: TokenPrice): Record<string, number> {
+  return {
+    input: usd(price.inputNanos),
+    output: usd(price.outputNanos),
+    cached_input: usd(price.cachedInputNanos),
+    cache_write: usd(price.cacheWriteNanos),
+    cache_write_1h: usd(price.cacheWrite1hNanos),
+  };
+}
+
+function usd(nanos: bigint): number {
+  return usdOf(Number(nanos));
+}

@@ -1,0 +1,40 @@
+/** `catalog_models`: rows of the catalog that were imported. What is stored here was checked before, and is checked again when it is read. */
+import type { JsonObject } from '../../core/json.ts';
+import type { Database } from '../../db/database.ts';
+
+/** Tells every process that the rows have changed. */
+export const catalogChannel = 'gateway_catalog';
+
+/** An arbitrary number of our own: one import at a time, so that two cannot wait for each other's rows. */
+const lockKey = 7_263_003;
+const batchSize = 500;
+
+/** Rows by model, in the order of their names. */
+export async function readImportedModels(database: Database): Promise<JsonObject> {
+  const rows = await database.query<{ model: string; content: unknown }>('select model, content from catalog_models order by model');
+  return Object.fromEntries(rows.map(({ model, content }) => [model, content]));
+}
+
+/** Adds or changes the rows, takes the `removed` away, and tells every process: all of it or nothing. */
+export async function storeImportedModels(
+  database: Database,
+  { rows, removed, now }: { readonly rows: JsonObject; readonly removed: readonly string[]; readonly now: number },
+): Promise<void> {
+  const entries = Object.entries(rows);
+  await database.transaction(async (tx) => {
+    await tx.query('select pg_advisory_xact_lock($1::bigint)', [lockKey]);
+    for (let start = 0; start < entries.length; start += batchSize) {
+      const batch = entries.slice(start, start + batchSize);
+      await tx.query(
+        `insert into catalog_models (model, content, imported_at)
+         select given.model, given.content::jsonb, $3::timestamptz
+           from unnest($1::text[], $2::text[]) as given (model, content)
+             on conflict (model) do update set content = excluded.content, imported_at = excluded.imported_at
+          where catalog_models.content is distinct from excluded.content`,
+        [batch.map(([model]) => model), batch.map(([, content]) => JSON.stringify(content)), new Date(now)],
+      );
+    }
+    await tx.query('delete from catalog_models where model = any ($1::text[])', [removed]);
+    await tx.query('select pg_notify($1::text, $2::text)', [catalogChannel, '']);
+  });
+}

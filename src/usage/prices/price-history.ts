@@ -1,0 +1,66 @@
+/**
+ * `model_prices`: what each model has cost since when (decisions 2, lessons 26). Calls are priced from memory; this is for who asks later.
+ *
+ * Writing is idempotent over any number of processes: under a lock each price is compared with the model's latest row, and only a
+ * different one is added. A process whose clock is behind adds its row right after the latest one.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { JsonObject } from '../../core/json.ts';
+import type { Database, Queries } from '../../db/database.ts';
+import { type ModelPrices, readStoredPrice } from './stored-price.ts';
+
+export interface PriceEntry {
+  readonly model: string;
+  /** As `storedPriceOf` gives it. */
+  readonly price: JsonObject | null;
+  readonly source: string;
+}
+
+/** An arbitrary number of our own: one process writes prices at a time. */
+const lockKey = 7_263_002;
+const batchSize = 500;
+
+/** Adds a row for each entry that differs from the model's latest row; returns the models that got one. */
+export async function recordPrices(database: Database, entries: readonly PriceEntry[], now: number): Promise<string[]> {
+  const added: string[] = [];
+  for (let start = 0; start < entries.length; start += batchSize) {
+    const batch = entries.slice(start, start + batchSize);
+    added.push(...(await database.transaction((tx) => recordBatch(tx, batch, now))));
+  }
+  return added;
+}
+
+async function recordBatch(tx: Queries, entries: readonly PriceEntry[], now: number): Promise<string[]> {
+  await tx.query('select pg_advisory_xact_lock($1::bigint)', [lockKey]);
+  const latest = await tx.query<{ model: string; price: unknown }>(
+    `select distinct on (model) model, price from model_prices where model = any ($1::text[]) order by model, effective_from desc`,
+    [entries.map(({ model }) => model)],
+  );
+  const known = new Map(latest.map(({ model, price }) => [model, price]));
+  const changed = entries.filter(({ model, price }) => !isDeepStrictEqual(known.get(model) ?? null, price));
+  if (changed.length === 0) return [];
+  await tx.query(
+    `insert into model_prices (model, effective_from, price, source)
+     select given.model,
+            greatest($4::timestamptz, (select max(effective_from) + interval '1 millisecond' from model_prices where model = given.model)),
+            given.price::jsonb, given.source
+       from unnest($1::text[], $2::text[], $3::text[]) as given (model, price, source)
+         on conflict (model, effective_from) do nothing`,
+    [
+      changed.map(({ model }) => model),
+      changed.map(({ price }) => (price === null ? null : JSON.stringify(price))),
+      changed.map(({ source }) => source),
+      new Date(now),
+    ],
+  );
+  return changed.map(({ model }) => model);
+}
+
+/** Prices of a model in force at an instant; null when none was known then. */
+export async function priceAt(database: Queries, model: string, at: number): Promise<ModelPrices | null> {
+  const [row] = await database.query<{ price: unknown }>(
+    `select price from model_prices where model = $1::text and effective_from <= $2::timestamptz order by effective_from desc limit 1`,
+    [model, new Date(at)],
+  );
+  return row?.price ? readStoredPrice(row.price) : null;
+}
