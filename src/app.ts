@@ -229,7 +229,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       await recovery.stop();
       await drain.stop();
       await journal.close();
-      await Promise.all([keyring.stop(), projects.stop(), modelsInForce.stop(), door.close()]);
+      await modelsInForce.stop();
+      await Promise.all([keyring.stop(), projects.stop(), door.close()]);
     },
   };
 }

@@ -24,6 +24,7 @@ Commands that call a running service:
   projects      list, create
   keys          list, create, revoke, rotate
   calls         the latest calls of a project
+  catalog       list, import, remove: models and their prices
 
 gateway <command> --help tells more.
 `;
@@ -52,6 +53,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'projects':
       case 'keys':
       case 'calls':
+      case 'catalog':
         process.channel?.unref();
         return await runCommand([command, ...rest], process.env, { write, writeError: (text) => void process.stderr.write(text) });
       case 'help':

@@ -76,7 +76,7 @@ function tokensIn(tokens: unknown): number {
 }
 
 /** Up to nine decimals, at least two: `$0.50`, `$0.0000123`. */
-function money(value: unknown): string | null {
+export function money(value: unknown): string | null {
   if (typeof value !== 'number') return null;
   const digits = value.toFixed(9).replace(/0{1,7}$/, '');
   return `$${digits}`;

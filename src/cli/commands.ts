@@ -1,5 +1,5 @@
 /**
- * The provisioning commands: `gateway projects|keys|calls …`. Each is one or two requests to the running service and a readable answer, or
+ * The provisioning commands: `gateway projects|keys|calls|catalog …`. Each is one or two requests to the running service and a readable answer, or
  * with `--json` the service's own. Exit status 0, or 1 with one line on standard error that says what is wrong.
  */
 import { parseArgs } from 'node:util';
@@ -7,6 +7,8 @@ import type { Environment } from '../config/environment.ts';
 import { messageOf } from '../core/issues.ts';
 import { type JsonObject, listOf, objectOf } from '../core/json.ts';
 import { describeCalls, describeIssuedKey, describeKeys, describeProjects } from './answers.ts';
+import { describeCatalog, describeImport, describeRemoval } from './catalog-answers.ts';
+import { importCatalog, removeImported } from './catalog-commands.ts';
 import { usageOf } from './help.ts';
 import { CommandError, connectService, type ServiceClient } from './service-client.ts';
 
@@ -57,6 +59,7 @@ const optionTypes = {
   before: { type: 'string' },
   task: { type: 'string' },
   source: { type: 'string' },
+  as: { type: 'string', multiple: true },
   url: { type: 'string' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -114,6 +117,17 @@ const commands: Readonly<Record<string, Command>> = {
     describe: (answer, { project }) => describeIssuedKey(answer, project),
   },
   calls: { words: 0, run: listCalls, describe: (answer) => describeCalls(rowsOf(answer)) },
+  'catalog list': {
+    words: 0,
+    run: ({ client }) => client.send('GET', '/provision/catalog'),
+    describe: (answer) => describeCatalog(rowsOf(answer)),
+  },
+  'catalog import': {
+    words: 1,
+    run: ({ client, options, word }) => importCatalog({ client, file: word, as: options.as ?? [] }),
+    describe: describeImport,
+  },
+  'catalog remove': { words: 1, run: ({ client, word }) => removeImported(client, word), describe: describeRemoval },
 };
 
 async function createProject({ client, options, word }: Invocation): Promise<JsonObject> {

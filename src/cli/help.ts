@@ -33,6 +33,15 @@ Options of rotate:
   calls: `Usage:
   gateway calls --project <project> [--limit <n>] [--task <id>] [--source <application>] [--before <call id>]
 `,
+  catalog: `Usage:
+  gateway catalog list                       the models in force, with prices and where each row is from
+  gateway catalog import <file> [--as <name in the table>=<provider>]...
+  gateway catalog remove <provider>/<model>  takes an imported row away
+
+import reads the public price table (model_prices_and_context_window.json of LiteLLM) and puts the rows of your providers' vendors
+in force at once, over the built-in ones; rows of gateway.yaml stay. A provider's vendor is known by the host of its address, else by the
+provider's name, and --as names it where neither fits.
+`,
 };
 
 /** Help of one command, or of all when the word is none. */

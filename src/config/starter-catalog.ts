@@ -10,7 +10,7 @@
  *
  * Hosts match exactly: a vendor's regional hosts and resellers may charge more.
  */
-import type { Kind, ProviderConfig, Served } from './config.ts';
+import type { Kind, ProviderConfig } from './config.ts';
 import type { ModelValues } from './file-schema.ts';
 import { anthropicModels } from './starter-catalog-anthropic.ts';
 import { openaiModels } from './starter-catalog-openai.ts';
@@ -76,8 +76,8 @@ export function kindOf(row: ModelValues): Kind {
 }
 
 /** A provider that serves these routes can be asked for a model of this kind. */
-export function isServed(kind: Kind, serves: readonly Served[]): boolean {
-  const routes: readonly Served[] = kind === 'chat' ? ['chat', 'messages', 'responses'] : [kind];
+export function isServed(kind: Kind, serves: readonly string[]): boolean {
+  const routes: readonly string[] = kind === 'chat' ? ['chat', 'messages', 'responses'] : [kind];
   return serves.some((route) => routes.includes(route));
 }
 

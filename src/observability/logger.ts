@@ -62,19 +62,19 @@ function standardOutput(): { write(line: string): void } {
   };
 }
 
-/** Each keeps, as `$1`, what names the secret without being it. */
+/** Each keeps, as `$1`, what names the secret without being it. Runs are bounded, so that no text makes them slow. */
 const secrets: readonly RegExp[] = [
   /\b(sk-gw-[a-z0-9]{8})-[0-9A-Za-z]{20,}/g, // virtual key: its prefix is public
   /\b(sk-(?:ant-|proj-|or-v1-|svcacct-)?)[\w-]{16,}/g, // OpenAI, Anthropic, OpenRouter and those who copied them
   /\b(gwp_)[\w-]{8,}/g, // personal token
   /\b(AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA)[\w-]{12,}/g, // Google, Groq, xAI, Hugging Face, Replicate, Perplexity, GitHub, AWS
-  /\b((?:bearer|basic)\s+)[\w.~+/=-]{6,}/gi,
+  /\b((?:bearer|basic)\s{1,8})[\w.~+/=-]{6,}/gi,
   // Named secrets, as a member of JSON (also of JSON inside of a text) and as `name: value` or `name=value`. Only text is replaced, never
   // JSON's own brackets, so that a line stays JSON.
-  /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\\*["']\s*:\s*\\*["'])[^"'\\]{6,}/gi,
-  /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\s*[:=]\s*)[^\s"'\\,;&{}[\]]{6,}/gi,
-  /(:\/\/[^\s:/@"\\]+:)[^\s@"\\]+(?=@)/g, // user:password@ in an address
-  /(eyJ)[\w-]{10,}\.[\w-]{10,}\.[\w-]*/g, // JSON web token
+  /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\\{0,8}["']\s{0,8}:\s{0,8}\\{0,8}["'])[^"'\\]{6,}/gi,
+  /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\s{0,8}[:=]\s{0,8})[^\s"'\\,;&{}[\]]{6,}/gi,
+  /(:\/\/[^\s:/@"\\]{1,256}:)[^\s@"\\]{1,256}(?=@)/g, // user:password@ in an address
+  /\b(eyJ)[\w-]{10,4096}\.[\w-]{10,}\.[\w-]*/g, // JSON web token
 ];
 
 /** The text with everything that looks like a secret replaced. */

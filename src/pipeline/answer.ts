@@ -43,6 +43,8 @@ export interface AnswerDeps extends AttemptDeps {
   readonly logger: Logger;
 }
 
+const longestName = 256;
+
 export type AnswerCall = (call: Call, project: ProjectRouting, control: CallControl) => Promise<Answer>;
 
 export function createAnswerCall(deps: AnswerDeps): AnswerCall {
@@ -150,7 +152,8 @@ function factsOf(call: Call, plan: Plan): CallFacts {
     source: call.source,
     sourceGiven: call.sourceGiven,
     route: call.route,
-    modelAsked: call.modelAsked,
+    // As long as any name that is recorded (decisions 5): the caller may have sent megabytes.
+    modelAsked: call.modelAsked.slice(0, longestName),
     stream: call.stream,
     memory: call.memory,
     correlation: call.correlation,

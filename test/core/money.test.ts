@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Price, Tokens } from '../../src/core/call.ts';
 import { noTokens } from '../../src/core/call.ts';
-import { costOf, nanosOfUsd, usdOf } from '../../src/core/money.ts';
+import { costOf, nanosOfUsd, shiftDecimal, usdOf } from '../../src/core/money.ts';
 
 const free: Price = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
 
@@ -137,6 +137,36 @@ describe('costOf', () => {
     expect(costOf({ input: 1, cachedInput: 1, cacheWrite: 1, cacheWrite1h: 1, output: 1 }, tenth)).toBe(2);
   });
 
+  describe('above a bound of input tokens', () => {
+    const long = { ...price, inputNanos: nanosOfUsd('6'), outputNanos: nanosOfUsd('22.5') };
+    const longest = { ...price, inputNanos: nanosOfUsd('12'), outputNanos: nanosOfUsd('45') };
+    const tiered: Price = {
+      ...price,
+      above: [
+        { tokens: 1_000, price: long },
+        { tokens: 2_000, price: longest },
+      ],
+    };
+
+    test.each([
+      ['at the bound the usual price holds', { ...noTokens, input: 1_000, output: 10 }, price],
+      ['above it the whole call is dearer', { ...noTokens, input: 1_001, output: 10 }, long],
+      ['cached input and cache writes count too', { input: 400, cachedInput: 300, cacheWrite: 200, cacheWrite1h: 101, output: 10 }, long],
+      ['output does not', { ...noTokens, input: 1, output: 5_000 }, price],
+      ['the largest bound below it counts', { ...noTokens, input: 2_001, output: 10 }, longest],
+    ])('%s', (_title, used, at) => {
+      expect(costOf(used, tiered)).toBe(costOf(used, at));
+    });
+  });
+
+  test('searches are added to the tokens before the sum is rounded', () => {
+    const search: Price = { ...free, inputNanos: 400_000n, perSearchNanos: 2_000_000n };
+    expect(costOf(noTokens, search, 3)).toBe(6_000_000);
+    expect(costOf({ ...noTokens, input: 2 }, search, 1)).toBe(2_000_001);
+    expect(costOf({ ...noTokens, input: 1 }, price, 5)).toBe(3_000);
+    expect(costOf(noTokens, search)).toBe(0);
+  });
+
   test('is never off by a nano-dollar', () => {
     const count = fc.nat({ max: 50_000_000 });
     const rate = fc.bigInt({ min: 0n, max: 600_000_000_000n });
@@ -181,4 +211,37 @@ test.each([
 
 test('amounts that are shown and read again stay the same', () => {
   fc.assert(fc.property(fc.nat({ max: 8_000_000_000_000_000 }), (nanos) => expect(nanosOfUsd(usdOf(nanos))).toBe(BigInt(nanos))));
+});
+
+describe('shiftDecimal', () => {
+  test.each([
+    ['3e-06', 6, '3'],
+    ['1.5e-07', 6, '0.15'],
+    ['2.5E-6', 6, '2.5'],
+    ['0.000003', 6, '3'],
+    ['0.0000000028', 6, '0.0028'],
+    ['1e+2', 0, '100'],
+    ['0.039', 0, '0.039'],
+    ['0.0', 6, '0'],
+    ['0', 0, '0'],
+    ['12', -3, '0.012'],
+    ['3.3333333333333335e-05', 6, '33.333333333333335'],
+  ])('%s moved by %p places is %s', (text, places, moved) => {
+    expect(shiftDecimal(text, places)).toBe(moved);
+  });
+
+  test.each(['', '-1', '1.', '.5', 'abc', '1e', '0x1', '1e9999', ' 1'])('%p is no amount', (text) => {
+    expect(shiftDecimal(text, 6)).toBeNull();
+  });
+
+  test('takes what JSON writes for any number exactly', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: 1e20, noNaN: true }), (value) => {
+        const moved = shiftDecimal(String(value), 6);
+        expect(moved).not.toBeNull();
+        const [digits, exponent] = decimalOf(value);
+        expect(nanosOfUsd(moved ?? '')).toBe(exactNanos(digits, exponent + 6));
+      }),
+    );
+  });
 });

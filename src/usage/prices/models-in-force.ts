@@ -128,7 +128,7 @@ export function createModelsInForce<Row extends ModelRow>(options: ModelsInForce
 
   /** One run at a time; it goes on until there is nothing left to do, whoever found it. */
   const catchUp = async (): Promise<void> => {
-    if (!isStale && !isUnrecorded) return;
+    if (running === null && !isStale && !isUnrecorded) return;
     running ??= run();
     await running;
   };

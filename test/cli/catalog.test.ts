@@ -1,0 +1,147 @@
+/** `gateway catalog` against a running service: what it prints, and what is in force afterwards. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { runCommand } from '../../src/cli/commands.ts';
+import { shareGateway } from '../support/gateway.ts';
+
+const lent = shareGateway({
+  yaml: () => `
+providers:
+  openai: { base_url: https://api.openai.com/v1, api_key: k, dialect: chat }
+  claude: { base_url: https://api.anthropic.com/v1, api_key: k, dialect: messages }
+  groq: { base_url: http://127.0.0.1:9/v1, api_key: k, dialect: chat }
+  proxy: { base_url: http://127.0.0.1:9/v1, api_key: k, dialect: chat }
+models:
+  openai/gpt-4o: { input: 9, output: 9 }
+  openai/dall-e-9: { per_image: 0.04 }
+  proxy/unpriced: { max_output_tokens: 10 }
+`,
+});
+
+const table = `{
+  "gpt-4o": { "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 2.5e-06, "output_cost_per_token": 1e-05 },
+  "gpt-4o-mini": { "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06 },
+  "gpt-7": { "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 3e-06, "output_cost_per_token": 1.5e-05,
+    "input_cost_per_token_above_200k_tokens": 6e-06 },
+  "whisper-1": { "litellm_provider": "openai", "mode": "audio_transcription", "input_cost_per_second": 0.0001 },
+  "claude-haiku-4-5": { "litellm_provider": "anthropic", "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 5e-06,
+    "cache_read_input_token_cost": 1e-07, "max_input_tokens": 200000, "max_output_tokens": 64000 },
+  "groq/llama": { "litellm_provider": "groq", "mode": "chat", "input_cost_per_token": 1e-07, "output_cost_per_token": 1e-07 },
+  "azure/gpt-7": { "litellm_provider": "azure", "mode": "chat", "input_cost_per_token": 1, "output_cost_per_token": 1 }
+}`;
+
+let folder = '';
+let file = '';
+let written = '';
+let complained = '';
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'gateway-catalog-'));
+  file = join(folder, 'prices.json');
+  await writeFile(file, table);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const gateway = (...words: string[]): Promise<number> => {
+  written = '';
+  complained = '';
+  const environment = { GATEWAY_DATA_DIR: folder, GATEWAY_ADMIN_TOKEN: 'test-admin-token-0123456789' };
+  return runCommand([...words, '--url', lent().url], environment, {
+    write: (text) => {
+      written += text;
+    },
+    writeError: (text) => {
+      complained += text;
+    },
+  });
+};
+
+test('list shows each model with its price, or that it is unknown, and where it is from', async () => {
+  expect(await gateway('catalog', 'list')).toBe(0);
+  expect(written).toMatch(/^MODEL +KIND +SOURCE +INPUT +CACHED +OUTPUT +OTHER +MAX INPUT +MAX OUTPUT$/m);
+  expect(written).toMatch(/^openai\/gpt-4o +chat +file +\$9\.00 +\$9\.00 +\$9\.00 +- +- +-$/m);
+  expect(written).toMatch(/^openai\/gpt-4o-mini +chat +starter +\$0\.15 +\$0\.075 +\$0\.60 +- +128000 +16384$/m);
+  expect(written).toMatch(/^openai\/dall-e-9 +images +file +- +- +- +\$0\.04 an image +- +-$/m);
+  expect(written).toMatch(/^claude\/claude-sonnet-4-5 .* above 200000: \$6\.00 and \$22\.50 /m);
+  expect(written).toMatch(/^proxy\/unpriced +chat +file +unknown +- +- +- +- +10$/m);
+});
+
+test('import tells what was added, changed and skipped, and is in force at once', async () => {
+  expect(await gateway('catalog', 'import', file)).toBe(0);
+  expect(written).toBe(`2 added, 1 changed, 1 as they were.
+added    openai/gpt-7
+added    groq/llama
+changed  openai/gpt-4o-mini
+Stored, but gateway.yaml has rows of its own, which stay in force: openai/gpt-4o
+Skipped 1 entry:
+  no route is for the mode audio_transcription: whisper-1
+1 entry is of vendors that no provider stands for; --as <name in the table>=<provider> names one.
+`);
+  expect(await gateway('catalog', 'list')).toBe(0);
+  expect(written).toMatch(/^openai\/gpt-7 +chat +import +\$3\.00 +\$3\.00 +\$15\.00 +above 200000: \$6\.00 and \$15\.00 +- +-$/m);
+  expect(written).toMatch(/^openai\/gpt-4o +chat +file +\$9\.00 /m);
+  expect(await gateway('catalog', 'import', file, '--json')).toBe(0);
+  expect(JSON.parse(written)).toMatchObject({
+    added: [],
+    changed: [],
+    unchanged: { length: 4 },
+    foreign: 1,
+    skipped: [{ entry: 'whisper-1' }],
+  });
+});
+
+test('--as names the vendor of a provider that neither its host nor its name tells', async () => {
+  expect(await gateway('catalog', 'import', file, '--as', 'azure=proxy', '--as', 'groq=proxy', '--json')).toBe(0);
+  expect(JSON.parse(written).added).toEqual(['proxy/llama', 'proxy/gpt-7']);
+});
+
+test('remove takes an imported row away', async () => {
+  await gateway('catalog', 'import', file);
+  expect(await gateway('catalog', 'remove', 'openai/gpt-4o-mini')).toBe(0);
+  expect(written).toBe('The imported row of openai/gpt-4o-mini was taken away.\n');
+  expect(await gateway('catalog', 'remove', 'openai/gpt-4o-mini')).toBe(0);
+  expect(written).toBe('No imported row of that model was in force.\n');
+  await gateway('catalog', 'list');
+  expect(written).toMatch(/^openai\/gpt-4o-mini +chat +starter +\$0\.15 /m);
+});
+
+test.each([
+  [['catalog', 'import'], 'which file? gateway catalog import <file>'],
+  [['catalog', 'remove'], 'which model? gateway catalog remove <provider>/<model>'],
+  [['catalog', 'import', '/nowhere/prices.json'], '/nowhere/prices.json cannot be read: ENOENT'],
+  [['catalog', 'import', 'FILE', '--as', 'openai'], '--as must be <name in the table>=<provider>, for example --as openai=proxy'],
+  [['catalog', 'import', 'FILE', '--as', 'openai=nobody'], '--as: there is no provider nobody'],
+  [['catalog', 'import', 'OTHER'], 'OTHER is no price table: it is no JSON'],
+  [['catalog', 'import', 'EMPTY'], 'EMPTY is no price table: no entry of it has a litellm_provider'],
+  [['catalog', 'import', 'FOREIGN'], 'no provider is one of the vendors of this table; name it with --as'],
+])('%j: exit status 1 and one line', async (words, sentence) => {
+  const files: Record<string, string> = {
+    FILE: table,
+    OTHER: 'models: {}',
+    EMPTY: '{}',
+    FOREIGN: '{"m": {"litellm_provider": "azure", "mode": "chat"}}',
+  };
+  const inPlace: string[] = [];
+  for (const word of words) {
+    const path = join(folder, `${word}.json`);
+    const content = files[word];
+    if (content !== undefined) await writeFile(path, content);
+    inPlace.push(content === undefined ? word : path);
+  }
+  expect(await gateway(...inPlace)).toBe(1);
+  expect(written).toBe('');
+  expect(complained.replaceAll(`${folder}/`, '').replaceAll(/([A-Z]+)\.json/g, '$1')).toMatch(
+    new RegExp(`^gateway: ${escapePattern(sentence)}[^\\n]*\\n$`),
+  );
+});
+
+test('its help tells how', async () => {
+  expect(await gateway('catalog', '--help')).toBe(0);
+  expect(written).toContain('gateway catalog import <file>');
+});
+
+function escapePattern(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}

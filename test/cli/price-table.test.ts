@@ -1,0 +1,158 @@
+import { describe, expect, test } from '@jest/globals';
+import { convertPriceTable, type TableProvider } from '../../src/cli/price-table.ts';
+import { readImportedRows } from '../../src/config/catalog.ts';
+
+const chatRoutes = ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech'];
+const provider = (name: string, tableNames: string[], serves = chatRoutes): TableProvider => ({ name, tableNames, serves });
+
+/** One entry of the vendor `v` as text, so that its numbers keep their form; what becomes of it for the provider `p`. */
+function convert(fields: string, entry = 'm', serves?: string[]): unknown {
+  const text = `{"sample_spec": {"litellm_provider": "v"}, ${JSON.stringify(entry)}: {"litellm_provider": "v", ${fields}}}`;
+  const { models, skipped } = convertPriceTable(text, [provider('p', ['v'], serves)]);
+  const [row] = Object.values(models);
+  return row ?? skipped[0]?.reason;
+}
+
+describe('an entry of the public price table', () => {
+  test.each([
+    [
+      'chat, with caches and limits',
+      '"mode": "chat", "input_cost_per_token": 1.5e-07, "output_cost_per_token": 6e-07, "cache_read_input_token_cost": 7.5e-08, "max_input_tokens": 128000, "max_output_tokens": 16384.0',
+      { input: '0.15', output: '0.6', cached_input: '0.075', max_input_tokens: 128_000, max_output_tokens: 16_384 },
+    ],
+    [
+      'digits that a binary fraction would lose',
+      '"mode": "chat", "input_cost_per_token": 1.00000000000000000001e-06, "output_cost_per_token": 0.000000300',
+      { input: '1.00000000000000000001', output: '0.3' },
+    ],
+    [
+      'dearer longer calls; what they leave out is as for shorter ones',
+      '"mode": "responses", "input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "input_cost_per_token_above_200k_tokens": 4e-06, "cache_read_input_token_cost_above_200k_tokens": 4e-07, "input_cost_per_token_above_272k_tokens": 5e-06, "output_cost_per_token_above_272k_tokens": 9e-06, "input_cost_per_token_above_200k_tokens_priority": 9e-06',
+      {
+        input: '2',
+        output: '8',
+        above_tokens: { 200000: { input: '4', output: '8', cached_input: '0.4' }, 272000: { input: '5', output: '9' } },
+      },
+    ],
+    [
+      'cache writes',
+      '"mode": "chat", "input_cost_per_token": 3e-06, "output_cost_per_token": 1.5e-05, "cache_creation_input_token_cost": 3.75e-06, "cache_creation_input_token_cost_above_1hr": 6e-06, "max_tokens": 64000',
+      { input: '3', output: '15', cache_write: '3.75', cache_write_1h: '6', max_output_tokens: 64_000 },
+    ],
+    ['a price of zero is data', '"mode": "chat", "input_cost_per_token": 0, "output_cost_per_token": 0.0', { input: '0', output: '0' }],
+    [
+      'embeddings',
+      '"mode": "embedding", "input_cost_per_token": 2e-08, "output_cost_per_token": 0.0, "max_tokens": 8191',
+      { kind: 'embeddings', input: '0.02' },
+    ],
+    ['moderations', '"mode": "moderation", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0', { kind: 'moderations' }],
+    [
+      'rerank by the search',
+      '"mode": "rerank", "input_cost_per_query": 0.002, "input_cost_per_token": 0.0',
+      { kind: 'rerank', per_search: '0.002' },
+    ],
+    [
+      'rerank by tokens',
+      '"mode": "rerank", "input_cost_per_token": 5e-08, "output_cost_per_token": 0.0',
+      { kind: 'rerank', input: '0.05' },
+    ],
+    [
+      'images by tokens: what comes out are image tokens',
+      '"mode": "image_generation", "input_cost_per_token": 5e-06, "output_cost_per_token": 1e-05, "output_cost_per_image_token": 4e-05',
+      { kind: 'images', input: '5', output: '40' },
+    ],
+    [
+      'images by the image',
+      '"mode": "image_generation", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0, "output_cost_per_image": 0.04',
+      { kind: 'images', per_image: '0.04' },
+    ],
+    [
+      'speech by characters',
+      '"mode": "audio_speech", "input_cost_per_character": 1.5e-05',
+      { kind: 'speech', per_million_characters: '15' },
+    ],
+    [
+      'speech by tokens',
+      '"mode": "audio_speech", "input_cost_per_token": 6e-07, "output_cost_per_token": 1e-05, "output_cost_per_audio_token": 1.2e-05',
+      { kind: 'speech', input: '0.6', output: '12' },
+    ],
+  ])('%s', (_title, fields, row) => {
+    expect(convert(fields)).toEqual(row);
+    expect(readImportedRows({ 'p/m': row }, () => 'chat').faults).toEqual([]);
+  });
+
+  test('video by the second, for a provider that serves it', () => {
+    expect(convert('"mode": "video_generation", "output_cost_per_second": 0.4', 'm', ['video'])).toEqual({
+      kind: 'video',
+      per_second: '0.4',
+    });
+    expect(convert('"mode": "video_generation", "output_cost_per_video_per_second": 0.1', 'm', ['video'])).toMatchObject({
+      per_second: '0.1',
+    });
+  });
+
+  test.each([
+    ['"mode": "audio_transcription", "input_cost_per_second": 0.0001', 'm', 'no route is for the mode audio_transcription'],
+    ['"mode": "toString", "input_cost_per_second": 0.0001', 'm', 'no route is for the mode toString'],
+    ['"input_cost_per_token": 1e-06', 'm', 'it has no mode'],
+    ['"mode": "video_generation", "output_cost_per_second": 0.4', 'm', 'the provider p does not serve video'],
+    ['"mode": "chat", "input_cost_per_token": 1e-06', 'm', 'it has no price that tokens could be charged by'],
+    ['"mode": "chat", "input_cost_per_token": -1, "output_cost_per_token": 1', 'm', 'input_cost_per_token is no amount'],
+    ['"mode": "chat", "input_cost_per_token": {}, "output_cost_per_token": 1', 'm', 'input_cost_per_token is no amount'],
+    [
+      '"mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06, "input_cost_per_request": 0.005',
+      'm',
+      'it is charged by the request too',
+    ],
+    ['"mode": "image_generation", "input_cost_per_pixel": 1.9e-08', 'm', 'it is charged by the pixel'],
+    [
+      '"mode": "image_generation", "input_cost_per_image": 0.04',
+      'hd/1024-x-1024/m',
+      'it is the price of one size, and a row has one price an image',
+    ],
+    ['"mode": "chat", "input_cost_per_token": 1', 'ft:m', 'it stands for fine-tuned models, whose names are longer'],
+    ['"mode": "chat", "input_cost_per_token": 1', 'v/*', 'it stands for several models'],
+    ['"mode": "chat", "input_cost_per_token": 1', 'a b', 'its name has a character that no model may have'],
+  ])('%s of %s is left out: %s', (fields, entry, reason) => {
+    expect(convert(fields, entry)).toBe(reason);
+  });
+});
+
+describe('the public price table', () => {
+  const price = { mode: 'chat', input_cost_per_token: 1e-6, output_cost_per_token: 1e-6 };
+  const table = JSON.stringify({
+    sample_spec: { litellm_provider: 'one of the list' },
+    rules: [1, 2],
+    'gpt-x': { litellm_provider: 'openai', ...price },
+    'openai/gpt-x': { litellm_provider: 'openai', ...price },
+    'openai/gpt-y': { litellm_provider: 'openai', ...price },
+    'gpt-y': { litellm_provider: 'openai', ...price, input_cost_per_token: 2e-6 },
+    'groq/openai/gpt-oss': { litellm_provider: 'groq', ...price },
+    'fireworks_ai/accounts/e': { litellm_provider: 'fireworks_ai-embedding-models', mode: 'embedding', input_cost_per_token: 1e-8 },
+    'azure/gpt-x': { litellm_provider: 'azure', ...price },
+  });
+
+  test('gives each provider its vendor, under its own name, without the vendor before the slash', () => {
+    const { models, skipped, foreign } = convertPriceTable(table, [
+      provider('mine', ['openai']),
+      provider('second', ['openai']),
+      provider('groq', ['groq']),
+      provider('fire', ['fireworks_ai', 'fireworks_ai-embedding-models']),
+    ]);
+    expect(Object.keys(models)).toEqual([
+      ...['mine/gpt-x', 'second/gpt-x', 'mine/gpt-y', 'second/gpt-y'],
+      ...['groq/openai/gpt-oss', 'fire/accounts/e'],
+    ]);
+    expect(models['mine/gpt-y']).toMatchObject({ input: '1' });
+    expect(skipped).toEqual([
+      { entry: 'gpt-y', reason: 'the table has it twice; the first one counts' },
+      { entry: 'gpt-y', reason: 'the table has it twice; the first one counts' },
+    ]);
+    expect(foreign).toBe(1);
+  });
+
+  test('what is no table is refused', () => {
+    expect(() => convertPriceTable('{', [])).toThrow(SyntaxError);
+    for (const text of ['[]', '{}', '7', '{"a": {"price": 1}}']) expect(() => convertPriceTable(text, [])).toThrow(RangeError);
+  });
+});

@@ -1,0 +1,128 @@
+import { describe, expect, test } from '@jest/globals';
+import { readImportedRows } from '../../src/config/catalog.ts';
+import type { Config } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { vendorOfHost } from '../../src/config/starter-catalog.ts';
+import { costOf } from '../../src/core/money.ts';
+import { priceOf } from '../../src/routing/catalog.ts';
+
+const load = (fileText: string): Config => loadConfig({ env: {}, fileText, fileName: 'gateway.yaml' });
+
+const hosts = [
+  'api.openai.com',
+  'api.anthropic.com',
+  'generativelanguage.googleapis.com',
+  'api.mistral.ai',
+  'api.groq.com',
+  'api.deepseek.com',
+  'api.x.ai',
+  'api.cohere.com',
+  'api.jina.ai',
+  'api.voyageai.com',
+];
+
+describe('the starter catalog', () => {
+  test.each(hosts)('every row of %s is a good row with a price, and longer calls are never cheaper', (host) => {
+    const models = vendorOfHost(host)?.models ?? {};
+    expect(Object.keys(models).length).toBeGreaterThan(0);
+    const named = Object.fromEntries(Object.entries(models).map(([model, row]) => [`p/${model}`, row]));
+    const { rows, faults } = readImportedRows(named, () => 'chat');
+    expect(faults).toEqual([]);
+    for (const [id, row] of Object.entries(rows)) {
+      const counted = row.perImageNanos ?? row.perMillionCharactersNanos ?? row.perSecondNanos;
+      expect([id, priceOf(row) !== null || counted !== null]).toEqual([id, true]);
+      if (!row.price) continue;
+      expect([id, row.price.cachedInputNanos <= row.price.inputNanos]).toEqual([id, true]);
+      for (const { price } of row.aboveTokens) {
+        expect([id, price.inputNanos > row.price.inputNanos && price.outputNanos > row.price.outputNanos]).toEqual([id, true]);
+      }
+    }
+  });
+
+  test('gives its rows to providers at the address of a vendor, under their own names, for what they serve', () => {
+    const { models } = load(`providers:
+  mine: { base_url: https://api.openai.com/v1, dialect: chat }
+  vectors: { base_url: https://api.openai.com/v1, dialect: chat, serves: [embeddings] }
+  claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
+  gemini: { base_url: https://generativelanguage.googleapis.com/v1beta/openai, dialect: chat }
+  veo: { base_url: https://generativelanguage.googleapis.com/v1beta, dialect: gemini }
+  europe: { base_url: https://eu.api.openai.com/v1, dialect: chat }
+  proxy: { base_url: http://127.0.0.1:4000/v1, dialect: chat }
+`);
+    expect(models['mine/gpt-4o-mini']).toMatchObject({ source: 'starter', kind: 'chat', maxOutputTokens: 16_384 });
+    expect(models['mine/sora-2']).toBeUndefined();
+    expect(models['claude/claude-haiku-4-5']?.price?.cacheWrite1hNanos).toBe(2_000_000_000n);
+    const idsOf = (provider: string): string[] => Object.keys(models).filter((id) => id.startsWith(`${provider}/`));
+    expect(idsOf('vectors')).toEqual([
+      'vectors/text-embedding-3-small',
+      'vectors/text-embedding-3-large',
+      'vectors/text-embedding-ada-002',
+    ]);
+    expect(models['gemini/gemini-2.5-pro']?.aboveTokens).toHaveLength(1);
+    expect(idsOf('veo').every((id) => models[id]?.kind === 'video')).toBe(true);
+    expect(idsOf('gemini').some((id) => models[id]?.kind === 'video')).toBe(false);
+    expect([...idsOf('europe'), ...idsOf('proxy')]).toEqual([]);
+  });
+
+  test("the file's own rows win as a whole and come first", () => {
+    const { models } = load(`providers: { openai: { base_url: https://api.openai.com/v1, dialect: chat } }
+models:
+  openai/own: { input: 1, output: 2 }
+  openai/gpt-4o: { input: 9, output: 9 }
+`);
+    expect(Object.keys(models).slice(0, 2)).toEqual(['openai/own', 'openai/gpt-4o']);
+    expect(models['openai/gpt-4o']).toMatchObject({ source: 'file', maxOutputTokens: null, price: { inputNanos: 9_000_000_000n } });
+    expect(models['openai/gpt-4o-mini']?.source).toBe('starter');
+  });
+
+  test('a call is priced by it: a long one at the dearer price', () => {
+    const { models } = load('providers: { a: { base_url: https://api.anthropic.com/v1, dialect: messages } }');
+    const row = models['a/claude-sonnet-4-5'];
+    const price = row ? priceOf(row) : null;
+    const tokens = { input: 100_000, cachedInput: 100_000, cacheWrite: 0, cacheWrite1h: 0, output: 1_000 };
+    expect(price && costOf(tokens, price)).toBe(345_000_000);
+    expect(price && costOf({ ...tokens, cacheWrite1h: 1 }, price)).toBe(600_000_000 + 60_000_000 + 12_000 + 22_500_000);
+  });
+});
+
+describe('rows that are imported', () => {
+  const dialectOf = (name: string) => (name === 'a' ? ('messages' as const) : null);
+
+  test('are read in the form of the file, exactly, from numbers and texts', () => {
+    const { rows, faults } = readImportedRows({ 'a/b/c': { input: 0.1, output: '0.30', max_output_tokens: 5 } }, dialectOf);
+    expect(faults).toEqual([]);
+    expect(rows['a/b/c']).toMatchObject({
+      source: 'import',
+      kind: 'chat',
+      maxOutputTokens: 5,
+      price: { inputNanos: 100_000_000n, outputNanos: 300_000_000n, cacheWriteNanos: 125_000_000n },
+    });
+  });
+
+  test('all faults are told, and good rows stay', () => {
+    const { rows, faults } = readImportedRows(
+      {
+        'a/good': { per_search: '0.002' },
+        'a/free': { input: 'free', output: '1' },
+        'a/half': { input: '1' },
+        'a/odd': { inptu: '1' },
+        'nobody/x': { input: '1', output: '1' },
+        bare: { input: '1', output: '1' },
+        'a/null\u0000': { input: '1', output: '1' },
+        'a/\ud800': { input: '1', output: '1' },
+      },
+      dialectOf,
+    );
+    expect(Object.keys(rows)).toEqual(['a/good']);
+    expect(faults).toEqual([
+      'models.a/free.input: must be an amount in USD, written as a decimal number such as 0.15',
+      'models.a/half.output: is required beside input',
+      'models.a/odd: Unrecognized key: "inptu"',
+      'models.nobody/x: there is no provider nobody',
+      'models.bare: must be a model as <provider>/<model>',
+      'models.a/null\u0000: must be a model as <provider>/<model>',
+      'models.a/\ud800: must be a model as <provider>/<model>',
+    ]);
+    expect(readImportedRows([], dialectOf).faults).toEqual(['models: must be rows by model']);
+  });
+});

@@ -1,0 +1,76 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Price } from '../../../src/core/call.ts';
+import { priceAt, recordPrices } from '../../../src/usage/prices/price-history.ts';
+import { type ModelPrices, readStoredPrice, storedPriceOf } from '../../../src/usage/prices/stored-price.ts';
+import { describeDatabases } from '../../db/databases.ts';
+
+const tokens = { inputNanos: 150_000_000n, outputNanos: 2n ** 60n, cachedInputNanos: 1n, cacheWriteNanos: 0n, cacheWrite1hNanos: 5n };
+const nothing: ModelPrices = { price: null, perImageNanos: null, perMillionCharactersNanos: null, perSecondNanos: null };
+const of = (price: Price): ModelPrices => ({ ...nothing, price });
+
+describe('a stored price', () => {
+  test.each<[string, ModelPrices]>([
+    ['of tokens, larger than a double can hold', of(tokens)],
+    ['with longer calls and searches', of({ ...tokens, perSearchNanos: 0n, above: [{ tokens: 200_000, price: tokens }] })],
+    ['of images, characters and seconds', { price: null, perImageNanos: 1n, perMillionCharactersNanos: 2n, perSecondNanos: 3n }],
+  ])('%s is read as it was written', (_title, prices) => {
+    expect(readStoredPrice(JSON.parse(JSON.stringify(storedPriceOf(prices))))).toEqual(prices);
+  });
+
+  test('is null when nothing is known, and refuses what it did not write', () => {
+    expect(storedPriceOf(nothing)).toBeNull();
+    expect(() => readStoredPrice({ input: 1.5 })).toThrow(TypeError);
+  });
+});
+
+describeDatabases('price history', (database) => {
+  beforeEach(() => database().query('delete from model_prices'));
+
+  const cheap = storedPriceOf(of(tokens));
+  const dear = storedPriceOf(of({ ...tokens, inputNanos: 9n }));
+  const entry = (model: string, price: ReturnType<typeof storedPriceOf>, source = 'file') => ({ model, price, source });
+  const rows = () =>
+    database().query<{ model: string; from: Date; source: string }>(
+      `select model, effective_from as "from", source from model_prices order by model, effective_from`,
+    );
+
+  test('a row is added for what changed, and only for that', async () => {
+    expect(await recordPrices(database(), [entry('a/x', cheap), entry('a/y', null), entry('a/z', cheap, 'starter')], 1_000)).toEqual([
+      'a/x',
+      'a/z',
+    ]);
+    expect(await recordPrices(database(), [entry('a/x', cheap), entry('a/y', null), entry('a/z', cheap)], 2_000)).toEqual([]);
+    expect(await recordPrices(database(), [entry('a/x', dear, 'import'), entry('a/z', null)], 3_000)).toEqual(['a/x', 'a/z']);
+    expect(await rows()).toEqual([
+      { model: 'a/x', from: new Date(1_000), source: 'file' },
+      { model: 'a/x', from: new Date(3_000), source: 'import' },
+      { model: 'a/z', from: new Date(1_000), source: 'starter' },
+      { model: 'a/z', from: new Date(3_000), source: 'file' },
+    ]);
+  });
+
+  test('the price of a time is that of the row before it', async () => {
+    await recordPrices(database(), [entry('a/x', cheap)], 1_000);
+    await recordPrices(database(), [entry('a/x', dear)], 2_000);
+    await recordPrices(database(), [entry('a/x', null)], 3_000);
+    expect(await priceAt(database(), 'a/x', 999)).toBeNull();
+    expect(await priceAt(database(), 'a/x', 1_000)).toEqual(of(tokens));
+    expect((await priceAt(database(), 'a/x', 2_999))?.price?.inputNanos).toBe(9n);
+    expect(await priceAt(database(), 'a/x', 3_000)).toBeNull();
+    expect(await priceAt(database(), 'a/nobody', 3_000)).toBeNull();
+  });
+
+  test('a clock that is behind adds its row after the latest one', async () => {
+    await recordPrices(database(), [entry('a/x', cheap)], 5_000);
+    await recordPrices(database(), [entry('a/x', dear)], 4_000);
+    expect((await rows()).map(({ from }) => from.getTime())).toEqual([5_000, 5_001]);
+    expect((await priceAt(database(), 'a/x', 6_000))?.price?.inputNanos).toBe(9n);
+  });
+
+  test('several processes at once write each price once', async () => {
+    const entries = Array.from({ length: 600 }, (_, index) => entry(`a/m${index}`, cheap));
+    const added = await Promise.all([1, 2, 3, 4].map((n) => recordPrices(database(), entries, 1_000 + n)));
+    expect(added.flat()).toHaveLength(600);
+    expect(await rows()).toHaveLength(600);
+  });
+});
