@@ -1,4 +1,5 @@
 /** The only place where rooms are built and joined. Nothing here decides anything; it says who gets what, and in which order it ends. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createActivities } from '../activities/create-activities.ts';
 import { cacheDirectory } from './config/cache-directory.ts';
 import { readImportedRows } from './config/catalog.ts';
@@ -6,7 +7,7 @@ import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
 import { hostOf } from './config/starter-catalog.ts';
 import { readTemporalConnection } from './config/temporal-settings.ts';
-import type { SettledCall } from './core/call.ts';
+import type { SettledCall, Tokens } from './core/call.ts';
 import { costOf } from './core/money.ts';
 import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
@@ -21,7 +22,7 @@ import type { Durable } from './jobs/durable.ts';
 import { startDurable } from './jobs/durable.ts';
 import { createDrain } from './journal/drain.ts';
 import { createJournal } from './journal/journal.ts';
-import { createRecovery } from './journal/recover.ts';
+import { createRecovery, recoverOnce } from './journal/recover.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
 import { recordCalls } from './memory/conversations.ts';
@@ -56,6 +57,10 @@ export interface AppOptions {
   readonly adminToken: string;
   readonly environment: Environment;
   readonly clock?: Clock;
+  /** What the process around it still waits for before calls can be served, for `/readyz`. */
+  readonly waitsFor?: () => readonly string[];
+  /** How long `close` lets running answers take to end. */
+  readonly graceMs?: number;
 }
 
 export interface App {
@@ -69,12 +74,15 @@ export interface App {
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
   /** Puts a new configuration in force for the calls that come from now on. */
   reload(config: Config): void;
-  /** Refuses new calls, lets running ones end (30 s), flushes the journal, ends durable work. */
+  /** Refuses new calls, lets running ones end (30 s), settles those that do not, flushes the journal, ends durable work. */
   close(): Promise<void>;
 }
 
+/** How long `close` waits for what was cut. */
+const cutLimitMs = 1_000;
+
 export async function createApp(options: AppOptions): Promise<App> {
-  const { role, database, logger, dataDir, adminToken, environment, clock = systemClock } = options;
+  const { role, database, logger, dataDir, adminToken, environment, clock = systemClock, waitsFor = () => [], graceMs = 30_000 } = options;
   let config = options.config;
   let catalog = buildCatalog(config);
   let providers = buildProviders(config.providers);
@@ -109,17 +117,12 @@ export async function createApp(options: AppOptions): Promise<App> {
   const journal = await createJournal({ dataDir, clock, logger, sync: config.journalSync });
   const prepare = (): Promise<void> => ensurePartitions(database, clock);
   const drain = createDrain({ journal, dataDir, database, store, clock, logger, prepare });
-  const recovery = createRecovery({
-    dataDir,
-    ownId: journal.id,
-    database,
-    store,
-    logger,
-    estimateCost(model, tokens) {
-      const price = catalog.models.get(model)?.price;
-      return price ? costOf(tokens, price) : null;
-    },
-  });
+  const estimateCost = (model: string, tokens: Tokens): number | null => {
+    const price = catalog.models.get(model)?.price;
+    return price ? costOf(tokens, price) : null;
+  };
+  const recoveryOptions = { dataDir, database, store, logger, estimateCost };
+  const recovery = createRecovery({ ...recoveryOptions, ownId: journal.id });
 
   /** Readers of what calls leave behind first wait for this process's own records (decisions 5). */
   const read = <Result>(query: () => Promise<Result>): Promise<Result> =>
@@ -172,7 +175,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       listModels: (asker) => listModels({ ...asker, catalog, switches: switches(), startedAt }),
     },
     memory: { findCaller, getEpisode: (projectId, id) => read(() => episodes.get(projectId, id)) },
-    health: { notReady: async () => (journal.state().accepting ? [] : ['the journal cannot be written']) },
+    health: { notReady: async () => [...waitsFor(), ...(journal.state().accepting ? [] : ['the journal cannot be written'])] },
     provisionCatalog: createProvisionCatalogRoutes({
       listModels: () => Object.values(modelsInForce.models()).map((row) => ({ ...row, price: priceOf(row) })),
       listProviders: () =>
@@ -224,13 +227,17 @@ export async function createApp(options: AppOptions): Promise<App> {
       modelsInForce.reconfigure(next.models);
     },
     async close() {
-      await closeServer(server, 30_000);
+      await closeServer(server, graceMs);
+      // Streams that were cut settle in milliseconds.
+      for (let waitedMs = 0; journal.state().openCalls > 0 && waitedMs < cutLimitMs; waitedMs += 10) await sleep(10);
       await durable?.stop();
       await recovery.stop();
       await drain.stop();
       await journal.close();
+      await recoverOnce(recoveryOptions, journal.id);
       await modelsInForce.stop();
-      await Promise.all([keyring.stop(), projects.stop(), door.close()]);
+      // A vendor that still works on a plain call whose caller was cut is not waited for.
+      await Promise.all([keyring.stop(), projects.stop(), Promise.race([door.close(), sleep(cutLimitMs, undefined, { ref: false })])]);
     },
   };
 }

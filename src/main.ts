@@ -55,6 +55,8 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'calls':
       case 'catalog':
         process.channel?.unref();
+        // Whoever reads may stop early (`gateway catalog list | head`): that is no fault.
+        process.stdout.on('error', () => process.exit());
         return await runCommand([command, ...rest], process.env, { write, writeError: (text) => void process.stderr.write(text) });
       case 'help':
       case '--help':
@@ -92,11 +94,34 @@ function createHost(): ServiceHost {
   };
   process.on('SIGTERM', onStop);
   process.on('SIGINT', onStop);
-  // The variable holds the bootstrap's pid, so that programs started by this process do not take it for theirs.
-  if (process.env.GATEWAY_BOOTSTRAP_IPC === String(process.ppid)) process.on('disconnect', onStop);
+  if (process.env.GATEWAY_BOOTSTRAP_IPC) stopWithBootstrap(Number(process.env.GATEWAY_BOOTSTRAP_IPC), onStop);
   let reload = (): void => undefined;
   process.on('SIGHUP', () => reload());
   return { env: process.env, write, stopping: stop.signal, onReload: (action) => (reload = action) };
+}
+
+/**
+ * The bootstrap that started us (scripts/launch.js) tells of its death by the end of its channel. It may have died while this program was
+ * still loading: then we have another parent by now, and the channel's end has been told to nobody.
+ */
+function stopWithBootstrap(pid: number, onStop: () => void): void {
+  if (pid === process.ppid) {
+    process.on('disconnect', onStop);
+    // Whoever listens for the end of the channel keeps the event loop alive, which is not for us to do after an orderly end.
+    process.channel?.unref();
+    if (!process.connected) onStop();
+  } else if (!isAlive(pid)) {
+    // With another parent, a bootstrap that lives is that of our ancestors: the variable was inherited.
+    onStop();
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'; // Somebody else's, but there.
+  }
 }
 
 async function runDemoVendor(args: string[], { stopping }: ServiceHost): Promise<void> {

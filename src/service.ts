@@ -24,6 +24,8 @@ import { createDemoVendor } from './demo-vendor/server.ts';
 import type { Logger } from './observability/logger.ts';
 import { createLogger } from './observability/logger.ts';
 
+const schemaRetryMs = 1_000;
+
 /** Why a service cannot start or go on, in one sentence for the operator. */
 export class StartError extends Error {}
 
@@ -58,8 +60,8 @@ export async function runService(role: Role, host: ServiceHost): Promise<void> {
   const logger = createLogger({ level: config.server.logLevel });
   const started: Started = [];
   try {
-    await startService({ role, config, logger, host, started });
-    await stopped(host.stopping);
+    const { watching } = await startService({ role, config, logger, host, started });
+    await Promise.all([stopped(host.stopping), watching]);
     logger.info({}, 'stopping');
   } finally {
     await stopAll(started, logger);
@@ -74,18 +76,20 @@ interface ServiceStart {
   readonly started: Started;
 }
 
-async function startService({ role, config: own, logger, host, started }: ServiceStart): Promise<void> {
+/** `watching` ends at the stop, and rejects when the service cannot go on. */
+async function startService({ role, config: own, logger, host, started }: ServiceStart): Promise<{ watching: Promise<void> }> {
   const dataDir = resolve(own.server.dataDir);
   await prepareDataDir(dataDir);
   const database = await openDatabase(own, logger);
   started.push({ name: 'database', limitMs: 5_000, stop: () => database.close() });
   if (role === 'start') await bringUpToDate(database);
-  else await waitForSchema(database, logger, host.stopping);
+  let isSchemaKnown = role === 'start' || (await findSchema(database));
 
-  const demoUrl = own.demo && role === 'start' ? await startDemoVendor(started) : null;
-  const complete = (config: Config): Config => (demoUrl === null ? config : demoConfig(config, demoUrl));
+  const complete = role === 'start' ? createDemoCompletion(started) : async (config: Config) => config;
+  const config = await complete(own);
   const adminToken = await readAdminToken(own.adminToken, dataDir);
-  const app = await createApp({ role, config: complete(own), database, logger, dataDir, adminToken, environment: host.env });
+  const waitsFor = (): string[] => (isSchemaKnown ? [] : ['the database has not been reached yet']);
+  const app = await createApp({ role, config, database, logger, dataDir, adminToken, environment: host.env, waitsFor });
   started.push({ name: 'app', limitMs: 60_000, stop: () => app.close() });
 
   const url = await listen(app, own);
@@ -94,13 +98,19 @@ async function startService({ role, config: own, logger, host, started }: Servic
     await writeFile(addressFile, `${url}\n`, { mode: 0o600 });
     started.push({ name: 'address file', limitMs: 1_000, stop: () => rm(addressFile, { force: true }) });
   }
-  if (role === 'start')
-    host.write(formatBanner({ url, firstKey: await app.issueFirstKey(), dataDir: own.server.dataDir, demo: demoUrl !== null }));
+  if (role === 'start') host.write(formatBanner({ url, firstKey: await app.issueFirstKey(), dataDir: own.server.dataDir, demo: own.demo }));
   logger.info({ url, role }, 'listening');
   app.startDurable((uiUrl) => {
     if (role === 'start' && uiUrl !== null) host.write(`\n  Temporal UI     ${uiUrl}\n\n`);
   });
-  host.onReload(() => reload({ role, host, complete, app, logger }));
+  host.onReload(() => void reload({ role, host, complete, app, logger }));
+  if (isSchemaKnown) return { watching: Promise.resolve() };
+  logger.warn({}, 'the database cannot be reached; trying again');
+  const watching = waitForSchema(database, host.stopping).then(() => {
+    isSchemaKnown = true;
+    logger.info({}, 'the database is reached');
+  });
+  return { watching };
 }
 
 async function prepareDataDir(dataDir: string): Promise<void> {
@@ -136,35 +146,39 @@ async function bringUpToDate(database: Database): Promise<{ applied: number }> {
  * `serve` and `worker` do not migrate: a schema that does not fit ends the process. A database that cannot be reached does not
  * (decisions 11): it is tried again until it answers, and what it says then counts.
  */
-async function waitForSchema(database: Database, logger: Logger, stopping: AbortSignal): Promise<void> {
-  const isUnreachable = await isSchemaUnknown(database);
-  if (!isUnreachable) return;
-  logger.warn({}, 'the database cannot be reached; trying again');
-  void (async () => {
-    while (!stopping.aborted) {
-      await sleep(2_000, undefined, { signal: stopping }).catch(() => undefined);
-      if (!(await isSchemaUnknown(database))) return;
-    }
-  })().catch((error: unknown) => {
-    logger.error({ error }, 'the schema of the database does not fit');
-    process.kill(process.pid, 'SIGTERM');
-  });
-}
-
-async function isSchemaUnknown(database: Database): Promise<boolean> {
-  try {
-    await checkSchema(database);
-    return false;
-  } catch (cause) {
-    if (cause instanceof SchemaError) throw new StartError(cause.message, { cause });
-    return true;
+async function waitForSchema(database: Database, stopping: AbortSignal): Promise<void> {
+  while (!stopping.aborted) {
+    await sleep(schemaRetryMs, undefined, { signal: stopping }).catch(() => undefined); // Rejects when stopping.
+    if (stopping.aborted || (await findSchema(database))) return;
   }
 }
 
-async function startDemoVendor(started: Started): Promise<string> {
-  const vendor = await createDemoVendor({ paceMs: 15 });
-  started.push({ name: 'demo vendor', limitMs: 2_000, stop: () => vendor.close() });
-  return vendor.url;
+/** False: the database cannot be reached. */
+async function findSchema(database: Database): Promise<boolean> {
+  try {
+    await checkSchema(database);
+    return true;
+  } catch (cause) {
+    if (cause instanceof SchemaError) throw new StartError(cause.message, { cause });
+    if (isConnectionFault(cause)) return false;
+    throw new StartError(`the schema of the database cannot be read: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/** Puts the demo vendor into configurations that have no vendor; it runs from the first of them on. */
+function createDemoCompletion(started: Started): (config: Config) => Promise<Config> {
+  let url: Promise<string> | null = null;
+  const startVendor = async (): Promise<string> => {
+    const vendor = await createDemoVendor({ paceMs: 15 });
+    // As if it had been started first, so that it is stopped last: running answers may come from it.
+    started.unshift({ name: 'demo vendor', limitMs: 2_000, stop: () => vendor.close() });
+    return vendor.url;
+  };
+  return async (config) => {
+    if (!config.demo) return config;
+    url ??= startVendor();
+    return demoConfig(config, await url);
+  };
 }
 
 async function listen(app: App, { server }: Config): Promise<string> {
@@ -181,19 +195,19 @@ async function listen(app: App, { server }: Config): Promise<string> {
 interface Reload {
   readonly role: Role;
   readonly host: ServiceHost;
-  readonly complete: (config: Config) => Config;
+  readonly complete: (config: Config) => Promise<Config>;
   readonly app: App;
   readonly logger: Logger;
 }
 
 /** A file with faults leaves the old configuration in force and says so. */
-function reload({ role, host, complete, app, logger }: Reload): void {
+async function reload({ role, host, complete, app, logger }: Reload): Promise<void> {
   try {
-    app.reload(complete(loadConfigFrom(host.env, role)));
+    app.reload(await complete(loadConfigFrom(host.env, role)));
     logger.info({}, 'configuration read again');
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    logger.error({ faults: error.faults }, 'the configuration has faults; the old one stays in force');
+    const why = error instanceof ConfigError ? { faults: error.faults } : { error };
+    logger.error(why, 'the configuration has faults; the old one stays in force');
   }
 }
 
@@ -219,5 +233,7 @@ async function stopAll(started: Started, logger: Logger): Promise<void> {
 }
 
 function reasonOf(cause: unknown): string {
+  // A host name with several addresses: each has a reason of its own, and together they have none.
+  if (cause instanceof AggregateError && cause.message === '') return cause.errors.map(reasonOf).join('; ');
   return cause instanceof Error ? cause.message : String(cause);
 }

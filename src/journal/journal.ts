@@ -95,6 +95,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
   });
   let isAccepting = true;
   let isClosing = false;
+  let isClosed = false;
   let repairTimer: NodeJS.Timeout | null = null;
   let repairing: Promise<void> = Promise.resolve();
 
@@ -182,6 +183,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       try {
         await appendInsisting(encodeRecord({ kind: 'settled', call }), () => openCalls.forget(callId));
       } catch {
+        if (isClosed) return logger.warn({ call: callId }, 'a call ended after the journal was closed: it counts as cut');
         // Logged by both: `noteFailure` says why, `parked` says which call.
         parked.add(call);
         scheduleRepair();
@@ -219,6 +221,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       await writeParked().catch((error: unknown) => {
         logger.error({ error, parked: parked.size }, 'settled calls are lost: the journal could not be written until the end');
       });
+      isClosed = true;
       await writer.close();
       await reserve.giveUp();
       // With nothing left in it, the folder goes while its lock is still held; otherwise recovery finds it free.

@@ -8,6 +8,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Tokens } from '../core/call.ts';
 import { isUuid } from '../core/ids.ts';
 import { type OwnerLock, takeLock } from '../core/owner-lock.ts';
@@ -53,6 +54,20 @@ interface Adoption {
   readonly unsettled: UnsettledCalls;
   segment: number;
   offset: number;
+}
+
+const onceLimitMs = 5_000;
+
+/**
+ * When a process ends in order: what its journal still holds after it was closed (calls that were cut, records that the drain did not get
+ * to) is finished now, if that can be done in a few seconds; else whoever comes next does it.
+ */
+export async function recoverOnce(options: Omit<RecoveryOptions, 'ownId'>, journalId: string): Promise<void> {
+  if (!existsSync(join(options.dataDir, 'journal', journalId))) return;
+  const recovery = createRecovery({ ...options, ownId: '' });
+  const warn = (error: unknown): void => options.logger.warn({ error }, 'the journal is left to the next process');
+  await Promise.race([recovery.recover().then(() => undefined, warn), sleep(onceLimitMs, undefined, { ref: false })]);
+  await recovery.stop();
 }
 
 export function createRecovery(options: RecoveryOptions): Recovery {

@@ -16,7 +16,10 @@ function ofChat(message: object, choice: object = {}, members: object = {}): Jso
 }
 
 function ofMessages(content: unknown, members: object = {}): JsonObject | null {
-  return answerToChat({ id: 'msg_1', type: 'message', role: 'assistant', model: 'claude', content, stop_reason: 'end_turn', ...members }, names);
+  return answerToChat(
+    { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude', content, stop_reason: 'end_turn', ...members },
+    names,
+  );
 }
 
 /** The only choice of a translated answer. */
@@ -32,7 +35,10 @@ describe('a chat answer for a caller of messages', () => {
       type: 'message',
       role: 'assistant',
       model: 'gpt',
-      content: [{ type: 'text', text: 'Hi' }, { ...use, id: 'call_1' }],
+      content: [
+        { type: 'text', text: 'Hi' },
+        { ...use, id: 'call_1' },
+      ],
       stop_reason: 'tool_use',
       stop_sequence: null,
       usage: { input_tokens: 36, cache_creation_input_tokens: 0, cache_read_input_tokens: 64, output_tokens: 5 },
@@ -59,13 +65,31 @@ describe('a chat answer for a caller of messages', () => {
     ['a refusal', { content: null, refusal: 'No.' }, [{ type: 'text', text: 'No.' }]],
     [
       'parts, with thinking',
-      { content: [{ type: 'thinking', thinking: [] }, { type: 'text', text: 'A' }, { type: 'text', text: 'B' }] },
+      {
+        content: [
+          { type: 'thinking', thinking: [] },
+          { type: 'text', text: 'A' },
+          { type: 'text', text: 'B' },
+        ],
+      },
       [{ type: 'text', text: 'AB' }],
     ],
     ['thinking beside the text', { content: 'A', reasoning_content: 'Hm' }, [{ type: 'text', text: 'A' }]],
-    ['a call without arguments', { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '' } }] }, [{ ...use, id: 'call_1', input: {} }]],
-    ['arguments that are an object', { tool_calls: [{ ...call, function: { name: 'f', arguments: { a: 1 } } }] }, [{ ...use, id: 'call_1' }]],
-    ['a call of the old form', { function_call: { name: 'f', arguments: '{"a":1}' } }, [{ ...use, id: expect.stringMatching(/^toolu_[0-9a-f]{24}$/) }]],
+    [
+      'a call without arguments',
+      { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '' } }] },
+      [{ ...use, id: 'call_1', input: {} }],
+    ],
+    [
+      'arguments that are an object',
+      { tool_calls: [{ ...call, function: { name: 'f', arguments: { a: 1 } } }] },
+      [{ ...use, id: 'call_1' }],
+    ],
+    [
+      'a call of the old form',
+      { function_call: { name: 'f', arguments: '{"a":1}' } },
+      [{ ...use, id: expect.stringMatching(/^toolu_[0-9a-f]{24}$/) }],
+    ],
   ])('%s', (_name, message, content) => {
     expect(ofChat(message)?.content).toEqual(content);
   });
@@ -96,7 +120,10 @@ describe('a chat answer for a caller of messages', () => {
   test('arguments that nobody can read make the answer unreadable, unless it was cut off', () => {
     const broken = { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '{"a":' } }] };
     expect(ofChat(broken, { finish_reason: 'tool_calls' })).toBeNull();
-    expect(ofChat(broken, { finish_reason: 'length' })).toMatchObject({ stop_reason: 'max_tokens', content: [{ type: 'tool_use', input: {} }] });
+    expect(ofChat(broken, { finish_reason: 'length' })).toMatchObject({
+      stop_reason: 'max_tokens',
+      content: [{ type: 'tool_use', input: {} }],
+    });
   });
 });
 

@@ -25,7 +25,12 @@ const chatRequest = {
         { type: 'file', file: { file_data: 'data:application/pdf;base64,AA', filename: 'a' } },
       ],
     },
-    { role: 'assistant', content: 'A', refusal: 'R', tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] },
+    {
+      role: 'assistant',
+      content: 'A',
+      refusal: 'R',
+      tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }],
+    },
     { role: 'tool', tool_call_id: 'c', content: 'T' },
   ],
   max_tokens: 5000,
@@ -77,7 +82,10 @@ const messagesRequest = {
 /** The value with some of its members, however deep, replaced by other JSON or taken away. */
 function damaged(value: unknown): fc.Arbitrary<string> {
   const places = JSON.stringify(value, (_key, member) => member).length;
-  const damage = fc.tuple(fc.nat(places), fc.option(fc.oneof(valueText, fc.constantFrom('""', '{}', '[]', '[null]', '[{}]', '1.0', 'null'))));
+  const damage = fc.tuple(
+    fc.nat(places),
+    fc.option(fc.oneof(valueText, fc.constantFrom('""', '{}', '[]', '[null]', '[{}]', '1.0', 'null'))),
+  );
   return fc.array(damage, { minLength: 1, maxLength: 3 }).map((damages) => {
     let text = JSON.stringify(value);
     for (const [place, replacement] of damages) {
@@ -125,7 +133,10 @@ const runs = { numRuns: 2_000 };
 
 describe('any damage to a member is translated or refused', () => {
   test('chat requests', () => {
-    const target = fc.record({ supportsSchema: fc.boolean(), thinking: fc.constantFrom('budget' as const, 'adaptive' as const, 'none' as const) });
+    const target = fc.record({
+      supportsSchema: fc.boolean(),
+      thinking: fc.constantFrom('budget' as const, 'adaptive' as const, 'none' as const),
+    });
     fc.assert(
       fc.property(damaged(chatRequest), target, (text, options) =>
         translatesOrRefuses(() => requestToMessages(objectOf(parseLossless(text)), { model: 'm', maxTokens: 1, stream: true, ...options })),
@@ -155,10 +166,15 @@ describe('any damage to a member is translated or refused', () => {
   });
 
   test('events of streams', () => {
-    const datasOf = (stream: string): string[] => stream.split('\n\n').flatMap((block) => (block === '' ? [] : [block.slice('data: '.length)]));
+    const datasOf = (stream: string): string[] =>
+      stream.split('\n\n').flatMap((block) => (block === '' ? [] : [block.slice('data: '.length)]));
     const streams = said.chain((answer) => {
       const damagedDatas = (stream: string): fc.Arbitrary<string[]> =>
-        fc.tuple(...datasOf(stream).map((data) => (data === '[DONE]' ? fc.constant(data) : fc.oneof(fc.constant(data), damaged(JSON.parse(data))))));
+        fc.tuple(
+          ...datasOf(stream).map((data) =>
+            data === '[DONE]' ? fc.constant(data) : fc.oneof(fc.constant(data), damaged(JSON.parse(data))),
+          ),
+        );
       return fc.tuple(damagedDatas(chatStream(answer)), damagedDatas(messagesStream(answer)));
     });
     fc.assert(

@@ -61,7 +61,9 @@ describe('a stream that the caller has put together is the plain answer', () => 
         const { blocks, id, model } = hearMessages(toMessages(answer));
         const direct = hearChat(chatAnswer({ ...answer, hasToolIds: true }));
         const heard = answer.hasToolIds ? blocks : blocks.map((block) => (isObject(block) ? { ...block, call: null } : block));
-        const expected = answer.hasToolIds ? direct.blocks : direct.blocks.map((block) => (isObject(block) ? { ...block, call: null } : block));
+        const expected = answer.hasToolIds
+          ? direct.blocks
+          : direct.blocks.map((block) => (isObject(block) ? { ...block, call: null } : block));
         expect({ blocks: heard, id, model }).toEqual({ blocks: expected, id: direct.id, model: direct.model });
         expect(hearChat(toChat({ ...answer, hasToolIds: true })).blocks).toEqual(direct.blocks);
       }),
@@ -123,10 +125,19 @@ describe('a request that went to the other dialect and back', () => {
   );
   const content = fc.oneof(words, fc.array(part, { minLength: 1, maxLength: 3 }));
   const call = fc.record({ name: fc.stringMatching(/^[a-z]{1,8}$/), arguments: objectText });
-  const results = fc.array(fc.oneof(words, fc.array(words.map((text) => ({ type: 'text', text })), { minLength: 1, maxLength: 2 })), {
-    minLength: 3,
-    maxLength: 3,
-  });
+  const results = fc.array(
+    fc.oneof(
+      words,
+      fc.array(
+        words.map((text) => ({ type: 'text', text })),
+        { minLength: 1, maxLength: 2 },
+      ),
+    ),
+    {
+      minLength: 3,
+      maxLength: 3,
+    },
+  );
   const exchange = fc.oneof(
     fc.record({ role: fc.constantFrom('system', 'developer'), content: words }).map((message) => [message]),
     content.map((said) => [{ role: 'user', content: said }]),

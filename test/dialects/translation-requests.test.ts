@@ -52,7 +52,11 @@ describe('a chat request for a vendor of messages', () => {
     ],
     [
       'a schema without type, whole',
-      { tools: [{ type: 'function', function: { name: 'f', parameters: { properties: {}, $defs: { x: true }, additionalProperties: false } } }] },
+      {
+        tools: [
+          { type: 'function', function: { name: 'f', parameters: { properties: {}, $defs: { x: true }, additionalProperties: false } } },
+        ],
+      },
       { tools: [{ name: 'f', input_schema: { type: 'object', properties: {}, $defs: { x: true }, additionalProperties: false } }] },
     ],
     ['no tools', { tools: [], tool_choice: 'auto' }, { tools: undefined, tool_choice: undefined }],
@@ -64,20 +68,32 @@ describe('a chat request for a vendor of messages', () => {
       { tools: [tool], tool_choice: { type: 'function', function: { name: 'f' } } },
       { tool_choice: { type: 'tool', name: 'f' } },
     ],
-    ['parallel calls off', { tools: [tool], parallel_tool_calls: false }, { tool_choice: { type: 'auto', disable_parallel_tool_use: true } }],
+    [
+      'parallel calls off',
+      { tools: [tool], parallel_tool_calls: false },
+      { tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
+    ],
     [
       'parallel calls off for a required call',
       { tools: [tool], tool_choice: 'required', parallel_tool_calls: false },
       { tool_choice: { type: 'any', disable_parallel_tool_use: true } },
     ],
-    ['parallel calls off where none is allowed', { tools: [tool], tool_choice: 'none', parallel_tool_calls: false }, { tool_choice: { type: 'none' } }],
+    [
+      'parallel calls off where none is allowed',
+      { tools: [tool], tool_choice: 'none', parallel_tool_calls: false },
+      { tool_choice: { type: 'none' } },
+    ],
     ['parallel calls off without tools', { parallel_tool_calls: false }, { tool_choice: undefined }],
     ['parallel calls on', { tools: [tool], parallel_tool_calls: true }, { tool_choice: undefined }],
     ['any text as response_format', { response_format: { type: 'text' } }, { tools: undefined, output_config: undefined }],
     ['low effort', { reasoning_effort: 'low', max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 1024 } }],
     ['medium effort', { reasoning_effort: 'medium', max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 4096 } }],
     ['high effort', { reasoning_effort: 'high', max_tokens: 40000 }, { thinking: { type: 'enabled', budget_tokens: 16384 } }],
-    ['high effort with little room', { reasoning_effort: 'high', max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 4096 } }],
+    [
+      'high effort with little room',
+      { reasoning_effort: 'high', max_tokens: 9000 },
+      { thinking: { type: 'enabled', budget_tokens: 4096 } },
+    ],
     ['effort with no room', { reasoning_effort: 'low', max_tokens: 1500 }, { thinking: undefined }],
     ['no effort', { reasoning_effort: 'none', max_tokens: 9000 }, { thinking: undefined }],
     ['an effort that nobody knows', { reasoning_effort: 'toString', max_tokens: 9000 }, { thinking: undefined }],
@@ -86,7 +102,11 @@ describe('a chat request for a vendor of messages', () => {
       { reasoning_effort: 'low', max_tokens: 9000, temperature: 0.5, top_p: 0.5 },
       { thinking: { type: 'enabled', budget_tokens: 1024 } },
     ],
-    ['effort beside a forced call', { reasoning_effort: 'low', max_tokens: 9000, tools: [tool], tool_choice: 'required' }, { tool_choice: { type: 'any' } }],
+    [
+      'effort beside a forced call',
+      { reasoning_effort: 'low', max_tokens: 9000, tools: [tool], tool_choice: 'required' },
+      { tool_choice: { type: 'any' } },
+    ],
     [
       'plain parameters are dropped',
       {
@@ -163,7 +183,10 @@ describe('a chat request for a vendor of messages', () => {
     });
 
     test('json_object is any object', () => {
-      const expected = { tools: [{ name: answerToolName, input_schema: { type: 'object', additionalProperties: true } }], tool_choice: onlyAnswer };
+      const expected = {
+        tools: [{ name: answerToolName, input_schema: { type: 'object', additionalProperties: true } }],
+        tool_choice: onlyAnswer,
+      };
       expect(toMessages({ response_format: { type: 'json_object' } })).toMatchObject(expected);
       expect(toMessages({ response_format: { type: 'json_object' } }, { supportsSchema: true })).toMatchObject(expected);
     });
@@ -175,7 +198,12 @@ describe('a chat request for a vendor of messages', () => {
     const use = { type: 'tool_use', id: 'c1', name: 'f', input: { b: 1, a: 2 } };
 
     test('system and developer texts of any position are joined in order', () => {
-      const messages = [{ role: 'system', content: 'A' }, hello, { role: 'developer', content: [text('B'), text('')] }, { role: 'user', content: 'C' }];
+      const messages = [
+        { role: 'system', content: 'A' },
+        hello,
+        { role: 'developer', content: [text('B'), text('')] },
+        { role: 'user', content: 'C' },
+      ];
       expect(toMessages({ messages })).toMatchObject({
         system: [text('A'), text('B')],
         messages: [{ role: 'user', content: [text('Hi'), text('C')] }],
@@ -268,7 +296,9 @@ describe('a chat request for a vendor of messages', () => {
 
     test('numbers and the order of arguments survive', () => {
       const argumentText = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
-      const body = { messages: [hello, { role: 'assistant', tool_calls: [{ ...call, function: { name: 'f', arguments: argumentText } }] }] };
+      const body = {
+        messages: [hello, { role: 'assistant', tool_calls: [{ ...call, function: { name: 'f', arguments: argumentText } }] }],
+      };
       const request = JSON.stringify(requestToMessages(body, { model: 'm', maxTokens: 1, stream: false }));
       expect(request).toContain(`"input":${argumentText}`);
     });
@@ -364,8 +394,14 @@ describe('a chat request for a vendor of messages', () => {
     ['a call of the old form', { messages: [{ role: 'assistant', function_call: { name: 'f', arguments: '' } }] }],
     ['sound of the assistant', { messages: [{ role: 'assistant', audio: { id: 'a' } }] }],
     ['a custom call', { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'custom', custom: {} }] }] }],
-    ['arguments that are no JSON', { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f', arguments: '{"a' } }] }] }],
-    ['arguments that are no object', { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f', arguments: '[1]' } }] }] }],
+    [
+      'arguments that are no JSON',
+      { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f', arguments: '{"a' } }] }] },
+    ],
+    [
+      'arguments that are no object',
+      { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f', arguments: '[1]' } }] }] },
+    ],
     ['a result without a call', { messages: [{ role: 'tool', content: 'R' }] }],
     ['an image in the instructions', { messages: [{ role: 'system', content: [png] }] }],
   ])('%s is refused, in words of our own', (_name, members) => {
@@ -386,7 +422,11 @@ describe('a messages request for a vendor of chat', () => {
     ['no stop sequences', { stop_sequences: [] }, { stop: undefined }],
     ['the end user', { metadata: { user_id: 'u-1' } }, { user: 'u-1' }],
     ['tools', { tools: [{ ...nativeTool, cache_control: { type: 'ephemeral' } }] }, { tools: [tool] }],
-    ['a tool of type custom', { tools: [{ type: 'custom', ...nativeTool, strict: true }] }, { tools: [{ type: 'function', function: { ...tool.function, strict: true } }] }],
+    [
+      'a tool of type custom',
+      { tools: [{ type: 'custom', ...nativeTool, strict: true }] },
+      { tools: [{ type: 'function', function: { ...tool.function, strict: true } }] },
+    ],
     ['tool_choice auto', { tools: [nativeTool], tool_choice: { type: 'auto' } }, { tool_choice: 'auto' }],
     ['tool_choice any', { tools: [nativeTool], tool_choice: { type: 'any' } }, { tool_choice: 'required' }],
     ['tool_choice none', { tools: [nativeTool], tool_choice: { type: 'none' } }, { tool_choice: 'none' }],
@@ -404,7 +444,11 @@ describe('a messages request for a vendor of chat', () => {
     ['thinking of a middle budget', { thinking: { type: 'enabled', budget_tokens: 4096 } }, { reasoning_effort: 'medium' }],
     ['thinking of a large budget', { thinking: { type: 'enabled', budget_tokens: 20000 } }, { reasoning_effort: 'high' }],
     ['thinking that adapts', { thinking: { type: 'adaptive' } }, { reasoning_effort: undefined }],
-    ['thinking that adapts, with effort', { thinking: { type: 'adaptive' }, output_config: { effort: 'max' } }, { reasoning_effort: 'high' }],
+    [
+      'thinking that adapts, with effort',
+      { thinking: { type: 'adaptive' }, output_config: { effort: 'max' } },
+      { reasoning_effort: 'high' },
+    ],
     ['thinking that is off', { thinking: { type: 'disabled' }, output_config: { effort: 'high' } }, { reasoning_effort: undefined }],
   ])('%s', (_name, members, expected) => {
     const tools = 'tools' in members ? [tool] : undefined;
@@ -439,7 +483,9 @@ describe('a messages request for a vendor of chat', () => {
 
     test('one text stays a text, several stay parts', () => {
       expect(messagesOf({ role: 'user', content: [{ ...text('A'), ...mark }] })).toEqual([{ role: 'user', content: 'A' }]);
-      expect(messagesOf({ role: 'user', content: [text('A'), text(''), text('B')] })).toEqual([{ role: 'user', content: [text('A'), text('B')] }]);
+      expect(messagesOf({ role: 'user', content: [text('A'), text(''), text('B')] })).toEqual([
+        { role: 'user', content: [text('A'), text('B')] },
+      ]);
     });
 
     test('texts of the assistant are one, thinking stays behind', () => {
@@ -478,7 +524,13 @@ describe('a messages request for a vendor of chat', () => {
 
     test('an image in a tool result follows in the message of the user', () => {
       const content = [text('see'), { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } }];
-      expect(messagesOf(hello, { role: 'assistant', content: [use] }, { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content }] })).toEqual([
+      expect(
+        messagesOf(
+          hello,
+          { role: 'assistant', content: [use] },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content }] },
+        ),
+      ).toEqual([
         hello,
         { role: 'assistant', content: null, tool_calls: [call] },
         { role: 'tool', tool_call_id: 't1', content: 'see' },
@@ -546,11 +598,17 @@ describe('a messages request for a vendor of chat', () => {
     ['a call of a server tool', { messages: [{ role: 'assistant', content: [{ type: 'server_tool_use' }] }, hello] }],
     ['a search result', { messages: [{ role: 'user', content: [{ type: 'search_result' }] }] }],
     ['an image at the vendor', { messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }] }] }],
-    ['a document at an address', { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://a' } }] }] }],
+    [
+      'a document at an address',
+      { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://a' } }] }] },
+    ],
     ['a new role', { messages: [{ role: 'tool', content: 'x' }] }],
     ['messages that are none', { messages: {} }],
     ['a result without a call', { messages: [{ role: 'user', content: [{ type: 'tool_result' }] }] }],
-    ['an input that is no object', { messages: [{ role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: [1] }] }, hello] }],
+    [
+      'an input that is no object',
+      { messages: [{ role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: [1] }] }, hello] },
+    ],
   ])('%s is refused, in words of our own', (_name, members) => {
     expect(() => toChat(members)).toThrow(Untranslatable);
     expect(() => toChat(members)).toThrow(/^[a-z_][^"]{10,100}$/);

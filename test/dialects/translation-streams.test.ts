@@ -38,7 +38,10 @@ function readOut(text: string): unknown[] {
 const whole = { begun: true, ended: 'whole', problem: null };
 
 describe('from messages to chat', () => {
-  const start = { type: 'message_start', message: { id: 'msg_1', model: 'claude', content: [], usage: { input_tokens: 25, cache_read_input_tokens: 5, output_tokens: 1 } } };
+  const start = {
+    type: 'message_start',
+    message: { id: 'msg_1', model: 'claude', content: [], usage: { input_tokens: 25, cache_read_input_tokens: 5, output_tokens: 1 } },
+  };
   const ends = (reason: string): object[] => [
     { type: 'message_delta', delta: { stop_reason: reason, stop_sequence: null }, usage: { output_tokens: 15 } },
     { type: 'message_stop' },
@@ -47,7 +50,8 @@ describe('from messages to chat', () => {
   const delta = (index: number, members: object): object => ({ type: 'content_block_delta', index, delta: members });
   const stop = (index: number): object => ({ type: 'content_block_stop', index });
   const json = (index: number, text: string): object => delta(index, { type: 'input_json_delta', partial_json: text });
-  const toolBlock = (index: number, members: object = {}): object => block(index, { type: 'tool_use', id: `t${index}`, name: 'f', input: {}, ...members });
+  const toolBlock = (index: number, members: object = {}): object =>
+    block(index, { type: 'tool_use', id: `t${index}`, name: 'f', input: {}, ...members });
 
   const chunk = (members: object, finish_reason: string | null = null): object => ({
     id: 'msg_1',
@@ -60,11 +64,18 @@ describe('from messages to chat', () => {
   const callPiece = (index: number, text: string): object => chunk({ tool_calls: [{ index, function: { arguments: text } }] });
   const callStart = (index: number, id: unknown): object =>
     chunk({ tool_calls: [{ index, id, type: 'function', function: { name: 'f', arguments: '' } }] });
-  const usage = { ...chunk({}), choices: [], usage: { prompt_tokens: 30, completion_tokens: 15, total_tokens: 45, prompt_tokens_details: { cached_tokens: 5 } } };
+  const usage = {
+    ...chunk({}),
+    choices: [],
+    usage: { prompt_tokens: 30, completion_tokens: 15, total_tokens: 45, prompt_tokens_details: { cached_tokens: 5 } },
+  };
 
   const translate = (...datas: unknown[]) => run(createStreamToChat(names), datas);
   /** What comes out for the events between start and end. */
-  const pieces = (...datas: object[]): unknown[] => run(createStreamToChat(names), [start, ...datas], false).steps.slice(1).flat();
+  const pieces = (...datas: object[]): unknown[] =>
+    run(createStreamToChat(names), [start, ...datas], false)
+      .steps.slice(1)
+      .flat();
 
   test('text: role, pieces, reason, usage, end', () => {
     const datas = [start, block(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'Hi' }), stop(0), ...ends('end_turn')];
@@ -87,7 +98,13 @@ describe('from messages to chat', () => {
       json(2, '{"b":2}'),
       stop(2),
     ];
-    expect(pieces(...datas)).toEqual([callStart(0, 't1'), callPiece(0, '{"a"'), callPiece(0, ':1}'), callStart(1, 't2'), callPiece(1, '{"b":2}')]);
+    expect(pieces(...datas)).toEqual([
+      callStart(0, 't1'),
+      callPiece(0, '{"a"'),
+      callPiece(0, ':1}'),
+      callStart(1, 't2'),
+      callPiece(1, '{"b":2}'),
+    ]);
     expect(pieces(...datas, ...ends('tool_use'))).toContainEqual(chunk({}, 'tool_calls'));
   });
 
@@ -97,8 +114,15 @@ describe('from messages to chat', () => {
   });
 
   test('an input that comes whole with the start of its block, numbers as they are', () => {
-    const datas = [JSON.stringify(start), '{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t0","name":"f","input":{"z":1.0,"a":2}}}', stop(0)];
-    expect(run(createStreamToChat(names), datas, false).steps.slice(1).flat()).toEqual([callStart(0, 't0'), callPiece(0, '{"z":1.0,"a":2}')]);
+    const datas = [
+      JSON.stringify(start),
+      '{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t0","name":"f","input":{"z":1.0,"a":2}}}',
+      stop(0),
+    ];
+    expect(run(createStreamToChat(names), datas, false).steps.slice(1).flat()).toEqual([
+      callStart(0, 't0'),
+      callPiece(0, '{"z":1.0,"a":2}'),
+    ]);
   });
 
   test('a tool without id gets one', () => {
@@ -107,10 +131,9 @@ describe('from messages to chat', () => {
 
   test('thinking and pings only keep the connection alive', () => {
     const thinking = delta(0, { type: 'thinking_delta', thinking: 'Hm' });
-    expect(pieces(block(0, { type: 'thinking' }), thinking, delta(0, { type: 'signature_delta', signature: 'x' }), stop(0), { type: 'ping' })).toEqual([
-      ': keep-alive',
-      ': keep-alive',
-    ]);
+    expect(
+      pieces(block(0, { type: 'thinking' }), thinking, delta(0, { type: 'signature_delta', signature: 'x' }), stop(0), { type: 'ping' }),
+    ).toEqual([': keep-alive', ': keep-alive']);
   });
 
   test('what nobody knows says nothing', () => {
@@ -126,8 +149,14 @@ describe('from messages to chat', () => {
   });
 
   test('later counts replace earlier ones; without counts there is no usage chunk', () => {
-    const counted = pieces({ type: 'message_delta', delta: {}, usage: { input_tokens: 7, cache_read_input_tokens: 0, output_tokens: 3 } }, { type: 'message_stop' });
-    expect(counted).toContainEqual({ ...usage, usage: { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10, prompt_tokens_details: { cached_tokens: 0 } } });
+    const counted = pieces(
+      { type: 'message_delta', delta: {}, usage: { input_tokens: 7, cache_read_input_tokens: 0, output_tokens: 3 } },
+      { type: 'message_stop' },
+    );
+    expect(counted).toContainEqual({
+      ...usage,
+      usage: { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10, prompt_tokens_details: { cached_tokens: 0 } },
+    });
     const bare = translate({ type: 'message_start', message: { id: 'msg_1', model: 'claude' } }, { type: 'message_stop' });
     expect(bare.steps.flat()).toEqual([opening, chunk({}, 'stop'), '[DONE]']);
   });
@@ -139,13 +168,21 @@ describe('from messages to chat', () => {
   });
 
   test('nothing comes out before the answer begins', () => {
-    const { steps, state } = translate({ type: 'ping' }, { type: 'news' }, { type: 'message_stop' }, 'no json', { type: 'error', error: { message: 'Overloaded' } });
+    const { steps, state } = translate({ type: 'ping' }, { type: 'news' }, { type: 'message_stop' }, 'no json', {
+      type: 'error',
+      error: { message: 'Overloaded' },
+    });
     expect(steps.flat()).toEqual([]);
     expect(state).toEqual({ begun: false, ended: 'broken', problem: 'Overloaded' });
   });
 
   test('an error stops the stream, and nothing behind it is read', () => {
-    const { steps, state } = translate(start, { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }, delta(0, { type: 'text_delta', text: 'x' }), ...ends('end_turn'));
+    const { steps, state } = translate(
+      start,
+      { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } },
+      delta(0, { type: 'text_delta', text: 'x' }),
+      ...ends('end_turn'),
+    );
     expect(steps.flat()).toEqual([opening]);
     expect(state).toEqual({ begun: true, ended: 'broken', problem: 'Overloaded' });
   });
@@ -169,17 +206,38 @@ describe('from chat to messages', () => {
   const call = (index: unknown, fn: object, id?: string): object => chunk({ tool_calls: [{ index, id, type: 'function', function: fn }] });
   const more = (index: unknown, text: string): object => call(index, { arguments: text });
   const first = chunk({ role: 'assistant', content: '' });
-  const usage = { id: 'chatcmpl-1', choices: [], usage: { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 64 } } };
+  const usage = {
+    id: 'chatcmpl-1',
+    choices: [],
+    usage: { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 64 } },
+  };
 
   const zero = { input_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 };
   const counted = { input_tokens: 36, cache_creation_input_tokens: 0, cache_read_input_tokens: 64, output_tokens: 5 };
-  const message = { id: 'chatcmpl-1', type: 'message', role: 'assistant', model: 'gpt', content: [], stop_reason: null, stop_sequence: null, usage: zero };
+  const message = {
+    id: 'chatcmpl-1',
+    type: 'message',
+    role: 'assistant',
+    model: 'gpt',
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: zero,
+  };
   const opening = { type: 'message_start', message };
   const blockStart = (index: number, content_block: object): object => ({ type: 'content_block_start', index, content_block });
   const textStart = (index: number): object => blockStart(index, { type: 'text', text: '' });
   const useStart = (index: number, id: unknown, name = 'f'): object => blockStart(index, { type: 'tool_use', id, name, input: {} });
-  const text = (index: number, value: string): object => ({ type: 'content_block_delta', index, delta: { type: 'text_delta', text: value } });
-  const json = (index: number, value: string): object => ({ type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: value } });
+  const text = (index: number, value: string): object => ({
+    type: 'content_block_delta',
+    index,
+    delta: { type: 'text_delta', text: value },
+  });
+  const json = (index: number, value: string): object => ({
+    type: 'content_block_delta',
+    index,
+    delta: { type: 'input_json_delta', partial_json: value },
+  });
   const stop = (index: number): object => ({ type: 'content_block_stop', index });
   const closing = (stop_reason: string, counts: object = zero): object[] => [
     { type: 'message_delta', delta: { stop_reason, stop_sequence: null }, usage: counts },
@@ -212,7 +270,12 @@ describe('from chat to messages', () => {
 
   test('a vendor that says [DONE] is done, reason or not', () => {
     expect(translate(first, chunk({ content: 'Hi' }), '[DONE]')).toMatchObject({ state: whole });
-    expect(steps(call(0, { name: 'f', arguments: '{}' }, 'c0'), '[DONE]').flat()).toEqual([useStart(0, 'c0'), json(0, '{}'), stop(0), ...closing('tool_use')]);
+    expect(steps(call(0, { name: 'f', arguments: '{}' }, 'c0'), '[DONE]').flat()).toEqual([
+      useStart(0, 'c0'),
+      json(0, '{}'),
+      stop(0),
+      ...closing('tool_use'),
+    ]);
   });
 
   test('tool calls one after the other come through at once', () => {
@@ -299,7 +362,12 @@ describe('from chat to messages', () => {
   });
 
   test('a call of the old form', () => {
-    const old = [chunk({ function_call: { name: 'f', arguments: '' } }), chunk({ function_call: { arguments: '{}' } }), chunk({}, 'function_call'), '[DONE]'];
+    const old = [
+      chunk({ function_call: { name: 'f', arguments: '' } }),
+      chunk({ function_call: { arguments: '{}' } }),
+      chunk({}, 'function_call'),
+      '[DONE]',
+    ];
     expect(steps(...old).flat()).toEqual([useStart(0, expect.any(String)), json(0, '{}'), stop(0), ...closing('tool_use')]);
   });
 
@@ -323,7 +391,9 @@ describe('from chat to messages', () => {
   });
 
   test('what the vendor left out is made', () => {
-    expect(translate({ choices: [{ delta: {} }] }).steps.flat()).toEqual([{ ...opening, message: { ...message, id: 'gw-1', model: 'asked' } }]);
+    expect(translate({ choices: [{ delta: {} }] }).steps.flat()).toEqual([
+      { ...opening, message: { ...message, id: 'gw-1', model: 'asked' } },
+    ]);
   });
 
   test('nothing comes out before the answer begins', () => {
@@ -388,7 +458,9 @@ describe("the translator and the relay's reader of the vendor's dialect", () => 
           [createStreamToMessages(names), chatStream(answer)],
           [createStreamToChat(names), messagesStream(answer)],
         ] as const) {
-          const outputs = createSseParser().push(Buffer.from(text)).events.map((event) => [translator.push(event), translator.state().ended]);
+          const outputs = createSseParser()
+            .push(Buffer.from(text))
+            .events.map((event) => [translator.push(event), translator.state().ended]);
           expect(outputs.slice(0, -1).every(([, ended]) => ended === null)).toBe(true);
           expect(outputs.at(-1)?.[0]).not.toBe('');
           expect(outputs.at(-1)?.[1]).toBe('whole');

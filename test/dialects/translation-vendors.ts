@@ -31,10 +31,13 @@ export const said: fc.Arbitrary<Said> = fc.record({
   model: name,
   text: fc.oneof(fc.constant(''), fc.string({ unit: 'grapheme', maxLength: 40 })),
   thinking: fc.oneof(fc.constant(''), fc.string({ maxLength: 20 })),
-  tools: fc.uniqueArray(fc.record({ id: fc.stringMatching(/^t[a-z0-9]{5}$/), name, arguments: fc.dictionary(fc.string(), jsonValue, { maxKeys: 3 }) }), {
-    maxLength: 3,
-    selector: ({ id }) => id,
-  }),
+  tools: fc.uniqueArray(
+    fc.record({ id: fc.stringMatching(/^t[a-z0-9]{5}$/), name, arguments: fc.dictionary(fc.string(), jsonValue, { maxKeys: 3 }) }),
+    {
+      maxLength: 3,
+      selector: ({ id }) => id,
+    },
+  ),
   end: fc.constantFrom('stop', 'length', 'filtered'),
   tokens: fc.record({ input: count, cachedInput: count, cacheWrite: count, cacheWrite1h: count, output: count }),
   cuts: fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 4 }),
@@ -93,7 +96,10 @@ export function chatAnswer(answer: Said): object {
 export function chatStream(answer: Said): string {
   const { id, model, text, thinking, tools, cuts, hasUsage, tokens } = answer;
   const head = { id, object: 'chat.completion.chunk', created: 1, model };
-  const chunk = (delta: object, reason: string | null = null): object => ({ ...head, choices: [{ index: 0, delta, finish_reason: reason }] });
+  const chunk = (delta: object, reason: string | null = null): object => ({
+    ...head,
+    choices: [{ index: 0, delta, finish_reason: reason }],
+  });
   const calls = tools.map((tool, index) => [
     { index, ...chatCall(answer, { ...tool, arguments: {} }), function: { name: tool.name, arguments: '' } },
     ...cut(JSON.stringify(tool.arguments), cuts).map((piece) => ({ index, function: { arguments: piece } })),
@@ -126,7 +132,10 @@ function messagesBlocks(answer: Said): { start: object; whole: object; deltas: o
   const ofThinking = {
     start: { type: 'thinking', thinking: '', signature: '' },
     whole: { type: 'thinking', thinking, signature: 'c2ln' },
-    deltas: [...cut(thinking, cuts).map((piece) => ({ type: 'thinking_delta', thinking: piece })), { type: 'signature_delta', signature: 'c2ln' }],
+    deltas: [
+      ...cut(thinking, cuts).map((piece) => ({ type: 'thinking_delta', thinking: piece })),
+      { type: 'signature_delta', signature: 'c2ln' },
+    ],
   };
   // Two blocks of text, as vendors send them around citations.
   const half = Math.floor(text.length / 2);
@@ -139,7 +148,11 @@ function messagesBlocks(answer: Said): { start: object; whole: object; deltas: o
     const start = { type: 'tool_use', ...(hasToolIds ? { id: tool.id } : {}), name: tool.name, input: {} };
     // A tool without arguments may send only an empty piece.
     const pieces = Object.keys(tool.arguments).length === 0 ? [''] : ['', ...cut(JSON.stringify(tool.arguments), cuts)];
-    return { start, whole: { ...start, input: tool.arguments }, deltas: pieces.map((piece) => ({ type: 'input_json_delta', partial_json: piece })) };
+    return {
+      start,
+      whole: { ...start, input: tool.arguments },
+      deltas: pieces.map((piece) => ({ type: 'input_json_delta', partial_json: piece })),
+    };
   });
   return [...(thinking === '' ? [] : [ofThinking]), ...(text === '' ? [] : ofText), ...ofTools];
 }
@@ -150,7 +163,11 @@ function stopReason({ end, tools }: Said): string {
 
 export function messagesAnswer(answer: Said): object {
   const content = messagesBlocks(answer).map(({ whole }) => whole);
-  const ends = { stop_reason: stopReason(answer), stop_sequence: null, ...(answer.hasUsage ? { usage: messagesUsage(answer.tokens) } : {}) };
+  const ends = {
+    stop_reason: stopReason(answer),
+    stop_sequence: null,
+    ...(answer.hasUsage ? { usage: messagesUsage(answer.tokens) } : {}),
+  };
   return { id: answer.id, type: 'message', role: 'assistant', model: answer.model, content, ...ends };
 }
 
