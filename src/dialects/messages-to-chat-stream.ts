@@ -4,7 +4,7 @@ import { isObject, type JsonObject, objectOf, parseJson, textOf } from '../core/
 import type { SseEvent } from '../core/sse.ts';
 import { formatEvent } from '../core/sse.ts';
 import { readMessagesUsage } from './counts.ts';
-import { answerToolName } from './translate-chat-tools.ts';
+import { answerToolName } from './translate-answer-tool.ts';
 import { chatUsageOf, finishReasonOf } from './translate-ends.ts';
 import { filledText, objectOf as objectOfLossless, parseLossless } from './translate-json.ts';
 import type { AnswerNames } from './translate-names.ts';

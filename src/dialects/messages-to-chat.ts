@@ -8,7 +8,7 @@
 import type { JsonObject } from '../core/json.ts';
 import { listOf, textOf } from '../core/json.ts';
 import { readMessagesUsage } from './counts.ts';
-import { answerToolName } from './translate-chat-tools.ts';
+import { answerToolName } from './translate-answer-tool.ts';
 import { chatUsageOf, finishReasonOf } from './translate-ends.ts';
 import { filledText, given, objectOf, plainNumbers } from './translate-json.ts';
 import { readMessagesTools } from './translate-messages-tools.ts';

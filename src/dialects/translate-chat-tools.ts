@@ -1,16 +1,11 @@
 /** Tools, tool choice and answer format of a chat request in the messages dialect. */
 import type { JsonObject } from '../core/json.ts';
 import { textOf } from '../core/json.ts';
+import { answerToolName } from './translate-answer-tool.ts';
 import type { Turn } from './translate-chat-turns.ts';
 import { filledText, given, isObject, objectOf } from './translate-json.ts';
 import { cacheMarkOf } from './translate-media.ts';
 import { refuse } from './translate-untranslatable.ts';
-
-/**
- * Tool that a model without structured answers is made to call when the caller wants JSON: its input is the answer's text. The
- * translators of answers know it by this name, so no caller may have a tool that is called so.
- */
-export const answerToolName = 'gateway_json_answer';
 
 /** What the request comes to. */
 export interface ToolWishes {

@@ -29,10 +29,11 @@ function readToken(request: Request): string {
   }
 }
 
-/** Leaves the parsed body in `request.body`, undefined when there is none. */
+/** Leaves the parsed body in `request.body`, undefined when there is none. Text that the database cannot keep is refused, in the address too. */
 export function readJson(limitBytes: number) {
   const readBytes = express.raw({ type: () => true, limit: limitBytes, inflate: false });
   return (request: Request, response: Response, next: NextFunction): void => {
+    if (request.originalUrl.includes('%00')) throw gatewayError('bad_request', { message: 'the address holds U+0000' });
     const hasBody = request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0;
     if (!hasBody) {
       request.body = undefined;
@@ -54,11 +55,23 @@ export function readJson(limitBytes: number) {
 
 function parse(bytes: unknown): unknown {
   if (!Buffer.isBuffer(bytes) || bytes.length === 0) return undefined;
+  let text: string;
+  let body: unknown;
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    body = JSON.parse(text);
   } catch (cause) {
     throw gatewayError('bad_request', { message: 'the body is not valid JSON', cause });
   }
+  // Valid UTF-8 and JSON hold such characters only as escapes; most bodies have none, and are not looked at again.
+  if (/\\u(?:0000|d[89a-f])/i.test(text) && !isStorable(body))
+    throw gatewayError('bad_request', { message: 'the body holds U+0000 or half of a surrogate pair' });
+  return body;
+}
+
+/** PostgreSQL keeps neither U+0000 nor halves of surrogate pairs. Written anew, JSON has just these two, and other control characters, as escapes. */
+function isStorable(body: unknown): boolean {
+  return !/(?<!\\)(?:\\\\)*\\u(?:0000|d)/.test(JSON.stringify(body));
 }
 
 /** What Express's reader says is an error of `http-errors` with a type. */

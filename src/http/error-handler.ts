@@ -41,7 +41,7 @@ function messagesBody({ status, message }: GatewayError): unknown {
 }
 
 /** Specification 7.3. */
-function messagesErrorType(status: number): string {
+export function messagesErrorType(status: number): string {
   switch (status) {
     case 400:
     case 415:

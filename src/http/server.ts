@@ -1,7 +1,7 @@
 /** Every URL of the gateway, one line each, and the HTTP server that serves them. */
 import type { Server } from 'node:http';
 import { createServer, IncomingMessage, ServerResponse } from 'node:http';
-import type { Express, Router } from 'express';
+import type { Express, NextFunction, Request, Response, Router } from 'express';
 import express from 'express';
 import { gatewayError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -12,6 +12,7 @@ import type { MemoryRouteDeps } from './routes/memory.ts';
 import { createMemoryRoutes } from './routes/memory.ts';
 import type { ModelsRouteDeps } from './routes/models.ts';
 import { createModelsRoute } from './routes/models.ts';
+import { createOpenApiRoute } from './routes/openapi.ts';
 import type { StatusRouteDeps } from './routes/status.ts';
 import { createStatusRoutes } from './routes/status.ts';
 import type { TextRouteDeps } from './routes/text.ts';
@@ -47,7 +48,8 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.get('/v1/memory/episodes/:id', getEpisode);
   app.get('/status/peek', peek);
   app.get('/usage/me', usage);
-  app.use('/provision', deps.provisionCatalog, deps.provision);
+  app.use('/provision', refuseOptions, deps.provisionCatalog, deps.provision);
+  app.get('/openapi.json', createOpenApiRoute());
   app.get('/healthz', healthz);
   app.get('/readyz', readyz);
   app.use(() => {
@@ -60,6 +62,12 @@ export function createHttpServer(deps: ServerDeps): Server {
   server.keepAliveTimeout = 65_000;
   server.headersTimeout = 66_000;
   return server;
+}
+
+/** A router would tell the methods of its addresses by itself, to whoever asks. */
+function refuseOptions(request: Request, _response: Response, next: NextFunction): void {
+  if (request.method === 'OPTIONS') throw gatewayError('not_found');
+  next();
 }
 
 /**

@@ -179,11 +179,11 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     },
     async settle(call) {
       const { id: callId } = call.facts;
+      if (isClosed) return logger.warn({ call: callId }, 'a call ended after the journal was closed: it counts as cut');
       openCalls.settling(callId);
       try {
         await appendInsisting(encodeRecord({ kind: 'settled', call }), () => openCalls.forget(callId));
       } catch {
-        if (isClosed) return logger.warn({ call: callId }, 'a call ended after the journal was closed: it counts as cut');
         // Logged by both: `noteFailure` says why, `parked` says which call.
         parked.add(call);
         scheduleRepair();

@@ -1,9 +1,9 @@
 /** Vendor facts 8.2: plain answers. */
 import { describe, expect, test } from '@jest/globals';
-import type { JsonObject } from '../../src/core/json.ts';
+import { type JsonObject, listOf } from '../../src/core/json.ts';
 import { answerToMessages } from '../../src/dialects/chat-to-messages.ts';
 import { answerToChat } from '../../src/dialects/messages-to-chat.ts';
-import { answerToolName } from '../../src/dialects/translate-chat-tools.ts';
+import { answerToolName, callerTurnOf } from '../../src/dialects/translate-answer-tool.ts';
 import { objectOf, parseLossless } from '../../src/dialects/translate-json.ts';
 
 const names = { id: 'gw-1', model: 'asked', createdSeconds: 1700000000 };
@@ -24,7 +24,7 @@ function ofMessages(content: unknown, members: object = {}): JsonObject | null {
 
 /** The only choice of a translated answer. */
 function choiceOf(answer: JsonObject | null): JsonObject {
-  return objectOf((answer?.choices as unknown[])[0]);
+  return objectOf(listOf(answer?.choices)[0]);
 }
 
 describe('a chat answer for a caller of messages', () => {
@@ -103,7 +103,7 @@ describe('a chat answer for a caller of messages', () => {
     const anonymous = { function: { name: 'f', arguments: '' } };
     const answer = ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' });
     expect(answer).toMatchObject({ id: 'gw-1', model: 'asked', usage: { input_tokens: 0, output_tokens: 0 } });
-    const ids = (answer?.content as { id: string }[]).map(({ id }) => id);
+    const ids = listOf(answer?.content).map((block) => objectOf(block).id);
     expect(new Set(ids).size).toBe(2);
     expect(answer).toEqual(ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' }));
   });
@@ -189,6 +189,15 @@ describe('a messages answer for a caller of chat', () => {
       finish_reason: 'stop',
     });
     expect(choiceOf(ofMessages(content)).message).not.toHaveProperty('tool_calls');
+  });
+
+  test('and so it is in what is remembered of the answer', () => {
+    const others = [{ name: 'f', arguments: '{}' }];
+    expect(callerTurnOf({ text: '', toolCalls: [...others, { name: answerToolName, arguments: '{"a":1}' }] })).toEqual({
+      text: '{"a":1}',
+      toolCalls: others,
+    });
+    expect(callerTurnOf({ text: 'A', toolCalls: others })).toEqual({ text: 'A', toolCalls: others });
   });
 
   test('usage that the vendor did not report is not made up', () => {

@@ -3,6 +3,10 @@ import fc from 'fast-check';
 import { given, isObject, numberOf, objectOf, parseLossless } from '../../src/dialects/translate-json.ts';
 import { valueText } from '../core/json-texts.ts';
 
+function nested(depth: number): string {
+  return `${'{"a":'.repeat(depth)}1.0${'}'.repeat(depth)}`;
+}
+
 describe('parseLossless', () => {
   test.each([
     '{"a":12345678901234567890,"b":1.0,"c":1e5,"d":-0,"e":0.10,"f":1E400,"g":1e-7}',
@@ -29,7 +33,7 @@ describe('parseLossless', () => {
   });
 
   test('text that is nested too deeply counts as no JSON instead of breaking the call', () => {
-    expect(parseLossless('['.repeat(100_000) + ']'.repeat(100_000))).toBeUndefined();
+    expect(parseLossless(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)).toBeUndefined();
   });
 
   test('what can be read can be written again, with room around it', () => {
@@ -37,11 +41,11 @@ describe('parseLossless', () => {
     let high = 100_000;
     while (low < high) {
       const depth = Math.ceil((low + high) / 2);
-      if (parseLossless('{"a":'.repeat(depth) + '1.0' + '}'.repeat(depth)) === undefined) high = depth - 1;
+      if (parseLossless(nested(depth)) === undefined) high = depth - 1;
       else low = depth;
     }
     expect(low).toBeGreaterThan(500);
-    const value = parseLossless('{"a":'.repeat(low) + '1.0' + '}'.repeat(low));
+    const value = parseLossless(nested(low));
     expect(JSON.stringify({ a: [{ b: { c: { d: value } } }] })).toContain('1.0');
   });
 });

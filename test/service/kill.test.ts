@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
-import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
+import { createProcesses, firstKeyOf, type GatewayProcess } from '../support/gateway-process.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { onBothDatabases } from './both-databases.ts';
 
@@ -86,7 +86,7 @@ onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
       const env = { DATABASE_URL: database?.url ?? '', GATEWAY_JOURNAL_SYNC: 'on' };
       const start = (): Promise<GatewayProcess> => processes.start('start', { home, env });
       let gateway = await start();
-      const key = /sk-gw-\S+/.exec(gateway.stdout())?.[0] ?? '';
+      const key = firstKeyOf(gateway) ?? '';
       const seen: SeenCall[] = [];
 
       for (const [round, { title, hasCome }] of moments.entries()) {

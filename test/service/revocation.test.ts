@@ -7,7 +7,7 @@ import { openServerDatabase } from '../../src/db/pool.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { withDatabaseDoor } from '../support/database-door.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
-import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
+import { createProcesses, type GatewayProcess, modelInForce } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 
 interface IssuedKey {
@@ -89,16 +89,11 @@ tiers:
   });
 
   it('new settings of a project hold on both within a second', async () => {
-    const key = await issueKey();
-    const modelOf = async (gateway: GatewayProcess): Promise<string | null> => {
-      const answer = await gateway.call(key.key, '/v1/chat/completions', body);
-      await answer.arrayBuffer();
-      return answer.headers.get('x-gateway-model');
-    };
-    expect([await modelOf(first), await modelOf(second)]).toEqual(['one/echo', 'one/echo']);
+    const { key } = await issueKey();
+    expect([await modelInForce(first, key), await modelInForce(second, key)]).toEqual(['one/echo', 'one/echo']);
     expect((await first.admin('PUT', '/provision/teams/acme', { tiers: { standard: ['two/echo'] } })).status).toBe(200);
-    expect(await modelOf(first)).toBe('two/echo');
-    await eventually(async () => expect(await modelOf(second)).toBe('two/echo'), 1_000);
+    expect(await modelInForce(first, key)).toBe('two/echo');
+    await eventually(async () => expect(await modelInForce(second, key)).toBe('two/echo'), 1_000);
   });
 
   it('calls that one of them answered are in the usage that the other tells', async () => {

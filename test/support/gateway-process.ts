@@ -90,6 +90,18 @@ export function createProcesses(): ProcessLender {
   };
 }
 
+/** The key that a first start printed; null at later ones. */
+export function firstKeyOf(gateway: GatewayProcess): string | null {
+  return /sk-gw-\S+/.exec(gateway.stdout())?.[0] ?? null;
+}
+
+/** The model that answers a call of the tier `standard`; null when it is refused. */
+export async function modelInForce(gateway: GatewayProcess, key: string): Promise<string | null> {
+  const answer = await gateway.call(key, '/v1/chat/completions', { model: 'standard', messages: [{ role: 'user', content: 'hi' }] });
+  await answer.arrayBuffer();
+  return answer.headers.get('x-gateway-model');
+}
+
 /** Pids of all processes that carry the home's path in their command line or environment. */
 export async function processesOf(home: string): Promise<number[]> {
   if (process.platform !== 'linux') {

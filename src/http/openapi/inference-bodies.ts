@@ -19,16 +19,18 @@ export const inferenceBodies: Readonly<Record<TextRoute, z.ZodType>> = {
       model: z.string().nullable().optional().describe(`${modelForms}; without it \`auto\` is used`),
       messages: z.array(z.unknown()),
       stream,
-      user: z.unknown().describe('a string names the end user where `x-gateway-memory-subject` is not sent'),
+      user: z.unknown().optional().describe('a string names the end user where `x-gateway-memory-subject` is not sent'),
     })
-    .describe('A chat completion. With `stream: true` the vendor is asked for `stream_options.include_usage`; all other members go to it unchanged.'),
+    .describe(
+      'A chat completion. With `stream: true` the vendor is asked for `stream_options.include_usage`; all other members go to it unchanged.',
+    ),
   messages: z
     .looseObject({
       model: z.string().optional().describe(`${modelForms}; without it \`auto\` is used`),
       max_tokens: z.number(),
       messages: z.array(z.unknown()),
       stream,
-      metadata: z.unknown().describe('`user_id` names the end user where `x-gateway-memory-subject` is not sent'),
+      metadata: z.unknown().optional().describe('`user_id` names the end user where `x-gateway-memory-subject` is not sent'),
     })
     .describe('A message. All other members go to the vendor unchanged.'),
   embeddings: z.looseObject(passthrough).describe('Goes to the vendor unchanged, but for the model.'),

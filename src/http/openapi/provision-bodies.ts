@@ -10,13 +10,7 @@ const modelId = z
   .regex(/^[^/\s]+\/\S+$/);
 const name = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 const tiers = z
-  .record(
-    z
-      .string()
-      .regex(name)
-      .refine((tier) => tier !== 'auto'),
-    z.array(modelId).max(100),
-  )
+  .record(z.string().regex(/^(?!auto$)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/), z.array(modelId).max(100))
   .describe('chains of models by tier; `auto` is no tier');
 const window = z.enum(['day', 'month', 'total']);
 const count = z.int().min(0).nullable();
@@ -44,6 +38,7 @@ const projectBody = z
     cache: z.strictObject({ enabled: z.boolean(), ttl_seconds: z.int().min(1).max(86_400) }).partial(),
   })
   .partial()
+  .nullable()
   .describe('What is left out stays as it is.');
 
 const keyBody = z
@@ -58,6 +53,7 @@ const keyBody = z
 
 const rotateBody = z
   .strictObject({ grace_seconds: z.int().min(0).max(31_536_000).optional().describe('for which the old key stays valid') })
+  .nullable()
   .describe('Without it the old key ends at once.');
 
 const applicationBody = z
@@ -67,10 +63,17 @@ const applicationBody = z
     tiers,
   })
   .partial()
+  .nullable()
   .describe('What is left out stays as it is.');
 
 const catalogBody = z
   .strictObject({ models: z.record(modelId, z.record(z.string(), z.unknown()).nullable()) })
   .describe('Rows in the form of `models` of gateway.yaml, by `<provider>/<model>`; null takes an imported row away.');
 
-export const provisionBodies = { project: projectBody, key: keyBody, rotate: rotateBody, application: applicationBody, catalog: catalogBody };
+export const provisionBodies = {
+  project: projectBody,
+  key: keyBody,
+  rotate: rotateBody,
+  application: applicationBody,
+  catalog: catalogBody,
+};

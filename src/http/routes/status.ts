@@ -1,13 +1,14 @@
 /** `GET /status/peek` and `GET /usage/me` (specification 4.4). Neither uses a call slot. */
 import type { Request, Response } from 'express';
 import type { Caller } from '../../core/call.ts';
+import { GatewayError, gatewayError } from '../../core/errors.ts';
 import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
 import { sendJson } from '../error-handler.ts';
 
 export interface StatusRouteDeps {
   readonly findCaller: FindCaller;
-  /** The status response of shapes 1. Throws `limits_unavailable`. */
+  /** The status response of shapes 1. Throws `limits_unavailable`, `no_db`, `query_failed`. */
   readonly statusOf: (caller: Caller) => Promise<unknown>;
   /** The usage response of shapes 2. Throws `no_db`, `query_failed`. */
   readonly usageOf: (caller: Caller) => Promise<unknown>;
@@ -16,10 +17,18 @@ export interface StatusRouteDeps {
 export function createStatusRoutes({ findCaller, statusOf, usageOf }: StatusRouteDeps) {
   return {
     async peek(request: Request, response: Response): Promise<void> {
-      sendJson(response, 200, await statusOf(await findCaller(readKey(request.headers, false))));
+      const caller = await findCaller(readKey(request.headers, false));
+      sendJson(response, 200, await statusOf(caller).catch(asLimitsUnavailable));
     },
     async usage(request: Request, response: Response): Promise<void> {
       sendJson(response, 200, await usageOf(await findCaller(readKey(request.headers, false))));
     },
   };
+}
+
+/** What the key has used is a part of its limits; this route knows no other code for a store that is down (specification 4.4). */
+function asLimitsUnavailable(error: unknown): never {
+  if (error instanceof GatewayError && (error.code === 'no_db' || error.code === 'query_failed'))
+    throw gatewayError('limits_unavailable', { cause: error });
+  throw error;
 }

@@ -1,0 +1,123 @@
+/** The six inference routes as the tests of the specification go through them, and what an answer of each must look like. */
+import { expect } from '@jest/globals';
+import type { TestGateway } from '../support/gateway.ts';
+import { jsonOf } from '../support/gateway.ts';
+
+export interface InferenceRoute {
+  readonly name: 'chat' | 'messages' | 'embeddings' | 'moderations' | 'rerank' | 'responses';
+  readonly path: string;
+  /** Providers of `defaultYaml` that serve it, and one at which nobody listens. */
+  readonly first: string;
+  readonly second: string;
+  readonly dead: string;
+  /** What a good body holds beside its model. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** Memory records its calls. */
+  readonly records: boolean;
+  readonly streams: boolean;
+}
+
+const chatProviders = { first: 'one', second: 'two', dead: 'dead' };
+const dialogue = { messages: [{ role: 'user', content: 'hi' }] };
+
+export const routes: readonly InferenceRoute[] = [
+  { name: 'chat', path: '/v1/chat/completions', ...chatProviders, body: dialogue, records: true, streams: true },
+  {
+    name: 'messages',
+    path: '/v1/messages',
+    first: 'three',
+    second: 'four',
+    dead: 'dead-messages',
+    body: { ...dialogue, max_tokens: 50 },
+    records: true,
+    streams: true,
+  },
+  { name: 'embeddings', path: '/v1/embeddings', ...chatProviders, body: { input: 'hi' }, records: false, streams: false },
+  { name: 'moderations', path: '/v1/moderations', ...chatProviders, body: { input: 'hi' }, records: false, streams: false },
+  { name: 'rerank', path: '/v1/rerank', ...chatProviders, body: { query: 'hi', documents: ['hi', 'ho'] }, records: false, streams: false },
+  { name: 'responses', path: '/v1/responses', ...chatProviders, body: { input: 'hi' }, records: true, streams: true },
+];
+
+export const dialectRoutes = routes.filter(({ name }) => name === 'chat' || name === 'messages');
+export const passthroughRoutes = routes.filter(({ name }) => name !== 'chat' && name !== 'messages');
+export const recordingRoutes = routes.filter(({ records }) => records);
+export const streamingRoutes = routes.filter(({ streams }) => streams);
+
+/** A route by the name that the specification's tables use. */
+export function routeOf(name: InferenceRoute['name']): InferenceRoute {
+  const found = routes.find((route) => route.name === name);
+  if (!found) throw new Error(`no route ${name}`);
+  return found;
+}
+
+/** A call of `route` that asks for `model`: `first/…` and `second/…` stand for the route's providers. */
+export function ask(
+  gateway: TestGateway,
+  route: InferenceRoute,
+  model: unknown,
+  { headers = {}, more = {} }: { headers?: Record<string, string>; more?: Readonly<Record<string, unknown>> } = {},
+): Promise<Response> {
+  return gateway.call(route.path, { ...route.body, model: typeof model === 'string' ? nameOf(route, model) : model, ...more }, headers);
+}
+
+/** `first/echo` in the words of the route's providers. */
+export function nameOf(route: InferenceRoute, model: string): string {
+  const [provider = '', ...rest] = model.split('/');
+  return provider === 'first' || provider === 'second' || provider === 'dead' ? [route[provider], ...rest].join('/') : model;
+}
+
+/** Specification 7.3. */
+const messagesTypes: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'permission_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  415: 'invalid_request_error',
+  422: 'invalid_request_error',
+  429: 'rate_limit_error',
+  529: 'overloaded_error',
+};
+
+/** An error of the gateway as the route tells it (specification 2): chat-style with the code, messages-style with the status's type. */
+export async function expectRouteError(
+  answer: Response,
+  { name }: Pick<InferenceRoute, 'name'>,
+  { status, code, message = /./ }: { status: number | readonly number[]; code: string; message?: string | RegExp },
+): Promise<void> {
+  const text = typeof message === 'string' ? message : expect.stringMatching(message);
+  const body: unknown = await jsonOf(answer);
+  expect([answer.status, body]).toEqual([
+    answer.status,
+    name === 'messages'
+      ? { type: 'error', error: { type: messagesTypes[answer.status] ?? 'api_error', message: text } }
+      : { error: { message: text, type: code, code } },
+  ]);
+  expect([status].flat()).toContain(answer.status);
+  expect(answer.headers.get('content-type')).toBe('application/json');
+  expect(answer.headers.get('cache-control')).toBe('no-store');
+  expect(answer.headers.get('x-gateway-call-id')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
+}
+
+/** An error on a route that is none of inference: chat-style. */
+export async function expectChatError(answer: Response, status: number, code: string, message: string | RegExp = /./): Promise<void> {
+  const text = typeof message === 'string' ? message : expect.stringMatching(message);
+  expect([answer.status, await jsonOf(answer)]).toEqual([status, { error: { message: text, type: code, code } }]);
+  expect(answer.headers.get('content-type')).toBe('application/json');
+  expect(answer.headers.get('cache-control')).toBe('no-store');
+}
+
+export async function expectPlainText(answer: Response, status: number): Promise<void> {
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([status, expect.stringMatching(/^text\/plain/)]);
+  expect(await answer.text()).not.toMatch(/^\s*[{[]/);
+}
+
+/** Lends the gateway for a project of its own, named after what asks for it. */
+export function projectLender(lent: () => TestGateway, name: string): () => Promise<TestGateway> {
+  let count = 0;
+  return () => {
+    count += 1;
+    return lent().withProject(`${name}-${count}`);
+  };
+}

@@ -1,0 +1,231 @@
+/**
+ * Specification 4.2, one row after the other, on every route that the row names.
+ *
+ * Not here yet: images, speech and video in the rows of `x-gateway-source` and of the correlation headers (issue 8); that `recall` inserts
+ * memories (issue 6); that an explicit `write` makes a conversation of one call learnable (issue 7).
+ */
+import { describe, expect, it } from '@jest/globals';
+import type { CallRow, TestGateway } from '../support/gateway.ts';
+import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
+import {
+  ask,
+  dialectRoutes,
+  expectRouteError,
+  nameOf,
+  passthroughRoutes,
+  projectLender,
+  recordingRoutes,
+  routeOf,
+  routes,
+} from './inference-routes.ts';
+
+const lent = shareGateway({});
+const lendProject = projectLender(lent, 'headers');
+
+/** Header values are bytes; `fetch` takes each character for one. */
+const asBytes = (text: string): string => Buffer.from(text).toString('latin1');
+
+/** What memory holds of the project, newest first, when all calls so far are stored. */
+async function conversationsOf(gateway: TestGateway): Promise<readonly { readonly subject: string | null }[]> {
+  await callsOf(gateway);
+  return gateway.database.query<{ subject: string | null }>(
+    `select conversation.subject from conversations conversation join projects project on project.id = conversation.project_id
+      where project.slug = $1::text order by conversation.id desc`,
+    [gateway.project],
+  );
+}
+
+describe('x-gateway-source', () => {
+  it.each(routes)('$name: selects the routing of the application and attributes the cost; default is the slug', async (route) => {
+    const gateway = await lendProject();
+    const source = 'Büro 7 / Ablage ✓';
+    const path = `/provision/teams/${gateway.project}`;
+    await gateway.admin('PUT', path, { tiers: { own: [nameOf(route, 'first/echo')] } });
+    await gateway.admin('PUT', `${path}/applications/${encodeURIComponent(source)}`, { tiers: { own: [nameOf(route, 'second/echo')] } });
+    const given = await ask(gateway, route, 'own', { headers: { 'x-gateway-source': asBytes(source) } });
+    expect([given.status, given.headers.get('x-gateway-model')]).toEqual([200, nameOf(route, 'second/echo')]);
+    for (const headers of [{}, { 'x-gateway-source': '' }] as Record<string, string>[]) {
+      expect((await ask(gateway, route, 'own', { headers })).headers.get('x-gateway-model')).toBe(nameOf(route, 'first/echo'));
+    }
+    expect(await callsOf(gateway)).toMatchObject([{ source: gateway.project }, { source: gateway.project }, { source }]);
+    const usage = await jsonOf<{ by_source: { source: string; calls: number }[] }>(gateway.call('/usage/me'));
+    expect(new Map(usage.by_source.map((row) => [row.source, row.calls]))).toEqual(
+      new Map([
+        [source, 1],
+        [gateway.project, 2],
+      ]),
+    );
+  });
+});
+
+describe('x-gateway-timeout-ms', () => {
+  it.each(routes)('$name: a limit for all attempts together', async (route) => {
+    const gateway = await lendProject();
+    const chain = [nameOf(route, 'first/slow-200+fail-500'), nameOf(route, 'second/slow-5000')];
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { chain } });
+    const answer = await ask(gateway, route, 'chain', { headers: { 'x-gateway-timeout-ms': '500' } });
+    await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
+    expect(await callsOf(gateway)).toMatchObject([{ outcome: 'deadline', attempts: [{ outcome: 'failed' }, { outcome: 'deadline' }] }]);
+  });
+
+  it.each(routes)('$name: more than 120000 is reduced to it; what is no positive integer is ignored', async (route) => {
+    const gateway = await lendProject();
+    // Without the reduction the timer would overflow and end the call at once.
+    for (const value of ['120001', '99999999999999', '0', '-5', '1.5', '1e1', 'soon', '']) {
+      const answer = await ask(gateway, route, 'first/slow-10', { headers: { 'x-gateway-timeout-ms': value } });
+      expect([value, answer.status]).toEqual([value, 200]);
+    }
+  });
+});
+
+describe('x-gateway-memory', () => {
+  it.each([...dialectRoutes, routeOf('responses')])(
+    '$name: write, recall, empty and nothing record the call, in any case; off does not',
+    async (route) => {
+      for (const [mode, count] of [
+        [null, 1],
+        ['', 1],
+        ['write', 1],
+        ['WRITE', 1],
+        ['recall', 1],
+        ['Recall', 1],
+        ['off', 0],
+        ['OFF', 0],
+      ] as const) {
+        const gateway = await lendProject();
+        const answer = await ask(gateway, route, 'first/echo', { headers: mode === null ? {} : { 'x-gateway-memory': mode } });
+        expect(answer.status).toBe(200);
+        expect([mode, await conversationsOf(gateway)]).toEqual([mode, Array.from({ length: count }, () => ({ subject: null }))]);
+      }
+    },
+  );
+
+  it.each(passthroughRoutes.filter(({ records }) => !records))('$name: no effect', async (route) => {
+    const gateway = await lendProject();
+    for (const mode of ['', 'write', 'Recall', 'OFF']) {
+      expect((await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory': mode } })).status).toBe(200);
+    }
+    expect(await conversationsOf(gateway)).toEqual([]);
+  });
+
+  it.each(routes)('$name: 400 invalid_memory_mode for anything else, before a vendor is called', async (route) => {
+    const gateway = await lendProject();
+    for (const mode of ['maybe', 'write,off', 'writes', 'ｗrite']) {
+      const answer = await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory': asBytes(mode) } });
+      await expectRouteError(answer, route, { status: 400, code: 'invalid_memory_mode' });
+    }
+    expect(await callsOf(gateway)).toEqual([]);
+  });
+});
+
+describe('x-gateway-memory-subject', () => {
+  const bodyWith = (name: string, subject: unknown) => (name === 'messages' ? { metadata: { user_id: subject } } : { user: subject });
+
+  it.each(recordingRoutes)('$name: files the call under the subject; default is the one of the body', async (route) => {
+    const longest = '\u{1f600}'.repeat(256);
+    for (const [header, body, subject] of [
+      ['Müller', 'somebody', 'Müller'],
+      [longest, undefined, longest],
+      [null, 'user 7', 'user 7'],
+      ['', 'user 7', 'user 7'],
+      [null, undefined, null],
+      [null, 'a'.repeat(257), null],
+      [null, 'tab\there', null],
+      [null, 7, null],
+      [null, '', null],
+    ] as const) {
+      const gateway = await lendProject();
+      const headers: Record<string, string> = header === null ? {} : { 'x-gateway-memory-subject': asBytes(header) };
+      const answer = await ask(gateway, route, 'first/echo', { headers, more: body === undefined ? {} : bodyWith(route.name, body) });
+      expect(answer.status).toBe(200);
+      expect(await conversationsOf(gateway)).toEqual([{ subject }]);
+    }
+  });
+
+  const wrong = [
+    ['too long', 'a'.repeat(257)],
+    ['no UTF-8', '\u00c3\u0028'],
+    ['a control character', 'a\tb'],
+    ['a C1 control character', asBytes('a\u0085b')],
+  ] as const;
+
+  it.each(recordingRoutes)('$name: 400 invalid_memory_subject, only when the call is recorded', async (route) => {
+    const gateway = await lendProject();
+    for (const [, subject] of wrong) {
+      const headers = { 'x-gateway-memory-subject': subject };
+      await expectRouteError(await ask(gateway, route, 'first/echo', { headers }), route, { status: 400, code: 'invalid_memory_subject' });
+      const unrecorded = await ask(gateway, route, 'first/echo', { headers: { ...headers, 'x-gateway-memory': 'off' } });
+      expect(unrecorded.status).toBe(200);
+    }
+    expect(await callsOf(gateway)).toHaveLength(wrong.length);
+  });
+
+  it.each(routes.filter(({ records }) => !records))('$name: not read', async (route) => {
+    const gateway = await lendProject();
+    for (const [, subject] of wrong) {
+      expect((await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory-subject': subject } })).status).toBe(200);
+    }
+  });
+});
+
+describe('correlation headers', () => {
+  type Column = keyof CallRow & string;
+  const rows: readonly { header: string; column: Column; values: readonly (readonly [sent: string, stored: string | number | null])[] }[] =
+    [
+      ...(['task-id', 'turn-id', 'agent-id', 'trigger-kind', 'trigger-detail'] as const).map((name) => ({
+        header: `x-gateway-${name}`,
+        column: name.replace('-', '_') as Column, // The column of that header.
+        values: [
+          [asBytes('Größe 7: x'), 'Größe 7: x'],
+          ['17', '17'],
+          ['', null],
+        ] as const,
+      })),
+      ...(['iteration', 'distil-saved'] as const).map((name) => ({
+        header: `x-gateway-${name}`,
+        column: name.replace('-', '_') as Column, // The column of that header.
+        values: [
+          ['12', 12],
+          ['0', 0],
+          ['-3', -3],
+          ['1.5', null],
+          ['many', null],
+          ['', null],
+        ] as const,
+      })),
+    ];
+
+  it.each(rows)('$header: recorded with the call, on every route', async ({ header, column, values }) => {
+    for (const route of routes) {
+      const gateway = await lendProject();
+      for (const [sent, stored] of values) {
+        expect((await ask(gateway, route, 'first/echo', { headers: { [header]: sent } })).status).toBe(200);
+        const [call] = await callsOf(gateway, '?limit=1');
+        expect([route.name, sent, call?.[column]]).toEqual([route.name, sent, stored]);
+      }
+    }
+  });
+
+  it.each(routes)('x-gateway-task-id on $name: /usage/me groups cost by it in by_task', async (route) => {
+    const gateway = await lendProject();
+    for (const task of ['t-1', 't-2', 't-1']) await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-task-id': task } });
+    await ask(gateway, route, 'first/echo');
+    const usage = await jsonOf<{ by_task: { task_id: string; calls: number; cost: number; tokens: number }[] }>(gateway.call('/usage/me'));
+    expect(new Map(usage.by_task.map(({ task_id: task, calls }) => [task, calls]))).toEqual(
+      new Map([
+        ['t-1', 2],
+        ['t-2', 1],
+      ]),
+    );
+    for (const row of usage.by_task)
+      expect(row).toEqual({ task_id: row.task_id, calls: row.calls, cost: expect.any(Number), tokens: expect.any(Number) });
+  });
+
+  it('no effect on routing: the same model answers with and without them', async () => {
+    const gateway = await lendProject();
+    const all = Object.fromEntries(rows.map(({ header }) => [header, 'standard']));
+    for (const headers of [{}, all]) {
+      expect((await ask(gateway, routeOf('chat'), 'standard', { headers })).headers.get('x-gateway-model')).toBe('one/echo');
+    }
+  });
+});

@@ -1,0 +1,144 @@
+/** Signals: a configuration read again, and an end that loses nothing (decisions 2, 11). */
+import { readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createApp } from '../../src/app.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { systemClock } from '../../src/core/time.ts';
+import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import type { DemoVendor } from '../../src/demo-vendor/server.ts';
+import { createDemoVendor } from '../../src/demo-vendor/server.ts';
+import { createLogger } from '../../src/observability/logger.ts';
+import { createUsageReports } from '../../src/usage/reports.ts';
+import { eventually, jsonOf } from '../support/gateway.ts';
+import { createProcesses, firstKeyOf, type GatewayProcess, modelInForce, processesOf } from '../support/gateway-process.ts';
+
+const processes = createProcesses();
+let vendor: DemoVendor;
+beforeAll(async () => {
+  vendor = await createDemoVendor();
+});
+afterAll(async () => {
+  await processes.takeBack();
+  await vendor.close();
+});
+
+const chatPath = '/v1/chat/completions';
+const bodyOf = (model: string, stream: boolean) => ({ model, stream, messages: [{ role: 'user', content: 'hi' }] });
+const yamlOf = (models: readonly string[], { url } = vendor): string => `
+providers:
+  one: { base_url: ${url}/v1, api_key: any, dialect: chat }
+tiers:
+  standard: [${models.join(', ')}]
+`;
+
+describe('a running gateway', () => {
+  let home = '';
+  let gateway: GatewayProcess;
+  let key = '';
+  beforeAll(async () => {
+    home = await processes.home('migrated');
+    gateway = await processes.start('start', { home });
+    key = firstKeyOf(gateway) ?? '';
+  });
+
+  const reloadWith = async (text: string | null): Promise<void> => {
+    const file = join(home, 'gateway.yaml');
+    await (text === null ? rm(file) : writeFile(file, text));
+    gateway.child.kill('SIGHUP');
+  };
+  const expectModel = (model: string): Promise<void> => eventually(async () => expect(await modelInForce(gateway, key)).toBe(model));
+
+  it('SIGHUP: a gateway.yaml that was written meanwhile holds in place of the demo vendor, which is back when the file is gone', async () => {
+    await expectModel('demo/echo');
+    await reloadWith(yamlOf(['one/echo']));
+    await expectModel('one/echo');
+    await reloadWith(null);
+    await expectModel('demo/echo');
+  });
+
+  it('SIGHUP: a file with faults changes nothing, and the log names them', async () => {
+    await reloadWith(yamlOf(['one/echo']));
+    await expectModel('one/echo');
+    await reloadWith(`${yamlOf(['one/other', 'nobody/echo'])}colour: red\n`);
+    await eventually(async () =>
+      expect(gateway.logs()).toContainEqual(
+        expect.objectContaining({
+          level: 'error',
+          msg: 'the configuration has faults; the old one stays in force',
+          faults: ['gateway.yaml:6 colour: there is no such setting', 'gateway.yaml:5 tiers.standard.1: there is no provider nobody'],
+        }),
+      ),
+    );
+    await expectModel('one/echo');
+    await reloadWith(yamlOf(['one/mended']));
+    await expectModel('one/mended');
+  });
+
+  it('SIGTERM: a running stream ends whole while new calls are refused, then it ends with 0, and the next start knows the stream', async () => {
+    const answer = await gateway.call(key, chatPath, bodyOf('one/echo+pace-50+long-30', true), { 'x-gateway-task-id': 'last' });
+    const id = answer.headers.get('x-gateway-call-id');
+    const ended = gateway.end('SIGTERM');
+    await eventually(() => expect(gateway.call(key, '/usage/me')).rejects.toThrow('fetch failed'));
+    expect(await answer.text()).toMatch(/data: \[DONE\]\s*$/);
+    const streamEndedAt = performance.now();
+    expect(await ended).toBe(0);
+    // It does not wait for the caller to give up its connection, which is kept for a next call.
+    expect(performance.now() - streamEndedAt).toBeLessThan(2_500);
+    expect(await processesOf(home)).toEqual([]);
+
+    gateway = await processes.start('start', { home });
+    const { data } = await jsonOf<{ data: unknown[] }>(gateway.admin('GET', '/provision/teams/default/calls?task_id=last'));
+    expect(data).toEqual([expect.objectContaining({ id, outcome: 'ok', estimated: false, stream: true })]);
+    expect(await gateway.end('SIGTERM')).toBe(0);
+  });
+});
+
+it('what still runs after the grace time is cut, not waited for, and recorded with what is known of it', async () => {
+  const dataDir = join(await processes.home('migrated'), 'data');
+  const database = await openEmbeddedDatabase({ dataDir });
+  const slowVendor = await createDemoVendor();
+  try {
+    await migrate(database);
+    const env = { GATEWAY_TEMPORAL: 'off', GATEWAY_DATA_DIR: dataDir };
+    const config = loadConfig({ env, fileText: yamlOf(['one/echo'], slowVendor), fileName: 'gateway.yaml' });
+    const logs: string[] = [];
+    const logger = createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } });
+    const options = { role: 'start', config, database, logger, dataDir, adminToken: 'x'.repeat(16), environment: {} } as const;
+    const app = await createApp({ ...options, graceMs: 200 });
+    const url = await app.listen('127.0.0.1', 0);
+    const { project } = await app.projects.put('acme', {});
+    const { secret } = await app.keyring.issue(project.id, { name: 'test' });
+    const call = (name: string, model: string, stream: boolean): Promise<Response> =>
+      fetch(url + chatPath, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'x-gateway-task-id': name },
+        body: JSON.stringify(bodyOf(model, stream)),
+      });
+    const stalled = await call('stream', 'one/long-20+stall-after-3', true);
+    const cut = [
+      expect(stalled.text()).rejects.toThrow('terminated'),
+      expect(call('plain', 'one/hang', false)).rejects.toThrow('fetch failed'),
+    ];
+    await eventually(async () => expect(slowVendor.requests().filter(({ body }) => body.includes('hang'))).toHaveLength(1));
+
+    const closingAt = performance.now();
+    await app.close();
+    expect(performance.now() - closingAt).toBeLessThan(5_000);
+    await Promise.all(cut);
+    expect(await readdir(join(dataDir, 'journal'))).toEqual([]);
+    const rows = await createUsageReports({ database, clock: systemClock }).listCalls(project.id);
+    expect(rows.map((row) => [row.task_id, row.outcome, row.estimated, row.tokens.input > 0, row.tokens.output > 0]).sort()).toEqual([
+      ['plain', 'unknown', true, true, false],
+      ['stream', 'client_left', true, true, true],
+    ]);
+    // The vendor's late answer, here its end, finds the journal closed and changes nothing.
+    await slowVendor.close();
+    await eventually(async () => expect(logs.join('')).toContain('a call ended after the journal was closed'));
+    expect(logs.filter((line) => line.includes('"level":"error"'))).toEqual([]);
+  } finally {
+    await slowVendor.close();
+    await database.close();
+  }
+});
