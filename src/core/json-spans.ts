@@ -29,8 +29,10 @@ export interface Member {
 export interface BodySpans {
   /** Bytes of the object, braces included. */
   readonly object: Span;
-  /** Members by key; of a repeated key the last. */
+  /** Members by key, where `wanted` keys were given only those; of a repeated key the last. */
   readonly members: ReadonlyMap<string, Member>;
+  /** The object has no members at all. */
+  readonly isEmpty: boolean;
   /** Keys that stand more than once. */
   readonly repeated: ReadonlySet<string>;
 }
@@ -45,6 +47,9 @@ export class JsonSyntaxError extends Error {
 
 const none: ReadonlySet<string> = new Set();
 
+/** No key that is read of a body is longer. */
+const longestWantedKey = 32;
+
 const quote = 0x22;
 const comma = 0x2c;
 const colon = 0x3a;
@@ -54,43 +59,55 @@ const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
-/** Scans a whole body. Throws JsonSyntaxError when it is not one JSON object in UTF-8 without byte-order mark. */
-export function scanObject(bytes: Buffer): BodySpans {
+/**
+ * Scans a whole body. Throws JsonSyntaxError when it is not one JSON object in UTF-8 without byte-order mark. Only `wanted` members are
+ * remembered, if given: a body may have millions of others.
+ */
+export function scanObject(bytes: Buffer, wanted?: ReadonlySet<string>): BodySpans {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) throw new JsonSyntaxError('byte-order mark', 0);
   if (!isUtf8(bytes)) throw new JsonSyntaxError('invalid UTF-8', 0);
   const start = skipSpace(bytes, 0);
   if (bytes[start] !== openBrace) throw new JsonSyntaxError('a JSON object is expected', start);
-  const spans = scanMembers(bytes, start);
+  const spans = scanMembers(bytes, start, wanted);
   const rest = skipSpace(bytes, spans.object.end);
   if (rest !== bytes.length) throw new JsonSyntaxError('text after the JSON object', rest);
   return spans;
 }
 
 /** Scans the object that starts at `start`, which must hold `{`; what comes after it is not looked at. */
-export function scanMembers(bytes: Buffer, start: number): BodySpans {
+export function scanMembers(bytes: Buffer, start: number, wanted?: ReadonlySet<string>): BodySpans {
   const members = new Map<string, Member>();
   let repeated: Set<string> | null = null;
   let at = skipSpace(bytes, start + 1);
-  if (bytes[at] === closeBrace) return { object: { start, end: at + 1 }, members, repeated: none };
+  if (bytes[at] === closeBrace) return { object: { start, end: at + 1 }, members, isEmpty: true, repeated: none };
   for (;;) {
     if (bytes[at] !== quote) throw new JsonSyntaxError('a key is expected', at);
     const keyEnd = skipString(bytes, at);
-    const key = decodeString(bytes, { start: at, end: keyEnd });
+    const key = readKey(bytes, { start: at, end: keyEnd }, wanted);
     at = skipSpace(bytes, keyEnd);
     if (bytes[at] !== colon) throw new JsonSyntaxError('a colon is expected', at);
     at = skipSpace(bytes, at + 1);
     const kind = kindAt(bytes, at);
     const end = skipValue(bytes, at);
-    if (members.has(key)) {
-      repeated ??= new Set();
-      repeated.add(key);
+    if (key !== null) {
+      if (members.has(key)) {
+        repeated ??= new Set();
+        repeated.add(key);
+      }
+      members.set(key, { key, kind, value: { start: at, end } });
     }
-    members.set(key, { key, kind, value: { start: at, end } });
     at = skipSpace(bytes, end);
     if (bytes[at] === comma) at = skipSpace(bytes, at + 1);
-    else if (bytes[at] === closeBrace) return { object: { start, end: at + 1 }, members, repeated: repeated ?? none };
+    else if (bytes[at] === closeBrace) return { object: { start, end: at + 1 }, members, isEmpty: false, repeated: repeated ?? none };
     else throw new JsonSyntaxError('a comma or closing brace is expected', at);
   }
+}
+
+/** A key that is wanted, null for one that is not. Each of its characters may be written as an escape of six bytes. */
+function readKey(bytes: Buffer, span: Span, wanted: ReadonlySet<string> | undefined): string | null {
+  if (wanted !== undefined && span.end - span.start > longestWantedKey * 6) return null;
+  const key = decodeString(bytes, span);
+  return wanted === undefined || wanted.has(key) ? key : null;
 }
 
 /** Text of a string value, unescaped; `span` includes the quotes. */
@@ -127,7 +144,7 @@ export function setMember(spans: BodySpans, key: string, json: string): Splice {
   if (member) return { span: member.value, replacement: json };
   const at = spans.object.start + 1;
   const text = `${JSON.stringify(key)}:${json}`;
-  return { span: { start: at, end: at }, replacement: spans.members.size === 0 ? text : `${text},` };
+  return { span: { start: at, end: at }, replacement: spans.isEmpty ? text : `${text},` };
 }
 
 function kindAt(bytes: Buffer, at: number): ValueKind {

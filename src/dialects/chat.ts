@@ -4,6 +4,7 @@ import { gatewayError } from '../core/errors.ts';
 import { isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
 import type { BodySpans, Splice } from '../core/json-spans.ts';
 import { scanMembers, setMember } from '../core/json-spans.ts';
+import { appendText } from './bounded-text.ts';
 import { readChatUsage } from './counts.ts';
 import { readPositiveInteger, readText, repeatedKey } from './members.ts';
 import type { AnswerReading, RequestFacts, RouteRules, StreamReader } from './route-rules.ts';
@@ -86,13 +87,13 @@ function createStreamReader(): StreamReader {
     if (typeof finishReason === 'string') finished = true;
     if (index !== undefined && index !== 0) return; // Further choices (`n` > 1) are delivered, but a conversation goes on with the first.
     const { content, refusal, tool_calls: calls } = objectOf(delta);
-    if (typeof content === 'string') text += content;
-    else if (typeof refusal === 'string') text += refusal;
+    if (typeof content === 'string') text = appendText(text, content);
+    else if (typeof refusal === 'string') text = appendText(text, refusal);
     for (const piece of listOf(calls)) {
       const { index: at, function: fn } = objectOf(piece);
       const { name, arguments: more } = objectOf(fn);
       const call = toolCalls.get(at) ?? { name: '', arguments: '' };
-      toolCalls.set(at, { name: call.name + (textOf(name) ?? ''), arguments: call.arguments + (textOf(more) ?? '') });
+      toolCalls.set(at, { name: call.name + (textOf(name) ?? ''), arguments: appendText(call.arguments, textOf(more) ?? '') });
     }
   };
 

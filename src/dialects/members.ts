@@ -2,6 +2,22 @@
 import type { BodySpans, Member } from '../core/json-spans.ts';
 import { decodeString } from '../core/json-spans.ts';
 
+/** All members of a body that the gateway reads, on any route. */
+export const keysOfBodies: ReadonlySet<string> = new Set([
+  'model',
+  'stream',
+  'stream_options',
+  'messages',
+  'system',
+  'user',
+  'metadata',
+  'tools',
+  'functions',
+  'max_tokens',
+  'max_completion_tokens',
+  'max_output_tokens',
+]);
+
 /** Key of `keys` that the body repeats: gateway and vendor could read two different values, so such a body is refused. */
 export function repeatedKey(spans: BodySpans, keys: readonly string[]): string | null {
   if (spans.repeated.size === 0) return null;

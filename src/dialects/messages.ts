@@ -5,6 +5,7 @@ import { isObject, objectOf, parseJson, textOf } from '../core/json.ts';
 import type { BodySpans } from '../core/json-spans.ts';
 import { setMember } from '../core/json-spans.ts';
 import { formatEvent } from '../core/sse.ts';
+import { appendText } from './bounded-text.ts';
 import { readMessagesUsage } from './counts.ts';
 import { readPositiveInteger, readText, repeatedKey } from './members.ts';
 import type { AnswerReading, RequestFacts, RouteRules, StreamReader } from './route-rules.ts';
@@ -72,9 +73,10 @@ function createStreamReader(): StreamReader {
 
   const readDelta = (index: unknown, delta: unknown): void => {
     const { type, text: more, partial_json: json } = objectOf(delta);
-    if (type === 'text_delta') text += textOf(more) ?? '';
+    if (type === 'text_delta') text = appendText(text, textOf(more) ?? '');
     const call = toolCalls.get(index);
-    if (type === 'input_json_delta' && call) toolCalls.set(index, { name: call.name, arguments: call.arguments + (textOf(json) ?? '') });
+    if (type === 'input_json_delta' && call)
+      toolCalls.set(index, { name: call.name, arguments: appendText(call.arguments, textOf(json) ?? '') });
   };
 
   return {
@@ -99,7 +101,7 @@ function createStreamReader(): StreamReader {
           return 'piece';
         case 'content_block_start': {
           const block = objectOf(data.content_block);
-          if (block.type === 'text') text += textOf(block.text) ?? '';
+          if (block.type === 'text') text = appendText(text, textOf(block.text) ?? '');
           if (block.type === 'tool_use') toolCalls.set(data.index, { name: textOf(block.name) ?? '', arguments: '' });
           return 'piece';
         }

@@ -13,7 +13,9 @@ import type { AnswerReading, RequestFacts, RouteRules } from './route-rules.ts';
 export const embeddings = createPassthrough('embeddings', '/embeddings', ({ usage }) => readTotal(usage));
 
 /** Vendors charge nothing for moderations and report no usage: none is the exact count. */
-export const moderations = createPassthrough('moderations', '/moderations', ({ usage }) => (usage === undefined ? noUsage : readTotal(usage)));
+export const moderations = createPassthrough('moderations', '/moderations', ({ usage }) =>
+  usage === undefined ? noUsage : readTotal(usage),
+);
 
 /** Charged by search units where the vendor counts them, else by tokens (vendor facts 4). */
 export const rerank = createPassthrough('rerank', '/rerank', ({ usage, meta }) => {

@@ -1,6 +1,7 @@
 /** OpenAI responses (vendor facts 1.5): passed through to vendors that serve the path. */
 import type { Tokens } from '../core/call.ts';
 import { isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
+import { appendText } from './bounded-text.ts';
 import { readResponsesUsage } from './counts.ts';
 import { readPassthroughRequest, readVendorMessage, spliceModel } from './passthrough.ts';
 import type { AnswerReading, RouteRules, StreamReader } from './route-rules.ts';
@@ -58,7 +59,7 @@ function createStreamReader(): StreamReader {
           return 'end';
         case 'response.output_text.delta':
         case 'response.refusal.delta':
-          text += textOf(data.delta) ?? '';
+          text = appendText(text, textOf(data.delta) ?? '');
           return 'piece';
         default:
           return 'piece';

@@ -1,6 +1,7 @@
 /** Writes an answer to the caller: bytes, or a stream with back pressure (a slow reader makes the vendor wait, not our memory grow). */
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer } from '../pipeline/answer.ts';
 
 /** Resolves when all is handed to the connection, or the caller has left. */
@@ -19,17 +20,22 @@ export async function sendAnswer(response: ServerResponse, answer: Answer): Prom
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
   for await (const bytes of answer.pieces) {
     if (response.destroyed) return;
-    if (!response.write(bytes)) await drained(response);
+    if (!response.write(bytes) && !(await drained(response))) response.destroy();
   }
   response.end();
 }
 
-/** Waits until the connection takes more, or is gone. */
-async function drained(response: ServerResponse): Promise<void> {
-  if (response.destroyed) return;
+/** A caller that takes nothing for so long has left; it would hold its vendor's connection for ever. */
+const readerLimitMs = 60_000;
+
+/** Waits until the connection takes more, or is gone; false when neither happens in time. */
+async function drained(response: ServerResponse): Promise<boolean> {
+  if (response.destroyed) return true;
   const waiting = new AbortController();
   const { signal } = waiting;
-  await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]).finally(() => waiting.abort());
+  const tooLate = sleep(readerLimitMs, false, { signal }).catch(() => true);
+  const moved = Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]).then(() => true);
+  return await Promise.race([moved, tooLate]).finally(() => waiting.abort());
 }
 
 /** Model ids may hold any character; header values may not. */

@@ -5,18 +5,20 @@
 import type { Call, Candidate } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
 import { splice } from '../core/json-spans.ts';
+import type { SseEvent } from '../core/sse.ts';
 import { createSseParser } from '../core/sse.ts';
 import { answerToMessages, requestToMessages } from '../dialects/chat-to-messages.ts';
 import { createStreamToMessages } from '../dialects/chat-to-messages-stream.ts';
 import { answerToChat, requestToChat } from '../dialects/messages-to-chat.ts';
 import { createStreamToChat } from '../dialects/messages-to-chat-stream.ts';
-import type { RouteRules } from '../dialects/route-rules.ts';
+import type { AnswerReading, RouteRules } from '../dialects/route-rules.ts';
 import { rulesOf } from '../dialects/rules-of.ts';
+import { callerTurnOf } from '../dialects/translate-answer-tool.ts';
 import { objectOf, parseLossless } from '../dialects/translate-json.ts';
 import type { StreamTranslator } from '../dialects/translate-stream.ts';
 import { Untranslatable } from '../dialects/translate-untranslatable.ts';
 import type { StreamEnd, StreamPiece } from '../vendors/stream.ts';
-import type { PlainAnswer, StreamedAnswer, VendorAnswer } from '../vendors/text.ts';
+import type { StreamedAnswer, VendorAnswer } from '../vendors/text.ts';
 import type { Provider } from '../vendors/vendor.ts';
 
 /** How one candidate is spoken to. */
@@ -52,7 +54,8 @@ export function speakTo(call: Call, candidate: Candidate, provider: Provider): S
       if (answer.kind === 'stream') return translateStream(answer, createTranslator(names));
       const translated = toCaller(objectOf(parseLossless(answer.bytes.toString('utf8'))), names);
       if (translated === null) throw new VendorError('unreadable', 'the answer cannot be translated', { status: answer.status });
-      return { ...answer, contentType: 'application/json', bytes: Buffer.from(JSON.stringify(translated)) } satisfies PlainAnswer;
+      const bytes = Buffer.from(JSON.stringify(translated));
+      return { ...answer, contentType: 'application/json', bytes, reading: asHeard(answer.reading) };
     },
   };
 }
@@ -80,33 +83,33 @@ function boundMemberOf({ baseUrl }: Provider): 'max_completion_tokens' | 'max_to
 }
 
 function translateStream(answer: StreamedAnswer, translator: StreamTranslator): StreamedAnswer {
+  const parser = createSseParser();
+  const translate = (events: readonly SseEvent[]): string => events.map((event) => translator.push(event)).join('');
+  /** The vendor's last event may lack its blank line, and its closing event. */
+  const finish = (): string => translate(parser.end().events) + translator.end();
+
   async function* pieces(): AsyncGenerator<StreamPiece, StreamEnd> {
-    const parser = createSseParser();
     const inner = answer.pieces();
     try {
       for (;;) {
         const step = await inner.next();
-        if (!step.done) {
-          const text = parser
-            .push(step.value.bytes)
-            .events.map((event) => translator.push(event))
-            .join('');
-          const { ended, problem } = translator.state();
-          if (ended === 'broken') {
-            if (text !== '') yield { bytes: Buffer.from(text), last: false };
-            return { kind: 'broken', message: problem ?? 'the stream cannot be translated', told: false };
-          }
-          if (text !== '' || step.value.last) yield { bytes: Buffer.from(text), last: step.value.last };
-          continue;
-        }
-        if (step.value.kind === 'broken') return { ...step.value, told: false };
-        const rest = translator.end();
-        if (rest !== '') yield { bytes: Buffer.from(rest), last: true };
-        return step.value;
+        if (step.done && step.value.kind === 'broken') return { ...step.value, told: false };
+        const isLast = step.done === true || step.value.last;
+        const text = (step.done ? '' : translate(parser.push(step.value.bytes).events)) + (isLast ? finish() : '');
+        const { ended, problem } = translator.state();
+        const isBroken = ended === 'broken' || (isLast && ended !== 'whole');
+        if (text !== '') yield { bytes: Buffer.from(text), last: isLast && !isBroken };
+        if (isBroken) return { kind: 'broken', message: problem ?? 'the stream cannot be translated', told: false };
+        if (isLast) return { kind: 'whole' };
       }
     } finally {
       await inner.return({ kind: 'whole' });
     }
   }
-  return { ...answer, pieces };
+  return { ...answer, pieces, reading: () => asHeard(answer.reading()) };
+}
+
+/** Memory keeps what the caller was told: it will come back in the caller's next call. */
+function asHeard(reading: AnswerReading): AnswerReading {
+  return { ...reading, turn: callerTurnOf(reading.turn) };
 }

@@ -300,3 +300,35 @@ it('raw nonsense on the socket is answered 400 and harms nobody', async () => {
   }
   expect((await gateway.call(chatPath, chatBody)).status).toBe(200);
 });
+
+describe('what one caller sends cannot hold up the others', () => {
+  it('400 no_route: a model name of 300 kB, of the kind that made log redaction slow', async () => {
+    for (const unit of ['eyJ', '://a:', 'token ']) {
+      const model = `one/${unit.repeat(300_000 / unit.length)}`;
+      await expectChatError(await gateway.call(chatPath, { ...chatBody, model }), 400, 'no_route', 'no models available for route');
+    }
+  });
+
+  it('200: a body with half a million members that nobody reads', async () => {
+    const members = Array.from({ length: 500_000 }, (_, number) => `"k${number}":0`).join(',');
+    const answer = await gateway.call(chatPath, `{${members},"model":"one/long-3","messages":[{"role":"user","content":"hi"}]}`);
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'one/long-3']);
+  });
+
+  it('200: the deadline does not count the time that the body took to come', async () => {
+    const { port, hostname } = new URL(gateway.url);
+    const body = JSON.stringify(chatBody);
+    const socket = connect(Number(port), hostname);
+    socket.write(
+      `POST ${chatPath} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${gateway.key}\r\ncontent-type: application/json\r\nconnection: close\r\nx-gateway-timeout-ms: 150\r\ncontent-length: ${body.length}\r\n\r\n${body.slice(0, 5)}`,
+    );
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    socket.write(body.slice(5));
+    let text = '';
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      text += chunk;
+    });
+    await once(socket, 'close');
+    expect(text).toMatch(/^HTTP\/1\.1 200 /);
+  });
+});

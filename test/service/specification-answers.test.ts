@@ -146,7 +146,7 @@ describe('4.5 answers', () => {
     for (const odd of ['12345678901234567890', '1.0', '1e5']) expect(text).toContain(odd);
     const straight = await fetch(`${gateway.vendor.url}${route.path}`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: 'Bearer any', 'x-api-key': 'any' },
+      headers: { 'content-type': 'application/json', authorization: 'Bearer any', 'x-api-key': 'any', 'anthropic-version': '2023-06-01' },
       body: JSON.stringify({ model: 'numbers', ...route.body }),
     });
     expect(withoutIds(text)).toBe(withoutIds(await straight.text()));
@@ -158,7 +158,7 @@ describe('4.5 answers', () => {
     const text = await (await ask(gateway, route, 'first/crlf+numbers', { more })).text();
     const straight = await fetch(`${gateway.vendor.url}${route.path}`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: 'Bearer any', 'x-api-key': 'any' },
+      headers: { 'content-type': 'application/json', authorization: 'Bearer any', 'x-api-key': 'any', 'anthropic-version': '2023-06-01' },
       body: JSON.stringify({ model: 'crlf+numbers', ...route.body, ...more }),
     });
     expect(withoutIds(text)).toBe(withoutIds(await straight.text()));

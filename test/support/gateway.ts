@@ -3,15 +3,16 @@
  * key; takes everything back afterwards. `gateway-process.ts` lends the real program in a process of its own instead.
  */
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { access, copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll } from '@jest/globals';
 import type { App } from '../../src/app.ts';
 import { createApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import type { Clock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
@@ -21,6 +22,7 @@ import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { copyEmbeddedTemplate } from './embedded-template.ts';
 import { createTestDatabase } from './postgres.ts';
+import { prepareTestBundle } from './temporal.ts';
 
 const adminToken = 'test-admin-token-0123456789';
 
@@ -35,6 +37,7 @@ export interface TestGateway {
   readonly vendor: DemoVendor;
   readonly app: App;
   readonly database: Database;
+  readonly dataDir: string;
   /** Log lines so far. */
   readonly logs: string[];
   /** `fetch` with the key; a string or bytes as body go as they are, anything else as JSON. */
@@ -47,6 +50,13 @@ export interface GatewayOptions {
   readonly database?: 'embedded' | 'server';
   /** Makes the text of gateway.yaml; by default two vendors of each dialect, all on the scripted vendor. */
   readonly yaml?: (vendorUrl: string, deadUrl: string) => string;
+  /** `app.startDurable()` starts a Temporal dev server; otherwise durable work is off. */
+  readonly temporal?: boolean;
+  /** One that lives longer than the gateway; whoever gives it removes it. */
+  readonly dataDir?: string;
+  /** What the app works with instead of the database. */
+  readonly wrapDatabase?: (database: Database) => Database;
+  readonly clock?: Clock;
 }
 
 /** Providers `one` and `two` (chat), `three` and `four` (messages), `dead` (nobody listens); tier `standard` over both dialects. */
@@ -99,8 +109,9 @@ export function shareGateway(options: GatewayOptions): () => TestGateway {
 }
 
 export async function withGateway<Result>(options: GatewayOptions, work: (gateway: TestGateway) => Promise<Result>): Promise<Result> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'gateway-test-'));
-  const returns: (() => Promise<unknown>)[] = [() => rm(dataDir, { recursive: true, force: true })];
+  const { temporal = false, wrapDatabase = (given) => given, clock } = options;
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gateway-test-')));
+  const returns: (() => Promise<unknown>)[] = options.dataDir ? [] : [() => rm(dataDir, { recursive: true, force: true })];
   try {
     const vendor = await createDemoVendor({ port: 0, paceMs: 0 });
     returns.push(() => vendor.close());
@@ -109,8 +120,20 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
     const logs: string[] = [];
     const logger = createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } });
     const yaml = (options.yaml ?? defaultYaml)(vendor.url, await unusedUrl());
-    const config = loadConfig({ env: { GATEWAY_TEMPORAL: 'off', GATEWAY_DATA_DIR: dataDir }, fileText: yaml, fileName: 'gateway.yaml' });
-    const app = await createApp({ role: 'start', config, database, logger, dataDir, adminToken, environment: {} });
+    const env = { GATEWAY_TEMPORAL: temporal ? 'on' : 'off', GATEWAY_DATA_DIR: dataDir };
+    const config = loadConfig({ env, fileText: yaml, fileName: 'gateway.yaml' });
+    if (temporal) await copyTestBundle(dataDir);
+    const app = await createApp({
+      role: 'start',
+      config,
+      database: wrapDatabase(database),
+      logger,
+      dataDir,
+      adminToken,
+      // What the search for the Temporal program needs of it.
+      environment: temporal ? process.env : {},
+      ...(clock && { clock }),
+    });
     returns.push(() => app.close());
     const url = await app.listen('127.0.0.1', 0);
     const lend = async (slug: string): Promise<TestGateway> => {
@@ -123,6 +146,7 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
         vendor,
         app,
         database,
+        dataDir,
         logs,
         withProject: lend,
         call: (path, body, headers = {}) => fetch(url + path, requestOf(body === undefined ? 'GET' : 'POST', key, body, headers)),
@@ -147,7 +171,11 @@ function requestOf(method: string, token: string, body: unknown, headers: Record
 async function openDatabase(kind: 'embedded' | 'server', dataDir: string, returns: (() => Promise<unknown>)[]): Promise<Database> {
   let database: Database;
   if (kind === 'embedded') {
-    await copyEmbeddedTemplate(dataDir);
+    const isThere = await access(join(dataDir, 'db')).then(
+      () => true,
+      () => false,
+    );
+    if (!isThere) await copyEmbeddedTemplate(dataDir);
     database = await openEmbeddedDatabase({ dataDir });
   } else {
     const lent = await createTestDatabase();
@@ -156,6 +184,12 @@ async function openDatabase(kind: 'embedded' | 'server', dataDir: string, return
   }
   returns.push(() => database.close());
   return database;
+}
+
+/** The worker would build it for seconds, which other tests look at. */
+async function copyTestBundle(dataDir: string): Promise<void> {
+  const bundle = await prepareTestBundle();
+  await copyFile(bundle, join(dataDir, basename(bundle)));
 }
 
 /** An address on loopback at which nobody listens. */

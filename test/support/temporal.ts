@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from '@jest/globals';
 import { type DevServer, startDevServer } from '../../src/jobs/dev-server.ts';
+import { type DevServerRecord, readRecord } from '../../src/jobs/dev-server-files.ts';
 import { answersWith, createTemporal, type RunningWorker, type Temporal } from '../../src/jobs/temporal.ts';
 import { prepareWorkflowBundle } from '../../src/jobs/workflow-bundle.ts';
 import type { Logger } from '../../src/observability/logger.ts';
@@ -37,6 +38,13 @@ export function createTestLog(): { logger: Logger; lines: LogLine[] } {
 export function prepareTestBundle(signal?: AbortSignal): Promise<string> {
   const dataDir = fileURLToPath(new URL('../../node_modules/.cache/model-gateway', import.meta.url));
   return prepareWorkflowBundle({ dataDir, logger: createTestLog().logger, ...(signal && { signal }) });
+}
+
+/** Who the dev server of a data directory is. */
+export async function readServerRecord(dataDir: string): Promise<DevServerRecord> {
+  const record = await readRecord(dataDir);
+  if (!record) throw new Error('there is no dev server in this data directory');
+  return record;
 }
 
 export interface TestTemporal {

@@ -140,7 +140,7 @@ describe('a plain answer', () => {
     [
       'is none of the dialect',
       (response) => response.end('<html>'),
-      { fault: 'unreadable', status: 200, message: 'the answer is no chat answer' },
+      { fault: 'unreadable', status: 200, message: 'the answer is no answer of chat' },
     ],
     ['is an error with status 200', (response) => response.end('{"error":{"message":"x"}}'), { fault: 'unreadable', status: 200 }],
     ['is empty', (response) => response.writeHead(204).end(), { fault: 'unreadable', status: 204 }],

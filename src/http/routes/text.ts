@@ -6,6 +6,7 @@ import { newId } from '../../core/ids.ts';
 import type { BodySpans } from '../../core/json-spans.ts';
 import { JsonSyntaxError, scanObject } from '../../core/json-spans.ts';
 import type { Clock } from '../../core/time.ts';
+import { keysOfBodies } from '../../dialects/members.ts';
 import type { RouteRules } from '../../dialects/route-rules.ts';
 import { rulesOf } from '../../dialects/rules-of.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -50,7 +51,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
       const body = await readBody(request);
       const known = findProject(caller.projectId);
       const project = known instanceof Promise ? await known : known;
-      const call = readCall({ id, startedAt, rules, caller, project, headers: request.headers, body });
+      const call = readCall({ id, startedAt, now: clock.now(), rules, caller, project, headers: request.headers, body });
       const control = startControl({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
       response.once('close', () => {
         // An answer that was sent whole closes too; a hang-up then would end the vendor's connection, which can be used again.
@@ -67,9 +68,14 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
   };
 }
 
+/** As the catalog bounds the ids of models. */
+const longestModel = 300;
+
 interface CallSource {
   readonly id: string;
   readonly startedAt: number;
+  /** When the body was there. */
+  readonly now: number;
   readonly rules: RouteRules;
   readonly caller: Caller;
   readonly project: RoutedProject;
@@ -78,12 +84,14 @@ interface CallSource {
 }
 
 /** Headers and bytes to a Call. Throws the specification's 400s. */
-function readCall({ id, startedAt, rules, caller, project, headers, body }: CallSource): Call {
+function readCall({ id, startedAt, now, rules, caller, project, headers, body }: CallSource): Call {
   const memoryMode = readMemoryMode(headers);
   const timeoutMs = readTimeoutMs(headers);
   const source = readText(headers, 'x-gateway-source');
   const spans = scanBody(body);
   const facts = rules.readRequest(body, spans);
+  // No model has such a name; a longer one would only be carried through plan, records and logs.
+  if (facts.model !== null && facts.model.length > longestModel) throw gatewayError('no_route');
   return {
     id,
     startedAt,
@@ -99,14 +107,15 @@ function readCall({ id, startedAt, rules, caller, project, headers, body }: Call
     maxOutputTokens: facts.maxOutputTokens,
     memory: { ...memoryMode, subject: isRecorded(rules.route) ? readSubject(headers, facts.user, memoryMode.mode !== 'off') : null },
     correlation: readCorrelation(headers),
-    deadlineAt: timeoutMs === null ? null : startedAt + timeoutMs,
+    // The limit is one of the failover attempts (specification 4.2): the time that the body took to come is not theirs.
+    deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     passedHeaders: readPassedHeaders(headers),
   };
 }
 
 function scanBody(body: Buffer): BodySpans {
   try {
-    return scanObject(body);
+    return scanObject(body, keysOfBodies);
   } catch (error) {
     if (error instanceof JsonSyntaxError)
       throw gatewayError('bad_json', { message: `the body is not valid JSON: ${error.message}`, cause: error });

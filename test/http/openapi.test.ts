@@ -1,0 +1,153 @@
+/** The interface description says what the code does: its routes, what it accepts, what it answers. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { z } from 'zod';
+import type { JsonObject } from '../../src/core/json.ts';
+import { isObject, objectOf, textOf } from '../../src/core/json.ts';
+import { scanObject } from '../../src/core/json-spans.ts';
+import { rulesOf } from '../../src/dialects/rules-of.ts';
+import { inferenceBodies } from '../../src/http/openapi/inference-bodies.ts';
+import { provisionBodies } from '../../src/http/openapi/provision-bodies.ts';
+import { describeApi } from '../../src/http/openapi.ts';
+import { readGraceSeconds, readKeyInput } from '../../src/keys/key-input.ts';
+import { readApplicationChange } from '../../src/projects/application-settings.ts';
+import { readProjectChange } from '../../src/projects/project-settings.ts';
+import { fitting, nearlyFitting, resolveRefs } from '../support/schema-values.ts';
+
+const root = join(import.meta.dirname, '../..');
+const document = describeApi();
+const paths = objectOf(document.paths);
+const operations = Object.entries(paths).flatMap(([path, methods]) =>
+  Object.entries(objectOf(methods)).map(([method, operation]) => ({ path, method, operation: objectOf(operation) })),
+);
+
+test('it is version 0.1.0 of the interface, in OpenAPI 3.1', () => {
+  expect(document).toMatchObject({ openapi: '3.1.0', info: { version: '0.1.0' } });
+});
+
+test('docs/api/openapi.json is up to date (node scripts/write-openapi.js)', () => {
+  expect(JSON.parse(readFileSync(join(root, 'docs/api/openapi.json'), 'utf8'))).toEqual(document);
+});
+
+test('every route of the code is described, and no other', () => {
+  const files = ['src/http/server.ts', ...readdirSync(join(root, 'src/http/routes')).map((name) => `src/http/routes/${name}`)];
+  const found = files.flatMap((file) => {
+    const base = file.includes('/provision') ? '/provision' : '';
+    const calls = readFileSync(join(root, file), 'utf8').matchAll(/\b(?:app|router)\.(get|put|post|patch|delete)\(\s*'([^']+)'/g);
+    return [...calls].map(([, method = '', path = '']) => `${method} ${base}${path.replaceAll(/:(\w+)/g, '{$1}')}`);
+  });
+  expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(found.sort());
+});
+
+test('what it refers to is there, and everything that is there is referred to', () => {
+  const refs = new Set<string>();
+  const collect = (value: unknown): void => {
+    if (isObject(value) && typeof value.$ref === 'string') refs.add(value.$ref);
+    if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) collect(part);
+  };
+  collect(document);
+  const components = Object.entries(objectOf(document.components)).filter(([kind]) => kind !== 'securitySchemes');
+  const there = components.flatMap(([kind, parts]) => Object.keys(objectOf(parts)).map((name) => `#/components/${kind}/${name}`));
+  expect([...refs].sort()).toEqual(there.sort());
+});
+
+test('operations have names of their own, a door, and a description of each place in their address', () => {
+  const names = operations.map(({ operation }) => operation.operationId);
+  expect(new Set(names).size).toBe(operations.length);
+  const schemes = Object.keys(objectOf(objectOf(document.components).securitySchemes));
+  for (const { path, operation } of operations) {
+    const parameters = resolveRefs(operation.parameters ?? [], document);
+    const inPath = (parameters as JsonObject[]).filter((parameter) => parameter.in === 'path').map(({ name }) => name);
+    expect([path, inPath]).toEqual([path, [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)]);
+    for (const door of operation.security as JsonObject[]) expect(schemes).toEqual(expect.arrayContaining(Object.keys(door)));
+  }
+});
+
+test('every route with a key tells of 401 and 503, every route with a body of 413 and 415', () => {
+  for (const { path, method, operation } of operations) {
+    const statuses = Object.keys(objectOf(operation.responses));
+    const needsKey = (operation.security as unknown[]).length > 0;
+    const expected = [...(needsKey ? ['401', '503'] : []), ...(operation.requestBody ? ['400', '413', '415'] : [])];
+    expect([method, path, statuses]).toEqual([method, path, expect.arrayContaining(expected)]);
+  }
+});
+
+describe('the schema of an inference body accepts what the gateway accepts', () => {
+  const any = fc.oneof(
+    fc.jsonValue({ maxDepth: 1 }),
+    fc.constantFrom<unknown>('', 'auto', 'one/echo', true, false, null, 0, 7, -1.5, [], {}),
+  );
+  const body = fc.record(
+    { model: any, messages: any, stream: any, max_tokens: any, user: any, metadata: any, stream_options: any, input: any },
+    { requiredKeys: [] },
+  );
+
+  test.each(Object.entries(inferenceBodies))('%s', (route, schema) => {
+    const rules = rulesOf[route as keyof typeof inferenceBodies]; // A key of that very record.
+    const isAccepted = (text: string): boolean => {
+      try {
+        rules.readRequest(Buffer.from(text), scanObject(Buffer.from(text)));
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    const near = fc.oneof(body, nearlyFitting(schemaOf(`${capital(route)}Body`)), fitting(schemaOf(`${capital(route)}Body`)), any);
+    let accepted = 0;
+    fc.assert(
+      fc.property(near, (value) => {
+        const text = JSON.stringify(value) ?? '';
+        const fits = text !== '' && schema.safeParse(JSON.parse(text)).success;
+        if (fits) accepted += 1;
+        expect([text, isAccepted(text)]).toEqual([text, fits]);
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(accepted).toBeGreaterThan(200);
+  });
+});
+
+describe('the schema of a provisioning body accepts what its room accepts', () => {
+  const now = Date.parse('2026-11-21T00:00:00Z');
+  /** Rules that no schema can tell: a time that is to come, and a window only beside its ceiling. */
+  const isOfThePast = (message: string): boolean =>
+    message.split('; ').every((part) => /must be in the future|there is no ceiling/.test(part));
+
+  test.each<[string, z.ZodType, (body: unknown) => unknown]>([
+    ['ProjectBody', provisionBodies.project, readProjectChange],
+    ['KeyBody', provisionBodies.key, (body) => readKeyInput(body, now)],
+    ['RotateBody', provisionBodies.rotate, readGraceSeconds],
+    ['ApplicationBody', provisionBodies.application, readApplicationChange],
+  ])('%s', (name, schema, read) => {
+    const refusal = (body: unknown): string | null => {
+      try {
+        read(body);
+        return null;
+      } catch (error) {
+        return textOf(objectOf(error).message) ?? 'refused';
+      }
+    };
+    let accepted = 0;
+    fc.assert(
+      fc.property(fc.oneof(fitting(schemaOf(name)), nearlyFitting(schemaOf(name))), (value) => {
+        const text = JSON.stringify(value) ?? 'null';
+        const body: unknown = JSON.parse(text);
+        const message = refusal(body);
+        if (message === null) accepted += 1;
+        if (message === null || !isOfThePast(message)) expect([text, message === null]).toEqual([text, schema.safeParse(body).success]);
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(accepted).toBeGreaterThan(100);
+  });
+});
+
+function schemaOf(name: string): unknown {
+  return resolveRefs({ $ref: `#/components/schemas/${name}` }, document);
+}
+
+function capital(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}

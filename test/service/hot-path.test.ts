@@ -1,0 +1,209 @@
+/**
+ * What a call costs on its way: no round trip to the database, and one parse of JSON, that of the vendor's answer. Counted, not measured:
+ * every statement passes a wrapped database, every parse a wrapped `JSON.parse`, whose caller is read off the stack.
+ */
+import { afterEach, describe, expect, it } from '@jest/globals';
+import type { Database, Queries } from '../../src/db/database.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { callsOf, eventually, shareGateway, withGateway } from '../support/gateway.ts';
+import { onBothDatabases } from './both-databases.ts';
+
+const calls = 1_000;
+const concurrency = 20;
+const marker = 'a marker that only callers write';
+
+interface Statement {
+  readonly text: string;
+  /** Number of the transaction; null outside of one. */
+  readonly transaction: number | null;
+}
+
+/** A database that keeps what it is asked, and can be held: then nothing that comes is asked before it is let go. */
+function watchDatabase() {
+  const statements: Statement[] = [];
+  let transactions = 0;
+  let held: Promise<void> = Promise.resolve();
+
+  const watch = (queries: Queries, transaction: number | null): Queries => ({
+    async query(text, values) {
+      statements.push({ text: text.trim().replace(/\s+/g, ' '), transaction });
+      return queries.query(text, values);
+    },
+  });
+  return {
+    statements,
+    wrap: (database: Database): Database => ({
+      kind: database.kind,
+      // Without `onReconnect`: after a lost connection all rows are read again, and rightly, but here nothing is lost.
+      listen: (channel, onPayload) => database.listen(channel, onPayload),
+      close: database.close,
+      async query(text, values) {
+        await held;
+        return watch(database, null).query(text, values);
+      },
+      async transaction(work) {
+        await held;
+        transactions += 1;
+        const number = transactions;
+        return database.transaction((tx) => work(watch(tx, number)));
+      },
+    }),
+    /** Returns how to let it go. */
+    hold(): () => void {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held = promise;
+      return resolve;
+    },
+  };
+}
+
+/** Stands still, so that no key and no project becomes old (they are read again after 10 s, in the background). */
+const clock = { now: (): number => startedAt };
+const startedAt = Date.now();
+
+const bodies = {
+  '/v1/chat/completions': { model: 'one/echo', messages: [{ role: 'user', content: marker }], temperature: 1 },
+  '/v1/messages': { model: 'three/echo', max_tokens: 500, messages: [{ role: 'user', content: marker }] },
+} as const;
+
+/** Makes `count` calls, `concurrency` at a time; each must be answered whole. */
+async function makeCalls(gateway: TestGateway, path: keyof typeof bodies, { count, stream }: { count: number; stream: boolean }) {
+  const body = JSON.stringify({ ...bodies[path], stream });
+  let left = count;
+  const work = async (): Promise<void> => {
+    while (left > 0) {
+      left -= 1;
+      const response = await gateway.call(path, body);
+      const text = await response.text();
+      if (response.status !== 200 || !text.includes('You')) throw new Error(`answered ${response.status}: ${text}`);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, work));
+}
+
+/** Waits until `count` calls of the project are in the database. */
+async function stored({ database, project }: TestGateway, count: number): Promise<void> {
+  await eventually(async () => {
+    const rows = await database.query(
+      'select count(*)::integer as count from calls where project_id = (select id from projects where slug = $1::text)',
+      [project],
+    );
+    expect(rows).toEqual([{ count }]);
+  }, 20_000);
+}
+
+onBothDatabases('a steady stream of calls', (database) => {
+  it('asks the database nothing; what the drain stores, it stores in batches', async () => {
+    const watched = watchDatabase();
+    await withGateway({ database, clock, wrapDatabase: watched.wrap }, async (gateway) => {
+      await makeCalls(gateway, '/v1/chat/completions', { count: concurrency, stream: false });
+      await stored(gateway, concurrency);
+      watched.statements.length = 0;
+      const from = performance.now();
+      await makeCalls(gateway, '/v1/chat/completions', { count: calls, stream: false });
+      await stored(gateway, concurrency + calls);
+      const passes = Math.ceil((performance.now() - from) / 100) + 1;
+
+      const { statements } = watched;
+      expect(statements.filter(({ transaction }) => transaction === null)).toEqual([]);
+      const byTransaction = Map.groupBy(statements, ({ transaction }) => transaction);
+      expect(byTransaction.size).toBeLessThanOrEqual(passes + calls / 500);
+      for (const batch of byTransaction.values()) {
+        expect(batch.length).toBeLessThanOrEqual(20);
+        expect(batch.filter(({ text }) => text.startsWith('insert into calls '))).toHaveLength(1);
+      }
+      expect(statements.length).toBeLessThan(calls / 4);
+      show(`${calls} calls on ${database}: ${statements.length} statements in ${byTransaction.size} transactions, all of the drain`);
+    });
+  });
+
+  it('goes on while the database answers nothing at all', async () => {
+    const watched = watchDatabase();
+    await withGateway({ database, clock, wrapDatabase: watched.wrap }, async (gateway) => {
+      for (const path of ['/v1/chat/completions', '/v1/messages'] as const)
+        await makeCalls(gateway, path, { count: concurrency, stream: false });
+      await stored(gateway, 2 * concurrency);
+      const letGo = watched.hold();
+      for (const path of ['/v1/chat/completions', '/v1/messages'] as const)
+        for (const stream of [false, true]) await makeCalls(gateway, path, { count: calls / 4, stream });
+      letGo();
+      await stored(gateway, 2 * concurrency + calls);
+      expect(await callsOf(gateway, '?limit=1')).toMatchObject([{ outcome: 'ok' }]);
+    });
+  });
+});
+
+interface Parse {
+  readonly text: string;
+  /** Which part of the process it is in. */
+  readonly place: 'vendor' | 'drain' | 'call';
+}
+
+const ownParse = JSON.parse;
+
+/** Every `JSON.parse` from here on, until `stop`. */
+function watchParsing(): { parses: Parse[]; stop(): void } {
+  const parses: Parse[] = [];
+  JSON.parse = (...given: [text: string, ...unknown[]]): unknown => {
+    const stack = new Error().stack ?? '';
+    const place = stack.includes('/src/demo-vendor/') ? 'vendor' : /\/src\/(journal|memory|usage|db)\//.test(stack) ? 'drain' : 'call';
+    parses.push({ text: given[0], place });
+    return Reflect.apply(ownParse, JSON, given);
+  };
+  return {
+    parses,
+    stop() {
+      JSON.parse = ownParse;
+    },
+  };
+}
+
+afterEach(() => {
+  JSON.parse = ownParse;
+});
+
+describe('a call', () => {
+  const shared = shareGateway({ clock });
+
+  it.each([
+    ['/v1/chat/completions', 'chat', '{"id":"chatcmpl-'],
+    ['/v1/messages', 'messages', '{"id":"msg_'],
+  ] as const)('on %s parses JSON once: the answer; the body that was sent never', async (path, name, answerStart) => {
+    const gateway = await shared().withProject(`plain-${name}`);
+    await makeCalls(gateway, path, { count: concurrency, stream: false });
+    await stored(gateway, concurrency);
+    const { parses, stop } = watchParsing();
+    await makeCalls(gateway, path, { count: calls, stream: false });
+    await stored(gateway, concurrency + calls);
+    stop();
+    const inCalls = parses.filter(({ place }) => place === 'call');
+    expect(inCalls).toHaveLength(calls);
+    for (const { text } of inCalls) expect(text.slice(0, answerStart.length)).toBe(answerStart);
+    // What shows that others' parses are seen and told apart: the vendor reads each body, the drain each record and each body.
+    expect(parses.filter(({ place }) => place === 'vendor').length).toBeGreaterThanOrEqual(calls);
+    expect(parses.filter(({ place }) => place === 'drain').length).toBeGreaterThanOrEqual(2 * calls);
+    show(`${calls} plain calls on ${path}: ${inCalls.length} parses on their way, each of a vendor's answer`);
+  });
+
+  it.each([
+    ['/v1/chat/completions', 'chat'],
+    ['/v1/messages', 'messages'],
+  ] as const)('that is streamed on %s parses each event once, and the body that was sent never', async (path, name) => {
+    const gateway = await shared().withProject(`streamed-${name}`);
+    await makeCalls(gateway, path, { count: concurrency, stream: true });
+    await stored(gateway, concurrency);
+    const { parses, stop } = watchParsing();
+    const response = await gateway.call(path, { ...bodies[path], stream: true });
+    const events = [...(await response.text()).matchAll(/^data: (\{.*\})$/gm)].map(([, json]) => json);
+    await stored(gateway, concurrency + 1);
+    stop();
+    const inCall = parses.filter(({ place }) => place === 'call').map(({ text }) => text);
+    expect(events.length).toBeGreaterThan(5);
+    expect(inCall).toEqual(events);
+  });
+});
+
+/** Figures that are worth seeing; on standard error, beside what jest prints. */
+function show(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

@@ -1,0 +1,335 @@
+/**
+ * Specification 7.2 to 7.5, one row after the other, on every route that the row names, with the body of the route's style.
+ *
+ * The rows of stores that are down are in specification-stores.test.ts. Not here yet: 7.2 422 and the rows of memory routes that do not exist
+ * (issue 6: bad_request, forbidden, memory_off, guardrail_blocked); media rows (issue 8: bad_model, missing_operation, missing_uri,
+ * forbidden_target, upstream_error, bad_upstream_response, video_failed, bad_shape, the media messages of no_route); ceilings (issue 5:
+ * tenant_capped, source_capped, credits_exhausted, subscription_required, budget_unavailable, and their messages). Of 7.3, 402, 403, 404, 429
+ * and 529 have no cause on `/v1/messages` before those issues: a vendor's are no refusals, and an unknown address is no messages route.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from '@jest/globals';
+import { makeSecret } from '../../src/keys/secret.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
+import type { InferenceRoute } from './inference-routes.ts';
+import {
+  ask,
+  dialectRoutes,
+  expectChatError,
+  expectPlainText,
+  expectRouteError,
+  nameOf,
+  passthroughRoutes,
+  projectLender,
+  recordingRoutes,
+  routeOf,
+  routes,
+} from './inference-routes.ts';
+
+const lent = shareGateway({});
+const lendProject = projectLender(lent, 'errors');
+
+/** Routes with a virtual key that are none of inference. */
+const readRoutes = ['/v1/models', '/status/peek', '/usage/me', '/v1/memory/episodes/01936b1e-0000-7000-8000-000000000000'];
+const large = Buffer.alloc(33 * 1024 * 1024, 0x20);
+
+/** A key with settings of its own. */
+async function issueKey(
+  { admin, project }: TestGateway,
+  settings: Readonly<Record<string, unknown>>,
+): Promise<{ key: string; prefix: string }> {
+  return jsonOf(admin('POST', `/provision/teams/${project}/keys`, { name: 'own', ...settings }));
+}
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+
+/** A good call of the route, but for its headers. */
+function post({ url }: TestGateway, route: InferenceRoute, headers: Record<string, string>): Promise<Response> {
+  const body = JSON.stringify({ ...route.body, model: nameOf(route, 'first/echo') });
+  return fetch(url + route.path, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
+}
+
+describe('7.2 plain text', () => {
+  it.each(passthroughRoutes)('400: body not valid JSON: $name', async (route) => {
+    for (const body of ['{', '', '[]', '"text"', 'null', '{"model":"a","model":"b"}'])
+      await expectPlainText(await lent().call(route.path, body), 400);
+  });
+
+  it('400: a path id not a UUID: memory', async () => {
+    for (const id of ['nonsense', '01936b1e-0000-7000-8000-00000000000', '%00', '%E0%A4%A'])
+      await expectPlainText(await lent().call(`/v1/memory/episodes/${id}`), 400);
+  });
+
+  it.each(routes)('413: body larger than 32 MiB: $name', async (route) => {
+    await expectPlainText(await lent().call(route.path, large), 413);
+  });
+
+  it('413: body larger than the limit: provisioning', async () => {
+    const { url } = lent();
+    for (const path of ['/provision/teams/acme', '/provision/catalog']) {
+      const answer = await fetch(url + path, {
+        method: 'PUT',
+        body: large,
+        headers: { authorization: 'Bearer test-admin-token-0123456789', 'content-type': 'application/json' },
+      });
+      await expectPlainText(answer, 413);
+    }
+  });
+
+  it.each(passthroughRoutes)('415: content type not JSON: $name', async (route) => {
+    for (const type of ['text/plain', '', 'application/jsonx', 'json'])
+      await expectPlainText(await lent().call(route.path, '{}', { 'content-type': type }), 415);
+    await expectPlainText(await lent().call(route.path, '{}', { 'content-encoding': 'gzip' }), 415);
+  });
+});
+
+describe('7.3 messages-style error.type', () => {
+  const route = routeOf('messages');
+
+  it.each([
+    [400, 'refuse-400', 'invalid_request_error'],
+    [413, 'refuse-413', 'request_too_large'],
+    [415, 'refuse-415', 'invalid_request_error'],
+    [422, 'refuse-422', 'invalid_request_error'],
+    [410, 'refuse-410', 'api_error'],
+    [502, 'fail-500', 'api_error'],
+  ])('%i: %s is %s', async (status, model, type) => {
+    const answer = await ask(await lendProject(), route, `first/${model}`);
+    expect([answer.status, await jsonOf(answer)]).toEqual([
+      status,
+      { type: 'error', error: { type, message: expect.stringMatching(/./) } },
+    ]);
+  });
+
+  it('401: authentication_error', async () => {
+    const answer = await post(lent(), route, {});
+    expect([answer.status, await jsonOf(answer)]).toMatchObject([401, { error: { type: 'authentication_error' } }]);
+  });
+
+  it('503: a vendor that cannot be reached is api_error', async () => {
+    const answer = await ask(await lendProject(), route, 'dead/any');
+    expect([answer.status, await jsonOf(answer)]).toMatchObject([503, { error: { type: 'api_error' } }]);
+  });
+
+  it.each([
+    ['a missing max_tokens', { model: 'three/echo', messages: [] }, 'max_tokens: Field required'],
+    ['a model that is no string', { model: 5, max_tokens: 5, messages: [] }, 'model: Input should be a valid string'],
+  ])('400: %s has the vendor’s sentence', async (_title, body, message) => {
+    await expectRouteError(await lent().call(route.path, body), route, { status: 400, code: 'bad_json', message });
+  });
+});
+
+describe('7.4 missing_key', () => {
+  const spellings = (key: string): readonly (readonly [string, Record<string, string>])[] => [
+    ['no header', {}],
+    ['another scheme', { authorization: `Basic ${key}` }],
+    ['the bare key', { authorization: key }],
+    ['nothing behind the scheme', { authorization: 'Bearer ' }],
+    ['two spaces', { authorization: `Bearer  ${key}` }],
+    ['a tab', { authorization: `Bearer\t${key}` }],
+    ['a space in the key', { authorization: `Bearer ${key} x` }],
+  ];
+
+  it.each(routes)('401 on $name', async (route) => {
+    const gateway = lent();
+    for (const [, headers] of spellings(gateway.key))
+      await expectRouteError(await post(gateway, route, headers), route, { status: 401, code: 'missing_key' });
+    if (route.name !== 'messages')
+      await expectRouteError(await post(gateway, route, { 'x-api-key': gateway.key }), route, { status: 401, code: 'missing_key' });
+  });
+
+  it.each(readRoutes)('401 on GET %s', async (path) => {
+    const { url, key } = lent();
+    for (const [, headers] of [...spellings(key), ['x-api-key', { 'x-api-key': key }] as const])
+      await expectChatError(await fetch(url + path, { headers }), 401, 'missing_key');
+  });
+});
+
+describe('7.4 invalid_key', () => {
+  const wrongKeys = (key: string): readonly string[] => [
+    'sk-gw-nonsense',
+    'sk-proj-abcdefghijklmnopqrstuvwxyz',
+    `${key.slice(0, -1)}${key.endsWith('0') ? '1' : '0'}`,
+    makeSecret().secret,
+  ];
+
+  it.each(routes)('401 on $name: malformed, another vendor’s, a wrong check sum, unknown', async (route) => {
+    const gateway = lent();
+    for (const key of wrongKeys(gateway.key)) {
+      await expectRouteError(await post(gateway, route, bearer(key)), route, { status: 401, code: 'invalid_key' });
+      if (route.name !== 'messages') continue;
+      await expectRouteError(await post(gateway, route, { 'x-api-key': key }), route, { status: 401, code: 'invalid_key' });
+      const both = { 'x-api-key': gateway.key, ...bearer(key) };
+      await expectRouteError(await post(gateway, route, both), route, { status: 401, code: 'invalid_key' });
+    }
+  });
+
+  it.each(readRoutes)('401 on GET %s', async (path) => {
+    const { url, key } = lent();
+    for (const wrong of wrongKeys(key)) await expectChatError(await fetch(url + path, { headers: bearer(wrong) }), 401, 'invalid_key');
+  });
+
+  it.each(routes)('401 on $name: revoked, at once; expired', async (route) => {
+    const gateway = await lendProject();
+    const revoked = await issueKey(gateway, {});
+    expect((await post(gateway, route, bearer(revoked.key))).status).toBe(200);
+    await gateway.admin('DELETE', `/provision/teams/${gateway.project}/keys/${revoked.prefix}`);
+    await expectRouteError(await post(gateway, route, bearer(revoked.key)), route, { status: 401, code: 'invalid_key' });
+    const expired = await issueKey(gateway, { expires_at: new Date(Date.now() + 400).toISOString() });
+    expect((await post(gateway, route, bearer(expired.key))).status).toBe(200);
+    await sleep(450);
+    await expectRouteError(await post(gateway, route, bearer(expired.key)), route, { status: 401, code: 'invalid_key' });
+  });
+});
+
+describe('7.4 bad requests', () => {
+  const fields: readonly (readonly [object, RegExp])[] = [
+    [{ messages: undefined }, /^messages: /],
+    [{ messages: 'hi' }, /^messages: /],
+    [{ messages: null }, /^messages: /],
+    [{ model: 7 }, /^model: /],
+    [{ stream: 'yes' }, /^stream: /],
+    [{ stream: null }, /^stream: /],
+  ];
+
+  it.each(dialectRoutes)('bad_json, 400 on $name: the message names the field', async (route) => {
+    for (const [more, message] of fields)
+      await expectRouteError(await ask(lent(), route, 'first/echo', { more: { ...more } }), route, {
+        status: 400,
+        code: 'bad_json',
+        message,
+      });
+    for (const body of ['{', '', '[]', 'null'])
+      await expectRouteError(await lent().call(route.path, body), route, { status: 400, code: 'bad_json' });
+  });
+
+  it.each(dialectRoutes)('unsupported_media_type, 415 on $name', async (route) => {
+    for (const type of ['text/plain', '', 'application/jsonx']) {
+      const answer = await lent().call(route.path, '{}', { 'content-type': type });
+      await expectRouteError(answer, route, { status: 415, code: 'unsupported_media_type' });
+    }
+    const encoded = await lent().call(route.path, '{}', { 'content-encoding': 'gzip' });
+    await expectRouteError(encoded, route, { status: 415, code: 'unsupported_media_type' });
+  });
+
+  it.each(routes)('a type that ends in +json passes on $name (4.1)', async (route) => {
+    for (const type of ['application/json; charset=utf-8', 'Application/JSON', 'application/vnd.api+json']) {
+      const answer = await ask(lent(), route, 'first/echo', { headers: { 'content-type': type } });
+      expect([type, answer.status]).toEqual([type, 200]);
+    }
+  });
+
+  it.each(passthroughRoutes)('missing_model, 400 on $name: no model or empty', async (route) => {
+    for (const model of [undefined, ''])
+      await expectRouteError(await ask(lent(), route, model), route, { status: 400, code: 'missing_model' });
+  });
+
+  it.each(routes)('invalid_memory_mode, 400 on $name', async (route) => {
+    const answer = await ask(lent(), route, 'first/echo', { headers: { 'x-gateway-memory': 'maybe' } });
+    await expectRouteError(answer, route, { status: 400, code: 'invalid_memory_mode' });
+  });
+
+  it.each(recordingRoutes)('invalid_memory_subject, 400 on $name', async (route) => {
+    const answer = await ask(lent(), route, 'first/echo', { headers: { 'x-gateway-memory-subject': 'a'.repeat(257) } });
+    await expectRouteError(answer, route, { status: 400, code: 'invalid_memory_subject' });
+  });
+
+  it('not_found, 404 on memory: no such conversation, also when it is another project’s', async () => {
+    const owner = await lendProject();
+    await ask(owner, routeOf('chat'), 'first/echo');
+    await callsOf(owner);
+    const [row] = await owner.database.query<{ id: string }>(
+      `select c.id from conversations c join projects p on p.id = c.project_id where p.slug = $1::text`,
+      [owner.project],
+    );
+    const path = `/v1/memory/episodes/${row?.id}`;
+    expect((await owner.call(path)).status).toBe(200);
+    await expectChatError(await (await lendProject()).call(path), 404, 'not_found');
+    await expectChatError(await owner.call('/v1/memory/episodes/01936b1e-0000-7000-8000-000000000000'), 404, 'not_found');
+  });
+});
+
+describe('7.4 vendors', () => {
+  it.each(routes)('upstream_failed, 502 or 503 on $name: every attempt failed, or the vendor cannot be reached', async (route) => {
+    const gateway = await lendProject();
+    for (const model of ['first/fail-500', 'first/garbage', 'first/fail-401', 'first/not-found', 'first/quota', 'dead/any']) {
+      const answer = await ask(gateway, route, model);
+      const message = new RegExp(`^${nameOf(route, model)}: `);
+      await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message });
+    }
+  });
+
+  it.each(routes)('upstream_refused, the first vendor’s 4xx on $name: every model refused', async (route) => {
+    const gateway = await lendProject();
+    const tiers = { refusing: [nameOf(route, 'first/refuse-422'), nameOf(route, 'second/refuse-400')] };
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers });
+    await expectRouteError(await ask(gateway, route, 'refusing'), route, { status: 422, code: 'upstream_refused' });
+    await expectRouteError(await ask(gateway, route, 'first/refuse-413'), route, { status: 413, code: 'upstream_refused' });
+  });
+});
+
+describe('7.5 no_route', () => {
+  const none = 'no models available for route';
+  const noRoute = (message: string | RegExp) => ({ status: 400, code: 'no_route', message });
+
+  it.each(routes)('`no models available for route` on $name: no vendor serves it and catalog fill adds none', async (route) => {
+    const gateway = await lendProject();
+    for (const model of ['unheard-of', 'nobody/knows']) await expectRouteError(await ask(gateway, route, model), route, noRoute(none));
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: [], catalog_fill: true });
+    await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute(none));
+  });
+
+  it.each(dialectRoutes)('`no models available for route` on $name: catalog fill is off', async (route) => {
+    const gateway = await lendProject();
+    const path = `/provision/teams/${gateway.project}`;
+    await gateway.admin('PUT', path, { providers: [route.second], catalog_fill: true });
+    expect((await ask(gateway, route, 'first/echo')).headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
+    await gateway.admin('PUT', path, { catalog_fill: false });
+    await expectRouteError(await ask(gateway, route, 'first/echo'), route, noRoute(none));
+  });
+
+  it.each(routes)('`model not permitted for this key: …` on $name: the allow-list refuses every model', async (route) => {
+    const gateway = await lendProject();
+    const { key } = await issueKey(gateway, { models: [nameOf(route, 'second/echo')] });
+    const refused = await ask(gateway, route, 'first/echo', { headers: bearer(key) });
+    await expectRouteError(refused, route, noRoute(/^model not permitted for this key: /));
+    const tier = await ask(gateway, route, 'standard', { headers: bearer(key) });
+    expect(tier.headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
+  });
+
+  it('`no providers configured`: no vendor at all', () =>
+    withGateway(
+      { yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
+      async (gateway) => {
+        for (const route of routes)
+          await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute('no providers configured'));
+      },
+    ));
+
+  it.each(routes)('on $name it uses no call slot, and no vendor is called', async (route) => {
+    const gateway = await lendProject();
+    const before = gateway.vendor.requests().length;
+    await expectRouteError(await ask(gateway, route, 'unheard-of'), route, noRoute(none));
+    expect([await callsOf(gateway), gateway.vendor.requests().length]).toEqual([[], before]);
+    const { key } = await jsonOf<{ key: { ceilings: unknown } }>(gateway.call('/status/peek'));
+    expect(key.ceilings).toMatchObject({ calls: { used: 0, reserved: 0 }, rpm: { used: 0, reserved: 0 } });
+  });
+
+  it.each(routes)('on $name a retired model or vendor never causes it: it is called last, and called when all are', async (route) => {
+    const gateway = await lendProject();
+    const path = `/provision/teams/${gateway.project}`;
+    await gateway.admin('PUT', path, {
+      tiers: { pair: [nameOf(route, 'first/echo'), nameOf(route, 'second/echo')] },
+      retired: [nameOf(route, 'first/echo')],
+    });
+    expect((await ask(gateway, route, 'pair')).headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
+    await gateway.admin('PUT', path, { retired: [route.first, route.second] });
+    expect((await ask(gateway, route, 'pair')).headers.get('x-gateway-model')).toBe(nameOf(route, 'first/echo'));
+  });
+
+  it.each(routes)('on $name, when x-gateway-timeout-ms runs out: upstream_failed, `client deadline exceeded`', async (route) => {
+    const answer = await ask(await lendProject(), route, 'first/slow-1000', { headers: { 'x-gateway-timeout-ms': '50' } });
+    await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
+  });
+});

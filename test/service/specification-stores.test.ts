@@ -1,0 +1,84 @@
+/** Specification 7.4, the rows of stores that are down, on every route that the row names. They come from 4.4 and 5.5 too. */
+import { afterAll, expect, it } from '@jest/globals';
+import { withDatabaseDoor } from '../support/database-door.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { jsonOf, shareGateway } from '../support/gateway.ts';
+import { createProcesses } from '../support/gateway-process.ts';
+import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { onBothDatabases } from './both-databases.ts';
+import { ask, expectChatError, expectRouteError, projectLender, routes } from './inference-routes.ts';
+
+const episode = '/v1/memory/episodes/01936b1e-0000-7000-8000-000000000000';
+const readRoutes = ['/v1/models', '/status/peek', '/usage/me', episode];
+
+onBothDatabases('stores that fail', (database) => {
+  const lent = shareGateway({ database });
+  const lendProject = projectLender(lent, 'stores');
+
+  /** While `work` runs the table is not where the queries look for it. */
+  async function withoutTable(table: string, work: () => Promise<void>): Promise<void> {
+    await lent().database.query(`alter table ${table} rename to hidden_${table}`);
+    try {
+      await work();
+    } finally {
+      await lent().database.query(`alter table hidden_${table} rename to ${table}`);
+    }
+  }
+
+  async function expectOnAllRoutes(gateway: TestGateway, code: string): Promise<void> {
+    for (const route of routes) await expectRouteError(await ask(gateway, route, 'first/echo'), route, { status: 503, code });
+    for (const path of readRoutes) await expectChatError(await gateway.call(path), 503, code);
+  }
+
+  it.each([
+    ['keystore_unavailable', 'virtual_keys'],
+    ['limits_unavailable', 'key_ceilings'],
+  ])('503 %s on all routes: %s cannot be read', async (code, table) => {
+    // A key that no call has used yet is not in memory.
+    const gateway = await lendProject();
+    await withoutTable(table, () => expectOnAllRoutes(gateway, code));
+    for (const route of routes) expect((await ask(gateway, route, 'first/echo')).status).toBe(200);
+  });
+
+  it('500 query_failed on usage and memory: a query fails; 503 limits_unavailable on status', async () => {
+    const gateway = await lendProject();
+    expect((await gateway.call('/status/peek')).status).toBe(200);
+    await withoutTable('conversations', async () =>
+      expectChatError(await gateway.call(episode), 500, 'query_failed', 'the database query failed'),
+    );
+    await withoutTable('calls', async () => {
+      await expectChatError(await gateway.call('/usage/me'), 500, 'query_failed', 'the database query failed');
+      await expectChatError(await gateway.call('/status/peek'), 503, 'limits_unavailable');
+    });
+  });
+});
+
+describePostgres('503 no_db', () => {
+  const processes = createProcesses();
+  afterAll(processes.takeBack);
+
+  it('on usage and memory when the gateway has no database; known keys stay known', async () => {
+    const database = await createTestDatabase();
+    try {
+      const home = await processes.home('empty');
+      await (await processes.start('migrate', { home, env: { DATABASE_URL: database.url } })).exited;
+      await withDatabaseDoor(database.url, async (door) => {
+        await door.open();
+        const env = { DATABASE_URL: door.url, OPENAI_API_KEY: 'any', ANTHROPIC_API_KEY: 'any' };
+        const gateway = await processes.start('serve', { home, env });
+        await gateway.admin('PUT', '/provision/teams/acme', {});
+        const { key } = await jsonOf<{ key: string }>(gateway.admin('POST', '/provision/teams/acme/keys', { name: 'test' }));
+        expect((await gateway.call(key, '/usage/me')).status).toBe(200);
+        await door.shut();
+        await expectChatError(await gateway.call(key, '/usage/me'), 503, 'no_db');
+        await expectChatError(await gateway.call(key, episode), 503, 'no_db');
+        await expectChatError(await gateway.call(key, '/status/peek'), 503, 'limits_unavailable');
+        expect((await gateway.call(key, '/v1/models')).status).toBe(200);
+        await door.open();
+        expect(await gateway.end('SIGTERM')).toBe(0);
+      });
+    } finally {
+      await database.drop();
+    }
+  });
+});

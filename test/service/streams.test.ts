@@ -1,0 +1,305 @@
+/** Streams whose readers are slow or leave, and vendors that fall silent: nothing piles up, nobody waits for ever, and every call is settled. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { TestGateway } from '../support/gateway.ts';
+import { callsOf, defaultYaml, eventually, shareGateway, withGateway } from '../support/gateway.ts';
+
+/** A request as a server of this process answers it. */
+interface Served {
+  readonly port: number | undefined;
+  readonly socket: Socket;
+  readonly response: ServerResponse;
+}
+
+/** Every request that any HTTP server of this process gets, the gateway's and the vendor's: what cannot be seen from outside. */
+const served: Served[] = [];
+const note = (message: unknown): void => {
+  const { socket, response } = message as { socket: Socket; response: ServerResponse };
+  served.push({ port: socket.localPort, socket, response });
+};
+beforeAll(() => subscribe('http.server.request.start', note));
+afterAll(() => {
+  unsubscribe('http.server.request.start', note);
+});
+
+const servedAt = (url: string): readonly Served[] => served.filter(({ port }) => port === Number(new URL(url).port));
+
+/** Begin before the call: the next request that the vendor gets. */
+function nextRequest({ vendor }: TestGateway): Promise<Served> {
+  const before = servedAt(vendor.url).length;
+  return eventually(async () => {
+    const next = servedAt(vendor.url)[before];
+    if (!next) throw new Error('the vendor has been asked nothing');
+    return next;
+  });
+}
+
+/** How an answer ended: all of it was taken, or its connection was cut before. */
+async function endOf({ response }: Served): Promise<'whole' | 'cut'> {
+  if (!response.closed) await once(response, 'close', { signal: AbortSignal.timeout(5_000) });
+  return response.writableFinished ? 'whole' : 'cut';
+}
+
+const mebibyte = 1024 * 1024;
+
+describe('100 readers that do not read for longer than a vendor may be silent', () => {
+  const readers = 100;
+  // More than the system's own buffers take on the way from us to a reader (4.5 MiB seen).
+  const answer = longAnswer(7 * mebibyte);
+  /** For each stream: what the vendor's connection, the scanner of events, the answer and its reader may hold (0.2 to 0.7 MiB seen). */
+  const heldLimitBytes = mebibyte;
+  const unwrittenLimitBytes = 0.25 * mebibyte;
+  const idleTimeoutMs = 1_000;
+
+  it('make the vendor wait, not the memory grow; then every byte arrives', () =>
+    withStreamVendor(answer, (vendorUrl) =>
+      withGateway({ yaml: () => yamlOf(vendorUrl, idleTimeoutMs) }, async (gateway) => {
+        await readAll(await openStream(gateway, 'one/any'), answer); // Warm-up.
+        const before = bufferBytes();
+        const streams = await Promise.all(Array.from({ length: readers }, () => openStream(gateway, 'one/any')));
+        await sleep(idleTimeoutMs * 1.5);
+        const held = bufferBytes() - before;
+        const waiting = servedAt(gateway.url).map(({ response }) => response.writableLength);
+        expect(Math.max(...waiting)).toBeGreaterThan(0); // They do wait.
+        expect(Math.max(...waiting)).toBeLessThan(unwrittenLimitBytes);
+        expect(held).toBeLessThan(readers * heldLimitBytes);
+        await Promise.all(streams.map((stream) => readAll(stream, answer)));
+        const rows = await callsOf(gateway, '?limit=101');
+        expect(rows.map(({ outcome }) => outcome)).toEqual(Array.from({ length: readers + 1 }, () => 'ok'));
+        const kib = (bytes: number): string => `${Math.round(bytes / 1024)} KiB`;
+        show(
+          `${readers} readers that wait: ${kib(held / readers)} a stream in buffers, at most ${kib(Math.max(...waiting))} of it to be written`,
+        );
+      }),
+    ));
+});
+
+/** An event stream of about `bytes`, most of it in a member that nobody reads, so that what is kept of it is small. */
+function longAnswer(bytes: number): Buffer {
+  const chunk = (content: string, finish: string | null, rest: object): string =>
+    `data: ${JSON.stringify({ id: 'a', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content }, finish_reason: finish }], ...rest })}\n\n`;
+  const events = Array.from({ length: bytes / 16_384 }, (_, index) =>
+    chunk(`${index} `, null, { padding: String(index % 10).repeat(16_200) }),
+  );
+  const end = chunk('', 'stop', { usage: { prompt_tokens: 3, completion_tokens: events.length } });
+  return Buffer.from([...events, end, 'data: [DONE]\n\n'].join(''));
+}
+
+/** A vendor that answers everything with `answer`, as fast as it is taken. */
+async function withStreamVendor<Result>(answer: Buffer, work: (url: string) => Promise<Result>): Promise<Result> {
+  const server = createServer(async (request, response) => {
+    request.resume();
+    response.on('error', () => undefined);
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    for (let at = 0; at < answer.length && !response.destroyed; at += 65_536)
+      if (!response.write(answer.subarray(at, at + 65_536))) await drained(response);
+    response.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  try {
+    if (address === null || typeof address === 'string') throw new Error('no port');
+    return await work(`http://127.0.0.1:${address.port}`);
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+}
+
+/** The reader took what was written, or has gone. */
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      response.off('drain', done).off('close', done);
+      resolve();
+    };
+    response.once('drain', done).once('close', done);
+  });
+}
+
+function yamlOf(vendorUrl: string, idleTimeoutMs: number): string {
+  return `
+providers:
+  one: { base_url: ${vendorUrl}/v1, api_key: key-one, dialect: chat, idle_timeout_ms: ${idleTimeoutMs} }
+models:
+  one/any: { input: 1, output: 2 }
+`;
+}
+
+/** A streamed call on a connection of its own; nothing is read but the head. */
+async function openStream({ url, key }: TestGateway, model: string): Promise<IncomingMessage> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const request = httpRequest(`${url}/v1/chat/completions`, { method: 'POST', agent: false, headers });
+  request.end(JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'Hello' }] }));
+  const [response]: IncomingMessage[] = await once(request, 'response');
+  if (response?.statusCode !== 200) throw new Error(`answered ${response?.statusCode}`);
+  return response;
+}
+
+/** Reads to the end; throws at the first byte that is another. */
+async function readAll(stream: IncomingMessage, expected: Buffer): Promise<void> {
+  let at = 0;
+  for await (const chunk of stream) {
+    const bytes: Buffer = chunk;
+    if (!bytes.equals(expected.subarray(at, at + bytes.length))) throw new Error(`other bytes at ${at}`);
+    at += bytes.length;
+  }
+  expect(at).toBe(expected.length);
+}
+
+/** Bytes in buffers that are in use, in all of this process. */
+function bufferBytes(): number {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  collect();
+  return process.memoryUsage().arrayBuffers;
+}
+
+const idleTimeoutMs = 400;
+const paced = 'pace-20+long-1000';
+const impatient = (vendorUrl: string, deadUrl: string): string =>
+  defaultYaml(vendorUrl, deadUrl)
+    .replaceAll('first_byte_timeout_ms: 1500', `idle_timeout_ms: ${idleTimeoutMs}`)
+    .replace('models:', `models:\n  one/${paced}: { input: 1, output: 5 }\n  three/${paced}: { input: 1, output: 5 }`);
+
+const routes = [
+  { path: '/v1/chat/completions', provider: 'one', dialect: 'chat' },
+  { path: '/v1/messages', provider: 'three', dialect: 'messages' },
+] as const;
+
+describe.each(routes)('on $path', ({ path, provider, dialect }) => {
+  const shared = shareGateway({ yaml: impatient });
+
+  const call = (gateway: TestGateway, fault: string, { stream, signal }: { stream: boolean; signal?: AbortSignal }): Promise<Response> =>
+    fetch(gateway.url + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: `${provider}/${fault}`, stream, max_tokens: 50, messages: [{ role: 'user', content: 'Hello' }] }),
+      ...(signal && { signal }),
+    });
+
+  /** The only call of the gateway's project, once it is settled. */
+  const settled = (gateway: TestGateway): Promise<unknown> =>
+    eventually(async () => {
+      const [row] = await callsOf(gateway);
+      if (!row) throw new Error('no call is settled');
+      return row;
+    });
+
+  it('a caller that leaves in the middle of a stream ends the request at the vendor, and what came is paid', async () => {
+    const gateway = await shared().withProject('leaves');
+    const leaving = new AbortController();
+    const asking = nextRequest(gateway);
+    const response = await call(gateway, paced, { stream: true, signal: leaving.signal });
+    const asked = await asking;
+    await response.body?.getReader().read();
+    expect(asked.response.closed).toBe(false);
+    leaving.abort();
+    expect(await endOf(asked)).toBe('cut');
+    expect(await settled(gateway)).toMatchObject({
+      outcome: 'client_left',
+      status: 200,
+      estimated: true,
+      attempts: [{ n: 1, outcome: 'client_left', status: 200 }],
+    });
+    const [row] = await callsOf(gateway);
+    expect(row?.tokens.output).toBeGreaterThan(0);
+    expect(row?.tokens.output).toBeLessThan(500);
+    expect(row?.cost).toBeGreaterThan(0);
+  });
+
+  it('a caller that leaves while it did not read ends the request at the vendor too', async () => {
+    const gateway = await shared().withProject('sleeps');
+    const leaving = new AbortController();
+    const asking = nextRequest(gateway);
+    const response = await call(gateway, 'big-32768', { stream: true, signal: leaving.signal });
+    const asked = await asking;
+    // Until nothing moves any more: all buffers on the way are full.
+    for (let sent = -1; sent !== asked.socket.bytesWritten; await sleep(200)) sent = asked.socket.bytesWritten;
+    expect(asked.response.closed).toBe(false);
+    leaving.abort();
+    expect(await endOf(asked)).toBe('cut');
+    expect(response.bodyUsed).toBe(false);
+    expect(await settled(gateway)).toMatchObject({ outcome: 'client_left', estimated: true, attempts: [{ outcome: 'client_left' }] });
+  });
+
+  it('a caller that leaves before the first piece of a stream ends the request at the vendor, and pays nothing', async () => {
+    const gateway = await shared().withProject('hasty');
+    const leaving = new AbortController();
+    const asking = nextRequest(gateway);
+    const answered = call(gateway, 'slow-20000', { stream: true, signal: leaving.signal }).catch((error: unknown) => error);
+    const asked = await asking;
+    leaving.abort();
+    expect(await answered).toMatchObject({ name: 'AbortError' });
+    expect(await endOf(asked)).toBe('cut');
+    expect(await settled(gateway)).toMatchObject({
+      outcome: 'client_left',
+      status: 499,
+      cost: 0,
+      attempts: [{ outcome: 'client_left', status: null }],
+    });
+  });
+
+  it('a caller that leaves during a plain call leaves it to be read to its end and settled, since the vendor bills it', async () => {
+    const gateway = await shared().withProject('plain');
+    const leaving = new AbortController();
+    const asking = nextRequest(gateway);
+    const answered = call(gateway, 'slow-300+long-50', { stream: false, signal: leaving.signal }).catch((error: unknown) => error);
+    const asked = await asking;
+    leaving.abort();
+    expect(await answered).toMatchObject({ name: 'AbortError' });
+    expect(await endOf(asked)).toBe('whole');
+    expect(await settled(gateway)).toMatchObject({ outcome: 'ok', status: 200, estimated: false, attempts: [{ outcome: 'ok' }] });
+  });
+
+  it('five streamed calls in a row, however the vendor writes them, use one connection to it', async () => {
+    const gateway = await shared().withProject('in-a-row');
+    const before = servedAt(gateway.vendor.url).length;
+    const models = ['echo', 'long-300', 'crlf+long-5', dialect === 'chat' ? 'no-done+echo' : 'tiny-bytes+echo', 'echo'];
+    for (const model of models) expect((await (await call(gateway, model, { stream: true })).text()).length).toBeGreaterThan(100);
+    await (await call(gateway, 'echo', { stream: false })).text();
+    const used = servedAt(gateway.vendor.url).slice(before);
+    expect(used).toHaveLength(models.length + 1);
+    expect(new Set(used.map(({ socket }) => socket)).size).toBe(1);
+  });
+
+  it('a vendor that falls silent in the middle is cut off: the stream breaks visibly, the call is interrupted', async () => {
+    const gateway = await shared().withProject('silence');
+    const asking = nextRequest(gateway);
+    const response = await call(gateway, 'stall-after-3+long-20', { stream: true });
+    const asked = await asking;
+    const from = performance.now();
+    const text = await response.text();
+    expect(performance.now() - from).toBeLessThan(idleTimeoutMs + 3_000);
+    expect(text).toContain('quick');
+    expect(text).not.toMatch(/\[DONE\]|message_stop/);
+    expect(text.match(/^event: error$/gm) ?? []).toHaveLength(dialect === 'messages' ? 1 : 0);
+    expect(await endOf(asked)).toBe('cut');
+    expect(await settled(gateway)).toMatchObject({
+      outcome: 'interrupted',
+      code: 'upstream_failed',
+      estimated: true,
+      attempts: [{ outcome: 'interrupted' }],
+    });
+  });
+
+  it('502: a vendor that falls silent in a plain answer has failed', async () => {
+    const gateway = await shared().withProject('half');
+    const response = await call(gateway, 'stall-after-3+long-20', { stream: false });
+    expect([response.status, await response.text()]).toEqual([502, expect.stringContaining('the answer stopped coming')]);
+    expect(await settled(gateway)).toMatchObject({ outcome: 'failed', code: 'upstream_failed', attempts: [{ outcome: 'failed' }] });
+  });
+});
+
+/** Figures that are worth seeing; on standard error, beside what jest prints. */
+function show(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
