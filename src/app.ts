@@ -74,15 +74,15 @@ export interface App {
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
   /** Puts a new configuration in force for the calls that come from now on. */
   reload(config: Config): void;
-  /** Refuses new calls, lets running ones end (30 s), settles those that do not, flushes the journal, ends durable work. */
+  /** Refuses new calls, lets running ones end (25 s), ends and settles those that do not, stops durable work, flushes the journal. */
   close(): Promise<void>;
 }
 
-/** How long `close` waits for what was cut. */
-const cutLimitMs = 1_000;
+/** How long calls whose vendors were cut may take to settle and tell their callers. Together with the grace time less than the 30 s of Kubernetes. */
+const cutLimitMs = 2_000;
 
 export async function createApp(options: AppOptions): Promise<App> {
-  const { role, database, logger, dataDir, adminToken, environment, clock = systemClock, waitsFor = () => [], graceMs = 30_000 } = options;
+  const { role, database, logger, dataDir, adminToken, environment, clock = systemClock, waitsFor = () => [], graceMs = 25_000 } = options;
   let config = options.config;
   let catalog = buildCatalog(config);
   let providers = buildProviders(config.providers);
@@ -214,7 +214,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         environment: { path: environment.PATH ?? '', cacheDir: cacheDirectory(environment), variables: environment },
         dataDir,
         database,
-        activities: createActivities({ memory: { idleMs: config.memory.idleMs, readConversation: episodes.readConversation } }),
+        activities: createActivities({ memory: { idleMs: () => config.memory.idleMs, readConversation: episodes.readConversation } }),
         repair: () => enqueueUnread(database),
         logger,
         onReady: (ready) => onReady?.(ready.uiUrl()),
@@ -227,17 +227,25 @@ export async function createApp(options: AppOptions): Promise<App> {
       modelsInForce.reconfigure(next.models);
     },
     async close() {
-      await closeServer(server, graceMs);
-      // Streams that were cut settle in milliseconds.
-      for (let waitedMs = 0; journal.state().openCalls > 0 && waitedMs < cutLimitMs; waitedMs += 10) await sleep(10);
-      await durable?.stop();
+      const limitAt = performance.now() + graceMs;
+      const serverClosed = closeServer(server, { limitMs: graceMs, onLimit: door.abort, cutMs: cutLimitMs });
+      await Promise.all([serverClosed, durable?.stop()]);
+      // A plain call whose caller has left has no connection to wait for, but its vendor bills it all the same.
+      await callsSettled(limitAt);
+      door.abort();
+      await callsSettled(performance.now() + cutLimitMs);
       await recovery.stop();
       await drain.stop();
       await journal.close();
       await recoverOnce(recoveryOptions, journal.id);
       await modelsInForce.stop();
-      // A vendor that still works on a plain call whose caller was cut is not waited for.
-      await Promise.all([keyring.stop(), projects.stop(), Promise.race([door.close(), sleep(cutLimitMs, undefined, { ref: false })])]);
+      await Promise.all([keyring.stop(), projects.stop(), door.close()]);
     },
   };
+
+  /** Parked calls are settled: they wait for the disk, and `journal.close` writes them if it can. */
+  async function callsSettled(limitAt: number): Promise<void> {
+    const isSettled = (): boolean => journal.state().openCalls <= journal.state().parkedCalls;
+    while (!isSettled() && performance.now() < limitAt) await sleep(10);
+  }
 }

@@ -1,5 +1,5 @@
 /** Data URLs (RFC 2397): recognised, decoded, and folded away in running text. Without regular expressions, since bodies reach 32 MiB. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** What is kept of binary content. */
 export interface Digest {
@@ -8,7 +8,7 @@ export interface Digest {
 }
 
 export function digestOf(bytes: Buffer): Digest {
-  return { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') };
+  return { bytes: bytes.length, sha256: hash('sha256', bytes, 'hex') };
 }
 
 /** Media type and content of a data URL; null when `text` is none. A missing media type is `text/plain`, as the RFC has it. */
@@ -22,17 +22,22 @@ export function readDataUrl(text: string): { mediaType: string; bytes: Buffer } 
   return { mediaType: mediaType === '' ? 'text/plain' : mediaType, bytes: isBase64 ? Buffer.from(data, 'base64') : unescapePercent(data) };
 }
 
-/** `text` with each base64 data URL in it replaced by `[media type, size, SHA-256]`, always the same for the same URL. */
+/**
+ * `text` with each base64 data URL in it replaced by `[media type, size, SHA-256]`, always the same for the same URL. URLs that would grow
+ * by that stay: a text of nothing but empty URLs would become eight times as long, and cost a hash for each 13 characters.
+ */
 export function foldDataUrls(text: string): string {
   let mark = text.indexOf(base64Mark);
   if (mark < 0) return text;
   const pieces: string[] = [];
   let from = 0;
   while (mark >= 0) {
-    const start = text.lastIndexOf(scheme, mark);
+    // Looks back no further than a head is long, else a text of nothing but marks takes time with the square of its length.
+    const lookFrom = Math.max(from, mark - longestHead);
+    const start = lookFrom + text.slice(lookFrom, mark).lastIndexOf(scheme);
     const end = endOfBase64(text, mark + base64Mark.length);
     // A URL's head is short and has no space; anything else only looks like one.
-    if (start >= from && mark - start <= longestHead && !/[\s,]/.test(text.slice(start, mark))) {
+    if (start >= lookFrom && end - start >= shortestFolded && !/[\s,]/.test(text.slice(start, mark))) {
       const url = readDataUrl(text.slice(start, end));
       if (url) {
         const { bytes, sha256 } = digestOf(url.bytes);
@@ -48,6 +53,7 @@ export function foldDataUrls(text: string): string {
 const scheme = 'data:';
 const base64Mark = ';base64,';
 const longestHead = 256;
+const shortestFolded = 128;
 
 function endOfBase64(text: string, from: number): number {
   let end = from;

@@ -26,6 +26,8 @@ export function describeBlock(block: unknown): Finding[] {
   const type = makeStorable(textOf(objectOf(block).type) ?? textOf(objectOf(block).role) ?? 'unknown');
   const binaries: Finding[] = [];
   const rest = jsonTextOf(block, (holder, key, text) => {
+    // A block may hold millions of tiny data URLs; hashing all of them would hold up every call.
+    if (binaries.length >= mostBinaries && text.length < shortestOpaque) return text;
     const content = readBinary(holder, key, text);
     if (!content) return text;
     const digest = digestOf(content.bytes);
@@ -55,6 +57,8 @@ const plainTypes = new Set(['image_url', 'input_image', 'image', 'input_audio', 
 /** Members whose text is base64 wherever they stand. */
 const base64Keys = new Set(['file_data', 'b64_json', 'encrypted_content', 'bytesBase64Encoded']);
 const shortestOpaque = 1_024;
+/** Of one block; more are folded away only where they are long. */
+const mostBinaries = 100;
 
 function readBinary(holder: unknown, key: string, text: string): { bytes: Buffer; mediaType: string | null } | null {
   const url = readDataUrl(text);

@@ -3,7 +3,8 @@
  * assistant called. All else that belongs to the prompt becomes an extra that knows where it stood: system prompts, tool results,
  * thinking, and binary content as type, size and SHA-256.
  *
- * Total: a body is the caller's, so whatever is malformed is skipped or kept as an extra; nothing here throws. Off the hot path.
+ * Total: a body is the caller's, so whatever is malformed is skipped or kept as an extra; nothing here throws. Off the hot path, but on its
+ * event loop: time grows with the size of the body alone, and what is kept of it is bounded (`prompt-limits.ts`).
  *
  * The same rules hold for answers, so that an answer and its repetition in the next request are the same message: text parts of the
  * assistant are joined without anything between (vendors cut them for citations and tools), parts of the user by line feeds.
@@ -13,6 +14,7 @@ import { isObject, type JsonObject, listOf, objectOf, textOf } from '../core/jso
 import { makeStorable } from '../core/storable.ts';
 import { foldDataUrls } from './data-url.ts';
 import { describeBlock, type Finding, jsonTextOf, opaqueFinding, textFinding } from './prompt-findings.ts';
+import { dropOldFindings, mostToolCalls, newestMessages } from './prompt-limits.ts';
 
 /** A message as it is chained, stored and learned from. */
 export interface NormalMessage {
@@ -33,10 +35,10 @@ export interface Prompt {
 
 export type PromptRoute = 'chat' | 'messages' | 'responses';
 
-/** One step of a prompt. A `pause` stands between what the assistant said in one answer and in the next. */
+/** One step of a prompt. A `pause` stands between what the assistant said in one answer and in the next. What was found is read only when kept. */
 type Step =
   | { readonly kind: 'said'; readonly role: NormalMessage['role']; readonly text: string; readonly toolCalls: AssistantTurn['toolCalls'] }
-  | { readonly kind: 'found'; readonly finding: Finding }
+  | { readonly kind: 'found'; readonly isSystem: boolean; readonly read: () => readonly Finding[] }
   | { readonly kind: 'pause' };
 
 /** Reads the parsed JSON of a request to `route`. */
@@ -44,14 +46,14 @@ export function readPrompt(route: PromptRoute, body: unknown): Prompt {
   const request = objectOf(body);
   switch (route) {
     case 'chat':
-      return collect(listOf(request.messages).flatMap(readChatMessage), false);
+      return collect(newestMessages(request.messages).flatMap(readChatMessage), false);
     case 'messages': {
-      const messages = listOf(request.messages);
+      const messages = newestMessages(request.messages);
       const steps = [...systemSteps('system', request.system), ...messages.flatMap(readMessagesMessage)];
       return collect(steps, objectOf(messages.at(-1)).role === 'assistant');
     }
     case 'responses': {
-      const items = typeof request.input === 'string' ? [{ role: 'user', content: request.input }] : listOf(request.input);
+      const items = typeof request.input === 'string' ? [{ role: 'user', content: request.input }] : newestMessages(request.input);
       return collect(joinItems([...systemSteps('instructions', request.instructions), ...items.flatMap(readItem)]), false);
     }
     default:
@@ -63,6 +65,7 @@ export function readPrompt(route: PromptRoute, body: unknown): Prompt {
 export function normalMessage(role: NormalMessage['role'], turn: AssistantTurn): NormalMessage | null {
   const text = makeStorable(foldDataUrls(turn.text));
   const toolCalls = turn.toolCalls
+    .slice(0, mostToolCalls)
     .map((call) => ({ name: makeStorable(call.name), arguments: makeStorable(call.arguments) }))
     .filter((call) => call.name !== '');
   return text.trim() === '' && toolCalls.length === 0 ? null : { role, text, toolCalls };
@@ -70,14 +73,15 @@ export function normalMessage(role: NormalMessage['role'], turn: AssistantTurn):
 
 function collect(steps: readonly Step[], lastIsAssistant: boolean): Prompt {
   const messages: NormalMessage[] = [];
-  const extras: Extra[] = [];
+  const places: { readonly position: number; readonly isSystem: boolean; readonly read: () => readonly Finding[] }[] = [];
   for (const step of steps) {
-    if (step.kind === 'found') extras.push({ position: messages.length, ...step.finding });
+    if (step.kind === 'found') places.push({ position: messages.length, isSystem: step.isSystem, read: step.read });
     if (step.kind !== 'said') continue;
     const message = normalMessage(step.role, step);
     if (message) messages.push(message);
   }
   const last = messages.at(-1);
+  const extras = dropOldFindings(places).flatMap(({ position, read }) => read().map((finding) => ({ position, ...finding })));
   return { messages, extras, answerBegun: lastIsAssistant && last?.role === 'assistant' && last.toolCalls.length === 0 };
 }
 
@@ -104,11 +108,12 @@ function readChatAssistant(message: JsonObject): Step[] {
   const thinking = textOf(message.reasoning_content) ?? textOf(message.reasoning);
   const calls = [...listOf(message.tool_calls), ...(isObject(message.function_call) ? [{ function: message.function_call }] : [])];
   const functions = calls.map((call) => objectOf(call).function);
-  const toolCalls = functions.filter(isObject).map((fn) => ({ name: textOf(fn.name) ?? '', arguments: argumentsOf(fn.arguments) }));
+  const kept = functions.filter(isObject).slice(0, mostToolCalls);
+  const toolCalls = kept.map((fn) => ({ name: textOf(fn.name) ?? '', arguments: argumentsOf(fn.arguments) }));
   // Other kinds of calls (`custom`) are no function calls of the answer either; they stay visible as extras.
   const others = calls.filter((call) => !isObject(objectOf(call).function)).flatMap(otherSteps);
   const said = readContent('assistant', message.content ?? message.refusal, toolCalls);
-  return [...(thinking ? [found(textFinding('thinking', 'reasoning', thinking))] : []), ...others, ...said];
+  return [...(thinking ? [found(() => [textFinding('thinking', 'reasoning', thinking)])] : []), ...others, ...said];
 }
 
 function readMessagesMessage(message: unknown): Step[] {
@@ -142,15 +147,18 @@ function readItem(item: unknown): Step[] {
 /** Items of one answer (its text and each of its function calls are items of their own) become one message again. */
 function joinItems(steps: readonly Step[]): Step[] {
   const joined: Step[] = [];
-  let open = -1;
+  // Grows in place: a copy for each item would take time with the square of their number.
+  let open: { kind: 'said'; role: 'assistant'; text: string; toolCalls: AssistantTurn['toolCalls'][number][] } | null = null;
   for (const step of steps) {
-    const before = open < 0 ? undefined : joined[open];
-    if (step.kind === 'pause') open = -1;
-    else if (step.kind === 'said' && step.role === 'assistant' && before?.kind === 'said') {
-      joined[open] = said('assistant', before.text + step.text, [...before.toolCalls, ...step.toolCalls]);
-    } else {
-      if (step.kind === 'said') open = step.role === 'assistant' ? joined.length : -1;
+    if (step.kind === 'found') joined.push(step);
+    else if (step.kind === 'pause') open = null;
+    else if (step.role === 'user') {
+      open = null;
       joined.push(step);
+    } else {
+      if (!open) joined.push((open = { kind: 'said', role: 'assistant', text: '', toolCalls: [] }));
+      open.text += step.text;
+      for (const call of step.toolCalls) open.toolCalls.push(call);
     }
   }
   return joined;
@@ -161,17 +169,17 @@ function readContent(role: NormalMessage['role'], content: unknown, calls: Assis
   const blocks = Array.isArray(content) ? content : [content];
   const texts: string[] = [];
   const toolCalls = [...calls];
-  const steps: Step[] = [];
+  const steps: Step[][] = [];
   for (const block of blocks) {
     const text = textOfBlock(block);
     if (text !== null) texts.push(text);
     else if (!isObject(block)) continue;
-    else if (block.type === 'tool_use') toolCalls.push({ name: textOf(block.name) ?? '', arguments: argumentsOf(block.input) });
-    else if (block.type === 'tool_result') steps.push(...toolResultSteps(block.type, block.content));
-    else if (block.type === 'thinking' || block.type === 'redacted_thinking') steps.push(...thinkingSteps(block));
-    else steps.push(...otherSteps(block));
+    else if (block.type === 'tool_result') steps.push(toolResultSteps(block.type, block.content));
+    else if (block.type === 'thinking' || block.type === 'redacted_thinking') steps.push(thinkingSteps(block));
+    else if (block.type !== 'tool_use') steps.push(otherSteps(block));
+    else if (toolCalls.length < mostToolCalls) toolCalls.push({ name: textOf(block.name) ?? '', arguments: argumentsOf(block.input) });
   }
-  return [...steps, said(role, texts.join(role === 'assistant' ? '' : '\n'), toolCalls)];
+  return [...steps.flat(), said(role, texts.join(role === 'assistant' ? '' : '\n'), toolCalls)];
 }
 
 function textOfBlock(block: unknown): string | null {
@@ -196,7 +204,7 @@ function textAndBlocks(kind: 'system' | 'tool_result', type: string, content: un
   const texts = blocks.map(textOfBlock);
   const text = texts.filter((piece) => piece !== null).join('\n');
   const others = blocks.filter((_, index) => texts[index] === null).flatMap(otherSteps);
-  return [...(text === '' ? [] : [found(textFinding(kind, type, text))]), ...others];
+  return [...(text === '' ? [] : [found(() => [textFinding(kind, type, text)], kind === 'system')]), ...others];
 }
 
 /** Thinking blocks of messages and reasoning items of responses. */
@@ -206,13 +214,13 @@ function thinkingSteps(block: JsonObject): Step[] {
   const sealed = textOf(block.encrypted_content) ?? textOf(block.data);
   const type = textOf(block.type) ?? 'thinking';
   return [
-    ...(text === '' ? [] : [found(textFinding('thinking', type, text))]),
-    ...(sealed === null ? [] : [found(opaqueFinding(type, sealed))]),
+    ...(text === '' ? [] : [found(() => [textFinding('thinking', type, text)])]),
+    ...(sealed === null ? [] : [found(() => [opaqueFinding(type, sealed)])]),
   ];
 }
 
 function otherSteps(block: unknown): Step[] {
-  return describeBlock(block).map(found);
+  return block === undefined || block === null ? [] : [found(() => describeBlock(block))];
 }
 
 /** Chat sends arguments as text, which is kept as it is; messages as a value, whose JSON keeps the order of keys. */
@@ -224,6 +232,6 @@ function said(role: NormalMessage['role'], text: string, toolCalls: AssistantTur
   return { kind: 'said', role, text, toolCalls };
 }
 
-function found(finding: Finding): Step {
-  return { kind: 'found', finding };
+function found(read: () => readonly Finding[], isSystem = false): Step {
+  return { kind: 'found', isSystem, read };
 }

@@ -14,8 +14,17 @@ export async function listenOn(server: Server, host: string, port: number): Prom
 
 const idleSweepMs = 100;
 
-/** Accepts no more, lets running answers end, and cuts what is left after `limitMs`. */
-export async function closeServer(server: Server, limitMs: number): Promise<void> {
+export interface CloseLimits {
+  /** How long running answers may take to end by themselves. */
+  readonly limitMs: number;
+  /** Told then: ends what the rest of them wait for. */
+  readonly onLimit: () => void;
+  /** How long they may take to end after that, before their connections are cut. */
+  readonly cutMs: number;
+}
+
+/** Accepts no more and lets running answers end, within both limits. */
+export async function closeServer(server: Server, { limitMs, onLimit, cutMs }: CloseLimits): Promise<void> {
   if (!server.listening) return;
   const closed = once(server, 'close');
   // A caller that keeps its connection asks elsewhere next time.
@@ -23,8 +32,10 @@ export async function closeServer(server: Server, limitMs: number): Promise<void
   server.close();
   // Connections whose answer was under way become idle later; without this they would be waited for until their callers gave them up.
   const sweep = setInterval(() => server.closeIdleConnections(), idleSweepMs);
-  const cut = setTimeout(() => server.closeAllConnections(), limitMs);
+  const limit = setTimeout(onLimit, limitMs);
+  const cut = setTimeout(() => server.closeAllConnections(), limitMs + cutMs);
   await closed;
   clearInterval(sweep);
+  clearTimeout(limit);
   clearTimeout(cut);
 }

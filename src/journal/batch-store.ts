@@ -48,6 +48,8 @@ export interface BatchStore {
 
 /** Bounded for PGlite, where a statement holds up the event loop (decisions 1). */
 const batchRows = 500;
+/** Text is read and hashed on the event loop before it is stored: of a second call only what fits into this beside the first. */
+const batchBytes = 4 * 1_024 * 1_024;
 
 export function createBatchStore({ database, store, quarantine, logger, faultPoint }: BatchStoreOptions): BatchStore {
   let stored = 0;
@@ -111,7 +113,7 @@ export function createBatchStore({ database, store, quarantine, logger, faultPoi
       // A record may stand twice in a journal (written again after a fault); the first is as good as the second.
       const unique = new Map(entries.toReversed().map((entry) => [entry.call.facts.id, { ...entry, call: makeCallStorable(entry.call) }]));
       const inOrder = [...unique.values()].toReversed();
-      for (let at = 0; at < inOrder.length; at += batchRows) await storeBatch(inOrder.slice(at, at + batchRows));
+      for (const batch of cutBatches(inOrder)) await storeBatch(batch);
     },
     async refuse(callId, frame) {
       await keep(callId, frame);
@@ -122,12 +124,31 @@ export function createBatchStore({ database, store, quarantine, logger, faultPoi
   };
 }
 
+/** Batches of at most `batchRows` calls and `batchBytes` of text; a longer text stands alone. */
+function cutBatches(entries: readonly BatchEntry[]): BatchEntry[][] {
+  const batches: BatchEntry[][] = [];
+  let batch: BatchEntry[] = [];
+  let bytes = 0;
+  for (const entry of entries) {
+    const more = entry.call.content?.request.length ?? 0;
+    if (batch.length > 0 && (batch.length >= batchRows || bytes + more > batchBytes)) {
+      batches.push(batch);
+      batch = [];
+      bytes = 0;
+    }
+    batch.push(entry);
+    bytes += more;
+  }
+  return batch.length > 0 ? [...batches, batch] : batches;
+}
+
 /** Erasure takes the same lock exclusively: it waits for batches under way, and later ones see its fence. In order, against deadlocks. */
 async function takeProjects(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   const projectIds = [...new Set(calls.map((call) => call.facts.projectId))].toSorted();
   await tx.query(
     `select pg_advisory_xact_lock_shared(hashtextextended(project.id, 0))
-       from unnest($1::text[]) with ordinality as project (id, position)`,
+       from unnest($1::text[]) with ordinality as project (id, position)
+      order by project.position`,
     [projectIds],
   );
 }

@@ -1,6 +1,7 @@
 /**
  * The conversations that the calls of one batch may join, as they were in the database and as the batch changes them. Calls are placed one
- * after the other, so a call finds what the calls before it made. Nothing here reads or writes the database: `conversation-store.ts` does.
+ * after the other, so a call finds what the calls before it made. Nothing here reads or writes the database: `load-book.ts`
+ * and `save-book.ts` do.
  */
 import { keyInScope, type Part } from './chain.ts';
 

@@ -2,6 +2,7 @@
 import type { Queries } from '../db/database.ts';
 import type { Extra } from '../dialects/prompt.ts';
 import type { Part } from './chain.ts';
+import { queryInSlices, slicesOf } from './slices.ts';
 
 export interface CallText {
   readonly callId: string;
@@ -23,6 +24,15 @@ export async function findStored(tx: Queries, callIds: readonly string[]): Promi
 /** Stores `texts`; `conversationOf` names the conversation of a recorded call. */
 export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationOf: ReadonlyMap<string, string>): Promise<void> {
   await storeParts(tx, texts);
+  const rows = texts.map((text) => ({ ...text, extrasJson: JSON.stringify(text.extras) }));
+  for (const slice of slicesOf(rows, ({ extrasJson }) => extrasJson.length)) await insertTexts(tx, slice, conversationOf);
+}
+
+async function insertTexts(
+  tx: Queries,
+  texts: readonly (CallText & { readonly extrasJson: string })[],
+  conversationOf: ReadonlyMap<string, string>,
+): Promise<void> {
   await tx.query(
     `insert into call_texts (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at)
      select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::jsonb[], $6::bytea[], $7::boolean[], $8::timestamptz[])`,
@@ -31,7 +41,7 @@ export async function storeTexts(tx: Queries, texts: readonly CallText[], conver
       texts.map((text) => text.projectId),
       texts.map((text) => conversationOf.get(text.callId) ?? null),
       texts.map((text) => text.subject),
-      texts.map((text) => JSON.stringify(text.extras)),
+      texts.map((text) => text.extrasJson),
       texts.map((text) => text.parts.at(-1)?.hash ?? null),
       texts.map((text) => text.parts.length > text.promptLength),
       texts.map((text) => new Date(text.startedAt).toISOString()),
@@ -59,7 +69,14 @@ async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void
   }
   const known = await findParts(tx, [...wanted.values()]);
   const added = [...wanted].flatMap(([name, part]) => (known.has(name) ? [] : [part]));
-  if (added.length === 0) return;
+  for (const slice of slicesOf(added, ({ part }) => charactersOf(part))) await insertParts(tx, slice);
+}
+
+function charactersOf({ message: { text, toolCalls } }: Part): number {
+  return toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, text.length);
+}
+
+async function insertParts(tx: Queries, added: readonly NewPart[]): Promise<void> {
   await tx.query(
     `insert into parts (project_id, hash, parent_hash, role, content, created_at)
      select * from unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::text[], $5::jsonb[], $6::timestamptz[])
@@ -76,11 +93,13 @@ async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void
 }
 
 async function findParts(tx: Queries, parts: readonly NewPart[]): Promise<ReadonlySet<string>> {
-  const rows = await tx.query<{ projectId: string; hash: Buffer }>(
+  const rows = await queryInSlices<{ projectId: string; hash: Buffer }, NewPart>(
+    tx,
+    parts,
     `select part.project_id as "projectId", part.hash
        from unnest($1::uuid[], $2::bytea[]) as wanted (project_id, hash)
        join parts part on part.project_id = wanted.project_id and part.hash = wanted.hash`,
-    [parts.map(({ projectId }) => projectId), parts.map(({ part }) => part.hash)],
+    (slice) => [slice.map(({ projectId }) => projectId), slice.map(({ part }) => part.hash)],
   );
   return new Set(rows.map((row) => row.projectId + row.hash.toString('latin1')));
 }

@@ -1,6 +1,6 @@
 /**
  * Reads and locks the conversations that the calls of a batch may join. Every lookup goes by a hash that holds project, application and
- * subject, so nothing of another one can be found. The number of statements does not depend on the number of calls.
+ * subject, so nothing of another one can be found. The number of statements depends only on how many messages are asked for.
  *
  * Where many conversations look the same (a thousand anonymous callers who all began with "hi"), each call needs only one of them.
  */
@@ -8,6 +8,7 @@ import type { Queries } from '../db/database.ts';
 import { type Book, type Conversation, createBook, type Turn } from './book.ts';
 import { hashScope } from './chain.ts';
 import { tipKeysOf, tipMessageKeysOf } from './join.ts';
+import { queryInSlices } from './slices.ts';
 
 /** Book with the conversations that `turns` may join; their rows are locked until the transaction ends. */
 export async function loadBook(tx: Queries, turns: readonly Turn[]): Promise<Book> {
@@ -62,9 +63,9 @@ async function findTips(tx: Queries, turns: readonly Turn[], made: ReadonlySet<s
 }
 
 async function readTips(tx: Queries, keys: readonly Buffer[]): Promise<Map<string, string[]>> {
-  if (keys.length === 0) return new Map();
-  const wanted = countKeys(keys);
-  const rows = await tx.query<{ key: Buffer; id: string }>(
+  const rows = await queryInSlices<{ key: Buffer; id: string }, WantedKey>(
+    tx,
+    countKeys(keys),
     `select wanted.key, found.id
        from unnest($1::bytea[], $2::integer[]) as wanted (key, copies)
       cross join lateral (
@@ -73,7 +74,7 @@ async function readTips(tx: Queries, keys: readonly Buffer[]): Promise<Map<strin
          order by state desc, last_turn_at desc, id desc
          limit wanted.copies
       ) found`,
-    [wanted.keys, wanted.copies],
+    columnsOf,
   );
   const byKey = Map.groupBy(rows, (row) => nameOf(row.key));
   return new Map([...byKey].map(([name, list]) => [name, list.map((row) => row.id)]));
@@ -86,7 +87,9 @@ async function readTips(tx: Queries, keys: readonly Buffer[]): Promise<Map<strin
 async function findPlaces(tx: Queries, turns: readonly Turn[]): Promise<FoundPlace[]> {
   const wanted = countKeys(turns.flatMap((turn) => turn.placeKeys.at(-1) ?? []));
   const repeatable = new Set(turns.flatMap((turn) => (turn.firstAssistant < 0 ? [] : (nameOfLast(turn) ?? []))));
-  return tx.query<FoundPlace>(
+  return queryInSlices<FoundPlace, WantedKey>(
+    tx,
+    wanted,
     `select wanted.key, found.conversation_id as "conversationId", found.position, found.call_id as "callId"
        from unnest($1::bytea[], $2::integer[], $3::boolean[]) as wanted (key, copies, repeatable)
       cross join lateral (
@@ -96,7 +99,7 @@ async function findPlaces(tx: Queries, turns: readonly Turn[]): Promise<FoundPla
          limit wanted.copies
       ) found
       where wanted.repeatable or found.call_id is null`,
-    [wanted.keys, wanted.copies, wanted.keys.map((key) => repeatable.has(nameOf(key)))],
+    (slice) => [...columnsOf(slice), slice.map(({ key }) => repeatable.has(nameOf(key)))],
   );
 }
 
@@ -104,8 +107,9 @@ async function findPlaces(tx: Queries, turns: readonly Turn[]): Promise<FoundPla
 async function findOpen(tx: Queries, turns: readonly Turn[]): Promise<string[]> {
   const subjects = turns.filter((turn) => turn.subject !== null && turn.firstAssistant < 0);
   const distinct = [...new Map(subjects.map((turn) => [nameOf(turn.scope), turn])).values()];
-  if (distinct.length === 0) return [];
-  const rows = await tx.query<{ id: string }>(
+  const rows = await queryInSlices<{ id: string }, Turn>(
+    tx,
+    distinct,
     `select found.id
        from unnest($1::uuid[], $2::text[], $3::text[]) as wanted (project_id, subject, source)
       cross join lateral (
@@ -114,16 +118,16 @@ async function findOpen(tx: Queries, turns: readonly Turn[]): Promise<string[]> 
          order by last_turn_at desc, id desc
          limit 1
       ) found`,
-    [distinct.map((turn) => turn.projectId), distinct.map((turn) => turn.subject), distinct.map((turn) => turn.source)],
+    (slice) => [slice.map((turn) => turn.projectId), slice.map((turn) => turn.subject), slice.map((turn) => turn.source)],
   );
   return rows.map((row) => row.id);
 }
 
 /** Conversations that end with a message of a call whose history as a whole is unknown. */
 async function findByTipMessage(tx: Queries, turns: readonly Turn[]): Promise<string[]> {
-  const { keys } = countKeys(turns.flatMap(tipMessageKeysOf));
-  if (keys.length === 0) return [];
-  const rows = await tx.query<{ id: string }>(
+  const rows = await queryInSlices<{ id: string }, WantedKey>(
+    tx,
+    countKeys(turns.flatMap(tipMessageKeysOf)),
     `select found.id
        from unnest($1::bytea[]) as wanted (key)
       cross join lateral (
@@ -132,7 +136,7 @@ async function findByTipMessage(tx: Queries, turns: readonly Turn[]): Promise<st
          order by last_turn_at desc, id desc
          limit $2::integer
       ) found`,
-    [keys, comparedConversations],
+    (slice) => [slice.map(({ key }) => key), comparedConversations],
   );
   return rows.map((row) => row.id);
 }
@@ -155,15 +159,16 @@ interface ConversationRow {
 
 /** In the order of ids, so that two transactions never wait for each other. */
 async function lock(tx: Queries, ids: readonly string[]): Promise<Map<string, Conversation>> {
-  if (ids.length === 0) return new Map();
-  const rows = await tx.query<ConversationRow>(
+  const rows = await queryInSlices<ConversationRow, string>(
+    tx,
+    ids.toSorted(),
     `select id, project_id as "projectId", source, subject, state, opened, learnable, calls, messages, tip_key as "tipKey",
             tip_message_key as "tipMessageKey", started_at as "startedAt", last_turn_at as "lastTurnAt"
        from conversations
       where id = any($1::uuid[])
       order by id
         for update`,
-    [ids],
+    (slice) => [slice],
   );
   return new Map(rows.map((row) => [row.id, toConversation(row)]));
 }
@@ -189,7 +194,8 @@ async function readMessageHashes(
   ids: readonly string[],
   count: number,
 ): Promise<void> {
-  if (ids.length === 0) return;
+  const counted = [...new Set(ids)];
+  for (let at = 0; at < counted.length; at += 1) {
   const rows = await tx.query<{ conversationId: string; position: number; messageHash: Buffer }>(
     `select part.conversation_id as "conversationId", part.position, part.message_hash as "messageHash"
        from conversation_parts part
@@ -210,8 +216,16 @@ function nameOfLast(turn: Turn): string | undefined {
   return turn.placeKeys.at(-1)?.toString('latin1');
 }
 
+interface WantedKey {
+  readonly key: Buffer;
+  readonly copies: number;
+}
+
 /** Distinct keys, and how often each was asked for. */
-function countKeys(keys: readonly Buffer[]): { keys: Buffer[]; copies: number[] } {
-  const same = [...Map.groupBy(keys, nameOf).values()];
-  return { keys: same.flatMap((list) => list[0] ?? []), copies: same.map((list) => list.length) };
+function countKeys(keys: readonly Buffer[]): WantedKey[] {
+  return [...Map.groupBy(keys, nameOf).values()].flatMap(([key, ...others]) => (key ? [{ key, copies: 1 + others.length }] : []));
+}
+
+function columnsOf(wanted: readonly WantedKey[]): [Buffer[], number[]] {
+  return [wanted.map(({ key }) => key), wanted.map(({ copies }) => copies)];
 }

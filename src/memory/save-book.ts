@@ -1,7 +1,9 @@
-/** Writes what a batch changed in the book of conversations, and the outbox rows of those it opened: a few statements, whatever the batch. */
+/** Writes what a batch changed in the book of conversations, and the outbox rows of those it opened: few statements, none of them long. */
 import type { Queries } from '../db/database.ts';
 import { enqueue } from '../db/outbox.ts';
-import type { Book, Conversation } from './book.ts';
+import type { AddedPart, Book, Conversation } from './book.ts';
+import { idleEntry } from './idle-entry.ts';
+import { slicesOf } from './slices.ts';
 
 export async function saveBook(tx: Queries, book: Book): Promise<void> {
   const changed = [...book.all()].filter((conversation) => conversation.changed);
@@ -19,11 +21,7 @@ export async function saveBook(tx: Queries, book: Book): Promise<void> {
     tx,
     changed
       .filter((conversation) => conversation.openedNow)
-      .map(({ id, opened }) => ({
-        workflow: 'conversationIdle',
-        workflowId: `conversation/${id}/${opened}`,
-        input: { conversation_id: id, opened },
-      })),
+      .map(idleEntry),
   );
 }
 
@@ -76,7 +74,10 @@ function changeable(conversations: readonly Conversation[]): unknown[] {
 
 async function insertParts(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
   const added = conversations.flatMap(({ id, added: list }) => list.map((part) => ({ id, ...part })));
-  if (added.length === 0) return;
+  for (const slice of slicesOf(added)) await insertPlaces(tx, slice);
+}
+
+async function insertPlaces(tx: Queries, added: readonly (AddedPart & { readonly id: string })[]): Promise<void> {
   await tx.query(
     `insert into conversation_parts (conversation_id, position, part_hash, place_key, message_hash, call_id, created_at)
      select * from unnest($1::uuid[], $2::integer[], $3::bytea[], $4::bytea[], $5::bytea[], $6::uuid[], $7::timestamptz[])`,

@@ -1,6 +1,7 @@
 /** Asks again for the reading of conversations that nobody may be waiting for any more: Temporal lost its state, or came late (decisions 8). */
 import type { Database } from '../db/database.ts';
 import { enqueue } from '../db/outbox.ts';
+import { idleEntry } from './idle-entry.ts';
 
 /** A statement on the embedded database holds up the event loop: slices of this size (decisions 1). */
 const sliceRows = 500;
@@ -20,8 +21,4 @@ export async function enqueueUnread(database: Database): Promise<void> {
     if (last === null) return;
     after = last;
   }
-}
-
-function idleEntry({ id, opened }: { id: string; opened: number }) {
-  return { workflow: 'conversationIdle', workflowId: `conversation/${id}/${opened}`, input: { conversation_id: id, opened } };
 }

@@ -32,6 +32,8 @@ export interface VendorResponse {
 
 export interface VendorDoor {
   send(request: VendorRequest): Promise<VendorResponse>;
+  /** Ends running requests with VendorError `broken`, and refuses new ones with it: what still waits for its vendor settles at once. */
+  abort(): void;
   /** Ends idle connections and waits for running requests. */
   close(): Promise<void>;
 }
@@ -41,6 +43,7 @@ const releaseLimitBytes = 16 * 1024;
 
 export function createVendorDoor(): VendorDoor {
   const pools = new Map<string, Pool>();
+  let aborted: VendorError | null = null;
 
   const poolFor = (origin: string, connectTimeoutMs: number): Pool => {
     const key = `${connectTimeoutMs} ${origin}`;
@@ -54,6 +57,7 @@ export function createVendorDoor(): VendorDoor {
 
   return {
     async send({ url, method, headers, body, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, signal }) {
+      if (aborted) throw aborted;
       try {
         const response = await poolFor(url.origin, connectTimeoutMs).request({
           path: url.pathname + url.search,
@@ -70,8 +74,12 @@ export function createVendorDoor(): VendorDoor {
         throw vendorErrorOf(cause, 'start');
       }
     },
+    abort() {
+      aborted ??= new VendorError('broken', 'the gateway is stopping');
+      for (const pool of pools.values()) pool.destroy(aborted, ignoreLateError);
+    },
     async close() {
-      await Promise.all([...pools.values()].map((pool) => pool.close()));
+      if (!aborted) await Promise.all([...pools.values()].map((pool) => pool.close()));
     },
   };
 }

@@ -33,6 +33,27 @@ test('a query after close is a fault of the connection', async () => {
   expect(isConnectionFault(error)).toBe(true);
 });
 
+test('the event loop turns behind each statement, also inside of a transaction', async () => {
+  const database = await openEmbeddedDatabase({ dataDir });
+  let turns = 0;
+  const count = (): void => {
+    turns += 1;
+    next = setImmediate(count);
+  };
+  let next = setImmediate(count);
+  const seen = await database.transaction(async (tx) => {
+    const after: number[] = [];
+    for (let statement = 0; statement < 5; statement += 1) {
+      await tx.query('select 1');
+      after.push(turns);
+    }
+    return after;
+  });
+  clearImmediate(next);
+  await database.close();
+  expect(new Set(seen).size).toBe(seen.length);
+});
+
 test('a process that is killed leaves no lock, and what it committed', async () => {
   const source = new URL('../../src/db/embedded.ts', import.meta.url).href;
   const script = `

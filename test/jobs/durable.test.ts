@@ -22,7 +22,7 @@ describe('durable work', () => {
 
   const start = (options: Partial<DurableOptions> = {}): Durable => {
     const memory = {
-      idleMs: 1_000,
+      idleMs: () => 1_000,
       readConversation: async ({ conversationId }: { conversationId: string }) => {
         read.push(conversationId);
         return { kind: 'read' } as const;

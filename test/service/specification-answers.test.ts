@@ -99,6 +99,7 @@ describe('4.5 requests', () => {
     const gateway = await lendProject();
     const answer = await gateway.call(route.path, oddBody(route, nameOf(route, 'first/echo')));
     expect([answer.status, sentBody(gateway)]).toEqual([200, oddBody(route, 'echo')]);
+    expect(gateway.vendor.requests().at(-1)?.path).toBe(route.path);
     await answer.body?.cancel();
   });
 

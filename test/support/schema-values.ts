@@ -113,7 +113,11 @@ function fittingText({ pattern, format, minLength, maxLength }: JsonObject): fc.
   if (format === 'date-time')
     return fc.date({ min: new Date('2000-01-01'), max: new Date('2100-01-01'), noInvalidDate: true }).map((date) => date.toISOString());
   if (format === 'uuid') return fc.uuid();
-  if (typeof pattern === 'string') return fc.stringMatching(new RegExp(pattern)).filter(fits);
+  if (typeof pattern === 'string') {
+    // fast-check makes no texts for lookaheads: what they forbid is left out afterwards.
+    const whole = new RegExp(pattern);
+    return fc.stringMatching(new RegExp(pattern.replaceAll(/\(\?![^)]*\)/g, ''))).filter((text) => fits(text) && whole.test(text));
+  }
   return fc.string({ unit: 'grapheme', minLength: min, maxLength: Math.min(max, 30) }).filter(fits);
 }
 
