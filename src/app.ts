@@ -1,4 +1,5 @@
 /** The only place where rooms are built and joined. Nothing here decides anything; it says who gets what, and in which order it ends. */
+import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createActivities } from '../activities/create-activities.ts';
 import { cacheDirectory } from './config/cache-directory.ts';
@@ -15,9 +16,10 @@ import type { Database, Queries } from './db/database.ts';
 import { createBreakers } from './failover/breaker.ts';
 import { answerDatabaseFaults } from './http/database-faults.ts';
 import { closeServer, listenOn } from './http/listen.ts';
+import type { HealthDeps } from './http/routes/health.ts';
 import { createProvisionRoutes } from './http/routes/provision.ts';
 import { createProvisionCatalogRoutes } from './http/routes/provision-catalog.ts';
-import { createHttpServer } from './http/server.ts';
+import { createHealthServer, createHttpServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
 import { startDurable } from './jobs/durable.ts';
 import { createDrain } from './journal/drain.ts';
@@ -144,52 +146,57 @@ export async function createApp(options: AppOptions): Promise<App> {
     clock,
     logger,
   });
-  const server = createHttpServer({
-    logger,
-    text: { findCaller, findProject: projects.get, answerCall, clock, logger },
-    status: {
-      findCaller,
-      usageOf: async ({ projectId }) => {
-        const { monthlyCapNanos } = (await projects.get(projectId)).settings;
-        return read(() => reports.usageOf({ projectId, monthlyCapNanos }));
+  const health: HealthDeps = {
+    notReady: async () => [...waitsFor(), ...(journal.state().accepting ? [] : ['the journal cannot be written'])],
+  };
+  const createApi = (): Server =>
+    createHttpServer({
+      logger,
+      text: { findCaller, findProject: projects.get, answerCall, clock, logger },
+      status: {
+        findCaller,
+        usageOf: async ({ projectId }) => {
+          const { monthlyCapNanos } = (await projects.get(projectId)).settings;
+          return read(() => reports.usageOf({ projectId, monthlyCapNanos }));
+        },
+        statusOf: async (caller) => {
+          const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.ceilingsOf(caller.keyId)]);
+          return read(() =>
+            statusReport({
+              reports,
+              project,
+              caller,
+              ceilings,
+              breakers,
+              providers: [...catalog.providers.keys()],
+              clock,
+              demo: config.demo,
+            }),
+          );
+        },
       },
-      statusOf: async (caller) => {
-        const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.ceilingsOf(caller.keyId)]);
-        return read(() =>
-          statusReport({
-            reports,
-            project,
-            caller,
-            ceilings,
-            breakers,
-            providers: [...catalog.providers.keys()],
-            clock,
-            demo: config.demo,
-          }),
-        );
+      models: {
+        findCaller,
+        findProject: projects.get,
+        listModels: (asker) => listModels({ ...asker, catalog, switches: switches(), startedAt }),
       },
-    },
-    models: {
-      findCaller,
-      findProject: projects.get,
-      listModels: (asker) => listModels({ ...asker, catalog, switches: switches(), startedAt }),
-    },
-    memory: { findCaller, getEpisode: (projectId, id) => read(() => episodes.get(projectId, id)) },
-    health: { notReady: async () => [...waitsFor(), ...(journal.state().accepting ? [] : ['the journal cannot be written'])] },
-    provisionCatalog: createProvisionCatalogRoutes({
-      listModels: () => Object.values(modelsInForce.models()).map((row) => ({ ...row, price: priceOf(row) })),
-      listProviders: () =>
-        Object.values(config.providers).map(({ name, baseUrl, dialect, serves }) => ({ name, host: hostOf(baseUrl), dialect, serves })),
-      importModels: modelsInForce.import,
-      adminToken,
-    }),
-    provision: createProvisionRoutes({
-      projects,
-      keyring,
-      listCalls: (projectId, filter) => read(() => reports.listCalls(projectId, filter)),
-      adminToken,
-    }),
-  });
+      memory: { findCaller, getEpisode: (projectId, id) => read(() => episodes.get(projectId, id)) },
+      health,
+      provisionCatalog: createProvisionCatalogRoutes({
+        listModels: () => Object.values(modelsInForce.models()).map((row) => ({ ...row, price: priceOf(row) })),
+        listProviders: () =>
+          Object.values(config.providers).map(({ name, baseUrl, dialect, serves }) => ({ name, host: hostOf(baseUrl), dialect, serves })),
+        importModels: modelsInForce.import,
+        adminToken,
+      }),
+      provision: createProvisionRoutes({
+        projects,
+        keyring,
+        listCalls: (projectId, filter) => read(() => reports.listCalls(projectId, filter)),
+        adminToken,
+      }),
+    });
+  const server = role === 'worker' ? createHealthServer({ health, logger }) : createApi();
 
   await keyring.start();
   await projects.start();

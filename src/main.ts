@@ -4,9 +4,10 @@
  * Exit status 0 after an orderly stop, 1 when something is wrong; each thing that is wrong is one plain line on standard error.
  */
 import { readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { runCommand } from './cli/commands.ts';
 import { ConfigError } from './config/config.ts';
+import { messageOf } from './core/issues.ts';
 import { createDemoVendor } from './demo-vendor/server.ts';
 import type { ServiceHost } from './service.ts';
 import { runMigrations, runService, StartError } from './service.ts';
@@ -42,13 +43,15 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'start':
       case 'serve':
       case 'worker':
+        if (wantsHelp(readOptions(rest, {}))) return 0;
         await runService(command, createHost());
         return 0;
       case 'migrate':
+        if (wantsHelp(readOptions(rest, {}))) return 0;
         await runMigrations(createHost());
         return 0;
       case 'demo-vendor':
-        await runDemoVendor(rest, createHost());
+        await runDemoVendor(rest);
         return 0;
       case 'projects':
       case 'keys':
@@ -56,7 +59,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'catalog':
         process.channel?.unref();
         // Whoever reads may stop early (`gateway catalog list | head`): that is no fault.
-        process.stdout.on('error', () => process.exit());
+        process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
         return await runCommand([command, ...rest], process.env, { write, writeError: (text) => void process.stderr.write(text) });
       case 'help':
       case '--help':
@@ -78,12 +81,31 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
   }
 }
 
+type OptionTypes = NonNullable<ParseArgsConfig['options']>;
+
+/** The options of a command and `--help`. Throws StartError for a word that it does not take. */
+function readOptions(args: string[], options: OptionTypes): Readonly<Record<string, unknown>> {
+  try {
+    return parseArgs({ args, options: { ...options, help: { type: 'boolean', short: 'h' } } }).values;
+  } catch (cause) {
+    // Node's sentence goes on with advice about "--"; its first sentence is what is wrong.
+    throw new StartError(messageOf(cause).split('. ', 1)[0] ?? 'the options cannot be read', { cause });
+  }
+}
+
+function wantsHelp({ help }: Readonly<Record<string, unknown>>): boolean {
+  if (help === true) write(usage);
+  return help === true;
+}
+
 function write(text: string): void {
   process.stdout.write(text);
 }
 
 /** The process as a service sees it: stops at SIGTERM, Ctrl-C, and when the bootstrap that started it dies; reloads at SIGHUP. */
 function createHost(): ServiceHost {
+  // A terminal that is gone or a reader that left: the service goes on without them.
+  for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
   const stop = new AbortController();
   let stoppedAt = 0;
   const onStop = (): void => {
@@ -124,14 +146,16 @@ function isAlive(pid: number): boolean {
   }
 }
 
-async function runDemoVendor(args: string[], { stopping }: ServiceHost): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: { port: { type: 'string', default: '0' }, host: { type: 'string', default: '127.0.0.1' } },
-  });
-  const port = Number(values.port);
+async function runDemoVendor(args: string[]): Promise<void> {
+  const values = readOptions(args, { port: { type: 'string', default: '0' }, host: { type: 'string', default: '127.0.0.1' } });
+  if (wantsHelp(values)) return;
+  const { stopping } = createHost();
+  const host = String(values.host);
+  const port = values.port === '' ? Number.NaN : Number(values.port);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new StartError('--port must be a whole number from 0 to 65535');
-  const vendor = await createDemoVendor({ host: values.host, port });
+  const vendor = await createDemoVendor({ host, port }).catch((cause: unknown) => {
+    throw new StartError(`the demo vendor cannot listen on ${host}:${port}: ${messageOf(cause)}`, { cause });
+  });
   write(`The demo vendor answers at ${vendor.url}\n`);
   await new Promise((resolve) => stopping.addEventListener('abort', resolve, { once: true }));
   await vendor.close();

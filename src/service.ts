@@ -81,25 +81,27 @@ async function startService({ role, config: own, logger, host, started }: Servic
   const dataDir = resolve(own.server.dataDir);
   await prepareDataDir(dataDir);
   const database = await openDatabase(own, logger);
-  started.push({ name: 'database', limitMs: 5_000, stop: () => database.close() });
+  started.push({ name: 'database', limitMs: 2_000, stop: () => database.close() });
   if (role === 'start') await bringUpToDate(database);
   let isSchemaKnown = role === 'start' || (await findSchema(database));
 
   const complete = role === 'start' ? createDemoCompletion(started) : async (config: Config) => config;
   const config = await complete(own);
-  const adminToken = await readAdminToken(own.adminToken, dataDir);
+  const adminToken = await orStartError(`the admin token of ${dataDir} cannot be read`, readAdminToken(own.adminToken, dataDir));
   const waitsFor = (): string[] => (isSchemaKnown ? [] : ['the database has not been reached yet']);
-  const app = await createApp({ role, config, database, logger, dataDir, adminToken, environment: host.env, waitsFor });
-  started.push({ name: 'app', limitMs: 60_000, stop: () => app.close() });
+  const building = createApp({ role, config, database, logger, dataDir, adminToken, environment: host.env, waitsFor });
+  const app = await orStartError(`the data directory ${dataDir} or the database cannot be used`, building);
+  started.push({ name: 'app', limitMs: 33_000, stop: () => app.close() });
 
   const url = await listen(app, own);
   const addressFile = join(dataDir, 'address');
   if (role !== 'worker') {
-    await writeFile(addressFile, `${url}\n`, { mode: 0o600 });
+    await orStartError(`${addressFile} cannot be written`, writeFile(addressFile, `${url}\n`, { mode: 0o600 }));
     started.push({ name: 'address file', limitMs: 1_000, stop: () => rm(addressFile, { force: true }) });
   }
   if (role === 'start') host.write(formatBanner({ url, firstKey: await app.issueFirstKey(), dataDir: own.server.dataDir, demo: own.demo }));
   logger.info({ url, role }, 'listening');
+  if (own.server.otlpEndpoint !== null) logger.warn({}, 'OTEL_EXPORTER_OTLP_ENDPOINT is set, but traces are not built yet: none are sent');
   app.startDurable((uiUrl) => {
     if (role === 'start' && uiUrl !== null) host.write(`\n  Temporal UI     ${uiUrl}\n\n`);
   });
@@ -128,7 +130,18 @@ async function openDatabase({ server }: Config, logger: Logger): Promise<Databas
     return await openEmbeddedDatabase({ dataDir: resolve(server.dataDir), logger });
   } catch (cause) {
     if (cause instanceof DataDirInUse || cause instanceof DataDirUnusable) throw new StartError(cause.message, { cause });
-    throw cause;
+    throw new StartError(`the embedded database cannot be opened: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/** What the person who starts can put right, as one sentence. */
+async function orStartError<Result>(sentence: string, work: Promise<Result>): Promise<Result> {
+  try {
+    return await work;
+  } catch (cause) {
+    // A file of Temporal's TLS is named by a ConfigError; a mistake of ours keeps its stack.
+    if (cause instanceof ConfigError || cause instanceof TypeError || cause instanceof RangeError) throw cause;
+    throw new StartError(`${sentence}: ${reasonOf(cause)}`, { cause });
   }
 }
 
@@ -235,5 +248,8 @@ async function stopAll(started: Started, logger: Logger): Promise<void> {
 function reasonOf(cause: unknown): string {
   // A host name with several addresses: each has a reason of its own, and together they have none.
   if (cause instanceof AggregateError && cause.message === '') return cause.errors.map(reasonOf).join('; ');
-  return cause instanceof Error ? cause.message : String(cause);
+  // PGlite throws objects that are no errors, and the errors of Node's modules are of another realm under jest.
+  const message = typeof cause === 'object' && cause !== null && 'message' in cause ? cause.message : null;
+  if (typeof message === 'string') return message.split('\n', 1)[0] ?? '';
+  return typeof cause === 'object' ? JSON.stringify(cause) : String(cause);
 }

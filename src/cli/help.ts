@@ -5,7 +5,7 @@ const common = `Everywhere:
   --json                 the service's own answer
   -h, --help             this text
 
-The admin token is taken from GATEWAY_ADMIN_TOKEN, else from <data directory>/admin-token.
+The admin token is taken from GATEWAY_ADMIN_TOKEN, else from gateway.yaml, else from <data directory>/admin-token.
 `;
 
 const usages: Readonly<Record<string, string>> = {

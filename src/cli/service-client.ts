@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readAdminTokenOfFile } from '../config/admin-token.ts';
 import { type Environment, readEnvironment } from '../config/environment.ts';
 import { isObject, type JsonObject, textOf } from '../core/json.ts';
 
@@ -33,7 +34,7 @@ export async function connectService(environment: Environment, url: string | und
   if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl))
     throw new CommandError(`${baseUrl} is no address; use one like http://127.0.0.1:8080`);
   const tokenFile = join(server.dataDir, 'admin-token');
-  const token = adminToken ?? (await readFirstLine(tokenFile));
+  const token = adminToken ?? (await readAdminTokenOfFile(environment)) ?? (await readFirstLine(tokenFile));
   if (token === null) throw new CommandError(`no admin token: set GATEWAY_ADMIN_TOKEN, or run this where the service's ${tokenFile} is`);
   const origin = baseUrl.replace(/\/+$/, '');
   return { send: (method, path, body) => send({ origin, token }, method, path, body) };

@@ -2,6 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isObject } from '../core/json.ts';
+import type { Environment } from './environment.ts';
+import { readYamlFile } from './yaml-file.ts';
 
 /** Several processes may start at once on one directory: the first to write wins, the others read. */
 export async function readAdminToken(configured: string | null, dataDir: string): Promise<string> {
@@ -15,4 +18,13 @@ export async function readAdminToken(configured: string | null, dataDir: string)
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
     return (await readFile(file, 'utf8')).trim();
   }
+}
+
+/** The token of gateway.yaml, for whoever calls the service from beside it; null when there is none. What else the file holds may be wrong. */
+export async function readAdminTokenOfFile(env: Environment): Promise<string | null> {
+  const fileName = env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';
+  const text = await readFile(fileName, 'utf8').catch(() => ''); // No file: no token of it.
+  const { value } = readYamlFile(text, fileName, env, []);
+  const token = isObject(value) ? value.admin_token : null;
+  return typeof token === 'string' && /^[\x21-\x7e]{16,}$/.test(token) ? token : null;
 }

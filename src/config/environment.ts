@@ -37,8 +37,7 @@ export function readEnvironment(env: Environment, command: Command = 'start'): {
   if (databaseUrl !== null && !isPostgresUrl(databaseUrl))
     faults.push('DATABASE_URL: must be an address like postgres://user:password@host:5432/database');
   const workers = whole('GATEWAY_WORKERS', 1, 1, 256);
-  if (workers > 1 && databaseUrl === null)
-    faults.push('GATEWAY_WORKERS: more than 1 needs DATABASE_URL, the embedded database is for one process');
+  if (workers > 1) faults.push('GATEWAY_WORKERS: more than 1 is not built yet; run gateway serve as many times as you need');
   if (databaseUrl === null && (command === 'serve' || command === 'worker' || command === 'migrate')) {
     faults.push(
       `DATABASE_URL: gateway ${command} needs it; with the embedded database use npm start, which does everything in one process`,
@@ -47,6 +46,11 @@ export function readEnvironment(env: Environment, command: Command = 'start'): {
   const adminToken = text('GATEWAY_ADMIN_TOKEN');
   if (adminToken !== null && !/^[\x21-\x7e]{16,}$/.test(adminToken))
     faults.push('GATEWAY_ADMIN_TOKEN: must have at least 16 characters, without spaces');
+  const temporal = readTemporal(text, oneOf, faults);
+  // Each process would start a dev server of its own, and what one leaves to be done the others would never see.
+  if (temporal.mode === 'dev' && (command === 'serve' || command === 'worker')) {
+    faults.push(`TEMPORAL_ADDRESS: gateway ${command} needs it; without durable work set GATEWAY_TEMPORAL=off`);
+  }
   const settings: EnvironmentSettings = {
     server: {
       host: text('HOST') ?? '127.0.0.1',
@@ -57,7 +61,7 @@ export function readEnvironment(env: Environment, command: Command = 'start'): {
       workers,
       otlpEndpoint: text('OTEL_EXPORTER_OTLP_ENDPOINT'),
     },
-    temporal: readTemporal(text, oneOf, faults),
+    temporal,
     adminToken,
     journalSync: oneOf('GATEWAY_JOURNAL_SYNC', 'off', ['on', 'off']) === 'on',
   };

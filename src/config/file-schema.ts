@@ -13,6 +13,10 @@ const tierName = z
   .refine((name) => name !== 'auto', '"auto" is no tier: it lets the gateway choose one');
 const tiers = z.record(tierName, z.array(modelId).min(1)).optional();
 const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is no header name');
+/** They say where a request ends and whose it is, which only the connection knows. */
+const connectionHeaders = /^(?:connection|content-length|expect|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i;
+const fixedHeader = headerName.refine((name) => !connectionHeaders.test(name), 'this header is set by the connection itself');
+const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be visible characters without spaces or line breaks');
 const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'has a character that no header may have');
 /** A number or decimal text; `catalog.ts` takes the text. */
 const amount = z.union([z.number(), z.string()]).optional();
@@ -21,11 +25,11 @@ const tokenCount = z.int().min(1).max(100_000_000).optional();
 
 const provider = z.strictObject({
   base_url: z.string(),
-  api_key: z.string().min(1).nullable().optional(),
+  api_key: apiKey.nullable().optional(),
   dialect: z.enum(['chat', 'messages', 'gemini']),
   serves: z.array(z.enum(['chat', 'messages', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'video'])).optional(),
-  auth: z.strictObject({ header: headerName, scheme: z.string().min(1).nullable().optional() }).optional(),
-  headers: z.record(headerName, headerValue).optional(),
+  auth: z.strictObject({ header: fixedHeader, scheme: headerValue.min(1).nullable().optional() }).optional(),
+  headers: z.record(fixedHeader, headerValue).optional(),
   connect_timeout_ms: milliseconds.optional(),
   first_byte_timeout_ms: milliseconds.optional(),
   idle_timeout_ms: milliseconds.optional(),

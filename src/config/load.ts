@@ -38,6 +38,11 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
   const parts = build(values, { source: 'file', sourceOf: file.sourceOf, report });
   // With the demo vendor the providers are known only when it runs.
   if (!demo) checkNames(values, (name) => names.has(name), report);
+  if (demo && command === 'serve') {
+    faults.push(
+      `no providers: write them into ${fileName}, or set OPENAI_API_KEY or ANTHROPIC_API_KEY; the demo vendor runs with gateway start alone`,
+    );
+  }
   if (faults.length > 0) throw new ConfigError(faults);
   return freeze({
     server: settings.server,

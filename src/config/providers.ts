@@ -71,6 +71,7 @@ function buildProvider(name: string, row: ProviderValues, report: Report): Provi
 function readBaseUrl(text: string, report: Report): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:')) report(['base_url'], 'must be an address with http:// or https://');
+  else if (text !== text.trim()) report(['base_url'], 'must not begin or end with a space');
   else if (url.username !== '' || url.password !== '')
     report(['base_url'], 'must not hold a user or password; use api_key, auth or headers');
   else if (url.search !== '' || url.hash !== '') report(['base_url'], 'must end with the path, without ? and #');

@@ -39,9 +39,13 @@ export function readYamlFile(text: string, fileName: string, env: Environment, f
     });
 
   const read = (node: unknown, path: Path): unknown => {
-    const target: unknown = isAlias(node) ? node.resolve(document) : node;
-    if (isMap<Node, Node>(target)) {
-      const entries = target.items.map(({ key, value }) => {
+    // A few lines of aliases within aliases would come to gigabytes, and an alias of what is around it never ends.
+    if (isAlias(node)) {
+      faults.push(`${place(path)}: aliases (*${node.source}) are not supported; write it out`);
+      return null;
+    }
+    if (isMap<Node, Node>(node)) {
+      const entries = node.items.map(({ key, value }) => {
         const name = isScalar(key) ? String(key.source ?? key.value) : String(key);
         const inside = [...path, name];
         note(inside, isScalar(key) ? key.range?.[0] : undefined);
@@ -49,15 +53,15 @@ export function readYamlFile(text: string, fileName: string, env: Environment, f
       });
       return Object.fromEntries(entries);
     }
-    if (isSeq<Node>(target)) {
-      return target.items.map((item, index) => {
+    if (isSeq<Node>(node)) {
+      return node.items.map((item, index) => {
         note([...path, index], item.range?.[0]);
         return read(item, [...path, index]);
       });
     }
-    if (!isScalar(target)) return null;
-    if (typeof target.value === 'number') sources.set(keyOf(path), target.source ?? String(target.value));
-    return typeof target.value === 'string' ? substitute(target.value, path) : target.value;
+    if (!isScalar(node)) return null;
+    if (typeof node.value === 'number') sources.set(keyOf(path), node.source ?? String(node.value));
+    return typeof node.value === 'string' ? substitute(node.value, path) : node.value;
   };
 
   const note = (path: Path, offset: number | undefined): void => {

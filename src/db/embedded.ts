@@ -13,6 +13,7 @@ import { createPgConfig } from '@electric-sql/pglite/node-postgres';
 import { vector } from '@electric-sql/pglite-pgvector';
 import pg from 'pg';
 import { messageOf } from '../core/issues.ts';
+import { isObject } from '../core/json.ts';
 import { takeLock } from '../core/owner-lock.ts';
 import { createConnections, type DatabaseLogger } from './connections.ts';
 import type { Database } from './database.ts';
@@ -21,6 +22,9 @@ import { valueTypes } from './value-types.ts';
 
 /** Major version of the PostgreSQL inside PGlite; a test compares it with what the server says. */
 const embeddedMajor = '18';
+
+/** ENOSPC of WASI. */
+const noSpace = 51;
 
 /** Another process works on the data directory, or this one opened it twice. */
 export class DataDirInUse extends Error {
@@ -133,5 +137,9 @@ async function checkMajor(folder: string): Promise<void> {
 }
 
 function firstLine(error: unknown): string {
+  // The file system inside of PGlite throws objects that are no errors: a number in WASI's order, without a message.
+  if (isObject(error) && typeof error.message !== 'string') {
+    return error.errno === noSpace ? 'there is no space left on the disk' : `error ${String(error.errno ?? 'unknown')} of its files`;
+  }
   return messageOf(error).split('\n', 1)[0] ?? '';
 }

@@ -57,6 +57,25 @@ export function createHttpServer(deps: ServerDeps): Server {
   });
   app.use(createErrorHandler(deps.logger));
 
+  return serve(app);
+}
+
+/** A worker answers for its health alone. */
+export function createHealthServer({ health, logger }: Pick<ServerDeps, 'health' | 'logger'>): Server {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  const { healthz, readyz } = createHealthRoutes(health);
+  app.get('/healthz', healthz);
+  app.get('/readyz', readyz);
+  app.use(() => {
+    throw gatewayError('not_found');
+  });
+  app.use(createErrorHandler(logger));
+  return serve(app);
+}
+
+function serve(app: Express): Server {
   const server = createServer(fastClasses(app), app);
   // Above the idle limits of common load balancers (60 s), so that they, not we, close idle connections (lessons, design note 6).
   server.keepAliveTimeout = 65_000;

@@ -9,6 +9,7 @@ import type { Caller } from '../core/call.ts';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
+import { answerWithin } from '../db/answer-within.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { createRowCache } from '../db/row-cache.ts';
 import { type KeySettings, readGraceSeconds, readKeyInput } from './key-input.ts';
@@ -62,11 +63,11 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
   let listening: { stop(): Promise<void> } | null = null;
 
   async function readBoth(prefix: string): Promise<CachedKey | null> {
-    const row = await readKey(database, prefix).catch((cause: unknown) => {
+    const row = await answerWithin(database, readKey(database, prefix)).catch((cause: unknown) => {
       throw gatewayError('keystore_unavailable', { cause });
     });
     if (!row) return null;
-    const ceilings = await readCeilings(database, [row.id]).catch((cause: unknown) => {
+    const ceilings = await answerWithin(database, readCeilings(database, [row.id])).catch((cause: unknown) => {
       throw gatewayError('limits_unavailable', { cause });
     });
     const record = keyRecord(row, ceilings.get(row.id));

@@ -8,7 +8,7 @@ import type { Queries } from '../db/database.ts';
 import { type Book, type Conversation, createBook, type Turn } from './book.ts';
 import { hashScope } from './chain.ts';
 import { tipKeysOf, tipMessageKeysOf } from './join.ts';
-import { queryInSlices } from './slices.ts';
+import { queryInSlices, sliceRows } from './slices.ts';
 
 /** Book with the conversations that `turns` may join; their rows are locked until the transaction ends. */
 export async function loadBook(tx: Queries, turns: readonly Turn[]): Promise<Book> {
@@ -194,17 +194,20 @@ async function readMessageHashes(
   ids: readonly string[],
   count: number,
 ): Promise<void> {
-  const counted = [...new Set(ids)];
-  for (let at = 0; at < counted.length; at += 1) {
-  const rows = await tx.query<{ conversationId: string; position: number; messageHash: Buffer }>(
-    `select part.conversation_id as "conversationId", part.position, part.message_hash as "messageHash"
-       from conversation_parts part
-       join conversations conversation on conversation.id = part.conversation_id
-      where part.conversation_id = any($1::uuid[])
-        and (part.position < $2::integer or part.position >= conversation.messages - $2::integer)`,
-    [ids, count],
-  );
-  for (const row of rows) conversations.get(row.conversationId)?.messageHashes.set(row.position, row.messageHash);
+  const distinct = [...new Set(ids)];
+  // Each conversation gives up to twice `count` rows: so many at a time that a statement stays small (`slices.ts`).
+  const atATime = Math.max(1, Math.floor(sliceRows / (2 * count)));
+  for (let at = 0; at < distinct.length; at += atATime) {
+    const rows = await tx.query<{ conversationId: string; position: number; messageHash: Buffer }>(
+      `select part.conversation_id as "conversationId", part.position, part.message_hash as "messageHash"
+         from conversation_parts part
+         join conversations conversation on conversation.id = part.conversation_id
+        where part.conversation_id = any($1::uuid[])
+          and (part.position < $2::integer or part.position >= conversation.messages - $2::integer)`,
+      [distinct.slice(at, at + atATime), count],
+    );
+    for (const row of rows) conversations.get(row.conversationId)?.messageHashes.set(row.position, row.messageHash);
+  }
 }
 
 /** A key as it is found in maps. */

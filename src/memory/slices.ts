@@ -4,7 +4,7 @@
  */
 import type { Queries } from '../db/database.ts';
 
-const sliceRows = 500;
+export const sliceRows = 500;
 const sliceCharacters = 1_024 * 1_024;
 
 /** At most 500 rows, and no more than 1 Mi characters of them unless a row alone is longer. Not one slice for no rows. */

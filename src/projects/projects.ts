@@ -5,6 +5,7 @@
 import { gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { type Clock, formatTime } from '../core/time.ts';
+import { answerWithin } from '../db/answer-within.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { createRowCache } from '../db/row-cache.ts';
 import { type Applications, applicationsOfProject, createApplications, readApplications } from './applications.ts';
@@ -47,11 +48,10 @@ export function createProjects({ database, clock, logger }: ProjectsOptions): Pr
   const cache = createRowCache<Project>({
     clock,
     load: async (projectId) => {
-      const rows = await database
-        .query<ProjectRow>(`select ${projectColumns} from projects where id = $1::uuid`, [projectId])
-        .catch((cause: unknown) => {
-          throw gatewayError('keystore_unavailable', { message: 'the project cannot be read', cause });
-        });
+      const query = database.query<ProjectRow>(`select ${projectColumns} from projects where id = $1::uuid`, [projectId]);
+      const rows = await answerWithin(database, query).catch((cause: unknown) => {
+        throw gatewayError('keystore_unavailable', { message: 'the project cannot be read', cause });
+      });
       return rows[0] ? projectOf(rows[0]) : null;
     },
     onFault: (error) => logger?.warn({ error }, 'projects cannot be read again; the last known settings stay in force'),
