@@ -96,13 +96,18 @@ function findTrimmed(turn: Turn, book: Book): (Joining & { kind: 'continues' }) 
   return { kind: 'continues', conversation: best.conversation, from: best.from };
 }
 
+/** Two histories of thousands of equal messages would be compared at each of their ends; nobody's real one needs so many looks. */
+const mostCompared = 100_000;
+
 /** The run of the request that ends at the conversation's tip: where it ends in the request, and how long it is. */
 function findRun(turn: Turn, conversation: Conversation): { from: number; length: number } | null {
   const { messages, messageHashes } = conversation;
   let best: { from: number; length: number } | null = null;
-  for (let end = turn.promptLength; end > turn.firstAssistant; end -= 1) {
+  let compared = 0;
+  for (let end = turn.promptLength; end > turn.firstAssistant && compared < mostCompared; end -= 1) {
     let length = 0;
     while (length < end && isAt(turn, end - 1 - length, messageHashes.get(messages - 1 - length))) length += 1;
+    compared += length + 1;
     const roles = turn.parts.slice(end - length, end).map((part) => part.message.role);
     if (!roles.includes('assistant') || length <= (best?.length ?? 0) || standsInPlace(turn, end, conversation)) continue;
     const isWhole = length === end;

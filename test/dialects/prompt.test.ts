@@ -82,10 +82,21 @@ describe('chat', () => {
   });
 
   test('a data URL inside of text is folded to type, size and hash', () => {
+    const pixels = 'pixels'.repeat(30);
     const { messages } = readPrompt('chat', {
-      messages: [{ role: 'user', content: `see ![](data:image/png;base64,${base64('pixels')}) here` }],
+      messages: [{ role: 'user', content: `see ![](data:image/png;base64,${base64(pixels)}) here` }],
     });
-    expect(messages).toEqual([user(`see ![]([image/png, 6 bytes, sha256 ${sha256('pixels')}]) here`)]);
+    expect(messages).toEqual([user(`see ![]([image/png, 180 bytes, sha256 ${sha256(pixels)}]) here`)]);
+  });
+
+  test('a data URL that would grow by that stays as it is', () => {
+    const text = `see ![](data:image/png;base64,${base64('pixels')}) here`;
+    expect(readPrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
+  });
+
+  test('a text of two million characters that are all marks of data URLs is read like any other', () => {
+    const text = ';base64,'.repeat(250_000);
+    expect(readPrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 
   test('text that only mentions data URLs stays as it is', () => {

@@ -168,6 +168,31 @@ function request(key: string): fc.Arbitrary<string> {
     });
 }
 
+/** A request as it should be, so that some get as far as a vendor and back, and callers leave in the middle of their answers. */
+function goodRequest(key: string): fc.Arbitrary<string> {
+  const asked = fc.constantFrom(
+    ['/v1/chat/completions', '{"model":"one/echo","messages":[{"role":"user","content":"a"}]}'],
+    ['/v1/chat/completions', '{"model":"one/long-500","stream":true,"messages":[{"role":"user","content":"a"}]}'],
+    ['/v1/chat/completions', '{"model":"one/slow-20","messages":[{"role":"user","content":"a"}]}'],
+    ['/v1/messages', '{"model":"three/long-500","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"a"}]}'],
+    ['/v1/embeddings', '{"model":"one/echo","input":"a"}'],
+    ['/v1/responses', '{"model":"one/long-500","stream":true,"input":"a"}'],
+  );
+  return fc
+    .tuple(asked, fc.boolean())
+    .map(([[where = '', text = ''], isChunked]) =>
+      [
+        `POST ${where} HTTP/1.1`,
+        'host: a',
+        `authorization: Bearer ${key}`,
+        'content-type: application/json',
+        isChunked ? 'transfer-encoding: chunked' : `content-length: ${text.length}`,
+        '',
+        isChunked ? `5\r\n${text.slice(0, 5)}\r\n${(text.length - 5).toString(16)}\r\n${text.slice(5)}\r\n0\r\n\r\n` : text,
+      ].join('\r\n'),
+    );
+}
+
 const clientHello = Buffer.concat([
   Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03]),
   Buffer.alloc(200, 7),
@@ -177,6 +202,9 @@ const clientHello = Buffer.concat([
 export function rawRequests(key: string): fc.Arbitrary<RawRequest> {
   const text = fc.oneof(
     { weight: 12, arbitrary: request(key) },
+    { weight: 3, arbitrary: goodRequest(key) },
+    // Whole ones before and behind broken ones: what stands between them must not be taken for a part of them.
+    { weight: 2, arbitrary: fc.tuple(goodRequest(key), request(key), goodRequest(key)).map((all) => all.join('')) },
     // Pipelining: good and bad ones behind each other.
     { weight: 3, arbitrary: fc.array(request(key), { minLength: 2, maxLength: 12 }).map((all) => all.join('')) },
     // Cut off anywhere.
@@ -201,7 +229,7 @@ export function rawRequests(key: string): fc.Arbitrary<RawRequest> {
     .record({
       text,
       cuts: fc.array(fc.nat(4_000), { maxLength: 3 }),
-      leaves: fc.constantFrom('end' as const, 'end' as const, 'wait' as const, 'reset' as const),
+      leaves: fc.constantFrom('end' as const, 'wait' as const, 'reset' as const),
     })
     .map(({ text: all, cuts, leaves }) => ({ bytes: Buffer.from(all, 'latin1'), cuts: cuts.sort((a, b) => a - b), leaves }));
 }

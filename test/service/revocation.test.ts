@@ -1,5 +1,5 @@
 /** Two `gateway serve` on one database: what one of them changes holds in the other (decisions 7). */
-import { writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
@@ -22,6 +22,7 @@ const secondName = 'second-process';
 describePostgres('two processes on one database', () => {
   const processes = createProcesses();
   const returns: (() => Promise<unknown>)[] = [];
+  const homes: string[] = [];
   let databaseUrl = '';
   let database: Database;
   let first: GatewayProcess;
@@ -48,6 +49,7 @@ tiers:
 `;
     startServe = async (url) => {
       const home = await processes.home('empty');
+      homes.push(home);
       await writeFile(join(home, 'gateway.yaml'), yaml);
       return processes.start('serve', { home, env: { DATABASE_URL: url } });
     };
@@ -138,7 +140,9 @@ tiers:
       expect(await third.end('SIGTERM')).toBe(0);
     }));
 
-  it('both end in order, and leave no call behind', async () => {
+  it('both end in order, and leave no call behind that is not in the database', async () => {
     expect(await Promise.all([first.end('SIGTERM'), second.end('SIGINT')])).toEqual([0, 0]);
+    expect(homes).toHaveLength(3);
+    for (const home of homes) expect(await readdir(join(home, 'data', 'journal'))).toEqual([]);
   });
 });

@@ -1,17 +1,17 @@
 /**
- * Specification 7.2 to 7.5, one row after the other, on every route that the row names, with the body of the route's style.
+ * Specification 7.2 to 7.4, one row after the other, on every route that the row names, with the body of the route's style.
  *
- * The rows of stores that are down are in specification-stores.test.ts. Not here yet: 7.2 422 and the rows of memory routes that do not exist
+ * 7.5 is in specification-no-route.test.ts, the rows of stores that are down are in specification-stores.test.ts. Not here yet: 7.2 422 and the rows of memory routes that do not exist
  * (issue 6: bad_request, forbidden, memory_off, guardrail_blocked); media rows (issue 8: bad_model, missing_operation, missing_uri,
- * forbidden_target, upstream_error, bad_upstream_response, video_failed, bad_shape, the media messages of no_route); ceilings (issue 5:
- * tenant_capped, source_capped, credits_exhausted, subscription_required, budget_unavailable, and their messages). Of 7.3, 402, 403, 404, 429
+ * forbidden_target, upstream_error, bad_upstream_response, video_failed, bad_shape); ceilings (issue 5:
+ * tenant_capped, source_capped, credits_exhausted, subscription_required, budget_unavailable). Of 7.3, 402, 403, 404, 429
  * and 529 have no cause on `/v1/messages` before those issues: a vendor's are no refusals, and an unknown address is no messages route.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { makeSecret } from '../../src/keys/secret.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
+import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
 import type { InferenceRoute } from './inference-routes.ts';
 import {
   ask,
@@ -266,70 +266,5 @@ describe('7.4 vendors', () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers });
     await expectRouteError(await ask(gateway, route, 'refusing'), route, { status: 422, code: 'upstream_refused' });
     await expectRouteError(await ask(gateway, route, 'first/refuse-413'), route, { status: 413, code: 'upstream_refused' });
-  });
-});
-
-describe('7.5 no_route', () => {
-  const none = 'no models available for route';
-  const noRoute = (message: string | RegExp) => ({ status: 400, code: 'no_route', message });
-
-  it.each(routes)('`no models available for route` on $name: no vendor serves it and catalog fill adds none', async (route) => {
-    const gateway = await lendProject();
-    for (const model of ['unheard-of', 'nobody/knows']) await expectRouteError(await ask(gateway, route, model), route, noRoute(none));
-    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: [], catalog_fill: true });
-    await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute(none));
-  });
-
-  it.each(dialectRoutes)('`no models available for route` on $name: catalog fill is off', async (route) => {
-    const gateway = await lendProject();
-    const path = `/provision/teams/${gateway.project}`;
-    await gateway.admin('PUT', path, { providers: [route.second], catalog_fill: true });
-    expect((await ask(gateway, route, 'first/echo')).headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
-    await gateway.admin('PUT', path, { catalog_fill: false });
-    await expectRouteError(await ask(gateway, route, 'first/echo'), route, noRoute(none));
-  });
-
-  it.each(routes)('`model not permitted for this key: …` on $name: the allow-list refuses every model', async (route) => {
-    const gateway = await lendProject();
-    const { key } = await issueKey(gateway, { models: [nameOf(route, 'second/echo')] });
-    const refused = await ask(gateway, route, 'first/echo', { headers: bearer(key) });
-    await expectRouteError(refused, route, noRoute(/^model not permitted for this key: /));
-    const tier = await ask(gateway, route, 'standard', { headers: bearer(key) });
-    expect(tier.headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
-  });
-
-  it('`no providers configured`: no vendor at all', () =>
-    withGateway(
-      { yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
-      async (gateway) => {
-        for (const route of routes)
-          await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute('no providers configured'));
-      },
-    ));
-
-  it.each(routes)('on $name it uses no call slot, and no vendor is called', async (route) => {
-    const gateway = await lendProject();
-    const before = gateway.vendor.requests().length;
-    await expectRouteError(await ask(gateway, route, 'unheard-of'), route, noRoute(none));
-    expect([await callsOf(gateway), gateway.vendor.requests().length]).toEqual([[], before]);
-    const { key } = await jsonOf<{ key: { ceilings: unknown } }>(gateway.call('/status/peek'));
-    expect(key.ceilings).toMatchObject({ calls: { used: 0, reserved: 0 }, rpm: { used: 0, reserved: 0 } });
-  });
-
-  it.each(routes)('on $name a retired model or vendor never causes it: it is called last, and called when all are', async (route) => {
-    const gateway = await lendProject();
-    const path = `/provision/teams/${gateway.project}`;
-    await gateway.admin('PUT', path, {
-      tiers: { pair: [nameOf(route, 'first/echo'), nameOf(route, 'second/echo')] },
-      retired: [nameOf(route, 'first/echo')],
-    });
-    expect((await ask(gateway, route, 'pair')).headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
-    await gateway.admin('PUT', path, { retired: [route.first, route.second] });
-    expect((await ask(gateway, route, 'pair')).headers.get('x-gateway-model')).toBe(nameOf(route, 'first/echo'));
-  });
-
-  it.each(routes)('on $name, when x-gateway-timeout-ms runs out: upstream_failed, `client deadline exceeded`', async (route) => {
-    const answer = await ask(await lendProject(), route, 'first/slow-1000', { headers: { 'x-gateway-timeout-ms': '50' } });
-    await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
   });
 });

@@ -110,15 +110,18 @@ it('what still runs after the grace time is ended, its callers are told, and it 
     const url = await app.listen('127.0.0.1', 0);
     const { project } = await app.projects.put('acme', {});
     const { secret } = await app.keyring.issue(project.id, { name: 'test' });
-    const call = (name: string, model: string, stream: boolean): Promise<Response> =>
-      fetch(url + chatPath, {
+    const call = (name: string, model: string, stream: boolean, path = chatPath): Promise<Response> =>
+      fetch(url + path, {
         method: 'POST',
         headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', 'x-gateway-task-id': name },
-        body: JSON.stringify(bodyOf(model, stream)),
+        body: JSON.stringify({ max_tokens: 100, ...bodyOf(model, stream) }),
       });
     const stalled = await call('stream', 'one/long-20+stall-after-3', true);
+    const messages = await call('messages', 'one/long-20+stall-after-3', true, '/v1/messages');
     const told = [
-      expect(stalled.text()).resolves.toMatch(/\ndata: \{"error":.*"the gateway is stopping".*\n\n$/),
+      // A chat stream that ends without `[DONE]` is cut; a messages stream says so.
+      expect(stalled.text()).resolves.not.toContain('[DONE]'),
+      expect(messages.text()).resolves.toMatch(/\nevent: error\ndata: .*the gateway is stopping.*\n\n$/),
       expect(call('plain', 'one/hang', false).then((answer) => answer.json())).resolves.toMatchObject({
         error: { code: 'upstream_failed', message: 'one/hang: the gateway is stopping' },
       }),
@@ -132,6 +135,7 @@ it('what still runs after the grace time is ended, its callers are told, and it 
     expect(await readdir(join(dataDir, 'journal'))).toEqual([]);
     const rows = await createUsageReports({ database, clock: systemClock }).listCalls(project.id);
     expect(rows.map((row) => [row.task_id, row.outcome, row.estimated, row.tokens.input > 0, row.tokens.output > 0]).sort()).toEqual([
+      ['messages', 'interrupted', true, true, true],
       ['plain', 'failed', false, false, false],
       ['stream', 'interrupted', true, true, true],
     ]);

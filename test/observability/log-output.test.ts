@@ -1,0 +1,49 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from '@jest/globals';
+
+const output = new URL('../../src/observability/log-output.ts', import.meta.url).href;
+
+/** Writes 400 lines of 1 KB into a pipe that nobody reads yet, tells on standard error that it goes on, and one line a second later. */
+const program = `
+import { createLogOutput } from ${JSON.stringify(output)};
+process.stdout.on('error', () => undefined);
+const { write } = createLogOutput({ fd: process.stdout.fd, maxBytes: 50_000 });
+let n = 0;
+const turns = setInterval(() => {
+  for (let line = 0; line < 20; line += 1) write(JSON.stringify({ n: n++, pad: 'x'.repeat(1_000) }) + '\\n');
+  if (n < 400) return;
+  clearInterval(turns);
+  process.stderr.write('all written');
+  process.stdin.once('data', () => {
+    write(JSON.stringify({ last: true }) + '\\n');
+    setTimeout(() => process.exit(), 200);
+  });
+}, 5);
+`;
+
+test('a pipe that nobody reads stops nothing; what was dropped is counted, and lines go on when it is read', async () => {
+  const child = spawn(process.execPath, ['--no-warnings', '--input-type=module', '-e', program]);
+  await once(child.stderr, 'data');
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', (part: string) => {
+    text += part;
+  });
+  await sleep(300);
+  child.stdin.write('go on');
+  await once(child, 'close');
+  const lines: { n?: number; dropped?: number; last?: boolean }[] = text.trimEnd().split('\n').map((line) => JSON.parse(line));
+  const dropped = lines.reduce((sum, line) => sum + (line.dropped ?? 0), 0);
+  expect(dropped).toBeGreaterThan(0);
+  expect(lines.filter(({ n }) => n !== undefined)).toHaveLength(400 - dropped);
+  expect(lines.at(-1)).toEqual({ last: true });
+});
+
+test('a full disk stops nothing and ends nothing', async () => {
+  const child = spawn('sh', ['-c', 'exec "$0" --no-warnings --input-type=module -e "$1" > /dev/full', process.execPath, program]);
+  await once(child.stderr, 'data');
+  child.stdin.write('go on');
+  const [status] = await once(child, 'exit');
+  expect(status).toBe(0);
+});

@@ -1,0 +1,129 @@
+/** The `@anthropic-ai/sdk` with only its address and key changed, on vendors of both dialects. */
+import type Anthropic from '@anthropic-ai/sdk';
+import { describe, expect, it } from '@jest/globals';
+import { shareGateway } from '../support/gateway.ts';
+import {
+  anthropicOf,
+  dialects,
+  lastRequest,
+  messagesTools,
+  pixel,
+  providersYaml,
+  toolInputs,
+  vendors,
+  webImage,
+} from './dialects-gateway.ts';
+
+const lent = shareGateway({ yaml: providersYaml });
+
+type Messages = Anthropic.MessageParam[];
+const question: Messages = [{ role: 'user', content: 'What is the capital of Norway?' }];
+const answer = 'You said: What is the capital of Norway?';
+const system = [
+  { type: 'text' as const, text: 'Answer briefly.' },
+  { type: 'text' as const, text: 'Be kind.', cache_control: { type: 'ephemeral' as const } },
+];
+
+describe.each(dialects)('messages on a %s vendor', (vendor) => {
+  const modelOf = (model: string): string => `${vendors[vendor]}/${model}`;
+  const messages = () => anthropicOf(lent()).messages;
+
+  it('answers with system prompts, plain and streamed', async () => {
+    const body = { model: modelOf('echo'), max_tokens: 100, system, messages: question };
+    const plain = await messages().create(body);
+    expect(plain).toMatchObject({
+      type: 'message',
+      role: 'assistant',
+      model: 'echo',
+      content: [{ type: 'text', text: answer }],
+      stop_reason: 'end_turn',
+      stop_sequence: null,
+      usage: { input_tokens: 14, output_tokens: 10, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 },
+    });
+    const events: Anthropic.MessageStreamEvent[] = [];
+    for await (const event of await messages().create({ ...body, stream: true })) events.push(event);
+    const steps = events.map(({ type }) => type).filter((type, at, all) => type !== all[at - 1]);
+    expect(steps).toEqual([
+      'message_start',
+      'content_block_start',
+      'content_block_delta',
+      'content_block_stop',
+      'message_delta',
+      'message_stop',
+    ]);
+    expect(events.filter(({ type }) => type === 'content_block_delta').length).toBeGreaterThan(5);
+    const streamed = await messages().stream(body).finalMessage();
+    expect(streamed).toMatchObject({ content: plain.content, stop_reason: 'end_turn', usage: { output_tokens: 10 } });
+    expect(await messages().stream(body).finalText()).toBe(answer);
+  });
+
+  it.each([
+    ['end_turn', 'echo', 100, [{ type: 'text', text: answer }]],
+    ['max_tokens', 'echo', 2, [{ type: 'text', text: 'You said' }]],
+    ['refusal', 'filtered', 100, []],
+    ['tool_use', 'tool', 100, [{ type: 'tool_use', name: 'get_weather' }]],
+  ])('says why it ended: %s (%s, %d)', async (reason, model, maxTokens, content) => {
+    const body = { model: modelOf(model), max_tokens: maxTokens, messages: question, tools: messagesTools };
+    for (const message of [await messages().create(body), await messages().stream(body).finalMessage()])
+      expect(message).toMatchObject({ stop_reason: reason, content });
+  });
+
+  it.each(['tool', 'tools-parallel', 'tools-interleaved'])('calls tools and takes their results back, plain and streamed: %s', async (model) => {
+    const asked: Messages = [{ role: 'user', content: 'Oslo' }];
+    const body = { model: modelOf(model), max_tokens: 100, messages: asked, tools: messagesTools };
+    const expected = toolInputs('Oslo').slice(0, model === 'tool' ? 1 : 2);
+    for (const message of [await messages().create(body), await messages().stream(body).finalMessage()]) {
+      const uses = message.content.filter((block) => block.type === 'tool_use');
+      expect(uses.map(({ name, input }) => ({ name, input }))).toEqual(expected);
+      const results = uses.map(({ id, name }, at) => ({
+        type: 'tool_result' as const,
+        tool_use_id: id,
+        content: at === 0 ? `${name} is done` : [{ type: 'text' as const, text: `${name} is done` }],
+        is_error: at === 1,
+      }));
+      const last = await messages().create({
+        ...body,
+        messages: [...asked, { role: 'assistant', content: message.content }, { role: 'user', content: results }],
+      });
+      const text = last.content.map((block) => (block.type === 'text' ? block.text : '')).join('');
+      expect([last.stop_reason, text]).toEqual(['end_turn', expect.stringMatching(/^The tool said: /)]);
+      expect(text).toContain(`${expected.at(-1)?.name} is done`);
+    }
+  });
+
+  it('calls the tool that the caller names, and none where none is wanted', async () => {
+    const body = { model: modelOf('echo'), max_tokens: 100, messages: question, tools: messagesTools };
+    const named = await messages().create({ ...body, tool_choice: { type: 'tool', name: 'get_time' } });
+    expect(named.content).toMatchObject([{ type: 'tool_use', name: 'get_time' }]);
+    const any = await messages().create({ ...body, tool_choice: { type: 'any', disable_parallel_tool_use: true } });
+    expect(any.content).toMatchObject([{ type: 'tool_use', name: 'get_weather' }]);
+    const none = await messages().create({ ...body, messages: [{ role: 'user', content: 'use a tool' }], tool_choice: { type: 'none' } });
+    expect(none).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: 'You said: use a tool' }] });
+  });
+
+  it('sees images, sent along and by address', async () => {
+    const images = [
+      { type: 'image' as const, source: { type: 'base64' as const, media_type: 'image/png' as const, data: pixel } },
+      { type: 'image' as const, source: { type: 'url' as const, url: webImage } },
+    ];
+    const message = await messages().create({
+      model: modelOf('echo'),
+      max_tokens: 100,
+      messages: [{ role: 'user', content: [...images, { type: 'text', text: 'Look' }] }],
+    });
+    expect(message.content).toMatchObject([{ text: 'You said: Look (and sent 2 attachments)' }]);
+    const parts = [`data:image/png;base64,${pixel}`, webImage].map((url) => ({ type: 'image_url', image_url: { url } }));
+    const seen = vendor === 'chat' ? parts : images;
+    expect(lastRequest(lent()).json['messages']).toEqual([{ role: 'user', content: [...seen, { type: 'text', text: 'Look' }] }]);
+  });
+
+  it('throws an error that the SDK knows, with the words of the vendor', async () => {
+    const { UnprocessableEntityError } = (await import('@anthropic-ai/sdk')).default;
+    const failure = await messages()
+      .create({ model: modelOf('refuse-422'), max_tokens: 100, messages: question })
+      .catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(UnprocessableEntityError);
+    const message = "The request is not one that 'refuse-422' can answer.";
+    expect(failure).toMatchObject({ status: 422, error: { type: 'error', error: { type: 'invalid_request_error', message } } });
+  });
+});

@@ -1,0 +1,80 @@
+/**
+ * Specification 7.5: the messages of `no_route`, and the sentences below its table.
+ *
+ * Not here yet: the messages of 429 (issue 5), and of media routes (issue 8).
+ */
+import { describe, expect, it } from '@jest/globals';
+import { callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
+import { ask, dialectRoutes, expectRouteError, nameOf, projectLender, routes } from './inference-routes.ts';
+
+const lent = shareGateway({});
+const lendProject = projectLender(lent, 'no-route');
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+
+describe('7.5 no_route', () => {
+  const none = 'no models available for route';
+  const noRoute = (message: string | RegExp) => ({ status: 400, code: 'no_route', message });
+
+  it.each(routes)('`no models available for route` on $name: no vendor serves it and catalog fill adds none', async (route) => {
+    const gateway = await lendProject();
+    for (const model of ['unheard-of', 'nobody/knows']) await expectRouteError(await ask(gateway, route, model), route, noRoute(none));
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: [], catalog_fill: true });
+    await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute(none));
+  });
+
+  it.each(dialectRoutes)('`no models available for route` on $name: catalog fill is off', async (route) => {
+    const gateway = await lendProject();
+    const path = `/provision/teams/${gateway.project}`;
+    await gateway.admin('PUT', path, { providers: [route.second], catalog_fill: true });
+    expect((await ask(gateway, route, 'first/echo')).headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
+    await gateway.admin('PUT', path, { catalog_fill: false });
+    await expectRouteError(await ask(gateway, route, 'first/echo'), route, noRoute(none));
+  });
+
+  it.each(routes)('`model not permitted for this key: …` on $name: the allow-list refuses every model', async (route) => {
+    const gateway = await lendProject();
+    const { key } = await jsonOf<{ key: string }>(
+      gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, { name: 'narrow', models: [nameOf(route, 'second/echo')] }),
+    );
+    const refused = await ask(gateway, route, 'first/echo', { headers: bearer(key) });
+    await expectRouteError(refused, route, noRoute(/^model not permitted for this key: /));
+    const tier = await ask(gateway, route, 'standard', { headers: bearer(key) });
+    expect(tier.headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
+  });
+
+  it('`no providers configured`: no vendor at all', () =>
+    withGateway(
+      { yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
+      async (gateway) => {
+        for (const route of routes)
+          await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute('no providers configured'));
+      },
+    ));
+
+  it.each(routes)('on $name it uses no call slot, and no vendor is called', async (route) => {
+    const gateway = await lendProject();
+    const before = gateway.vendor.requests().length;
+    await expectRouteError(await ask(gateway, route, 'unheard-of'), route, noRoute(none));
+    expect([await callsOf(gateway), gateway.vendor.requests().length]).toEqual([[], before]);
+    const { key } = await jsonOf<{ key: { ceilings: unknown } }>(gateway.call('/status/peek'));
+    expect(key.ceilings).toMatchObject({ calls: { used: 0, reserved: 0 }, rpm: { used: 0, reserved: 0 } });
+  });
+
+  it.each(routes)('on $name a retired model or vendor never causes it: it is called last, and called when all are', async (route) => {
+    const gateway = await lendProject();
+    const path = `/provision/teams/${gateway.project}`;
+    await gateway.admin('PUT', path, {
+      tiers: { pair: [nameOf(route, 'first/echo'), nameOf(route, 'second/echo')] },
+      retired: [nameOf(route, 'first/echo')],
+    });
+    expect((await ask(gateway, route, 'pair')).headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
+    await gateway.admin('PUT', path, { retired: [route.first, route.second] });
+    expect((await ask(gateway, route, 'pair')).headers.get('x-gateway-model')).toBe(nameOf(route, 'first/echo'));
+  });
+
+  it.each(routes)('on $name, when x-gateway-timeout-ms runs out: upstream_failed, `client deadline exceeded`', async (route) => {
+    const answer = await ask(await lendProject(), route, 'first/slow-1000', { headers: { 'x-gateway-timeout-ms': '50' } });
+    await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
+  });
+});
