@@ -156,7 +156,10 @@ function joinItems(steps: readonly Step[]): Step[] {
       open = null;
       joined.push(step);
     } else {
-      if (!open) joined.push((open = { kind: 'said', role: 'assistant', text: '', toolCalls: [] }));
+      if (!open) {
+        open = { kind: 'said', role: 'assistant', text: '', toolCalls: [] };
+        joined.push(open);
+      }
       open.text += step.text;
       for (const call of step.toolCalls) open.toolCalls.push(call);
     }

@@ -17,12 +17,7 @@ export async function saveBook(tx: Queries, book: Book): Promise<void> {
   );
   await insertParts(tx, changed);
   await nameAnswers(tx, book);
-  await enqueue(
-    tx,
-    changed
-      .filter((conversation) => conversation.openedNow)
-      .map(idleEntry),
-  );
+  await enqueue(tx, changed.filter((conversation) => conversation.openedNow).map(idleEntry));
 }
 
 async function insertNew(tx: Queries, conversations: readonly Conversation[]): Promise<void> {

@@ -63,13 +63,13 @@ export function createAttemptChain({ door, findProvider, breakers, journal, cloc
       try {
         const provider = findProvider(candidate.provider);
         if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
-        const { rules, body, understand } = speakTo(call, candidate, provider);
+        const { rules, body, passedHeaders, understand } = speakTo(call, candidate, provider);
         const asked = await askVendor(door, {
           provider,
           rules,
           body,
           stream: call.stream,
-          passedHeaders: call.passedHeaders,
+          passedHeaders,
           nowMs: startedAt,
           ...(control.signal ? { signal: control.signal } : {}),
         });

@@ -2,7 +2,7 @@
  * Speaks to a candidate in its own dialect (decisions 3). To a vendor of the caller's dialect the caller's bytes go as they are, but for
  * the spliced members, and the answer comes back untouched; to one of the other dialect both are translated.
  */
-import type { Call, Candidate } from '../core/call.ts';
+import type { Call, Candidate, Dialect } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
 import { splice } from '../core/json-spans.ts';
 import type { SseEvent } from '../core/sse.ts';
@@ -16,7 +16,7 @@ import { rulesOf } from '../dialects/rules-of.ts';
 import { callerTurnOf } from '../dialects/translate-answer-tool.ts';
 import { objectOf, parseLossless } from '../dialects/translate-json.ts';
 import type { StreamTranslator } from '../dialects/translate-stream.ts';
-import { Untranslatable } from '../dialects/translate-untranslatable.ts';
+import { refuse, Untranslatable } from '../dialects/translate-untranslatable.ts';
 import type { StreamEnd, StreamPiece } from '../vendors/stream.ts';
 import type { StreamedAnswer, VendorAnswer } from '../vendors/text.ts';
 import type { Provider } from '../vendors/vendor.ts';
@@ -26,6 +26,8 @@ export interface Speech {
   /** Of the form that the vendor speaks. */
   readonly rules: RouteRules;
   readonly body: Buffer;
+  /** The caller's headers that the vendor sees. */
+  readonly passedHeaders: Readonly<Record<string, string>>;
   /** The vendor's answer in the caller's form. Throws VendorError `unreadable`. */
   understand(answer: VendorAnswer): VendorAnswer;
 }
@@ -41,6 +43,7 @@ export function speakTo(call: Call, candidate: Candidate, provider: Provider): S
     return {
       rules,
       body: splice(call.body, rules.spliceForVendor(call.body, call.spans, candidate.model, call.stream)),
+      passedHeaders: call.passedHeaders,
       understand: (answer) => answer,
     };
   }
@@ -50,6 +53,7 @@ export function speakTo(call: Call, candidate: Candidate, provider: Provider): S
   return {
     rules: rulesOf[candidate.dialect],
     body: translateRequest(call, candidate, provider),
+    passedHeaders: headersFor(candidate.dialect, call.passedHeaders),
     understand(answer) {
       if (answer.kind === 'stream') return translateStream(answer, createTranslator(names));
       const translated = toCaller(objectOf(parseLossless(answer.bytes.toString('utf8'))), names);
@@ -63,8 +67,11 @@ export function speakTo(call: Call, candidate: Candidate, provider: Provider): S
 function translateRequest(call: Call, candidate: Candidate, provider: Provider): Buffer {
   const { model } = candidate;
   const { stream } = call;
-  const body = objectOf(parseLossless(call.body.toString('utf8')));
+  const parsed = parseLossless(call.body.toString('utf8'));
   try {
+    // Its syntax is known to be right.
+    if (parsed === undefined) refuse('the body is nested too deeply to be told in the other dialect');
+    const body = objectOf(parsed);
     const translated =
       candidate.dialect === 'messages'
         ? requestToMessages(body, { model, stream, maxTokens: candidate.maxOutputTokens ?? usualMaxTokens })
@@ -74,6 +81,13 @@ function translateRequest(call: Call, candidate: Candidate, provider: Provider):
     if (!(error instanceof Untranslatable)) throw error;
     throw new VendorError('status', error.message, { status: 400, vendorMessage: error.message, cause: error });
   }
+}
+
+/** Those of a dialect are for its own vendors. The version is ours: the one that is translated to. */
+function headersFor(dialect: Dialect, passed: Readonly<Record<string, string>>): Record<string, string> {
+  const own = dialect === 'chat' ? 'openai-' : 'anthropic-';
+  const isSeen = (name: string): boolean => name === 'idempotency-key' || (name.startsWith(own) && name !== 'anthropic-version');
+  return Object.fromEntries(Object.entries(passed).filter(([name]) => isSeen(name)));
 }
 
 /** OpenAI's reasoning models refuse `max_tokens`; many of those who speak its dialect know nothing else. */

@@ -43,7 +43,10 @@ export function createPlanner({ catalog, breakers, switches }: PlannerDeps): Pla
       if (view.catalog.providers.size === 0) throw gatewayError('no_route', { message: 'no providers configured' });
       const { open, left, isFilled, isRefusedByKey } = selectFor(view, request);
       if (open.length === 0) {
-        throw gatewayError('no_route', isRefusedByKey ? { message: `model not permitted for this key: ${request.modelAsked.slice(0, 256)}` } : {});
+        throw gatewayError(
+          'no_route',
+          isRefusedByKey ? { message: `model not permitted for this key: ${request.modelAsked.slice(0, 256)}` } : {},
+        );
       }
       const { caller, project } = request;
       const ordered = orderOf(open, (id) => rankOf(id, project, caller.projectId, breakers));

@@ -105,14 +105,39 @@ colour: red
 
   test('a variable cannot change the structure of the file, and is named when it is missing', () => {
     const text = `providers:\n  a: { base_url: "https://\${HOST_NAME}/v1", api_key: "\${KEY}", dialect: chat }\n`;
-    const nasty = 'x"}\nadmin_token: aaaaaaaaaaaaaaaaaaaa #';
+    const nasty = 'x"},admin_token:aaaaaaaaaaaaaaaaaaaa#';
     expect(load(text, { HOST_NAME: 'b.example', KEY: nasty }).providers.a).toMatchObject({
       baseUrl: 'https://b.example/v1',
       apiKey: nasty,
     });
+    expect(faultsOf(text, { HOST_NAME: 'b.example', KEY: 'key\nmore' })).toEqual([
+      'gateway.yaml:2 providers.a.api_key: must be visible characters without spaces or line breaks',
+    ]);
     expect(faultsOf(text, { HOST_NAME: 'b.example', KEY: '' })).toEqual([
       'gateway.yaml:2 providers.a.api_key: the environment variable KEY is not set',
     ]);
+  });
+
+  test('what could not be sent, or would break a connection, is a fault', () => {
+    const rowOf = (more: string): readonly string[] => faultsOf(`providers:\n  a: { dialect: chat, ${more} }\n`);
+    expect(rowOf('base_url: " https://a/v1"')).toEqual(['gateway.yaml:2 providers.a.base_url: must not begin or end with a space']);
+    expect(rowOf('base_url: https://a/v1, headers: { Host: b, transfer-encoding: chunked, x-fine: c }')).toEqual([
+      'gateway.yaml:2 providers.a.headers.Host: this header is set by the connection itself',
+      'gateway.yaml:2 providers.a.headers.transfer-encoding: this header is set by the connection itself',
+    ]);
+  });
+
+  test('an alias is a fault with its line, whatever it would come to', () => {
+    expect(faultsOf('tiers: &t\n  standard: *t\n')).toContain(
+      'gateway.yaml:2 tiers.standard: aliases (*t) are not supported; write it out',
+    );
+  });
+
+  test('serve without a provider is a fault, a worker needs none', () => {
+    const env = { DATABASE_URL: 'postgres://gateway@db/gateway', GATEWAY_TEMPORAL: 'off' };
+    const loadFor = (command: 'serve' | 'worker'): Config => loadConfig({ env, fileText: null, fileName: 'gateway.yaml', command });
+    expect(() => loadFor('serve')).toThrow('no providers: write them into gateway.yaml');
+    expect(loadFor('worker').providers).toEqual({});
   });
 
   test('prices become whole nano-dollars from their decimal text', () => {

@@ -36,7 +36,7 @@ const character = fc.oneof(
   },
 );
 
-export const stringText: fc.Arbitrary<JsonText> = fc.array(character, { maxLength: 8 }).map((characters) => `"${characters.join('')}"`);
+const stringText: fc.Arbitrary<JsonText> = fc.array(character, { maxLength: 8 }).map((characters) => `"${characters.join('')}"`);
 
 const numberText: fc.Arbitrary<JsonText> = fc.oneof(
   fc.constantFrom('0', '-0', '1.0', '1e5', '1E+2', '1e-7', '-0.0e-0', '12345678901234567890', '0.1e1', '1E400'),

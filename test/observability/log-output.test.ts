@@ -33,7 +33,10 @@ test('a pipe that nobody reads stops nothing; what was dropped is counted, and l
   await sleep(300);
   child.stdin.write('go on');
   await once(child, 'close');
-  const lines: { n?: number; dropped?: number; last?: boolean }[] = text.trimEnd().split('\n').map((line) => JSON.parse(line));
+  const lines: { n?: number; dropped?: number; last?: boolean }[] = text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
   const dropped = lines.reduce((sum, line) => sum + (line.dropped ?? 0), 0);
   expect(dropped).toBeGreaterThan(0);
   expect(lines.filter(({ n }) => n !== undefined)).toHaveLength(400 - dropped);

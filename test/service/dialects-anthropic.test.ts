@@ -68,28 +68,31 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
       expect(message).toMatchObject({ stop_reason: reason, content });
   });
 
-  it.each(['tool', 'tools-parallel', 'tools-interleaved'])('calls tools and takes their results back, plain and streamed: %s', async (model) => {
-    const asked: Messages = [{ role: 'user', content: 'Oslo' }];
-    const body = { model: modelOf(model), max_tokens: 100, messages: asked, tools: messagesTools };
-    const expected = toolInputs('Oslo').slice(0, model === 'tool' ? 1 : 2);
-    for (const message of [await messages().create(body), await messages().stream(body).finalMessage()]) {
-      const uses = message.content.filter((block) => block.type === 'tool_use');
-      expect(uses.map(({ name, input }) => ({ name, input }))).toEqual(expected);
-      const results = uses.map(({ id, name }, at) => ({
-        type: 'tool_result' as const,
-        tool_use_id: id,
-        content: at === 0 ? `${name} is done` : [{ type: 'text' as const, text: `${name} is done` }],
-        is_error: at === 1,
-      }));
-      const last = await messages().create({
-        ...body,
-        messages: [...asked, { role: 'assistant', content: message.content }, { role: 'user', content: results }],
-      });
-      const text = last.content.map((block) => (block.type === 'text' ? block.text : '')).join('');
-      expect([last.stop_reason, text]).toEqual(['end_turn', expect.stringMatching(/^The tool said: /)]);
-      expect(text).toContain(`${expected.at(-1)?.name} is done`);
-    }
-  });
+  it.each(['tool', 'tools-parallel', 'tools-interleaved'])(
+    'calls tools and takes their results back, plain and streamed: %s',
+    async (model) => {
+      const asked: Messages = [{ role: 'user', content: 'Oslo' }];
+      const body = { model: modelOf(model), max_tokens: 100, messages: asked, tools: messagesTools };
+      const expected = toolInputs('Oslo').slice(0, model === 'tool' ? 1 : 2);
+      for (const message of [await messages().create(body), await messages().stream(body).finalMessage()]) {
+        const uses = message.content.filter((block) => block.type === 'tool_use');
+        expect(uses.map(({ name, input }) => ({ name, input }))).toEqual(expected);
+        const results = uses.map(({ id, name }, at) => ({
+          type: 'tool_result' as const,
+          tool_use_id: id,
+          content: at === 0 ? `${name} is done` : [{ type: 'text' as const, text: `${name} is done` }],
+          is_error: at === 1,
+        }));
+        const last = await messages().create({
+          ...body,
+          messages: [...asked, { role: 'assistant', content: message.content }, { role: 'user', content: results }],
+        });
+        const text = last.content.map((block) => (block.type === 'text' ? block.text : '')).join('');
+        expect([last.stop_reason, text]).toEqual(['end_turn', expect.stringMatching(/^The tool said: /)]);
+        expect(text).toContain(`${expected.at(-1)?.name} is done`);
+      }
+    },
+  );
 
   it('calls the tool that the caller names, and none where none is wanted', async () => {
     const body = { model: modelOf('echo'), max_tokens: 100, messages: question, tools: messagesTools };

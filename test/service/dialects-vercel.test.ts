@@ -1,6 +1,6 @@
 /** Vercel's `ai` with its OpenAI and Anthropic providers, only base address and key changed, on vendors of both dialects. */
 import { describe, expect, it } from '@jest/globals';
-import type { LanguageModel, ModelMessage } from 'ai';
+import type { LanguageModel, ModelMessage, ToolSet } from 'ai';
 import { APICallError, embed, embedMany, generateText, isStepCount, jsonSchema, Output, streamText, tool } from 'ai';
 import { shareGateway } from '../support/gateway.ts';
 import {
@@ -13,35 +13,37 @@ import {
   vendors,
   vercelAnthropicOf,
   vercelOpenaiOf,
-  webImage,
   ways,
+  webImage,
 } from './dialects-gateway.ts';
 
 const lent = shareGateway({ yaml: providersYaml });
 
 const answer = 'You said: What is the capital of Norway?';
-const asked = { system: 'Answer briefly.', prompt: 'What is the capital of Norway?', maxRetries: 0 };
+const common = { maxRetries: 0, maxOutputTokens: 500 };
+const asked = { ...common, system: 'Answer briefly.', prompt: 'What is the capital of Norway?' };
+// The library's types know no exact optional members (`exactOptionalPropertyTypes`), hence the two assertions.
 const tools = {
   get_weather: tool({ description: 'Weather of a city', inputSchema: jsonSchema<{ city: string; days: number }>(citySchema) }),
   get_time: tool({ description: 'Time of a zone', inputSchema: jsonSchema<{ zone: string }>(timeSchema) }),
-};
+} as ToolSet;
 const ran: string[] = [];
 const runningTools = {
-  get_weather: tool({
+  get_weather: {
     ...tools.get_weather,
-    execute: ({ city, days }) => {
+    execute: ({ city, days }: { city: string; days: number }) => {
       ran.push(`weather ${city} ${days}`);
       return Promise.resolve({ degrees: -3 });
     },
-  }),
-  get_time: tool({
+  },
+  get_time: {
     ...tools.get_time,
-    execute: ({ zone }) => {
+    execute: ({ zone }: { zone: string }) => {
       ran.push(`time ${zone}`);
       return Promise.resolve('noon');
     },
-  }),
-};
+  },
+} as ToolSet;
 
 const routes: readonly (readonly [title: string, modelOf: (model: string) => LanguageModel])[] = [
   ...ways.map(({ caller, vendor }): readonly [string, (model: string) => LanguageModel] => [
@@ -73,7 +75,6 @@ describe.each(routes)('%s', (title, modelOf) => {
     ['content-filter', 'filtered', {}],
     ['tool-calls', 'tool', { tools }],
   ])('says why it ended: %s', async (reason, model, more) => {
-    // A cut answer of responses has this reason only where nothing was filtered.
     const { finishReason } = await generateText({ model: modelOf(model), ...asked, ...more });
     expect(finishReason).toBe(reason);
     const streamed = streamText({ model: modelOf(model), ...asked, ...more });
@@ -85,7 +86,7 @@ describe.each(routes)('%s', (title, modelOf) => {
     const inputs = ['weather Oslo 1', 'time Oslo'].slice(0, model === 'tool' ? 1 : 2);
     // With the responses dialect only the last result is the vendor's last item.
     const told = model === 'tool' ? /^The tool said: \{"degrees":-3\}$/ : /^The tool said: .*noon$/s;
-    const body = { model: modelOf(model), maxRetries: 0, prompt: 'Oslo', tools: runningTools, stopWhen: isStepCount(3) };
+    const body = { model: modelOf(model), ...common, prompt: 'Oslo', tools: runningTools, stopWhen: isStepCount(3) };
     ran.length = 0;
     const plain = await generateText(body);
     expect([plain.steps.length, plain.text]).toEqual([2, expect.stringMatching(told)]);
@@ -98,9 +99,9 @@ describe.each(routes)('%s', (title, modelOf) => {
 
   it('answers an object of a schema', async () => {
     const output = Output.object({ schema: jsonSchema<{ city: string; days: number }>(citySchema) });
-    const plain = await generateText({ model: modelOf('echo'), maxRetries: 0, prompt: 'Oslo', output });
+    const plain = await generateText({ model: modelOf('echo'), ...common, prompt: 'Oslo', output });
     expect(plain.output).toEqual({ city: 'Oslo', days: 1 });
-    const streamed = streamText({ model: modelOf('echo'), maxRetries: 0, prompt: 'Oslo', output });
+    const streamed = streamText({ model: modelOf('echo'), ...common, prompt: 'Oslo', output });
     expect(await streamed.output).toEqual({ city: 'Oslo', days: 1 });
   });
 
@@ -115,7 +116,7 @@ describe.each(routes)('%s', (title, modelOf) => {
         ],
       },
     ];
-    const { text } = await generateText({ model: modelOf('echo'), maxRetries: 0, messages });
+    const { text } = await generateText({ model: modelOf('echo'), ...common, messages });
     expect(text).toBe('You said: Look (and sent 2 attachments)');
     const { text: sent } = lastRequest(lent());
     expect([sent.includes(pixel), sent.includes(webImage)]).toEqual([true, true]);

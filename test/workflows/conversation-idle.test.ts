@@ -118,7 +118,9 @@ describe('conversationIdle', () => {
     await temporal.probe();
     await Promise.all(Array.from({ length: 5 }, () => temporal.start(entryOf('g'))));
     let seen = 0;
-    const worker = work(createActivities({ memory: { idleMs: () => idleMs, readConversation: async () => ({ kind: seen++ < 0 ? 'gone' : 'read' }) } }));
+    const worker = work(
+      createActivities({ memory: { idleMs: () => idleMs, readConversation: async () => ({ kind: seen++ < 0 ? 'gone' : 'read' }) } }),
+    );
     await temporal.client.workflow.getHandle('conversation/g/1').result();
     expect(seen).toBe(1);
     await temporal.start(entryOf('g'));

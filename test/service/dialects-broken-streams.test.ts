@@ -1,0 +1,117 @@
+/** Streams that break on their way from one dialect to the other: before the first piece another vendor answers, after it the caller is told. */
+import Anthropic from '@anthropic-ai/sdk';
+import { describe, expect, it } from '@jest/globals';
+import { shareGateway } from '../support/gateway.ts';
+import type { Dialect } from './dialects-gateway.ts';
+import { anthropicOf, lastCall, openaiOf, otherOf, paths, providersYaml, vendors, ways } from './dialects-gateway.ts';
+import { projectLender } from './inference-routes.ts';
+
+const hasty = { chat: 'hasty', messages: 'hasty-messages' } as const;
+const early = ['break-before-first', 'error-before-first', 'stall-before-first', 'empty', 'garbage', 'fail-529'];
+const late = ['break-after-3', 'error-after-3', 'stall-after-3', 'break-after-20', 'error-after-20', 'break-after-0', 'error-after-0'];
+
+/** Only where a vendor falls silent must it be one that is not waited for long. */
+const providerOf = (vendor: Dialect, fault: string): string => (fault.startsWith('stall') ? hasty : vendors)[vendor];
+
+/** The second of each is a vendor of the other dialect. */
+const tiers = (['chat', 'messages'] as const).flatMap((vendor) =>
+  early.map((fault) => `  ${vendor}-${fault}: [${providerOf(vendor, fault)}/${fault}+long-20, ${vendors[otherOf(vendor)]}/echo]\n`),
+);
+const models = (['chat', 'messages'] as const).flatMap((vendor) =>
+  late.flatMap((fault) => ['long-20', 'tools-parallel'].map((content) => `${providerOf(vendor, fault)}/${fault}+${content}`)),
+);
+const prices = models.map((model) => `  "${model}": { input: 3, output: 15 }\n`);
+const lent = shareGateway({
+  yaml: (vendorUrl, deadUrl) => `${providersYaml(vendorUrl, deadUrl)}models:\n${prices.join('')}tiers:\n${tiers.join('')}`,
+});
+/** Breakers are per project. */
+const lend = projectLender(lent, 'broken');
+
+const asked = [{ role: 'user' as const, content: 'hi' }];
+const bodyOf = (model: string) => ({ model, max_tokens: 100, stream: true, messages: asked });
+
+describe.each(ways)('a stream of a $vendor vendor to a $caller caller', ({ caller, vendor }) => {
+  it.each(early)('200: that fails before its first piece (%s) moves to a vendor of the other dialect', async (fault) => {
+    const gateway = await lend();
+    const answer = await gateway.call(paths[caller], bodyOf(`${vendor}-${fault}`));
+    const text = await answer.text();
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[otherOf(vendor)]}/echo`]);
+    expect(text).toContain('You ');
+    expect(text).not.toMatch(/error|quick/);
+    expect(text.trimEnd().endsWith(caller === 'chat' ? 'data: [DONE]' : 'data: {"type":"message_stop"}')).toBe(true);
+    expect(await lastCall(gateway)).toMatchObject({
+      outcome: 'ok',
+      estimated: false,
+      attempts: [
+        { n: 1, outcome: 'failed', cost: 0 },
+        { n: 2, outcome: 'ok' },
+      ],
+    });
+  });
+
+  it.each(late)('200: that breaks after it (%s) ends in the way of its dialect, and is settled as estimated', async (fault) => {
+    const gateway = await lend();
+    for (const content of ['long-20', 'tools-parallel']) {
+      const model = `${providerOf(vendor, fault)}/${fault}+${content}`;
+      const answer = await gateway.call(paths[caller], bodyOf(model));
+      const text = await answer.text();
+      expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, model]);
+      if (content === 'long-20' && !fault.endsWith('-0')) expect(text).toMatch(/the .*quick .*brown /s);
+      expect(text).not.toContain('[DONE]');
+      expect(text).not.toContain('message_stop');
+      expect(text).not.toMatch(/"finish_reason":"|"stop_reason":"/);
+      expectTold(text, caller, vendor === caller && fault.startsWith('error'));
+      const call = await lastCall(gateway);
+      expect(call).toMatchObject({
+        model,
+        outcome: 'interrupted',
+        code: 'upstream_failed',
+        estimated: true,
+        attempts: [{ n: 1, status: 200, outcome: 'interrupted', cost: call.cost }],
+      });
+      expect(call.cost).toBeGreaterThan(0);
+      if (!fault.endsWith('-0')) expect(call.tokens.output).toBeGreaterThan(1);
+    }
+  });
+});
+
+/** A messages caller gets one error event, the last; a chat caller nothing, unless the vendor speaks as it does and said so itself. */
+function expectTold(text: string, caller: Dialect, isTheVendorsOwn: boolean): void {
+  const events = text.split('\n\n').filter((event) => event !== '');
+  if (caller === 'chat') {
+    expect(events.filter((event) => event.includes('"error"'))).toHaveLength(isTheVendorsOwn ? 1 : 0);
+    return;
+  }
+  expect(events.map((event) => event.startsWith('event: error\n')).lastIndexOf(true)).toBe(events.length - 1);
+  expect(text.match(/^event: error$/gm)).toHaveLength(1);
+  const data: unknown = JSON.parse(events.at(-1)?.replace(/^event: error\ndata: /, '') ?? '');
+  const type = isTheVendorsOwn ? 'overloaded_error' : 'api_error';
+  expect(data).toMatchObject({ type: 'error', error: { type, message: expect.stringMatching(/./) } });
+}
+
+describe('the SDKs, when a vendor of the other dialect breaks off', () => {
+  it('openai: the stream ends, without a reason', async () => {
+    const gateway = await lend();
+    const stream = await openaiOf(gateway).chat.completions.create({ model: 'three/error-after-3+long-20', messages: asked, stream: true });
+    let text = '';
+    const reasons: unknown[] = [];
+    for await (const { choices } of stream) {
+      text += choices[0]?.delta.content ?? '';
+      reasons.push(choices[0]?.finish_reason ?? null);
+    }
+    expect([text, reasons.filter((reason) => reason !== null)]).toEqual(['the quick brown ', []]);
+  });
+
+  it('anthropic: the stream throws what the vendor said', async () => {
+    const gateway = await lend();
+    const stream = anthropicOf(gateway).messages.stream({ model: 'one/error-after-3+long-20', max_tokens: 100, messages: asked });
+    let text = '';
+    stream.on('text', (piece) => {
+      text += piece;
+    });
+    const failure = await stream.finalMessage().catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(Anthropic.APIError);
+    expect(failure).toMatchObject({ error: { error: { type: 'api_error', message: 'The server had an error while answering.' } } });
+    expect(text).toBe('the quick brown ');
+  });
+});

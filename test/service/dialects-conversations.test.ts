@@ -1,0 +1,154 @@
+/** One conversation, however its turns are answered: callers and vendors of both dialects, plain and streamed, with tools. */
+import { expect, it } from '@jest/globals';
+import type { TestGateway } from '../support/gateway.ts';
+import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
+import { onBothDatabases } from './both-databases.ts';
+import type { Dialect } from './dialects-gateway.ts';
+import {
+  anthropicOf,
+  chatTools,
+  dialects,
+  messagesTools,
+  openaiOf,
+  paths,
+  providersYaml,
+  toolInputs,
+  vendors,
+} from './dialects-gateway.ts';
+
+interface Turn {
+  readonly callId: string;
+  readonly conversation: string | null;
+}
+
+interface Stored {
+  readonly turns: number;
+  readonly messages: readonly { readonly role: string; readonly content: unknown }[];
+}
+
+/** The conversation that holds the latest call of the project. */
+async function latestTurn({ database, project }: TestGateway, but: readonly Turn[]): Promise<Turn> {
+  return eventually(async () => {
+    const [row] = await database.query<{ callId: string; conversation: string | null }>(
+      `select texts.call_id as "callId", texts.conversation_id as conversation
+         from call_texts texts
+         join projects on projects.id = texts.project_id
+        where projects.slug = $1::text and texts.call_id <> all ($2::uuid[])`,
+      [project, but.map(({ callId }) => callId)],
+    );
+    if (!row) throw new Error('the call is not stored yet');
+    return row;
+  });
+}
+
+onBothDatabases('a conversation', (database) => {
+  const lent = shareGateway({ database, yaml: providersYaml });
+
+  it.each(dialects)('of a %s caller is one, though vendors of both dialects answer it in turn', async (caller) => {
+    const gateway = await lent().withProject(`in-turn-${caller}`);
+    const turns: Turn[] = [];
+    const history: { role: 'user' | 'assistant'; content: string }[] = [];
+    const orders: readonly (readonly [Dialect, boolean])[] = [
+      ['chat', false],
+      ['messages', false],
+      ['chat', true],
+      ['messages', true],
+    ];
+    for (const [at, [vendor, stream]] of orders.entries()) {
+      history.push({ role: 'user', content: `Question ${at}: Über 東京?` });
+      const body = { model: `${vendors[vendor]}/echo`, max_tokens: 100, stream, messages: history };
+      const text = await (await gateway.call(paths[caller], body)).text();
+      history.push({ role: 'assistant', content: textOf(text, stream) });
+      turns.push(await latestTurn(gateway, turns));
+    }
+    expect(history.at(-1)?.content).toBe('You said: Question 3: Über 東京?');
+    const [first] = turns;
+    expect(first?.conversation).not.toBeNull();
+    expect(turns.map(({ conversation }) => conversation)).toEqual(turns.map(() => first?.conversation));
+    const episode = await jsonOf<Stored>(gateway.call(`/v1/memory/episodes/${first?.conversation}`));
+    expect(episode).toMatchObject({ turns: 8, messages: history });
+  });
+
+  it.each(['tools-parallel', 'tools-interleaved'])('with tool calls of one vendor and an answer of the other (%s)', async (model) => {
+    for (const stream of [false, true]) {
+      const gateway = await lent().withProject(`${model}-${stream}`);
+      const turns: Turn[] = [];
+      for (const vendor of dialects) {
+        turns.push(...(await callTools(gateway, vendor, { model, stream }, turns)));
+      }
+      // The chat caller's two calls are one conversation, the messages caller's two another.
+      const [a, b, c, d] = turns.map(({ conversation }) => conversation);
+      expect([a, c, new Set([a, c]).size]).toEqual([b, d, 2]);
+      expect(a).not.toBeNull();
+      const episode = await jsonOf<Stored>(gateway.call(`/v1/memory/episodes/${a}`));
+      expect(episode.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'assistant']);
+      for (const { name } of toolInputs('')) expect(JSON.stringify(episode.messages[1])).toContain(name);
+    }
+  });
+
+  it('with an answer in JSON that a messages vendor gave by a tool', async () => {
+    for (const stream of [false, true]) {
+      const gateway = await lent().withProject(`json-${stream}`);
+      const { completions } = openaiOf(gateway).chat;
+      const format = { type: 'json_schema' as const, json_schema: { name: 'place', schema: chatTools[0]?.function.parameters ?? {} } };
+      const asked = { role: 'user' as const, content: 'Oslo' };
+      const body = { model: 'three/echo', messages: [asked], response_format: format };
+      const answer = stream ? await completions.stream(body).finalChatCompletion() : await completions.create(body);
+      const content = answer.choices[0]?.message.content ?? '';
+      expect(JSON.parse(content)).toEqual({ city: 'Oslo', days: 1 });
+      const first = await latestTurn(gateway, []);
+      await completions.create({ model: 'one/echo', messages: [asked, { role: 'assistant', content }, { role: 'user', content: 'And?' }] });
+      expect((await latestTurn(gateway, [first])).conversation).toBe(first.conversation);
+    }
+  });
+});
+
+/** Asks a vendor of the other dialect for tool calls, and one of the caller's own what it makes of the results. The caller speaks chat first. */
+async function callTools(
+  gateway: TestGateway,
+  vendor: Dialect,
+  way: { model: string; stream: boolean },
+  before: readonly Turn[],
+): Promise<Turn[]> {
+  const model = `${vendors[vendor === 'chat' ? 'messages' : 'chat']}/${way.model}`;
+  const asked = { role: 'user' as const, content: `Oslo for ${vendor}` };
+  const finish = { model: `${vendors[vendor]}/echo`, max_tokens: 100 };
+  if (vendor === 'chat') {
+    const { completions } = openaiOf(gateway).chat;
+    const body = { model, messages: [asked], tools: chatTools };
+    const completion = way.stream ? await completions.stream(body).finalChatCompletion() : await completions.create(body);
+    const first = await latestTurn(gateway, before);
+    const calls = completion.choices[0]?.message.tool_calls ?? [];
+    const results = calls.map(({ id }) => ({ role: 'tool' as const, tool_call_id: id, content: 'done' }));
+    const called = { role: 'assistant' as const, content: null, tool_calls: calls };
+    await completions.create({ ...finish, tools: chatTools, messages: [asked, called, ...results] });
+    return [first, await latestTurn(gateway, [...before, first])];
+  }
+  const { messages } = anthropicOf(gateway);
+  const body = { model, max_tokens: 100, messages: [asked], tools: messagesTools };
+  const { content } = way.stream ? await messages.stream(body).finalMessage() : await messages.create(body);
+  const first = await latestTurn(gateway, before);
+  const uses = content.flatMap((block) => (block.type === 'tool_use' ? [block] : []));
+  const results = uses.map(({ id }) => ({ type: 'tool_result' as const, tool_use_id: id, content: 'done' }));
+  const called = { role: 'assistant' as const, content };
+  await messages.create({ ...finish, tools: messagesTools, messages: [asked, called, { role: 'user', content: results }] });
+  return [first, await latestTurn(gateway, [...before, first])];
+}
+
+interface AnswerText {
+  readonly choices?: readonly { readonly message?: { readonly content: string }; readonly delta?: { readonly content?: string } }[];
+  readonly content?: readonly { readonly text: string }[];
+  readonly delta?: { readonly text?: string };
+}
+
+/** The text of an answer of either dialect. */
+function textOf(body: string, stream: boolean): string {
+  const parts = stream ? [...body.matchAll(/^data: (\{.*\})$/gm)].map(([, json = '']) => json) : [body];
+  return parts
+    .map((json) => JSON.parse(json) as AnswerText)
+    .map(
+      ({ choices, content, delta }) =>
+        choices?.[0]?.message?.content ?? choices?.[0]?.delta?.content ?? content?.[0]?.text ?? delta?.text ?? '',
+    )
+    .join('');
+}

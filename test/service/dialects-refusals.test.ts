@@ -1,0 +1,212 @@
+/** Failures across dialects: what cannot be translated is refused and never sent, and vendors' errors are told in the caller's form. */
+import { describe, expect, it } from '@jest/globals';
+import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
+import type { Dialect } from './dialects-gateway.ts';
+import { dialects, lastCall, otherOf, paths, providersYaml, translatedWays, vendors } from './dialects-gateway.ts';
+import { expectRouteError, projectLender, routeOf } from './inference-routes.ts';
+
+/** For each caller: the tier begins with a model of the other dialect, whose provider is named. */
+const tiers = `tiers:
+  chat-other-first: [three/echo, one/echo]
+  messages-other-first: [one/echo, three/echo]
+  chat-then-fails: [three/echo, one/fail-500]
+  messages-then-fails: [one/echo, three/fail-500]
+  chat-then-refuses: [three/echo, one/refuse-422]
+  messages-then-refuses: [one/echo, three/refuse-422]
+`;
+const lent = shareGateway({ yaml: (vendorUrl, deadUrl) => providersYaml(vendorUrl, deadUrl) + tiers });
+/** Breakers are per project. */
+const lend = projectLender(lent, 'refusals');
+
+const user = { role: 'user', content: 'hi' };
+const says = (part: unknown) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'hi' }, part] }] });
+const called = (argumentText: unknown) => ({
+  messages: [
+    user,
+    { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: argumentText } }] },
+    { role: 'tool', tool_call_id: 'c', content: 'x' },
+  ],
+});
+
+/** What the other dialect has no words for, and what the caller is told. */
+const untranslatable: Readonly<Record<Dialect, readonly (readonly [title: string, members: object, sentence: RegExp])[]>> = {
+  chat: [
+    [
+      'sound',
+      says({ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }),
+      /^input_audio cannot be expressed in the messages/,
+    ],
+    ['two answers', { n: 2 }, /^n other than 1 cannot be expressed in the messages dialect$/],
+    ['arguments that are no JSON', called('{"city":'), /^the arguments of a tool call are no JSON object$/],
+    ['arguments that are no object', called('[1]'), /^the arguments of a tool call are no JSON object$/],
+    ["a vendor's own tool", { tools: [{ type: 'web_search' }] }, /^a tool is no function; tools of a vendor cannot be expressed/],
+    ['a search', { web_search_options: {} }, /^web_search_options cannot be expressed in the messages dialect$/],
+    ['spoken answers', { modalities: ['text', 'audio'], audio: {} }, /^only text can be answered in the messages dialect$/],
+    ['functions', { functions: [{ name: 'f' }] }, /^functions cannot be expressed in the messages dialect; tools can$/],
+    [
+      'an image of another kind',
+      says({ type: 'image_url', image_url: { url: 'data:image/tiff;base64,AA' } }),
+      /^an image is neither PNG, JPEG/,
+    ],
+    ['a file at its vendor', says({ type: 'file', file: { file_id: 'file-1' } }), /^a file stands at the vendor, not in the request$/],
+    [
+      'an unknown role',
+      { messages: [user, { role: 'narrator', content: 'x' }] },
+      /^a message has a role that the messages dialect does not know$/,
+    ],
+  ],
+  messages: [
+    ["a vendor's own tool", { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, /^tools of a vendor cannot be expressed/],
+    [
+      'an answer that is begun',
+      { messages: [user, { role: 'assistant', content: 'It' }] },
+      /^an answer that is begun cannot be expressed in the chat/,
+    ],
+    [
+      'five stops',
+      { stop_sequences: ['a', 'b', 'c', 'd', 'e'] },
+      /^more than four stop sequences cannot be expressed in the chat dialect$/,
+    ],
+    ['servers of tools', { mcp_servers: [{ type: 'url', url: 'https://x' }] }, /^mcp_servers cannot be expressed in the chat dialect$/],
+    ['a container', { container: 'c-1' }, /^container cannot be expressed in the chat dialect$/],
+    [
+      'an image at its vendor',
+      says({ type: 'image', source: { type: 'file', file_id: 'f' } }),
+      /^an image stands neither in the request nor at a web/,
+    ],
+    [
+      'a search result',
+      says({ type: 'search_result', source: 'x', title: 'x', content: [] }),
+      /^a block of a message cannot be expressed in the chat/,
+    ],
+  ],
+};
+
+const bodyOf = (members: object, stream: boolean) => ({ max_tokens: 50, stream, messages: [user], ...members });
+
+/** A list nested deeper than can be translated, as JSON text. */
+const deep = `${'['.repeat(60_000)}${']'.repeat(60_000)}`;
+
+describe.each(dialects)('what a %s caller says and the other dialect cannot', (caller) => {
+  const route = routeOf(caller);
+  const other = vendors[otherOf(caller)];
+
+  it.each(untranslatable[caller])('200: %s goes to the next vendor that speaks as the caller does', async (_title, members) => {
+    const gateway = await lend();
+    for (const stream of [false, true]) {
+      const asked = gateway.vendor.requests().length;
+      const body = { model: `${caller}-other-first`, ...bodyOf(members, stream) };
+      const answer = await gateway.call(paths[caller], body);
+      expect([answer.status, answer.headers.get('x-gateway-model'), await answer.text()]).toEqual([
+        200,
+        `${vendors[caller]}/echo`,
+        expect.anything(),
+      ]);
+      const [request, ...more] = gateway.vendor.requests().slice(asked);
+      expect([request?.path, more]).toEqual([paths[caller], []]);
+      expect(await lastCall(gateway)).toMatchObject({
+        outcome: 'ok',
+        attempts: [
+          { n: 1, provider: other, outcome: 'refused', first_byte_ms: null, cost: 0 },
+          { n: 2, provider: vendors[caller], outcome: 'ok', status: 200 },
+        ],
+      });
+    }
+  });
+
+  it.each(untranslatable[caller])('400: %s, with no other vendor', async (_title, members, sentence) => {
+    const gateway = await lend();
+    for (const stream of [false, true]) {
+      const asked = gateway.vendor.requests().length;
+      const answer = await gateway.call(paths[caller], { model: `${other}/echo`, ...bodyOf(members, stream) });
+      await expectRouteError(answer, route, { status: 400, code: 'upstream_refused', message: sentence });
+      expect(gateway.vendor.requests()).toHaveLength(asked);
+      expect(await lastCall(gateway)).toMatchObject({
+        outcome: 'refused',
+        status: 400,
+        code: 'upstream_refused',
+        tokens: { input: 0, output: 0 },
+        cost: 0,
+        attempts: [{ n: 1, provider: other, outcome: 'refused' }],
+      });
+    }
+  });
+
+  it('400: a body that is nested too deeply to be translated', async () => {
+    const gateway = await lend();
+    const body = `{"model":"${other}/echo","max_tokens":50,"messages":[{"role":"user","content":"hi"}],"x_deep":${deep}}`;
+    await expectRouteError(await gateway.call(paths[caller], body), route, {
+      status: 400,
+      code: 'upstream_refused',
+      message: 'the body is nested too deeply to be told in the other dialect',
+    });
+    const asBytes = await gateway.call(paths[caller], body.replace(`${other}/echo`, `${caller}-other-first`));
+    expect([asBytes.status, asBytes.headers.get('x-gateway-model')]).toEqual([200, `${vendors[caller]}/echo`]);
+  });
+
+  it("counts as a refusal beside other vendors' answers, and never against a breaker", async () => {
+    const gateway = await lend();
+    const [, members = {}] = untranslatable[caller][0] ?? [];
+    const ask = (model: string) => gateway.call(paths[caller], { model, ...bodyOf(members, false) });
+    for (let times = 0; times < 6; times += 1) await ask(`${other}/echo`);
+    const { breakers } = await jsonOf<{ breakers: unknown }>(gateway.call('/status/peek'));
+    expect(breakers).toContainEqual({ provider: other, state: 'closed', failures: 0, opened_at: null, retry_at: null });
+
+    const failed = await ask(`${caller}-then-fails`);
+    await expectRouteError(failed, route, { status: 502, code: 'upstream_failed', message: new RegExp(`^${vendors[caller]}/fail-500: `) });
+    const refused = await ask(`${caller}-then-refuses`);
+    await expectRouteError(refused, route, { status: 400, code: 'upstream_refused', message: untranslatable[caller][0]?.[2] ?? '' });
+    expect((await lastCall(gateway)).attempts).toMatchObject([{ outcome: 'refused' }, { outcome: 'refused', status: 422 }]);
+  });
+});
+
+describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller', ({ caller, vendor }) => {
+  const route = routeOf(caller);
+  const ask = async (model: string, stream: boolean) => {
+    const gateway = await lend();
+    const provider = model === 'hang' ? (vendor === 'chat' ? 'hasty' : 'hasty-messages') : vendors[vendor];
+    return { gateway, answer: await gateway.call(paths[caller], { model: `${provider}/${model}`, ...bodyOf({}, stream) }) };
+  };
+
+  it.each([400, 413, 415, 422, 418])("%d: a refusal keeps the vendor's status and words", async (status) => {
+    for (const stream of [false, true]) {
+      const model = `refuse-${status}`;
+      const { gateway, answer } = await ask(model, stream);
+      const message = `The request is not one that '${model}' can answer.`;
+      await expectRouteError(answer, route, { status, code: 'upstream_refused', message });
+      expect(await lastCall(gateway)).toMatchObject({ outcome: 'refused', status, attempts: [{ status, outcome: 'refused' }] });
+    }
+  });
+
+  it.each([
+    ['fail-401', 401, /the vendor answered 401: The demo vendor was asked to fail with 401/],
+    ['fail-402', 402, /the vendor answered 402: /],
+    ['fail-403', 403, /the vendor answered 403: /],
+    ['fail-404', 404, /the vendor answered 404: The model 'fail-404' does not exist/],
+    ['not-found', 404, /the vendor answered 404: Invalid URL/],
+    ['fail-409', 409, /the vendor answered 409: /],
+    ['fail-500', 500, /the vendor answered 500: /],
+    ['fail-504', 504, /the vendor answered 504: /],
+    ['fail-529', 529, /the vendor answered 529: Overloaded$/],
+    [vendor === 'chat' ? 'quota' : 'spend-limit', 429, /the vendor answered 429: (You exceeded your current quota|The spend limit set by)/],
+    ['redirect', 302, /the vendor answered 302$/],
+    ['garbage', 200, /the answer is no (answer of|event stream)/],
+    ['empty', 200, /the answer is no (answer of|event stream)/],
+    ['wrong-type', 200, /the answer is no (answer of|event stream)/],
+    ['hang', null, /no answer in time$/],
+  ])('502: %s is no answer of any vendor', async (model, status, reason) => {
+    for (const stream of [false, true]) {
+      const { gateway, answer } = await ask(model, stream);
+      await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: reason });
+      expect(answer.headers.get('retry-after')).toBeNull();
+      expect(await callsOf(gateway)).toMatchObject([{ outcome: 'failed', attempts: [{ n: 1, status, outcome: 'failed', wait_ms: 0 }] }]);
+    }
+  });
+
+  it('503: nobody can be reached', async () => {
+    const gateway = await lend();
+    const model = vendor === 'chat' ? 'dead/any' : 'dead-messages/any';
+    const answer = await gateway.call(paths[caller], { model, ...bodyOf({}, false) });
+    await expectRouteError(answer, route, { status: 503, code: 'upstream_failed', message: /no connection/ });
+  });
+});

@@ -1,0 +1,213 @@
+/** What reaches a vendor of the other dialect: everything the caller said, in the vendor's words, and nothing else of the caller. */
+import { describe, expect, it } from '@jest/globals';
+import { shareGateway } from '../support/gateway.ts';
+import type { Dialect } from './dialects-gateway.ts';
+import { lastRequest, paths, providersYaml, translatedWays, vendors } from './dialects-gateway.ts';
+
+const lent = shareGateway({
+  yaml: (vendorUrl, deadUrl) =>
+    `${providersYaml(vendorUrl, deadUrl)}models:\n  three/echo: { input: 1, output: 5 }\n  three/bounded: { input: 1, output: 5, max_output_tokens: 777 }\n`,
+});
+
+/** Numbers that do not survive being parsed and written again. */
+const oddNumbers = '{"big":12345678901234567890,"one":1.0,"power":1e5,"small":-0.10}';
+const schema = `{"type":"object","properties":{"n":{"type":"number","minimum":1.0,"maximum":12345678901234567890,"multipleOf":1e-7}},"x-order":["b","a"]}`;
+
+/** Posts JSON text as it stands, so that odd numbers arrive. */
+async function send(dialect: Dialect, text: string, headers: Record<string, string> = {}): Promise<unknown> {
+  const response = await lent().call(paths[dialect], text, headers);
+  const body: unknown = await response.json();
+  expect([response.status, body]).toEqual([200, expect.anything()]);
+  return body;
+}
+
+const user = '{"role":"user","content":"hi"}';
+
+describe('a chat request at a messages vendor', () => {
+  it('keeps the numbers of tool schemas, of arguments and of parameters', async () => {
+    const call = `{"id":"call_1","type":"function","function":{"name":"f","arguments":${JSON.stringify(oddNumbers)}}}`;
+    const result = '{"role":"tool","tool_call_id":"call_1","content":"{\\"x\\":1.0}"}';
+    const tools = `[{"type":"function","function":{"name":"f","parameters":${schema}}}]`;
+    const messages = `[${user},{"role":"assistant","content":null,"tool_calls":[${call}]},${result}]`;
+    await send('chat', `{"model":"three/echo","max_tokens":50,"temperature":0.70,"tools":${tools},"messages":${messages}}`);
+    const { text, json } = lastRequest(lent());
+    expect(text).toContain(`"input_schema":${schema}`);
+    expect(text).toContain(`"input":${oddNumbers}`);
+    expect(text).toContain('"temperature":0.70');
+    expect(json['messages']).toEqual([
+      { role: 'user', content: [{ type: 'text', text: 'hi' }] },
+      { role: 'assistant', content: [expect.objectContaining({ type: 'tool_use', id: 'call_1', name: 'f' })] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_1', content: '{"x":1.0}' }] },
+    ]);
+  });
+
+  it.each([
+    ['three/echo', '', 4_096],
+    ['three/bounded', '', 777],
+    ['three/bounded', '"max_tokens":null,', 777],
+    ['three/bounded', '"max_tokens":12,', 12],
+    ['three/bounded', '"max_tokens":12,"max_completion_tokens":13,', 13],
+  ])('of %s with %s has a bound on output: %d', async (model, bounds, maxTokens) => {
+    await send('chat', `{"model":"${model}",${bounds}"messages":[${user}]}`);
+    expect(lastRequest(lent()).json['max_tokens']).toBe(maxTokens);
+  });
+
+  it('says all the rest in its words', async () => {
+    await send(
+      'chat',
+      JSON.stringify({
+        model: 'three/echo',
+        messages: [
+          { role: 'system', content: 'one' },
+          { role: 'user', content: 'hi', name: 'Ada' },
+          { role: 'developer', content: [{ type: 'text', text: 'two' }] },
+          { role: 'user', content: [{ type: 'text', text: 'again' }] },
+        ],
+        temperature: 1.5,
+        stop: 'END',
+        user: 'ada',
+        n: 1,
+        seed: 7,
+        logit_bias: { 5: 1 },
+        store: true,
+        metadata: { a: 'b' },
+        stream_options: null,
+      }),
+    );
+    expect(lastRequest(lent())).toMatchObject({ path: '/v1/messages' });
+    expect(lastRequest(lent()).json).toEqual({
+      model: 'echo',
+      max_tokens: 4_096,
+      system: [
+        { type: 'text', text: 'one' },
+        { type: 'text', text: 'two' },
+      ],
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'hi' },
+            { type: 'text', text: 'again' },
+          ],
+        },
+      ],
+      temperature: 1,
+      stop_sequences: ['END'],
+      metadata: { user_id: 'ada' },
+    });
+  });
+});
+
+describe('a messages request at a chat vendor', () => {
+  it('keeps the numbers of tool schemas, of arguments and of parameters', async () => {
+    const use = `{"type":"tool_use","id":"toolu_1","name":"f","input":${oddNumbers}}`;
+    const result = '{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"1.0"}],"is_error":true}';
+    const tools = `[{"name":"f","input_schema":${schema}}]`;
+    const messages = `[${user},{"role":"assistant","content":[${use}]},{"role":"user","content":[${result},{"type":"text","text":"so?"}]}]`;
+    await send('messages', `{"model":"one/echo","max_tokens":50,"temperature":0.70,"tools":${tools},"messages":${messages}}`);
+    const { text, json } = lastRequest(lent());
+    expect(text).toContain(`"parameters":${schema}`);
+    expect(text).toContain(`"arguments":${JSON.stringify(oddNumbers)}`);
+    expect(text).toContain('"temperature":0.70');
+    expect(json['messages']).toEqual([
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: null, tool_calls: [expect.objectContaining({ id: 'toolu_1', type: 'function' })] },
+      { role: 'tool', tool_call_id: 'toolu_1', content: 'Error: 1.0' },
+      { role: 'user', content: 'so?' },
+    ]);
+  });
+
+  it('says all the rest in its words', async () => {
+    await send(
+      'messages',
+      JSON.stringify({
+        model: 'one/echo',
+        max_tokens: 60,
+        system: [
+          { type: 'text', text: 'one', cache_control: { type: 'ephemeral' } },
+          { type: 'text', text: 'two' },
+        ],
+        messages: [
+          { role: 'user', content: [{ type: 'text', text: 'hi', cache_control: { type: 'ephemeral' } }] },
+          {
+            role: 'assistant',
+            content: [
+              { type: 'thinking', thinking: 'hm', signature: 'x' },
+              { type: 'text', text: 'yes' },
+            ],
+          },
+          { role: 'user', content: 'again' },
+        ],
+        top_k: 5,
+        top_p: 0.9,
+        stop_sequences: ['END'],
+        metadata: { user_id: 'ada' },
+        service_tier: 'auto',
+      }),
+    );
+    expect(lastRequest(lent())).toMatchObject({ path: '/v1/chat/completions' });
+    expect(lastRequest(lent()).json).toEqual({
+      model: 'echo',
+      max_tokens: 60,
+      messages: [
+        { role: 'system', content: 'one\n\ntwo' },
+        { role: 'user', content: 'hi' },
+        { role: 'assistant', content: 'yes' },
+        { role: 'user', content: 'again' },
+      ],
+      top_p: 0.9,
+      stop: ['END'],
+      user: 'ada',
+    });
+  });
+
+  it('asks a stream for its usage', async () => {
+    const response = await lent().call(paths.messages, { model: 'one/echo', max_tokens: 5, stream: true, messages: [JSON.parse(user)] });
+    expect(await response.text()).toContain('message_stop');
+    expect(lastRequest(lent()).json).toMatchObject({ stream: true, stream_options: { include_usage: true } });
+  });
+});
+
+describe.each(translatedWays)('headers of a $caller caller at a $vendor vendor', ({ caller, vendor }) => {
+  const row = { chat: { authorization: 'Bearer key-one' }, messages: { 'x-api-key': 'key-three', 'x-row': 'of three' } };
+  const own = { chat: { 'openai-beta': 'b1' }, messages: { 'anthropic-beta': 'a1' } };
+  const body = (stream: boolean): string => `{"model":"${vendors[vendor]}/echo","max_tokens":50,"stream":${stream},"messages":[${user}]}`;
+
+  it.each([false, true])(
+    "are the provider row's and what the vendor's dialect needs, and none of the caller (stream %s)",
+    async (stream) => {
+      const response = await lent().call(paths[caller], body(stream), {
+        'x-gateway-source': 'mailer',
+        'x-gateway-task-id': 't-1',
+        'x-gateway-memory-subject': 'ada',
+        'x-forwarded-for': '10.1.2.3',
+        'user-agent': 'caller/1',
+        cookie: 'a=b',
+        'idempotency-key': 'i1',
+        'anthropic-version': '2023-06-01',
+        ...own.chat,
+        ...own.messages,
+      });
+      await response.text();
+      const { headers, text } = lastRequest(lent());
+      expect(headers).toEqual({
+        host: expect.any(String),
+        connection: 'keep-alive',
+        'content-type': 'application/json',
+        'content-length': String(Buffer.byteLength(text)),
+        accept: stream ? 'text/event-stream' : 'application/json',
+        'accept-encoding': 'identity',
+        'idempotency-key': 'i1',
+        ...(vendor === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
+        ...own[vendor],
+        ...row[vendor],
+      });
+      expect(JSON.stringify(headers) + text).not.toContain(lent().key);
+    },
+  );
+
+  it('name the version of the dialect that is spoken, whatever the caller names', async () => {
+    await send(caller, body(false), { 'anthropic-version': '2099-01-01' });
+    expect(lastRequest(lent()).headers['anthropic-version']).toBe(vendor === 'messages' ? '2023-06-01' : undefined);
+  });
+});

@@ -1,0 +1,225 @@
+/** A vendor's 429 never reaches the caller, in whatever order vendors stand; waits are what the vendor asked for, and end with the deadline. */
+import { describe, expect, it } from '@jest/globals';
+import type { CallRow, TestGateway } from '../support/gateway.ts';
+import { shareGateway } from '../support/gateway.ts';
+import type { Dialect } from './dialects-gateway.ts';
+import { dialects, lastCall, otherOf, paths, providersYaml, vendors } from './dialects-gateway.ts';
+import { expectRouteError, projectLender, routeOf } from './inference-routes.ts';
+
+const limitMs = 4;
+/** What a candidate does, and the scripted model that does it. */
+const behaviours = { limited: `rate-limited-ms-${limitMs}`, answers: 'echo', fails: 'fail-500', refuses: 'refuse-422' } as const;
+type Behaviour = keyof typeof behaviours;
+const kinds = Object.keys(behaviours) as readonly Behaviour[];
+
+interface Candidate {
+  readonly kind: Behaviour;
+  readonly vendor: Dialect;
+  /** `<provider>/<model>`; each place has a model of its own. */
+  readonly id: string;
+}
+
+/** Over one provider, and over two in each order that matters: every order of what three candidates do, over both dialects. */
+const plans: readonly { readonly tier: string; readonly chain: readonly Candidate[] }[] = dialects.flatMap((first) => {
+  const second = otherOf(first);
+  const places: readonly (readonly Dialect[])[] = [
+    [first, first, first],
+    [first, first, second],
+    [first, second, first],
+    [first, second, second],
+  ];
+  return places.flatMap((vendorsOfPlaces, number) =>
+    kinds.flatMap((a) =>
+      kinds.flatMap((b) =>
+        kinds.map((c) => {
+          const chain = [a, b, c].map((kind, at) => {
+            const vendor = vendorsOfPlaces[at] ?? first;
+            return { kind, vendor, id: `${vendors[vendor]}/${behaviours[kind]}+at-${at}` };
+          });
+          return { tier: `p${number}-${first}-${a}-${b}-${c}`, chain };
+        }),
+      ),
+    ),
+  );
+});
+
+/** The forms in which a vendor names a wait (vendor facts 3), and the wait in milliseconds: at least, at most. */
+const hints: readonly (readonly [model: string, leastMs: number, mostMs: number])[] = [
+  ['rate-limited-0.06', 60, 60],
+  ['rate-limited-1', 1_000, 1_000],
+  ['rate-limited-ms-70', 70, 70],
+  // A date has whole seconds, and was written before it is read.
+  ['rate-limited-date-2', 1, 2_000],
+  ['rate-limited-date-0', 0, 0],
+  ['rate-limited-reset-0.2', 1, 200],
+  ['rate-limited-body-0.08', 80, 80],
+  ['rate-limited-bare', 1_000, 1_000],
+];
+
+const tierLines = (first: Dialect): string[] => {
+  const [own, other] = [vendors[first], vendors[otherOf(first)]];
+  return [
+    ...hints.map(([model]) => `${first}-${model}: [${own}/${model}, ${own}/echo]`),
+    `${first}-spent: [${own}/spend-limit, ${own}/echo]`,
+    `${first}-spent-alone: [${own}/spend-limit]`,
+    `${first}-spent-last: [${other}/fail-500, ${own}/spend-limit]`,
+    `${first}-then-other: [${own}/rate-limited-60, ${other}/echo]`,
+    `${first}-long: [${own}/rate-limited-60]`,
+    `${first}-long-then-own: [${own}/rate-limited-60, ${own}/echo]`,
+    `${first}-fails-then-long: [${other}/fail-500, ${own}/rate-limited-60]`,
+    `${first}-short: [${own}/rate-limited-0.15+slow-80]`,
+  ];
+};
+const lines = [
+  ...plans.map(({ tier, chain }) => `${tier}: [${chain.map(({ id }) => `"${id}"`).join(', ')}]`),
+  ...dialects.flatMap(tierLines),
+];
+const lent = shareGateway({
+  yaml: (vendorUrl, deadUrl) => `${providersYaml(vendorUrl, deadUrl)}tiers:\n${lines.map((line) => `  ${line}\n`).join('')}`,
+});
+/** Breakers, and what a vendor asked to wait, are per project. */
+const lend = projectLender(lent, 'limits');
+
+const bodyOf = (model: string, stream = false) => ({ model, stream, max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] });
+
+/**
+ * The rule of specification 7.1 and shapes 21, told anew: which candidates are asked, in order; `true` for one that is asked again after
+ * a wait. Stops at the first that answers.
+ */
+function expectedAttempts(chain: readonly Candidate[]): readonly (readonly [id: string, isRetry: boolean])[] {
+  const asked: [string, boolean][] = [];
+  let rest = chain;
+  for (let next = rest[0]; next; next = rest[0]) {
+    const { kind, vendor, id } = next;
+    asked.push([id, false]);
+    rest = rest.slice(1);
+    if (kind === 'answers') return asked;
+    if (kind !== 'limited') continue;
+    const others = rest.filter((candidate) => candidate.vendor !== vendor);
+    if (others.length === 0) asked.push([id, true]);
+    else rest = [...others, ...rest.filter((candidate) => candidate.vendor === vendor)];
+  }
+  return asked;
+}
+
+async function expectPlan(caller: Dialect, { tier, chain }: (typeof plans)[number], stream: boolean): Promise<void> {
+  const gateway = await lend();
+  const answer = await gateway.call(paths[caller], bodyOf(tier, stream));
+  const expected = expectedAttempts(chain);
+  expect({ tier, status: answer.status, retryAfter: answer.headers.get('retry-after') }).toEqual({
+    tier,
+    status: chain.some(({ kind }) => kind === 'answers') ? 200 : chain.every(({ kind }) => kind === 'refuses') ? 422 : 502,
+    retryAfter: null,
+  });
+  if (answer.status === 200) {
+    expect([answer.headers.get('x-gateway-model'), await answer.text()]).toEqual([expected.at(-1)?.[0], expect.stringContaining('You ')]);
+  } else {
+    const message =
+      answer.status === 422 ? /^The request is not one/ : new RegExp(`^${escaped(expected.at(-1)?.[0] ?? '')}: the vendor answered`);
+    await expectRouteError(answer, routeOf(caller), {
+      status: answer.status,
+      code: answer.status === 422 ? 'upstream_refused' : 'upstream_failed',
+      message,
+    });
+  }
+  const { attempts } = await lastCall(gateway);
+  expect({ tier, attempts: attempts.map(attemptOf) }).toEqual({ tier, attempts: expected });
+}
+
+function attemptOf(attempt: CallRow['attempts'][number]): [string, boolean] {
+  const { provider, model, wait_ms: waitMs } = attempt as typeof attempt & { provider: string; model: string };
+  expect([0, limitMs]).toContain(waitMs);
+  return [`${provider}/${model}`, waitMs > 0];
+}
+
+const escaped = (text: string): string => text.replace(/[.+/]/g, '\\$&');
+
+describe.each(dialects)('to a %s caller', (caller) => {
+  it.each([
+    ['plain', false],
+    ['streamed', true],
+  ])(`no 429 in ${plans.length} plans, and attempts go as the specification says, %s`, async (_title, stream) => {
+    for (let at = 0; at < plans.length; at += 8) {
+      await Promise.all(plans.slice(at, at + 8).map((plan) => expectPlan(caller, plan, stream)));
+    }
+  });
+});
+
+const callers = dialects.flatMap((caller) => dialects.map((vendor) => ({ caller, vendor })));
+
+describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ caller, vendor }) => {
+  const ask = async (tier: string, headers: Record<string, string> = {}) => {
+    const gateway: TestGateway = await lend();
+    const startedAt = performance.now();
+    const answer = await gateway.call(paths[caller], bodyOf(`${vendor}-${tier}`), headers);
+    return { answer, call: await lastCall(gateway), tookMs: performance.now() - startedAt };
+  };
+
+  it.each(hints)('is waited for as it asks (%s), asked once more, and the next model answers', async (model, leastMs, mostMs) => {
+    const { answer, call, tookMs } = await ask(model);
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[vendor]}/echo`]);
+    expect(call.attempts).toMatchObject([
+      { n: 1, status: 429, outcome: 'failed', wait_ms: 0 },
+      { n: 2, status: 429, outcome: 'failed', wait_ms: expect.any(Number) },
+      { n: 3, status: 200, outcome: 'ok', wait_ms: 0 },
+    ]);
+    const waitMs = call.attempts[1]?.wait_ms ?? -1;
+    expect(waitMs).toBeGreaterThanOrEqual(leastMs);
+    expect(waitMs).toBeLessThanOrEqual(mostMs);
+    // A timer may be a millisecond early.
+    expect(tookMs).toBeGreaterThanOrEqual(waitMs - 1);
+  });
+
+  it('is not waited for where another vendor answers', async () => {
+    const { answer, call, tookMs } = await ask('then-other');
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[otherOf(vendor)]}/echo`]);
+    expect(call.attempts).toMatchObject([{ status: 429 }, { status: 200, wait_ms: 0 }]);
+    expect(tookMs).toBeLessThan(10_000);
+  });
+
+  it('is not waited for where no wait helps: a spend limit', async () => {
+    const next = await ask('spent');
+    expect([next.answer.status, next.call.attempts.map(({ status, wait_ms: waitMs }) => [status, waitMs])]).toEqual([
+      200,
+      [
+        [429, 0],
+        [200, 0],
+      ],
+    ]);
+    for (const [tier, statuses] of [
+      ['spent-alone', [429]],
+      ['spent-last', [500, 429]],
+    ] as const) {
+      const { answer, call } = await ask(tier);
+      const message = /spend-limit: the vendor answered 429: The spend limit set by the owner/;
+      await expectRouteError(answer, routeOf(caller), { status: 502, code: 'upstream_failed', message });
+      expect(answer.headers.get('retry-after')).toBeNull();
+      expect(call.attempts.map(({ status }) => status)).toEqual(statuses);
+    }
+  });
+
+  it.each(['long', 'fails-then-long'])('with a wait that the deadline does not leave (%s): client deadline exceeded', async (tier) => {
+    const { answer, call, tookMs } = await ask(tier, { 'x-gateway-timeout-ms': '300' });
+    await expectRouteError(answer, routeOf(caller), {
+      status: [502, 503],
+      code: 'upstream_failed',
+      message: /^client deadline exceeded.*rate-limited-60: the vendor answered 429/,
+    });
+    expect(call).toMatchObject({ outcome: 'deadline', code: 'upstream_failed' });
+    expect(call.attempts.at(-1)).toMatchObject({ status: 429, wait_ms: 0 });
+    expect(tookMs).toBeLessThan(10_000);
+  });
+
+  it('with a wait that the deadline does not leave, and another model: that one answers', async () => {
+    const { answer, call } = await ask('long-then-own', { 'x-gateway-timeout-ms': '5000' });
+    expect(answer.status).toBe(200);
+    expect(call.attempts).toMatchObject([{ status: 429 }, { status: 200, wait_ms: 0 }]);
+  });
+
+  it('with a wait within the deadline, after which the vendor takes too long: client deadline exceeded', async () => {
+    const { answer, call } = await ask('short', { 'x-gateway-timeout-ms': '280' });
+    await expectRouteError(answer, routeOf(caller), { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
+    expect(call).toMatchObject({ outcome: 'deadline' });
+    expect(call.attempts[0]).toMatchObject({ status: 429 });
+  });
+});
