@@ -22,5 +22,5 @@ export default {
   watchman: false,
   // Tests run whole services with a database and a Temporal server; more at once only wait for each other.
   maxWorkers: 2,
-  testTimeout: 60_000,
+  testTimeout: 120_000,
 };

@@ -6,10 +6,11 @@ import type { Attempt, Call, CallFacts, Candidate, Outcome } from '../core/call.
 import { noTokens } from '../core/call.ts';
 import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
+import { Untranslatable } from '../dialects/translate-untranslatable.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Failure } from '../failover/engine.ts';
 import { runChain } from '../failover/engine.ts';
-import { isProviderFault, kindOf } from '../failover/verdict.ts';
+import { isProviderFault, kindOf, waitBeforeRetry } from '../failover/verdict.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { VendorDoor } from '../vendors/request.ts';
 import type { VendorAnswer } from '../vendors/text.ts';
@@ -70,7 +71,7 @@ export function createAttemptChain({ door, findProvider, breakers, journal, cloc
           body,
           stream: call.stream,
           passedHeaders,
-          nowMs: startedAt,
+          now: () => clock.now(),
           ...(control.signal ? { signal: control.signal } : {}),
         });
         const answer = understand(asked);
@@ -81,7 +82,8 @@ export function createAttemptChain({ door, findProvider, breakers, journal, cloc
         judgeProvider(call.caller.projectId, candidate.provider, error);
         failed.push({
           ...record,
-          status: error.status,
+          // Nobody answered where nobody was asked.
+          status: error.cause instanceof Untranslatable ? null : error.status,
           outcome: outcomeOf(error, control),
           waitMs,
           firstByteMs: null,
@@ -110,7 +112,11 @@ export function createAttemptChain({ door, findProvider, breakers, journal, cloc
       case 'faulted':
         return { kind: 'failed', error: result.error, outcome: 'failed', failed };
       case 'exhausted':
-        return { kind: 'failed', ...exhaustedError(result.failures), failed };
+        return {
+          kind: 'failed',
+          ...(isCutShort(result.failures, control) ? stoppedError : exhaustedError)(result.failures, control),
+          failed,
+        };
       case 'aborted':
         return { kind: 'failed', ...stoppedError(result.failures, control), failed };
     }
@@ -134,6 +140,14 @@ function outcomeOf(error: VendorError, control: CallControl): Outcome {
     case 'rate_limited':
       return 'failed';
   }
+}
+
+/** The last model was to be waited for and asked once more, and the deadline does not leave that: it would be over in the wait. */
+function isCutShort(failures: readonly Failure[], control: CallControl): boolean {
+  const last = failures.at(-1);
+  if (!last || kindOf(last.error) !== 'rate_limited') return false;
+  const wasRetry = failures.at(-2)?.candidate === last.candidate;
+  return !wasRetry && waitBeforeRetry(last.error, null) !== null && waitBeforeRetry(last.error, control.remainingMs()) === null;
 }
 
 /** Every model refused: the first vendor's status and words. Otherwise the last attempt's reason. */

@@ -24,8 +24,8 @@ export interface TextRequest {
   readonly stream: boolean;
   readonly passedHeaders: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Now, for a vendor's `Retry-After` that is a date. */
-  readonly nowMs: number;
+  /** For a vendor's `Retry-After` that is a date: asked when the answer is there, which may be long after the request. */
+  readonly now: () => number;
 }
 
 export interface PlainAnswer {
@@ -66,7 +66,7 @@ export async function askVendor(door: VendorDoor, request: TextRequest): Promise
     idleTimeoutMs: provider.idleTimeoutMs,
     ...(signal ? { signal } : {}),
   });
-  if (response.status < 200 || response.status > 299) throw await readRefusal(response, rules, request.nowMs);
+  if (response.status < 200 || response.status > 299) throw await readRefusal(response, rules, request.now);
   return stream ? openStream(response, rules, provider.firstByteTimeoutMs) : readPlain(response, rules);
 }
 
@@ -77,12 +77,12 @@ async function readPlain(response: VendorResponse, rules: RouteRules): Promise<P
   return { kind: 'plain', status: response.status, contentType: headerOf(response, 'content-type') ?? 'application/json', bytes, reading };
 }
 
-async function readRefusal(response: VendorResponse, rules: RouteRules, nowMs: number): Promise<VendorError> {
+async function readRefusal(response: VendorResponse, rules: RouteRules, now: () => number): Promise<VendorError> {
   const { status } = response;
   // An error body that cannot be read does not change what the status says.
   const bytes = await readAll(response.body, errorLimitBytes).catch(() => Buffer.alloc(0));
   const vendorMessage = rules.readVendorMessage(bytes)?.slice(0, vendorMessageLength) ?? null;
-  const retryAfterMs = status === 429 ? readRetryAfter(response.headers, bytes, nowMs) : undefined;
+  const retryAfterMs = status === 429 ? readRetryAfter(response.headers, bytes, now()) : undefined;
   const message = `the vendor answered ${status}${vendorMessage === null ? '' : `: ${vendorMessage}`}`;
   return new VendorError('status', message, { status, vendorMessage, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
 }

@@ -1,7 +1,7 @@
 /** Streams that break on their way from one dialect to the other: before the first piece another vendor answers, after it the caller is told. */
 import Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, it } from '@jest/globals';
-import { shareGateway } from '../support/gateway.ts';
+import { eventually, shareGateway } from '../support/gateway.ts';
 import type { Dialect } from './dialects-gateway.ts';
 import { anthropicOf, lastCall, openaiOf, otherOf, paths, providersYaml, vendors, ways } from './dialects-gateway.ts';
 import { projectLender } from './inference-routes.ts';
@@ -88,6 +88,24 @@ function expectTold(text: string, caller: Dialect, isTheVendorsOwn: boolean): vo
   const type = isTheVendorsOwn ? 'overloaded_error' : 'api_error';
   expect(data).toMatchObject({ type: 'error', error: { type, message: expect.stringMatching(/./) } });
 }
+
+it.each(ways)(
+  'a $caller caller who leaves a stream of a $vendor vendor: what was delivered is settled as estimated',
+  async ({ caller, vendor }) => {
+    const gateway = await lend();
+    const answer = await gateway.call(paths[caller], bodyOf(`${vendors[vendor]}/pace-20+long-5000`));
+    const reader = answer.body?.getReader();
+    for (let pieces = 0; pieces < 5; pieces += 1) await reader?.read();
+    await reader?.cancel();
+    const call = await eventually(async () => {
+      const found = await lastCall(gateway);
+      expect(found).toMatchObject({ outcome: 'client_left', estimated: true, attempts: [{ n: 1, status: 200, outcome: 'client_left' }] });
+      return found;
+    });
+    expect(call.tokens.output).toBeGreaterThan(1);
+    expect(call.tokens.output).toBeLessThan(500);
+  },
+);
 
 describe('the SDKs, when a vendor of the other dialect breaks off', () => {
   it('openai: the stream ends, without a reason', async () => {

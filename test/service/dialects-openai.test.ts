@@ -172,6 +172,11 @@ describe('the routes that only vendors of chat serve', () => {
       floats.data.map(({ embedding }) => embedding.map((value) => value.toFixed(5))),
     );
     expect(await lastCall(lent())).toMatchObject({ model: 'one/echo', tokens: { input: usage.prompt_tokens, output: 0 } });
+    await openaiOf(lent()).embeddings.create({ model: 'embed', input });
+    expect((await lastCall(lent())).plan).toEqual([
+      { model: 'one/echo', skipped: null },
+      { model: 'three/echo', skipped: expect.stringMatching(/./) },
+    ]);
   });
 
   it('moderations', async () => {

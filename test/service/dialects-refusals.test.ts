@@ -107,7 +107,7 @@ describe.each(dialects)('what a %s caller says and the other dialect cannot', (c
       expect(await lastCall(gateway)).toMatchObject({
         outcome: 'ok',
         attempts: [
-          { n: 1, provider: other, outcome: 'refused', first_byte_ms: null, cost: 0 },
+          { n: 1, provider: other, status: null, outcome: 'refused', first_byte_ms: null, cost: 0 },
           { n: 2, provider: vendors[caller], outcome: 'ok', status: 200 },
         ],
       });
@@ -127,7 +127,7 @@ describe.each(dialects)('what a %s caller says and the other dialect cannot', (c
         code: 'upstream_refused',
         tokens: { input: 0, output: 0 },
         cost: 0,
-        attempts: [{ n: 1, provider: other, outcome: 'refused' }],
+        attempts: [{ n: 1, provider: other, status: null, outcome: 'refused' }],
       });
     }
   });

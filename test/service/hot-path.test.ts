@@ -102,6 +102,7 @@ onBothDatabases('a steady stream of calls', (database) => {
       const from = performance.now();
       await makeCalls(gateway, '/v1/chat/completions', { count: calls, stream: false });
       await stored(gateway, concurrency + calls);
+      // The drain looks ten times a second.
       const passes = Math.ceil((performance.now() - from) / 100) + 1;
 
       const { statements } = watched;
@@ -112,7 +113,6 @@ onBothDatabases('a steady stream of calls', (database) => {
         expect(batch.length).toBeLessThanOrEqual(20);
         expect(batch.filter(({ text }) => text.startsWith('insert into calls '))).toHaveLength(1);
       }
-      expect(statements.length).toBeLessThan(calls / 4);
       show(`${calls} calls on ${database}: ${statements.length} statements in ${byTransaction.size} transactions, all of the drain`);
     });
   });

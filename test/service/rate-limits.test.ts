@@ -51,15 +51,20 @@ const hints: readonly (readonly [model: string, leastMs: number, mostMs: number]
   // A date has whole seconds, and was written before it is read.
   ['rate-limited-date-2', 1, 2_000],
   ['rate-limited-date-0', 0, 0],
-  ['rate-limited-reset-0.2', 1, 200],
+  ['rate-limited-reset-0.2', 0, 200],
+  // The time stands in the answer: what the vendor took to give it has passed already.
+  ['slow-150+rate-limited-reset-0.2', 0, 200],
   ['rate-limited-body-0.08', 80, 80],
   ['rate-limited-bare', 1_000, 1_000],
 ];
 
+/** A tier cannot be called like every model. */
+const tierName = (model: string): string => model.replaceAll('+', '.');
+
 const tierLines = (first: Dialect): string[] => {
   const [own, other] = [vendors[first], vendors[otherOf(first)]];
   return [
-    ...hints.map(([model]) => `${first}-${model}: [${own}/${model}, ${own}/echo]`),
+    ...hints.map(([model]) => `${first}-${tierName(model)}: [${own}/${model}, ${own}/echo]`),
     `${first}-spent: [${own}/spend-limit, ${own}/echo]`,
     `${first}-spent-alone: [${own}/spend-limit]`,
     `${first}-spent-last: [${other}/fail-500, ${own}/spend-limit]`,
@@ -67,7 +72,7 @@ const tierLines = (first: Dialect): string[] => {
     `${first}-long: [${own}/rate-limited-60]`,
     `${first}-long-then-own: [${own}/rate-limited-60, ${own}/echo]`,
     `${first}-fails-then-long: [${other}/fail-500, ${own}/rate-limited-60]`,
-    `${first}-short: [${own}/rate-limited-0.15+slow-80]`,
+    `${first}-short: [${own}/rate-limited-0.5+slow-300]`,
   ];
 };
 const lines = [
@@ -135,12 +140,11 @@ function attemptOf(attempt: CallRow['attempts'][number]): [string, boolean] {
 const escaped = (text: string): string => text.replace(/[.+/]/g, '\\$&');
 
 describe.each(dialects)('to a %s caller', (caller) => {
-  it.each([
-    ['plain', false],
-    ['streamed', true],
-  ])(`no 429 in ${plans.length} plans, and attempts go as the specification says, %s`, async (_title, stream) => {
-    for (let at = 0; at < plans.length; at += 8) {
-      await Promise.all(plans.slice(at, at + 8).map((plan) => expectPlan(caller, plan, stream)));
+  it(`no 429 in ${plans.length} plans, plain and streamed in turn, and attempts go as the specification says`, async () => {
+    const isStreamed = (at: number): boolean => at % 2 === (caller === 'chat' ? 0 : 1);
+    for (let from = 0; from < plans.length; from += 8) {
+      const some = plans.slice(from, from + 8);
+      await Promise.all(some.map((plan, at) => expectPlan(caller, plan, isStreamed(at))));
     }
   });
 });
@@ -156,7 +160,7 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
   };
 
   it.each(hints)('is waited for as it asks (%s), asked once more, and the next model answers', async (model, leastMs, mostMs) => {
-    const { answer, call, tookMs } = await ask(model);
+    const { answer, call, tookMs } = await ask(tierName(model));
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[vendor]}/echo`]);
     expect(call.attempts).toMatchObject([
       { n: 1, status: 429, outcome: 'failed', wait_ms: 0 },
@@ -199,7 +203,7 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
   });
 
   it.each(['long', 'fails-then-long'])('with a wait that the deadline does not leave (%s): client deadline exceeded', async (tier) => {
-    const { answer, call, tookMs } = await ask(tier, { 'x-gateway-timeout-ms': '300' });
+    const { answer, call, tookMs } = await ask(tier, { 'x-gateway-timeout-ms': '5000' });
     await expectRouteError(answer, routeOf(caller), {
       status: [502, 503],
       code: 'upstream_failed',
@@ -217,7 +221,7 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
   });
 
   it('with a wait within the deadline, after which the vendor takes too long: client deadline exceeded', async () => {
-    const { answer, call } = await ask('short', { 'x-gateway-timeout-ms': '280' });
+    const { answer, call } = await ask('short', { 'x-gateway-timeout-ms': '1000' });
     await expectRouteError(answer, routeOf(caller), { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
     expect(call).toMatchObject({ outcome: 'deadline' });
     expect(call.attempts[0]).toMatchObject({ status: 429 });

@@ -36,7 +36,7 @@ function requestOf(url: string, more: Partial<TextRequest> = {}, provider: Parti
     body: Buffer.from('{"model":"m"}'),
     stream: false,
     passedHeaders: {},
-    nowMs: 0,
+    now: () => 0,
     ...more,
   };
 }
@@ -201,7 +201,7 @@ describe('an error status', () => {
       (status: number, body = ''): Answerer =>
       (response) =>
         response.writeHead(status, { 'retry-after': 'Thu, 01 Jan 1970 00:00:07 GMT' }).end(body);
-    await expect(ask(refuse(429), { nowMs: 2000 })).rejects.toMatchObject({ status: 429, retryAfterMs: 5000 });
+    await expect(ask(refuse(429), { now: () => 2000 })).rejects.toMatchObject({ status: 429, retryAfterMs: 5000 });
     await expect(ask(refuse(429, '{"error":{"code":"insufficient_quota"}}'))).rejects.toMatchObject({ retryAfterMs: null });
     await expect(ask((response) => response.writeHead(429).end())).rejects.toMatchObject({ retryAfterMs: undefined });
     await expect(ask(refuse(503))).rejects.toMatchObject({ status: 503, retryAfterMs: undefined });
