@@ -5,8 +5,8 @@
  * Opening fails with one sentence that says what to do: another process has the directory, it cannot be written, or it was made by
  * another major version of PostgreSQL.
  */
-import { constants } from 'node:fs';
-import { access, mkdir, readFile } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import { createPgConfig } from '@electric-sql/pglite/node-postgres';
@@ -56,8 +56,7 @@ export async function openEmbeddedDatabase({ dataDir, logger }: EmbeddedDatabase
   const lock = await takeLock(join(dataDir, 'db.lock'));
   if (!lock) throw new DataDirInUse(dataDir);
   try {
-    await checkMajor(folder);
-    const pglite = await PGlite.create({ dataDir: folder, extensions: { vector } });
+    const pglite = await openOrMake(folder, join(dataDir, 'db.unfinished'));
     return joinPool(pglite, lock.release, logger);
   } catch (error) {
     lock.release();
@@ -125,6 +124,21 @@ async function prepareFolder(folder: string): Promise<void> {
   } catch (error) {
     throw new DataDirUnusable(`the data directory ${folder} cannot be written: ${firstLine(error)}`, error);
   }
+}
+
+/**
+ * PGlite makes a new database by writing a thousand files, and cannot open what a kill in the middle of that leaves. The mark stands while
+ * this goes on: the folder beside it never held anybody's data, and is made anew.
+ */
+async function openOrMake(folder: string, mark: string): Promise<PGlite> {
+  if (existsSync(mark)) await rm(folder, { recursive: true, force: true });
+  await checkMajor(folder);
+  const isNew = !existsSync(join(folder, 'PG_VERSION'));
+  if (isNew) await writeFile(mark, '', { mode: 0o600 });
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const pglite = await PGlite.create({ dataDir: folder, extensions: { vector } });
+  if (isNew) await rm(mark, { force: true });
+  return pglite;
 }
 
 async function checkMajor(folder: string): Promise<void> {

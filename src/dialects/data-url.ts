@@ -23,8 +23,8 @@ export function readDataUrl(text: string): { mediaType: string; bytes: Buffer } 
 }
 
 /**
- * `text` with each base64 data URL in it replaced by `[media type, size, SHA-256]`, always the same for the same URL. URLs that would grow
- * by that stay: a text of nothing but empty URLs would become eight times as long, and cost a hash for each 13 characters.
+ * `text` with each base64 data URL in it replaced by `[media type, size, SHA-256]`, always the same for the same URL. Short ones
+ * stay: a text of nothing but empty URLs would become eight times as long, and cost a hash for each 13 characters.
  */
 export function foldDataUrls(text: string): string {
   let mark = text.indexOf(base64Mark);
@@ -53,7 +53,7 @@ export function foldDataUrls(text: string): string {
 const scheme = 'data:';
 const base64Mark = ';base64,';
 const longestHead = 256;
-const shortestFolded = 128;
+const shortestFolded = 256;
 
 function endOfBase64(text: string, from: number): number {
   let end = from;

@@ -70,6 +70,7 @@ function createStreamReader(): StreamReader {
   let text = '';
   let problem: string | null = null;
   const toolCalls = new Map<unknown, { name: string; arguments: string }>();
+  const wholeInputs = new Map<unknown, string>();
 
   const readDelta = (index: unknown, delta: unknown): void => {
     const { type, text: more, partial_json: json } = objectOf(delta);
@@ -102,7 +103,10 @@ function createStreamReader(): StreamReader {
         case 'content_block_start': {
           const block = objectOf(data.content_block);
           if (block.type === 'text') text = appendText(text, textOf(block.text) ?? '');
-          if (block.type === 'tool_use') toolCalls.set(data.index, { name: textOf(block.name) ?? '', arguments: '' });
+          if (block.type === 'tool_use') {
+            toolCalls.set(data.index, { name: textOf(block.name) ?? '', arguments: '' });
+            wholeInputs.set(data.index, JSON.stringify(block.input ?? {}));
+          }
           return 'piece';
         }
         case 'content_block_delta':
@@ -114,9 +118,9 @@ function createStreamReader(): StreamReader {
           return 'ignored'; // Unknown events are passed on (vendor facts 2).
       }
     },
-    // A tool without arguments may send only an empty piece, which means `{}`.
+    // Some vendors send a tool's whole input with its start; a tool without arguments may send only an empty piece, which means `{}`.
     reading: () => {
-      const calls = [...toolCalls.values()].map((call) => ({ ...call, arguments: call.arguments || '{}' }));
+      const calls = [...toolCalls].map(([index, call]) => ({ ...call, arguments: call.arguments || (wholeInputs.get(index) ?? '{}') }));
       return { tokens, isFinal, turn: { text, toolCalls: calls } };
     },
     finished: () => false,

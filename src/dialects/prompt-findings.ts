@@ -25,17 +25,28 @@ export function describeBlock(block: unknown): Finding[] {
   if (block === undefined || block === null) return [];
   const type = makeStorable(textOf(objectOf(block).type) ?? textOf(objectOf(block).role) ?? 'unknown');
   const binaries: Finding[] = [];
-  const rest = jsonTextOf(block, (holder, key, text) => {
-    // A block may hold millions of tiny data URLs; hashing all of them would hold up every call.
-    if (binaries.length >= mostBinaries && text.length < shortestOpaque) return text;
+  const foldBinary = (holder: unknown, key: string, text: string): string => {
     const content = readBinary(holder, key, text);
     if (!content) return text;
     const digest = digestOf(content.bytes);
     binaries.push({ kind: 'binary', type, ...digest, media_type: content.mediaType });
     return `sha256:${digest.sha256}`;
-  });
+  };
+  const rest = jsonTextOf(block, hasFewMembers(block) ? foldBinary : undefined);
   // Of an image or a sound nothing else is worth keeping; a document may have a title, an unknown block anything.
   return binaries.length > 0 && plainTypes.has(type) ? binaries : [...binaries, textFinding('other', type, rest)];
+}
+
+function hasFewMembers(block: unknown): boolean {
+  const found: unknown[] = [block];
+  for (let at = 0; at < found.length; at += 1) {
+    const value = found[at];
+    if (typeof value !== 'object' || value === null) continue;
+    const members: unknown[] = Array.isArray(value) ? value : Object.values(value);
+    if (found.length + members.length > mostMembers) return false;
+    found.push(...members);
+  }
+  return true;
 }
 
 /** JSON text of a parsed value with its strings mapped by `mapText`; empty when the value is nested too deeply to be written. */
@@ -57,8 +68,8 @@ const plainTypes = new Set(['image_url', 'input_image', 'image', 'input_audio', 
 /** Members whose text is base64 wherever they stand. */
 const base64Keys = new Set(['file_data', 'b64_json', 'encrypted_content', 'bytesBase64Encoded']);
 const shortestOpaque = 1_024;
-/** Of one block; more are folded away only where they are long. */
-const mostBinaries = 100;
+/** Looking at each takes microseconds, and a block may have millions; larger ones are kept as they are. */
+const mostMembers = 300;
 
 function readBinary(holder: unknown, key: string, text: string): { bytes: Buffer; mediaType: string | null } | null {
   const url = readDataUrl(text);

@@ -3,15 +3,20 @@
  * rows in the database, and 100,000 of them held up a whole service with the embedded database for twelve seconds.
  *
  * Lost are, with the call that brings them: messages before the newest thousand to two thousand (those that an earlier call brought stay in
- * its conversation), findings before the newest two thousand (system prompts are kept), and tool calls of one message after the 128th.
+ * its conversation), blocks of a message before the newest ten thousand, tool calls of a message after the 128th, the end of a text behind
+ * four million characters, and findings (system prompts last) before the newest two thousand or four million characters.
  */
-import { isObject, listOf } from '../core/json.ts';
+import { isObject, type JsonObject, listOf } from '../core/json.ts';
+import type { Finding } from './prompt-findings.ts';
 
 /** Vendors take 128 tools; a message with more calls than that is nobody's work. */
 export const mostToolCalls = 128;
 
 const mostMessages = 2_000;
+const mostBlocks = 10_000;
 const mostFindings = 2_000;
+/** More than any model reads; the embedded database needs 0.1 s to compress a million of them. */
+const mostCharacters = 4 * 1_024 * 1_024;
 /** Whole thousands are dropped, so that the calls of a long conversation begin with the same message and share its chain of parts. */
 const dropStep = 1_000;
 
@@ -21,16 +26,46 @@ export function newestMessages(value: unknown): readonly unknown[] {
   if (list.length <= mostMessages) return list;
   const kept = list.slice(Math.ceil((list.length - mostMessages) / dropStep) * dropStep);
   const [first] = list;
-  return isObject(first) && (first.role === 'system' || first.role === 'developer') ? [first, ...kept] : kept;
+  return isSystemPrompt(first) ? [first, ...kept] : kept;
 }
 
-/** All system prompts, and of everything else the newest. */
-export function dropOldFindings<Found extends { readonly isSystem: boolean }>(found: readonly Found[]): readonly Found[] {
-  let surplus = found.filter(({ isSystem }) => !isSystem).length - mostFindings;
-  if (surplus <= 0) return found;
-  return found.filter(({ isSystem }) => {
-    if (isSystem || surplus <= 0) return true;
-    surplus -= 1;
-    return false;
-  });
+/** Blocks of a message; content that is no list is the only one. */
+export function newestBlocks(content: unknown): readonly unknown[] {
+  return Array.isArray(content) ? content.slice(-mostBlocks) : [content];
+}
+
+export function cutText(text: string): string {
+  return text.length > mostCharacters ? text.slice(0, mostCharacters) : text;
+}
+
+/** Reads what was found, as far as it is kept, in its order. */
+export function readNewest<Place extends { readonly isSystem: boolean }, Read extends Finding>(
+  places: readonly Place[],
+  read: (place: Place) => readonly Read[],
+): Read[] {
+  const kept = new Map<Place, readonly Read[]>();
+  let characters = 0;
+  // System prompts first, since they stand before all else; then from the end on.
+  const inOrder = [
+    ...places.filter(({ isSystem }) => isSystem).slice(0, mostFindings),
+    ...places
+      .filter(({ isSystem }) => !isSystem)
+      .slice(-mostFindings)
+      .reverse(),
+  ];
+  for (const place of inOrder) {
+    if (characters > mostCharacters) break;
+    const findings = read(place).map(cutFinding);
+    characters += findings.reduce((sum, finding) => sum + (finding.kind === 'binary' ? 0 : finding.text.length), 0);
+    kept.set(place, findings);
+  }
+  return places.flatMap((place) => kept.get(place) ?? []);
+}
+
+function cutFinding<Read extends Finding>(finding: Read): Read {
+  return finding.kind === 'binary' ? finding : { ...finding, text: cutText(finding.text) };
+}
+
+function isSystemPrompt(message: unknown): message is JsonObject {
+  return isObject(message) && (message.role === 'system' || message.role === 'developer');
 }

@@ -14,7 +14,7 @@ import { isObject, type JsonObject, listOf, objectOf, textOf } from '../core/jso
 import { makeStorable } from '../core/storable.ts';
 import { foldDataUrls } from './data-url.ts';
 import { describeBlock, type Finding, jsonTextOf, opaqueFinding, textFinding } from './prompt-findings.ts';
-import { dropOldFindings, mostToolCalls, newestMessages } from './prompt-limits.ts';
+import { cutText, mostToolCalls, newestBlocks, newestMessages, readNewest } from './prompt-limits.ts';
 
 /** A message as it is chained, stored and learned from. */
 export interface NormalMessage {
@@ -63,10 +63,10 @@ export function readPrompt(route: PromptRoute, body: unknown): Prompt {
 
 /** The message in normal form: storable text, tool calls that have a name; null when nothing of it is left. */
 export function normalMessage(role: NormalMessage['role'], turn: AssistantTurn): NormalMessage | null {
-  const text = makeStorable(foldDataUrls(turn.text));
+  const text = makeStorable(cutText(foldDataUrls(turn.text)));
   const toolCalls = turn.toolCalls
     .slice(0, mostToolCalls)
-    .map((call) => ({ name: makeStorable(call.name), arguments: makeStorable(call.arguments) }))
+    .map((call) => ({ name: makeStorable(call.name), arguments: makeStorable(cutText(call.arguments)) }))
     .filter((call) => call.name !== '');
   return text.trim() === '' && toolCalls.length === 0 ? null : { role, text, toolCalls };
 }
@@ -81,7 +81,7 @@ function collect(steps: readonly Step[], lastIsAssistant: boolean): Prompt {
     if (message) messages.push(message);
   }
   const last = messages.at(-1);
-  const extras = dropOldFindings(places).flatMap(({ position, read }) => read().map((finding) => ({ position, ...finding })));
+  const extras = readNewest(places, ({ position, read }) => read().map((finding) => ({ position, ...finding })));
   return { messages, extras, answerBegun: lastIsAssistant && last?.role === 'assistant' && last.toolCalls.length === 0 };
 }
 
@@ -169,7 +169,7 @@ function joinItems(steps: readonly Step[]): Step[] {
 
 /** Text and blocks of one message of the user or the assistant. */
 function readContent(role: NormalMessage['role'], content: unknown, calls: AssistantTurn['toolCalls'] = []): Step[] {
-  const blocks = Array.isArray(content) ? content : [content];
+  const blocks = newestBlocks(content);
   const texts: string[] = [];
   const toolCalls = [...calls];
   const steps: Step[][] = [];
@@ -203,7 +203,7 @@ function toolResultSteps(type: string, content: unknown): Step[] {
 /** One extra with the text, then one for each block that is no text. */
 function textAndBlocks(kind: 'system' | 'tool_result', type: string, content: unknown): Step[] {
   if (content === undefined || content === null) return [];
-  const blocks = Array.isArray(content) ? content : [content];
+  const blocks = newestBlocks(content);
   const texts = blocks.map(textOfBlock);
   const text = texts.filter((piece) => piece !== null).join('\n');
   const others = blocks.filter((_, index) => texts[index] === null).flatMap(otherSteps);

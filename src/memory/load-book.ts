@@ -7,7 +7,7 @@
 import type { Queries } from '../db/database.ts';
 import { type Book, type Conversation, createBook, type Turn } from './book.ts';
 import { hashScope } from './chain.ts';
-import { tipKeysOf, tipMessageKeysOf } from './join.ts';
+import { comparedConversations, tipKeysOf, tipMessageKeysOf } from './join.ts';
 import { queryInSlices, sliceRows } from './slices.ts';
 
 /** Book with the conversations that `turns` may join; their rows are locked until the transaction ends. */
@@ -26,7 +26,7 @@ export async function loadBook(tx: Queries, turns: readonly Turn[]): Promise<Boo
   const trimmed = await findByTipMessage(tx, lost);
   const ids = new Set([...[...tips.values()].flat(), ...places.map((place) => place.conversationId), ...open, ...trimmed]);
   const conversations = await lock(tx, [...ids]);
-  await readMessageHashes(tx, conversations, trimmed, Math.max(0, ...lost.map((turn) => turn.promptLength)));
+  await readMessageHashes(tx, conversations, trimmed, Math.max(1, ...lost.map((turn) => turn.promptLength)));
 
   const book = createBook();
   const placesOf = Map.groupBy(places, (place) => place.conversationId);
@@ -43,8 +43,8 @@ interface FoundPlace {
 
 /** How many tips from the end of a request are asked for first: nearly always the last answer is the tip. */
 const usualTips = 3;
-/** Conversations that end with the same message and are compared with a trimmed history. */
-const comparedConversations = 10;
+/** Message hashes that a batch reads to compare trimmed histories. A call for which none are left opens a conversation of its own. */
+const mostHashes = 200_000;
 
 /** Ids of conversations by the name of the tip at which a call of the batch goes on. `made` are the tips that the batch itself makes. */
 async function findTips(tx: Queries, turns: readonly Turn[], made: ReadonlySet<string>): Promise<Map<string, string[]>> {
@@ -123,12 +123,13 @@ async function findOpen(tx: Queries, turns: readonly Turn[]): Promise<string[]> 
   return rows.map((row) => row.id);
 }
 
-/** Conversations that end with a message of a call whose history as a whole is unknown. */
+/** Conversations that end with a message of a call whose history as a whole is unknown: of each call those with its newest messages. */
 async function findByTipMessage(tx: Queries, turns: readonly Turn[]): Promise<string[]> {
-  const rows = await queryInSlices<{ id: string }, WantedKey>(
+  const keys = turns.map(tipMessageKeysOf);
+  const rows = await queryInSlices<{ key: Buffer; id: string }, WantedKey>(
     tx,
-    countKeys(turns.flatMap(tipMessageKeysOf)),
-    `select found.id
+    countKeys(keys.flat()),
+    `select wanted.key, found.id
        from unnest($1::bytea[]) as wanted (key)
       cross join lateral (
         select id from conversations
@@ -138,7 +139,9 @@ async function findByTipMessage(tx: Queries, turns: readonly Turn[]): Promise<st
       ) found`,
     (slice) => [slice.map(({ key }) => key), comparedConversations],
   );
-  return rows.map((row) => row.id);
+  const byKey = Map.groupBy(rows, (row) => nameOf(row.key));
+  const candidates = keys.map((list) => new Set(list.flatMap((key) => byKey.get(nameOf(key)) ?? []).map((row) => row.id)));
+  return [...new Set(candidates.flatMap((ids) => [...ids].slice(0, comparedConversations)))];
 }
 
 interface ConversationRow {
@@ -194,7 +197,7 @@ async function readMessageHashes(
   ids: readonly string[],
   count: number,
 ): Promise<void> {
-  const distinct = [...new Set(ids)];
+  const distinct = ids.slice(0, Math.ceil(mostHashes / (2 * count)));
   // Each conversation gives up to twice `count` rows: so many at a time that a statement stays small (`slices.ts`).
   const atATime = Math.max(1, Math.floor(sliceRows / (2 * count)));
   for (let at = 0; at < distinct.length; at += atATime) {

@@ -33,27 +33,6 @@ test('a query after close is a fault of the connection', async () => {
   expect(isConnectionFault(error)).toBe(true);
 });
 
-test('the event loop turns behind each statement, also inside of a transaction', async () => {
-  const database = await openEmbeddedDatabase({ dataDir });
-  let turns = 0;
-  const count = (): void => {
-    turns += 1;
-    next = setImmediate(count);
-  };
-  let next = setImmediate(count);
-  const seen = await database.transaction(async (tx) => {
-    const after: number[] = [];
-    for (let statement = 0; statement < 5; statement += 1) {
-      await tx.query('select 1');
-      after.push(turns);
-    }
-    return after;
-  });
-  clearImmediate(next);
-  await database.close();
-  expect(new Set(seen).size).toBe(seen.length);
-});
-
 test('a process that is killed leaves no lock, and what it committed', async () => {
   const source = new URL('../../src/db/embedded.ts', import.meta.url).href;
   const script = `
@@ -73,6 +52,24 @@ test('a process that is killed leaves no lock, and what it committed', async () 
   const database = await openEmbeddedDatabase({ dataDir });
   expect(await database.query('select n from survivors')).toEqual([{ n: 7 }]);
   await database.close();
+});
+
+test('a database whose making was cut short is made anew; without the mark of that, nothing is taken away', async () => {
+  const cut = await mkdtemp(join(tmpdir(), 'gateway-cut-short-'));
+  await mkdir(join(cut, 'db', 'base'), { recursive: true });
+  await writeFile(join(cut, 'db', 'PG_VERSION'), '18\n');
+  await expect(openEmbeddedDatabase({ dataDir: cut })).rejects.toThrow(DataDirUnusable);
+  await expect(openEmbeddedDatabase({ dataDir: cut })).rejects.toThrow(DataDirUnusable);
+
+  await writeFile(join(cut, 'db', 'PG_VERSION'), '');
+  await writeFile(join(cut, 'db.unfinished'), '');
+  const database = await openEmbeddedDatabase({ dataDir: cut });
+  await database.query('create table kept as select 1 as n');
+  await database.close();
+  const again = await openEmbeddedDatabase({ dataDir: cut });
+  expect(await again.query('select n from kept')).toEqual([{ n: 1 }]);
+  await again.close();
+  await rm(cut, { recursive: true });
 });
 
 test('a directory of another PostgreSQL is refused in one line, untouched', async () => {
