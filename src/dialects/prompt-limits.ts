@@ -6,7 +6,7 @@
  * its conversation), blocks of a message before the newest ten thousand, tool calls of a message after the 128th, the end of a text behind
  * four million characters, and findings (system prompts last) before the newest two thousand or four million characters.
  */
-import { isObject, type JsonObject, listOf } from '../core/json.ts';
+import { isObject, listOf } from '../core/json.ts';
 import type { Finding } from './prompt-findings.ts';
 
 /** Vendors take 128 tools; a message with more calls than that is nobody's work. */
@@ -66,6 +66,6 @@ function cutFinding<Read extends Finding>(finding: Read): Read {
   return finding.kind === 'binary' ? finding : { ...finding, text: cutText(finding.text) };
 }
 
-function isSystemPrompt(message: unknown): message is JsonObject {
+function isSystemPrompt(message: unknown): boolean {
   return isObject(message) && (message.role === 'system' || message.role === 'developer');
 }

@@ -99,6 +99,36 @@ describe('chat', () => {
     expect(readPrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 
+  test('of too many messages the newest thousands are kept with the system prompt, and calls of one conversation begin alike', () => {
+    const read = (count: number) => {
+      const said = Array.from({ length: count }, (_value, index) => ({ role: 'user', content: String(index) }));
+      return readPrompt('responses', { input: [{ role: 'developer', content: 'Be brief.' }, ...said] });
+    };
+    const { messages, extras } = read(1_000_000);
+    expect([messages.length, messages[0]?.text, messages.at(-1)?.text]).toEqual([1_001, '998999', '999999']);
+    expect(extras).toEqual([{ position: 0, kind: 'system', type: 'developer', text: 'Be brief.' }]);
+    expect(read(2_500).messages[0]).toEqual(read(2_999).messages[0]);
+    expect(read(1_999).messages).toHaveLength(1_999);
+  });
+
+  test('a million blocks of one message are read, and the newest findings kept', () => {
+    const blocks = Array.from({ length: 1_000_000 }, (_value, n) => ({ type: 'image', n }));
+    const { extras } = readPrompt('messages', { messages: [{ role: 'user', content: [{ type: 'tool_result', content: blocks }] }] });
+    expect(extras).toHaveLength(2_000);
+    expect(extras.at(-1)).toEqual({ position: 0, kind: 'other', type: 'image', text: '{"type":"image","n":999999}' });
+  });
+
+  test('a block with a million data URLs in it is kept as it is', () => {
+    const { extras } = readPrompt('chat', { messages: [{ role: 'user', content: [{ type: 'x', all: Array(1_000_000).fill('data:,') }] }] });
+    expect(extras).toMatchObject([{ kind: 'other', type: 'x', text: expect.stringMatching(/^\{"type":"x","all":\["data:,",/) }]);
+  });
+
+  test('a text ends after four million characters, and a message after 128 calls', () => {
+    const turn = { text: 'x'.repeat(9_000_000), toolCalls: Array(1_000_000).fill({ name: 'look', arguments: '{}' }) };
+    const message = normalMessage('assistant', turn);
+    expect([message?.text.length, message?.toolCalls.length]).toEqual([4_194_304, 128]);
+  });
+
   test('text that only mentions data URLs stays as it is', () => {
     const text = 'a data: URL ends its head with ;base64, you know; data:x,;base64,y';
     expect(readPrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);

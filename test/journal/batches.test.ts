@@ -1,0 +1,21 @@
+import { expect, test } from '@jest/globals';
+import { createBatchStore } from '../../src/journal/batch-store.ts';
+import { emptyDatabase, keepingLogger, settledCall } from './calls.ts';
+
+test('a batch has at most 500 calls and four megabytes of text; a longer text stands alone', async () => {
+  const batches: number[] = [];
+  const store = createBatchStore({
+    database: emptyDatabase(),
+    store: async (_tx, calls) => batches.push(calls.length),
+    quarantine: {
+      keepRecord: () => Promise.reject(new Error('nothing is bad here')),
+      keepSegment: () => Promise.reject(new Error('nor here')),
+    },
+    logger: keepingLogger(),
+    faultPoint: () => undefined,
+  });
+  const entries = (count: number, bytes: number) =>
+    Array.from({ length: count }, () => ({ call: settledCall({ content: { request: Buffer.alloc(bytes), answer: null } }), frame: null }));
+  await store.storeAll([...entries(1_001, 10), ...entries(1, 5_000_000), ...entries(5, 2_000_000), ...entries(1, 1)]);
+  expect(batches).toEqual([500, 500, 1, 1, 2, 2, 2]);
+});
