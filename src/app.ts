@@ -1,12 +1,11 @@
 /** The only place where rooms are built and joined. Nothing here decides anything; it says who gets what, and in which order it ends. */
-import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createActivities } from '../activities/create-activities.ts';
+import { createApi } from './app/api.ts';
 import { cacheDirectory } from './config/cache-directory.ts';
 import { readImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
-import { hostOf } from './config/starter-catalog.ts';
 import { readTemporalConnection } from './config/temporal-settings.ts';
 import type { SettledCall, Tokens } from './core/call.ts';
 import { costOf } from './core/money.ts';
@@ -14,12 +13,9 @@ import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
 import type { Database, Queries } from './db/database.ts';
 import { createBreakers } from './failover/breaker.ts';
-import { answerDatabaseFaults } from './http/database-faults.ts';
 import { closeServer, listenOn } from './http/listen.ts';
 import type { HealthDeps } from './http/routes/health.ts';
-import { createProvisionRoutes } from './http/routes/provision.ts';
-import { createProvisionCatalogRoutes } from './http/routes/provision-catalog.ts';
-import { createHealthServer, createHttpServer } from './http/server.ts';
+import { createHealthServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
 import { startDurable } from './jobs/durable.ts';
 import { createDrain } from './journal/drain.ts';
@@ -36,13 +32,11 @@ import type { Projects } from './projects/projects.ts';
 import { createProjects } from './projects/projects.ts';
 import { buildCatalog, priceOf } from './routing/catalog.ts';
 import { chooseTier } from './routing/classify.ts';
-import { listModels } from './routing/list-models.ts';
 import { createPlanner } from './routing/plan.ts';
 import type { RoutingSwitches } from './routing/select.ts';
 import { ensurePartitions } from './usage/partitions.ts';
 import { createModelsInForce } from './usage/prices/models-in-force.ts';
 import { createUsageReports } from './usage/reports.ts';
-import { statusReport } from './usage/status.ts';
 import { storeCalls } from './usage/store-calls.ts';
 import { buildProviders } from './vendors/registry.ts';
 import { createVendorDoor } from './vendors/request.ts';
@@ -89,8 +83,6 @@ export async function createApp(options: AppOptions): Promise<App> {
   let catalog = buildCatalog(config);
   let providers = buildProviders(config.providers);
 
-  const startedAt = clock.now();
-
   const modelsInForce = createModelsInForce({
     database,
     clock,
@@ -126,14 +118,6 @@ export async function createApp(options: AppOptions): Promise<App> {
   const recoveryOptions = { dataDir, database, store, logger, estimateCost };
   const recovery = createRecovery({ ...recoveryOptions, ownId: journal.id });
 
-  /** Readers of what calls leave behind first wait for this process's own records (decisions 5). */
-  const read = <Result>(query: () => Promise<Result>): Promise<Result> =>
-    answerDatabaseFaults(async () => {
-      await drain.drained();
-      return query();
-    });
-
-  const findCaller = keyring.find;
   const switches = (): RoutingSwitches => ({ translates: true, catalogFill: config.catalogFill });
   const planner = createPlanner({ catalog: () => catalog, breakers, switches });
   const answerCall = createAnswerCall({
@@ -149,54 +133,26 @@ export async function createApp(options: AppOptions): Promise<App> {
   const health: HealthDeps = {
     notReady: async () => [...waitsFor(), ...(journal.state().accepting ? [] : ['the journal cannot be written'])],
   };
-  const createApi = (): Server =>
-    createHttpServer({
-      logger,
-      text: { findCaller, findProject: projects.get, answerCall, clock, logger },
-      status: {
-        findCaller,
-        usageOf: async ({ projectId }) => {
-          const { monthlyCapNanos } = (await projects.get(projectId)).settings;
-          return read(() => reports.usageOf({ projectId, monthlyCapNanos }));
-        },
-        statusOf: async (caller) => {
-          const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.ceilingsOf(caller.keyId)]);
-          return read(() =>
-            statusReport({
-              reports,
-              project,
-              caller,
-              ceilings,
-              breakers,
-              providers: [...catalog.providers.keys()],
-              clock,
-              demo: config.demo,
-            }),
-          );
-        },
-      },
-      models: {
-        findCaller,
-        findProject: projects.get,
-        listModels: (asker) => listModels({ ...asker, catalog, switches: switches(), startedAt }),
-      },
-      memory: { findCaller, getEpisode: (projectId, id) => read(() => episodes.get(projectId, id)) },
-      health,
-      provisionCatalog: createProvisionCatalogRoutes({
-        listModels: () => Object.values(modelsInForce.models()).map((row) => ({ ...row, price: priceOf(row) })),
-        listProviders: () =>
-          Object.values(config.providers).map(({ name, baseUrl, dialect, serves }) => ({ name, host: hostOf(baseUrl), dialect, serves })),
-        importModels: modelsInForce.import,
-        adminToken,
-      }),
-      provision: createProvisionRoutes({
-        projects,
-        keyring,
-        listCalls: (projectId, filter) => read(() => reports.listCalls(projectId, filter)),
-        adminToken,
-      }),
-    });
-  const server = role === 'worker' ? createHealthServer({ health, logger }) : createApi();
+  const server =
+    role === 'worker'
+      ? createHealthServer({ health, logger })
+      : createApi({
+          config: () => config,
+          catalog: () => catalog,
+          switches,
+          modelsInForce,
+          keyring,
+          projects,
+          breakers,
+          reports,
+          episodes,
+          answerCall,
+          drain,
+          health,
+          adminToken,
+          clock,
+          logger,
+        });
 
   await keyring.start();
   await projects.start();

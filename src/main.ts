@@ -9,8 +9,9 @@ import { runCommand } from './cli/commands.ts';
 import { ConfigError } from './config/config.ts';
 import { messageOf } from './core/issues.ts';
 import { createDemoVendor } from './demo-vendor/server.ts';
+import { StartError } from './service/start-error.ts';
 import type { ServiceHost } from './service.ts';
-import { runMigrations, runService, StartError } from './service.ts';
+import { runMigrations, runService } from './service.ts';
 
 const usage = `Usage: gateway <command>
 

@@ -15,19 +15,11 @@ import type { Config } from './config/config.ts';
 import { ConfigError } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
 import { demoConfig, loadConfigFrom } from './config/load.ts';
-import type { Database } from './db/database.ts';
-import { DataDirInUse, DataDirUnusable, openEmbeddedDatabase } from './db/embedded.ts';
-import { isConnectionFault } from './db/faults.ts';
-import { checkSchema, migrate, SchemaError } from './db/migrate.ts';
-import { openServerDatabase } from './db/pool.ts';
 import { createDemoVendor } from './demo-vendor/server.ts';
 import type { Logger } from './observability/logger.ts';
 import { createLogger } from './observability/logger.ts';
-
-const schemaRetryMs = 1_000;
-
-/** Why a service cannot start or go on, in one sentence for the operator. */
-export class StartError extends Error {}
+import { bringUpToDate, findSchema, openDatabase, waitForSchema } from './service/open-database.ts';
+import { orStartError, reasonOf, StartError } from './service/start-error.ts';
 
 export interface ServiceHost {
   readonly env: Environment;
@@ -124,60 +116,6 @@ async function prepareDataDir(dataDir: string): Promise<void> {
   }
 }
 
-async function openDatabase({ server }: Config, logger: Logger): Promise<Database> {
-  if (server.databaseUrl !== null) return openServerDatabase({ connectionString: server.databaseUrl, logger });
-  try {
-    return await openEmbeddedDatabase({ dataDir: resolve(server.dataDir), logger });
-  } catch (cause) {
-    if (cause instanceof DataDirInUse || cause instanceof DataDirUnusable) throw new StartError(cause.message, { cause });
-    throw new StartError(`the embedded database cannot be opened: ${reasonOf(cause)}`, { cause });
-  }
-}
-
-/** What the person who starts can put right, as one sentence. */
-async function orStartError<Result>(sentence: string, work: Promise<Result>): Promise<Result> {
-  try {
-    return await work;
-  } catch (cause) {
-    // A file of Temporal's TLS is named by a ConfigError; a mistake of ours keeps its stack.
-    if (cause instanceof ConfigError || cause instanceof TypeError || cause instanceof RangeError) throw cause;
-    throw new StartError(`${sentence}: ${reasonOf(cause)}`, { cause });
-  }
-}
-
-async function bringUpToDate(database: Database): Promise<{ applied: number }> {
-  try {
-    return await migrate(database);
-  } catch (cause) {
-    if (cause instanceof SchemaError) throw new StartError(cause.message, { cause });
-    if (isConnectionFault(cause)) throw new StartError(`the database cannot be reached: ${reasonOf(cause)}`, { cause });
-    throw new StartError(`a migration failed, nothing was started: ${reasonOf(cause)}`, { cause });
-  }
-}
-
-/**
- * `serve` and `worker` do not migrate: a schema that does not fit ends the process. A database that cannot be reached does not
- * (decisions 11): it is tried again until it answers, and what it says then counts.
- */
-async function waitForSchema(database: Database, stopping: AbortSignal): Promise<void> {
-  while (!stopping.aborted) {
-    await sleep(schemaRetryMs, undefined, { signal: stopping }).catch(() => undefined); // Rejects when stopping.
-    if (stopping.aborted || (await findSchema(database))) return;
-  }
-}
-
-/** False: the database cannot be reached. */
-async function findSchema(database: Database): Promise<boolean> {
-  try {
-    await checkSchema(database);
-    return true;
-  } catch (cause) {
-    if (cause instanceof SchemaError) throw new StartError(cause.message, { cause });
-    if (isConnectionFault(cause)) return false;
-    throw new StartError(`the schema of the database cannot be read: ${reasonOf(cause)}`, { cause });
-  }
-}
-
 /** Puts the demo vendor into configurations that have no vendor; it runs from the first of them on. */
 function createDemoCompletion(started: Started): (config: Config) => Promise<Config> {
   let url: Promise<string> | null = null;
@@ -243,13 +181,4 @@ async function stopAll(started: Started, logger: Logger): Promise<void> {
       limit.abort();
     }
   }
-}
-
-function reasonOf(cause: unknown): string {
-  // A host name with several addresses: each has a reason of its own, and together they have none.
-  if (cause instanceof AggregateError && cause.message === '') return cause.errors.map(reasonOf).join('; ');
-  // PGlite throws objects that are no errors, and the errors of Node's modules are of another realm under jest.
-  const message = typeof cause === 'object' && cause !== null && 'message' in cause ? cause.message : null;
-  if (typeof message === 'string') return message.split('\n', 1)[0] ?? '';
-  return typeof cause === 'object' ? JSON.stringify(cause) : String(cause);
 }

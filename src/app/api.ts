@@ -1,0 +1,94 @@
+/** What the API's routes get: each route's questions, answered by the rooms that know. Decides nothing; `app.ts` builds the rooms. */
+import type { Server } from 'node:http';
+import type { CatalogRow, Config } from '../config/config.ts';
+import { hostOf } from '../config/starter-catalog.ts';
+import type { Clock } from '../core/time.ts';
+import type { Breakers } from '../failover/breaker.ts';
+import { answerDatabaseFaults } from '../http/database-faults.ts';
+import type { HealthDeps } from '../http/routes/health.ts';
+import { createProvisionRoutes } from '../http/routes/provision.ts';
+import { createProvisionCatalogRoutes } from '../http/routes/provision-catalog.ts';
+import { createHttpServer } from '../http/server.ts';
+import type { Drain } from '../journal/drain.ts';
+import type { Keyring } from '../keys/keyring.ts';
+import type { Episodes } from '../memory/episodes.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { AnswerCall } from '../pipeline/answer.ts';
+import type { Projects } from '../projects/projects.ts';
+import type { Catalog } from '../routing/catalog.ts';
+import { priceOf } from '../routing/catalog.ts';
+import { listModels } from '../routing/list-models.ts';
+import type { RoutingSwitches } from '../routing/select.ts';
+import type { ModelsInForce } from '../usage/prices/models-in-force.ts';
+import type { UsageReports } from '../usage/reports.ts';
+import { statusReport } from '../usage/status.ts';
+
+export interface ApiDeps {
+  readonly config: () => Config;
+  readonly catalog: () => Catalog;
+  readonly switches: () => RoutingSwitches;
+  readonly modelsInForce: ModelsInForce<CatalogRow>;
+  readonly keyring: Keyring;
+  readonly projects: Projects;
+  readonly breakers: Breakers;
+  readonly reports: UsageReports;
+  readonly episodes: Episodes;
+  readonly answerCall: AnswerCall;
+  readonly drain: Drain;
+  readonly health: HealthDeps;
+  readonly adminToken: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export function createApi(deps: ApiDeps): Server {
+  const { config, catalog, switches, modelsInForce, keyring, projects, breakers, reports, episodes, answerCall, drain } = deps;
+  const { health, adminToken, clock, logger } = deps;
+  const startedAt = clock.now();
+  const findCaller = keyring.find;
+
+  /** Readers of what calls leave behind first wait for this process's own records (decisions 5). */
+  const read = <Result>(query: () => Promise<Result>): Promise<Result> =>
+    answerDatabaseFaults(async () => {
+      await drain.drained();
+      return query();
+    });
+
+  return createHttpServer({
+    logger,
+    text: { findCaller, findProject: projects.get, answerCall, clock, logger },
+    status: {
+      findCaller,
+      usageOf: async ({ projectId }) => {
+        const { monthlyCapNanos } = (await projects.get(projectId)).settings;
+        return read(() => reports.usageOf({ projectId, monthlyCapNanos }));
+      },
+      statusOf: async (caller) => {
+        const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.ceilingsOf(caller.keyId)]);
+        const { demo } = config();
+        const providers = [...catalog().providers.keys()];
+        return read(() => statusReport({ reports, project, caller, ceilings, breakers, providers, clock, demo }));
+      },
+    },
+    models: {
+      findCaller,
+      findProject: projects.get,
+      listModels: (asker) => listModels({ ...asker, catalog: catalog(), switches: switches(), startedAt }),
+    },
+    memory: { findCaller, getEpisode: (projectId, id) => read(() => episodes.get(projectId, id)) },
+    health,
+    provisionCatalog: createProvisionCatalogRoutes({
+      listModels: () => Object.values(modelsInForce.models()).map((row) => ({ ...row, price: priceOf(row) })),
+      listProviders: () =>
+        Object.values(config().providers).map(({ name, baseUrl, dialect, serves }) => ({ name, host: hostOf(baseUrl), dialect, serves })),
+      importModels: modelsInForce.import,
+      adminToken,
+    }),
+    provision: createProvisionRoutes({
+      projects,
+      keyring,
+      listCalls: (projectId, filter) => read(() => reports.listCalls(projectId, filter)),
+      adminToken,
+    }),
+  });
+}
