@@ -1,0 +1,127 @@
+/**
+ * Credentials that can be told by their form alone: a prefix that the issuer chose, then random characters.
+ *
+ * Each stands for itself in the table, so that a new one is a line. All patterns keep two rules, by which a text of any length is read in
+ * linear time: none begins in the middle of a run that another try has read already (`atStart`), and nothing that may fail follows a run
+ * without bound, but for one character that is not of the run. Sources: the issuers' documentation and the rules of public secret scanners.
+ */
+
+/** Each is a pattern without flags, read behind a place where a word begins. */
+const prefixed: Readonly<Record<string, string>> = {
+  // Our own: a mistyped checksum leaves the secret what it is, so the form alone decides.
+  gateway_key: 'sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{20,}',
+  gateway_personal_token: 'gwp_[\\w-]{16,}',
+  anthropic: 'sk-ant-[\\w-]{20,}',
+  openai: 'sk-(?:(?:proj|svcacct|admin|service|None)-[\\w-]{20,}|[A-Za-z0-9]{20,})',
+  openrouter: 'sk-or-[\\w-]{20,}',
+  langfuse: 'sk-lf-[0-9a-f-]{36}',
+  google_api_key: 'AIza[\\w-]{30,}',
+  google_oauth: '(?:ya29\\.[\\w-]{20,}|GOCSPX-[\\w-]{20,}|1\\/\\/0[\\w-]{30,})',
+  gemini: 'AQ\\.Ab[\\w-]{30,}',
+  aws_access_key: '(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])',
+  aws_bedrock: 'ABSK[A-Za-z0-9+/]{60,}={0,2}',
+  github: '(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\\w{40,})',
+  gitlab: '(?:gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|oas|ffct)-|GR1348941)[\\w-]{20,}',
+  bitbucket: 'AT(?:BB|CTT3)[\\w=-]{24,}',
+  atlassian: 'ATATT3[\\w=-]{50,}',
+  slack: '(?:xox[abceoprsd]|xoxe\\.xox[bp]|xapp)-[A-Za-z0-9-]{10,}',
+  stripe: '(?:(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/]{24,})',
+  twilio: 'SK[0-9a-f]{32}(?![A-Za-z0-9])',
+  sendgrid: 'SG\\.[\\w-]{16,64}\\.[\\w-]{16,}',
+  mailgun: 'key-[0-9a-f]{32}(?![A-Za-z0-9])',
+  mailchimp: '[0-9a-f]{32}-us\\d{1,2}(?![A-Za-z0-9])',
+  npm: 'npm_[A-Za-z0-9]{36}',
+  pypi: 'pypi-Ag[\\w-]{40,}',
+  rubygems: 'rubygems_[0-9a-f]{48}',
+  crates: 'cio[A-Za-z0-9]{32}(?![A-Za-z0-9])',
+  docker: 'dckr_(?:pat|oat)_[\\w-]{20,}',
+  hugging_face: 'hf_[A-Za-z0-9]{30,}',
+  groq: 'gsk_[A-Za-z0-9]{32,}',
+  xai: 'xai-[A-Za-z0-9]{40,}',
+  perplexity: 'pplx-[A-Za-z0-9]{32,}',
+  replicate: 'r8_[A-Za-z0-9]{32,}',
+  pinecone: 'pcsk_[\\w-]{30,}',
+  tavily: 'tvly-[\\w-]{20,}',
+  langsmith: 'lsv2_(?:pt|sk)_[0-9a-f_]{32,}',
+  telegram: '\\d{8,10}:[\\w-]{35}(?![\\w-])',
+  discord: '[MNO][A-Za-z0-9]{23,27}\\.[\\w-]{6}\\.[\\w-]{27,}',
+  shopify: 'shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}',
+  square: 'sq0(?:atp|csp)-[\\w-]{22,}',
+  digitalocean: 'do[opr]_v1_[0-9a-f]{64}',
+  databricks: 'dapi[0-9a-f]{32}(?:-\\d)?(?![A-Za-z0-9])',
+  vault: 'hv[sbr]\\.[\\w-]{24,}',
+  terraform: '[A-Za-z0-9]{14}\\.atlasv1\\.[\\w-]{60,}',
+  doppler: 'dp\\.(?:pt|st|ct|sa|scim|audit)\\.[\\w.-]{40,}',
+  grafana: '(?:glsa_[\\w-]{32,}|glc_[A-Za-z0-9+/=]{32,})',
+  new_relic: 'NRAK-[A-Z0-9]{27}',
+  sentry: 'sntry[su]_[\\w+/=-]{40,}',
+  postman: 'PMAK-[0-9a-f]{24}-[0-9a-f]{34}',
+  linear: 'lin_(?:api|oauth)_[A-Za-z0-9]{32,}',
+  notion: '(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43})(?![A-Za-z0-9])',
+  airtable: 'pat[A-Za-z0-9]{14}\\.[0-9a-f]{64}',
+  figma: 'figd_[\\w-]{40,}',
+  supabase: '(?:sbp_[0-9a-f]{40}|sb_secret_[\\w-]{20,})',
+  planetscale: 'pscale_(?:tkn|pw|oauth)_[\\w.=-]{32,}',
+  tailscale: 'tskey-[a-z]{2,16}-[\\w-]{20,}',
+  facebook: 'EAA[A-Za-z0-9]{80,}',
+  azure_client_secret: '[\\w~.]{3}\\dQ~[\\w~.-]{31,34}',
+  azure_ai: '[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}',
+  age: 'AGE-SECRET-KEY-1[0-9A-Z]{58}',
+  json_web_token: 'eyJ[\\w-]{10,}\\.[\\w-]{10,}\\.[\\w-]{10,}(?:\\.[\\w-]{1,})?(?:\\.[\\w-]{1,})?',
+};
+
+/** Where a word begins, also behind an escape of a text within JSON. */
+const atStart = '(?:(?<![\\w-])|(?<=\\\\[nrt]))';
+
+/** One pass for all; the name of the group that matched is the kind. */
+export const prefixedCredential = new RegExp(
+  `${atStart}(?:${Object.entries(prefixed)
+    .map(([kind, pattern]) => `(?<${kind}>${pattern})`)
+    .join('|')})`,
+  'g',
+);
+
+/** Addresses that let whoever knows them act: webhooks. */
+export const secretAddress =
+  /https:\/\/(?:hooks\.slack\.com\/(?:services|workflows|triggers)|discord(?:app)?\.com\/api\/webhooks)\/[\w/-]{20,}/g;
+
+/** Names that stand before a secret, and whether any value with them is one: that of a password has no form of its own. */
+export const passwordNames = [
+  'password',
+  'passwd',
+  'passwort',
+  'kennwort',
+  'passphrase',
+  'pwd',
+  'mot de passe',
+  'contraseña',
+  'senha',
+  'wachtwoord',
+  'hasło',
+  'lösenord',
+  'пароль',
+  '密码',
+  '密碼',
+  'パスワード',
+  '비밀번호',
+];
+export const tokenNames = [
+  'secret',
+  'api[ _-]?key',
+  'api[_-]?token',
+  'apikey',
+  'access[ _-]?key',
+  'access[ _-]?token',
+  'auth[ _-]?token',
+  'refresh[ _-]?token',
+  'bearer[ _-]?token',
+  'client[ _-]?secret',
+  'private[ _-]?key',
+  'secret[ _-]?key',
+  'encryption[ _-]?key',
+  'signing[ _-]?key',
+  'account[ _-]?key',
+  'shared[ _-]?access[ _-]?key',
+  'token',
+  'x-goog-api-key',
+];

@@ -1,0 +1,26 @@
+/**
+ * Tells whether a text looks like a prompt injection: an order to drop instructions, a wish to see hidden ones, marks that pretend to
+ * be another speaker, or characters that nobody sees. What is stored as memory goes into prompts later, so such text is refused when it is
+ * written (lessons 43).
+ *
+ * A text is read as a model would read it: without invisible characters, in one case, with look-alike letters and digits taken for the
+ * letters they imitate. Work is linear in the length of the text.
+ */
+import { findHidden } from './hidden-characters.ts';
+import { asWords, foldLookalikes, joinSpaced } from './injection-forms.ts';
+import { type Phrase, phrases, spacedOut } from './injection-phrases.ts';
+
+export type InjectionKind = Phrase['kind'] | 'hidden_characters';
+
+/** What the text looks like; null for ordinary text. */
+export function findInjection(text: string): InjectionKind | null {
+  if (findHidden(text)) return 'hidden_characters';
+  const words = asWords(text);
+  const folded = foldLookalikes(words);
+  const forms = folded === words ? [words] : [words, folded];
+  for (const form of forms) {
+    const phrase = phrases.find(({ pattern }) => pattern.test(form));
+    if (phrase) return phrase.kind;
+  }
+  return joinSpaced(folded).some((run) => spacedOut.test(run)) ? 'override' : null;
+}
