@@ -9,8 +9,9 @@ import { runCommand } from './cli/commands.ts';
 import { ConfigError } from './config/config.ts';
 import { messageOf } from './core/issues.ts';
 import { createDemoVendor } from './demo-vendor/server.ts';
+import type { ServiceHost } from './service/service-host.ts';
+import { joinSet } from './service/set-member.ts';
 import { StartError } from './service/start-error.ts';
-import type { ServiceHost } from './service.ts';
 import { runMigrations, runService } from './service.ts';
 
 const usage = `Usage: gateway <command>
@@ -47,6 +48,9 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         if (wantsHelp(readOptions(rest, {}))) return 0;
         await runService(command, createHost());
         return 0;
+      case 'member':
+        await runMember(rest);
+        return 0;
       case 'migrate':
         if (wantsHelp(readOptions(rest, {}))) return 0;
         await runMigrations(createHost());
@@ -61,7 +65,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         process.channel?.unref();
         // Whoever reads may stop early (`gateway catalog list | head`): that is no fault.
         process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
-        return await runCommand([command, ...rest], process.env, { write, writeError: (text) => void process.stderr.write(text) });
+        return await runCommand([command, ...rest], process.env, { write, writeError });
       case 'help':
       case '--help':
       case '-h':
@@ -103,6 +107,10 @@ function write(text: string): void {
   process.stdout.write(text);
 }
 
+function writeError(text: string): void {
+  process.stderr.write(text);
+}
+
 /** The process as a service sees it: stops at SIGTERM, Ctrl-C, and when the bootstrap that started it dies; reloads at SIGHUP. */
 function createHost(): ServiceHost {
   // A terminal that is gone or a reader that left: the service goes on without them.
@@ -120,7 +128,16 @@ function createHost(): ServiceHost {
   if (process.env.GATEWAY_BOOTSTRAP_IPC) stopWithBootstrap(Number(process.env.GATEWAY_BOOTSTRAP_IPC), onStop);
   let reload = (): void => undefined;
   process.on('SIGHUP', () => reload());
-  return { env: process.env, write, stopping: stop.signal, onReload: (action) => (reload = action) };
+  return { env: process.env, write, writeError, stopping: stop.signal, onReload: (action) => (reload = action), member: null };
+}
+
+/** One process of a set (service/process-set.ts). Its parent tells it to read the configuration again; a SIGHUP to all of a terminal does not. */
+async function runMember([role]: string[]): Promise<void> {
+  const host = createHost();
+  const orphaned = new AbortController();
+  const member = await joinSet(() => orphaned.abort());
+  const stopping = AbortSignal.any([host.stopping, orphaned.signal]);
+  await runService(role === 'start' ? 'start' : 'serve', { ...host, stopping, member });
 }
 
 /**

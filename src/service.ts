@@ -13,29 +13,21 @@ import { formatBanner } from './cli/banner.ts';
 import { readAdminToken } from './config/admin-token.ts';
 import type { Config } from './config/config.ts';
 import { ConfigError } from './config/config.ts';
-import type { Environment } from './config/environment.ts';
-import { demoConfig, loadConfigFrom } from './config/load.ts';
-import { createDemoVendor } from './demo-vendor/server.ts';
+import { type ConfigSource, loadConfig, readConfigSource } from './config/load.ts';
 import type { Logger } from './observability/logger.ts';
 import { createLogger } from './observability/logger.ts';
+import { lendDemoVendor, withDemoVendor } from './service/demo-completion.ts';
 import { bringUpToDate, findSchema, openDatabase, waitForSchema } from './service/open-database.ts';
+import { runProcessSet } from './service/process-set.ts';
+import type { ServiceHost } from './service/service-host.ts';
 import { orStartError, reasonOf, StartError } from './service/start-error.ts';
-
-export interface ServiceHost {
-  readonly env: Environment;
-  readonly write: (text: string) => void;
-  /** Aborted when the process is told to stop. */
-  readonly stopping: AbortSignal;
-  /** Sets what a SIGHUP does. */
-  readonly onReload: (reload: () => void) => void;
-}
 
 /** What was started and must be stopped, last first. */
 type Started = { readonly name: string; readonly limitMs: number; readonly stop: () => Promise<unknown> }[];
 
 /** Brings the schema up to date and ends. Throws ConfigError and StartError. */
 export async function runMigrations(host: ServiceHost): Promise<void> {
-  const config = loadConfigFrom(host.env, 'migrate');
+  const config = loadConfig(readConfigSource(host.env, 'migrate'));
   const logger = createLogger({ level: config.server.logLevel });
   const database = await openDatabase(config, logger);
   try {
@@ -46,10 +38,13 @@ export async function runMigrations(host: ServiceHost): Promise<void> {
   }
 }
 
-/** Runs a service until it is told to stop. Throws ConfigError and StartError. */
+/** Runs a service, or the set of processes that it is, until it is told to stop. Throws ConfigError and StartError. */
 export async function runService(role: Role, host: ServiceHost): Promise<void> {
-  const config = loadConfigFrom(host.env, role);
-  const logger = createLogger({ level: config.server.logLevel });
+  const { member } = host;
+  const source = readSource(role, host);
+  const config = loadConfig(source);
+  if (config.server.workers > 1 && role !== 'worker' && member === null) return runProcessSet({ role, source, config, host });
+  const logger = createLogger({ level: config.server.logLevel, ...(member && { process: member.place }) });
   const started: Started = [];
   try {
     const { watching } = await startService({ role, config, logger, host, started });
@@ -71,13 +66,14 @@ interface ServiceStart {
 /** `watching` ends at the stop, and rejects when the service cannot go on. */
 async function startService({ role, config: own, logger, host, started }: ServiceStart): Promise<{ watching: Promise<void> }> {
   const dataDir = resolve(own.server.dataDir);
+  const { member } = host;
   await prepareDataDir(dataDir);
   const database = await openDatabase(own, logger);
   started.push({ name: 'database', limitMs: 2_000, stop: () => database.close() });
   if (role === 'start') await bringUpToDate(database);
   let isSchemaKnown = role === 'start' || (await findSchema(database));
 
-  const complete = role === 'start' ? createDemoCompletion(started) : async (config: Config) => config;
+  const complete = createCompletion(role, host, started);
   const config = await complete(own);
   const adminToken = await orStartError(`the admin token of ${dataDir} cannot be read`, readAdminToken(own.adminToken, dataDir));
   const waitsFor = (): string[] => (isSchemaKnown ? [] : ['the database has not been reached yet']);
@@ -86,18 +82,20 @@ async function startService({ role, config: own, logger, host, started }: Servic
   started.push({ name: 'app', limitMs: 33_000, stop: () => app.close() });
 
   const url = await listen(app, own);
-  const addressFile = join(dataDir, 'address');
-  if (role !== 'worker') {
-    await orStartError(`${addressFile} cannot be written`, writeFile(addressFile, `${url}\n`, { mode: 0o600 }));
-    started.push({ name: 'address file', limitMs: 1_000, stop: () => rm(addressFile, { force: true }) });
+  if (role !== 'worker' && !member) await writeAddress(dataDir, url, started);
+  if (role === 'start' && (member?.isFirst ?? true)) {
+    host.write(formatBanner({ url, firstKey: await app.issueFirstKey(), dataDir: own.server.dataDir, demo: own.demo }));
   }
-  if (role === 'start') host.write(formatBanner({ url, firstKey: await app.issueFirstKey(), dataDir: own.server.dataDir, demo: own.demo }));
-  logger.info({ url, role }, 'listening');
-  if (own.server.otlpEndpoint !== null) logger.warn({}, 'OTEL_EXPORTER_OTLP_ENDPOINT is set, but traces are not built yet: none are sent');
-  app.startDurable((uiUrl) => {
-    if (role === 'start' && uiUrl !== null) host.write(`\n  Temporal UI     ${uiUrl}\n\n`);
-  });
-  host.onReload(() => void reload({ role, host, complete, app, logger }));
+  if (member?.leads ?? true) {
+    if (own.server.otlpEndpoint !== null)
+      logger.warn({}, 'OTEL_EXPORTER_OTLP_ENDPOINT is set, but traces are not built yet: none are sent');
+    app.startDurable((uiUrl) => {
+      if (role === 'start' && uiUrl !== null) host.write(`\n  Temporal UI     ${uiUrl}\n\n`);
+    });
+  }
+  (member?.onReload ?? host.onReload)(() => void reload({ role, host, complete, app, logger }));
+  if (member) member.reportUp(url);
+  else logger.info({ url, role }, 'listening');
   if (isSchemaKnown) return { watching: Promise.resolve() };
   logger.warn({}, 'the database cannot be reached; trying again');
   const watching = waitForSchema(database, host.stopping).then(() => {
@@ -116,20 +114,26 @@ async function prepareDataDir(dataDir: string): Promise<void> {
   }
 }
 
-/** Puts the demo vendor into configurations that have no vendor; it runs from the first of them on. */
-function createDemoCompletion(started: Started): (config: Config) => Promise<Config> {
-  let url: Promise<string> | null = null;
-  const startVendor = async (): Promise<string> => {
-    const vendor = await createDemoVendor({ paceMs: 15 });
-    // As if it had been started first, so that it is stopped last: running answers may come from it.
-    started.unshift({ name: 'demo vendor', limitMs: 2_000, stop: () => vendor.close() });
-    return vendor.url;
-  };
-  return async (config) => {
-    if (!config.demo) return config;
-    url ??= startVendor();
-    return demoConfig(config, await url);
-  };
+/** All members of a set have the file as their parent read it last, whatever stands in it when one of them is replaced. */
+function readSource(role: Role, { env, member }: ServiceHost): ConfigSource {
+  return member ? { ...member.configFile(), env, command: role } : readConfigSource(env, role);
+}
+
+/** What puts a demo vendor into configurations that have no vendor: the set's, or one of our own. */
+function createCompletion(role: Role, { member }: ServiceHost, started: Started): (config: Config) => Promise<Config> {
+  if (role !== 'start') return async (config) => config;
+  if (member) return async (config) => withDemoVendor(config, member.demoUrl());
+  const vendor = lendDemoVendor();
+  // As if it had been started first, so that it is stopped last: running answers may come from it.
+  started.unshift({ name: 'demo vendor', limitMs: 2_000, stop: vendor.stop });
+  return async (config) => withDemoVendor(config, await vendor.urlFor(config));
+}
+
+/** For the commands that call a running service. */
+async function writeAddress(dataDir: string, url: string, started: Started): Promise<void> {
+  const file = join(dataDir, 'address');
+  await orStartError(`${file} cannot be written`, writeFile(file, `${url}\n`, { mode: 0o600 }));
+  started.push({ name: 'address file', limitMs: 1_000, stop: () => rm(file, { force: true }) });
 }
 
 async function listen(app: App, { server }: Config): Promise<string> {
@@ -154,7 +158,7 @@ interface Reload {
 /** A file with faults leaves the old configuration in force and says so. */
 async function reload({ role, host, complete, app, logger }: Reload): Promise<void> {
   try {
-    app.reload(await complete(loadConfigFrom(host.env, role)));
+    app.reload(await complete(loadConfig(readSource(role, host))));
     logger.info({}, 'configuration read again');
   } catch (error) {
     const why = error instanceof ConfigError ? { faults: error.faults } : { error };

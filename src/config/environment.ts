@@ -37,7 +37,9 @@ export function readEnvironment(env: Environment, command: Command = 'start'): {
   if (databaseUrl !== null && !isPostgresUrl(databaseUrl))
     faults.push('DATABASE_URL: must be an address like postgres://user:password@host:5432/database');
   const workers = whole('GATEWAY_WORKERS', 1, 1, 256);
-  if (workers > 1) faults.push('GATEWAY_WORKERS: more than 1 is not built yet; run gateway serve as many times as you need');
+  if (workers > 1 && databaseUrl === null && command === 'start') {
+    faults.push('GATEWAY_WORKERS: more than 1 needs DATABASE_URL: the embedded database is for one process');
+  }
   if (databaseUrl === null && (command === 'serve' || command === 'worker' || command === 'migrate')) {
     faults.push(
       `DATABASE_URL: gateway ${command} needs it; with the embedded database use npm start, which does everything in one process`,

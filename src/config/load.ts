@@ -61,19 +61,17 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
   });
 }
 
-/** Reads the file that the environment names (`GATEWAY_CONFIG`), or `gateway.yaml` when it is there, and loads it. */
-export function loadConfigFrom(env: Environment, command?: Command): Config {
+/** Reads the file that the environment names (`GATEWAY_CONFIG`), or `gateway.yaml` when it is there. Throws ConfigError when it cannot. */
+export function readConfigSource(env: Environment, command?: Command): ConfigSource {
   const named = env.GATEWAY_CONFIG?.trim() || null;
   const fileName = named ?? 'gateway.yaml';
   const source = { env, fileName, ...(command && { command }) };
-  if (named === null && !existsSync(fileName)) return loadConfig({ ...source, fileText: null });
-  let fileText: string;
+  if (named === null && !existsSync(fileName)) return { ...source, fileText: null };
   try {
-    fileText = readFileSync(fileName, 'utf8');
+    return { ...source, fileText: readFileSync(fileName, 'utf8') };
   } catch (error) {
     throw new ConfigError([`${fileName}: cannot be read: ${messageOf(error)}`]);
   }
-  return loadConfig({ ...source, fileText });
 }
 
 /** The configuration with the demo vendor, which answers at `demoUrl`, as its only vendor; models and tiers of the file stay. */

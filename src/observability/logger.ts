@@ -22,15 +22,17 @@ export interface LoggerOptions {
   readonly level: LogLevel;
   /** Where the lines go; standard output when absent. */
   readonly destination?: { write(line: string): void };
+  /** Which process of a set writes, in each line. */
+  readonly process?: number;
 }
 
 /** An `Error` in a field is written with its message, stack and causes. */
-export function createLogger({ level, destination }: LoggerOptions): Logger {
+export function createLogger({ level, destination, process: place }: LoggerOptions): Logger {
   const target = destination ?? standardOutput();
   const logger = pino(
     {
       level,
-      base: null,
+      base: place === undefined ? null : { process: place },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { error: describeError, err: describeError },
@@ -46,7 +48,7 @@ export function createLogger({ level, destination }: LoggerOptions): Logger {
 }
 
 /** Asking for Node's own stream puts a pipe into the mode in which a full one refuses bytes instead of stopping the process. */
-function standardOutput(): LogOutput {
+export function standardOutput(): LogOutput {
   return createLogOutput({ fd: process.stdout.fd });
 }
 

@@ -39,10 +39,11 @@ test('every wrong variable is named at once, and none of their values', () => {
   expect(faults.join()).not.toMatch(/hunter2|short/);
 });
 
-test('serve and worker need a database server and Temporal, or its absence said; several processes are started one by one', () => {
+test('serve and worker need a database server and Temporal, or its absence said; several processes need a database server', () => {
   expect(readEnvironment({ GATEWAY_WORKERS: '2' }).faults).toEqual([
-    expect.stringContaining('GATEWAY_WORKERS: more than 1 is not built yet'),
+    expect.stringContaining('GATEWAY_WORKERS: more than 1 needs DATABASE_URL'),
   ]);
+  expect(readEnvironment({ GATEWAY_WORKERS: '2', DATABASE_URL: 'postgres://gateway@db/gateway' }).faults).toEqual([]);
   for (const command of ['serve', 'worker', 'migrate'] as const) {
     expect(readEnvironment({ GATEWAY_TEMPORAL: 'off' }, command).faults).toEqual([
       expect.stringContaining(`DATABASE_URL: gateway ${command} needs it`),

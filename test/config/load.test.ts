@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { type Config, ConfigError } from '../../src/config/config.ts';
-import { demoConfig, loadConfig, loadConfigFrom } from '../../src/config/load.ts';
+import { demoConfig, loadConfig, readConfigSource } from '../../src/config/load.ts';
 import { costOf } from '../../src/core/money.ts';
 
 const load = (fileText: string | null, env: Record<string, string> = {}): Config => loadConfig({ env, fileText, fileName: 'gateway.yaml' });
@@ -258,5 +258,5 @@ describe('without a providers section', () => {
 });
 
 test('a file that is named but not there is a fault', () => {
-  expect(() => loadConfigFrom({ GATEWAY_CONFIG: '/nowhere/gateway.yaml' })).toThrow('/nowhere/gateway.yaml: cannot be read: ENOENT');
+  expect(() => readConfigSource({ GATEWAY_CONFIG: '/nowhere/gateway.yaml' })).toThrow('/nowhere/gateway.yaml: cannot be read: ENOENT');
 });

@@ -84,6 +84,7 @@ export const DOORS: readonly Door[] = [
   { name: 'process.argv', pattern: /\bprocess\s*\.\s*argv\b/, allowed: ['src/config/', 'src/main.ts'] },
   { name: 'process.exit', pattern: /\bprocess\s*\.\s*exit\b/, allowed: ['src/config/', 'src/main.ts'] },
   { name: 'Date.now', pattern: /\bDate\s*\.\s*now\b/, allowed: ['src/core/time.ts'] },
+  { name: 'node:cluster', packages: ['node:cluster'], allowed: ['src/service/'] },
   { name: 'undici', packages: ['undici'], allowed: ['src/vendors/request.ts'] },
   { name: 'pg', packages: ['pg', '@electric-sql/'], allowed: ['src/db/'] },
   { name: 'express', packages: ['express'], allowed: ['src/http/', 'src/console/', 'src/demo-vendor/'] },
