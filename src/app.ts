@@ -88,7 +88,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     clock,
     logger,
     configured: config.models,
-    readRows: (models) => readImportedRows(models, (name) => config.providers[name]?.dialect ?? null),
+    readRows: (models) => readImportedRows(models, (name) => config.providers[name] ?? null),
     priceOf,
     onChange: (models) => {
       catalog = buildCatalog({ ...config, models });

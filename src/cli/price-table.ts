@@ -106,7 +106,25 @@ function rowOf(fields: Fields, provider: TableProvider): JsonObject | string {
   if (isCharged(amountOf(fields.input_cost_per_request, 0))) return 'it is charged by the request too';
   const prices = pricesOf(fields, kind);
   if (prices === null) return reasonWithoutPrice(fields, kind);
-  return { ...(kind !== 'chat' && { kind }), ...prices, ...limitsOf(fields, kind) };
+  return { ...(kind !== 'chat' ? { kind } : abilitiesOf(fields, provider)), ...prices, ...limitsOf(fields, kind) };
+}
+
+/**
+ * What a chat model takes, in the words of gateway.yaml. The table says only what a model has: what it does not name is not there.
+ *
+ * `supports_response_schema` also stands for models of the messages dialect that are asked for JSON by way of a tool, so it says surely only
+ * who takes no schema; `supports_native_structured_output` says who does. The table does not tell in which form a model is told to think.
+ */
+function abilitiesOf(fields: Fields, { serves }: TableProvider): JsonObject {
+  const responsesOnly = textOf(fields.mode) === 'responses' ? { serves: ['responses'] } : {};
+  const isReasoning = fields.supports_reasoning === true;
+  if (!serves.includes('messages')) return { ...responsesOnly, reasons: isReasoning };
+  const takesSchema = fields.supports_native_structured_output === true;
+  return {
+    ...responsesOnly,
+    ...(takesSchema ? { supports_schema: true } : fields.supports_response_schema === true ? {} : { supports_schema: false }),
+    ...(isReasoning ? {} : { thinking: 'none' }),
+  };
 }
 
 /** The price fields that rows are made of; other service tiers, audio and tools are not. */

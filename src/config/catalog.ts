@@ -3,14 +3,17 @@
  *
  * Prices that a row leaves out: `cached_input` is the input price (never less than what a vendor may charge), `cache_write` too. Vendors of
  * the messages dialect charge 1.25 times the input for a write that lives five minutes and 2 times for one of an hour, and so do we.
+ *
+ * What a row does not say of the model itself (`supports_schema`, `thinking`, `reasons`, `serves`) is as the starter catalog knows it: who
+ * writes down another price has not said that the model thinks differently.
  */
-import type { Price } from '../core/call.ts';
+import type { ModelTraits, Price } from '../core/call.ts';
 import { isObject } from '../core/json.ts';
 import { nanosOfUsd } from '../core/money.ts';
-import type { CatalogRow, ProviderDialect, RowSource } from './config.ts';
+import type { CatalogRow, ProviderConfig, RowSource } from './config.ts';
 import { type ModelValues, modelId, modelRow } from './file-schema.ts';
 import type { Report } from './providers.ts';
-import { kindOf } from './starter-catalog.ts';
+import { kindOf, starterRow } from './starter-catalog.ts';
 import type { Path } from './yaml-file.ts';
 
 export interface CatalogOptions {
@@ -18,8 +21,11 @@ export interface CatalogOptions {
   readonly report: Report;
   /** Decimal text of the number at a path of the file, null when it is not from a file. */
   readonly sourceOf: (path: Path) => string | null;
-  readonly dialectOf: (provider: string) => ProviderDialect | null;
+  readonly findProvider: FindProvider;
 }
+
+/** The provider of that name, null when there is none. */
+export type FindProvider = (name: string) => Pick<ProviderConfig, 'dialect' | 'baseUrl'> | null;
 
 export function buildCatalogRows(values: Readonly<Record<string, ModelValues>>, options: CatalogOptions): Record<string, CatalogRow> {
   return Object.fromEntries(Object.entries(values).map(([id, row]) => [id, buildRow(id, row, options)]));
@@ -32,7 +38,7 @@ export interface ImportedRows {
 }
 
 /** Reads rows that did not come from the file, in its form: `{"<provider>/<model>": {"input": "0.15", …}}`. */
-export function readImportedRows(models: unknown, dialectOf: CatalogOptions['dialectOf']): ImportedRows {
+export function readImportedRows(models: unknown, findProvider: FindProvider): ImportedRows {
   if (!isObject(models)) return { rows: {}, faults: ['models: must be rows by model'] };
   const faults: string[] = [];
   const report: Report = (path, sentence) => faults.push(`${path.join('.')}: ${sentence}`);
@@ -40,11 +46,11 @@ export function readImportedRows(models: unknown, dialectOf: CatalogOptions['dia
     const before = faults.length;
     const key = modelId.safeParse(id);
     for (const issue of key.error?.issues ?? []) report(['models', id.slice(0, 300)], issue.message);
-    if (key.success && dialectOf(providerOf(id)) === null) report(['models', id], `there is no provider ${providerOf(id)}`);
+    if (key.success && findProvider(providerOf(id)) === null) report(['models', id], `there is no provider ${providerOf(id)}`);
     const parsed = modelRow.safeParse(values);
     for (const { path, message } of parsed.error?.issues ?? []) report(['models', id, ...path.map(String)], message);
     if (!parsed.success || faults.length > before) return [];
-    const row = buildRow(id, parsed.data, { report, source: 'import', sourceOf: () => null, dialectOf });
+    const row = buildRow(id, parsed.data, { report, source: 'import', sourceOf: () => null, findProvider });
     return faults.length > before ? [] : [[id, row] as const];
   });
   return { rows: Object.fromEntries(rows), faults };
@@ -53,9 +59,11 @@ export function readImportedRows(models: unknown, dialectOf: CatalogOptions['dia
 type TokenPrices = Pick<ModelValues, 'input' | 'output' | 'cached_input' | 'cache_write' | 'cache_write_1h'>;
 type Amount = (value: string | number | undefined, ...place: Path) => bigint | null;
 
-function buildRow(id: string, row: ModelValues, { report, source, sourceOf, dialectOf }: CatalogOptions): CatalogRow {
+function buildRow(id: string, row: ModelValues, { report, source, sourceOf, findProvider }: CatalogOptions): CatalogRow {
   const kind = kindOf(row);
-  const cachesCost = dialectOf(providerOf(id)) === 'messages';
+  const provider = findProvider(providerOf(id));
+  const known = provider === null ? null : starterRow(provider.baseUrl, id.slice(providerOf(id).length + 1));
+  const cachesCost = provider?.dialect === 'messages';
   const amount: Amount = (value, ...place) => {
     if (value === undefined) return null;
     const path = ['models', id, ...place];
@@ -93,6 +101,7 @@ function buildRow(id: string, row: ModelValues, { report, source, sourceOf, dial
   if (flat !== null && (input !== undefined || output !== undefined)) {
     report(['models', id, 'per_million_tokens'], 'stands for input and output; give either it or those');
   }
+  if (kind !== 'chat' && row.serves !== undefined) report(['models', id, 'serves'], 'is for models of the kind chat only');
   return {
     id,
     source,
@@ -106,10 +115,20 @@ function buildRow(id: string, row: ModelValues, { report, source, sourceOf, dial
       .sort((left, right) => left.tokens - right.tokens),
     maxOutputTokens: row.max_output_tokens ?? null,
     maxInputTokens: row.max_input_tokens ?? null,
+    traits: traitsOf({ ...known, ...row }),
+    serves: row.serves ?? known?.serves ?? null,
     perImageNanos: amount(row.per_image, 'per_image'),
     perMillionCharactersNanos: amount(row.per_million_characters, 'per_million_characters'),
     perSecondNanos: amount(row.per_second, 'per_second'),
     perSearchNanos: amount(row.per_search, 'per_search'),
+  };
+}
+
+function traitsOf({ supports_schema: supportsSchema, thinking, reasons }: ModelValues): ModelTraits {
+  return {
+    ...(supportsSchema !== undefined && { supportsSchema }),
+    ...(thinking !== undefined && { thinking }),
+    ...(reasons !== undefined && { reasons }),
   };
 }
 

@@ -2,7 +2,7 @@
  * The configuration as the rooms see it: one frozen, checked object (decisions 2). Rooms take the part they need as an argument; since most
  * of them may not import `config`, they declare that part themselves, in the same words.
  */
-import type { Price } from '../core/call.ts';
+import type { ModelTraits, Price } from '../core/call.ts';
 
 export type ProviderDialect = 'chat' | 'messages' | 'gemini';
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';
@@ -53,6 +53,9 @@ export interface CatalogRow {
   readonly aboveTokens: readonly { readonly tokens: number; readonly price: Price }[];
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
+  readonly traits: ModelTraits;
+  /** The routes at its vendor that a model of kind chat is for; null: all that its provider serves. */
+  readonly serves: readonly Served[] | null;
   readonly perImageNanos: bigint | null;
   readonly perMillionCharactersNanos: bigint | null;
   readonly perSecondNanos: bigint | null;

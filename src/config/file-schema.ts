@@ -57,6 +57,13 @@ export const modelRow = z.strictObject({
   above_tokens: z.record(z.string().regex(/^\d+$/, 'must be a number of tokens'), z.strictObject(tokenPrices)).optional(),
   max_output_tokens: tokenCount,
   max_input_tokens: tokenCount,
+  supports_schema: z.boolean().optional(),
+  thinking: z.enum(['budget', 'adaptive', 'none']).optional(),
+  reasons: z.boolean().optional(),
+  serves: z
+    .array(z.enum(['chat', 'messages', 'responses']))
+    .min(1)
+    .optional(),
   per_image: amount,
   per_million_characters: amount,
   per_second: amount,

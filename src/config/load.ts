@@ -148,9 +148,9 @@ interface Origin {
 function build(values: FileValues, origin: Origin): Parts {
   const providers = buildProviders(values.providers ?? {}, origin.report);
   const { defaults } = values;
-  const dialectOf = (name: string) => providers[name]?.dialect ?? null;
-  const own = buildCatalogRows(values.models ?? {}, { ...origin, dialectOf });
-  const starter = buildCatalogRows(starterModels(providers), { source: 'starter', sourceOf: () => null, report: ignore, dialectOf });
+  const findProvider = (name: string) => providers[name] ?? null;
+  const own = buildCatalogRows(values.models ?? {}, { ...origin, findProvider });
+  const starter = buildCatalogRows(starterModels(providers), { source: 'starter', sourceOf: () => null, report: ignore, findProvider });
   return {
     providers,
     // The file's rows first, in its order: bare names are looked for in the order of the catalog.

@@ -1,8 +1,11 @@
 /** Anthropic's models and list prices; what the numbers mean and of which date they are: starter-catalog.ts. */
 import type { ModelValues } from './file-schema.ts';
 
-const million = { max_input_tokens: 1_000_000, max_output_tokens: 128_000 };
-const small = { max_input_tokens: 200_000, max_output_tokens: 64_000 };
+/** From 4.6 on models decide themselves how much they think, and 4.7 refuses a budget; those of 4.5 know only the budget. */
+const adaptive = { supports_schema: true, thinking: 'adaptive' } as const;
+const budgeted = { supports_schema: true, thinking: 'budget' } as const;
+const million = { max_input_tokens: 1_000_000, max_output_tokens: 128_000, ...adaptive };
+const small = { max_input_tokens: 200_000, max_output_tokens: 64_000, ...budgeted };
 
 const fable51 = { input: '10', cached_input: '0.25', cache_write: '12.50', cache_write_1h: '20', output: '50', ...million };
 const fable5 = { ...fable51, cached_input: '1' };
@@ -11,10 +14,11 @@ const opus55 = { input: '4', cached_input: '0.20', cache_write: '5', cache_write
 const sonnet5 = { input: '2', cached_input: '0.20', cache_write: '2.50', cache_write_1h: '4', output: '10', ...million };
 const sonnet46 = {
   ...{ input: '3', cached_input: '0.30', cache_write: '3.75', cache_write_1h: '6', output: '15' },
-  ...{ max_input_tokens: 1_000_000, max_output_tokens: 64_000 },
+  ...{ max_input_tokens: 1_000_000, max_output_tokens: 64_000, ...adaptive },
 };
 const sonnet45 = {
   ...sonnet46,
+  ...budgeted,
   above_tokens: { 200000: { input: '6', cached_input: '0.60', cache_write: '7.50', cache_write_1h: '12', output: '22.50' } },
 };
 const haiku55 = {

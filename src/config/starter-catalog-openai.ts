@@ -1,13 +1,13 @@
 /**
  * OpenAI's models and list prices; what the numbers mean and of which date they are: starter-catalog.ts. Above 272,000 input tokens the newer
- * models charge twice the input and one and a half times the output, for the whole call.
+ * models charge twice the input and one and a half times the output, for the whole call. Models that do not reason refuse `reasoning_effort`.
  */
 import type { ModelValues } from './file-schema.ts';
 
 const large = { max_input_tokens: 922_000, max_output_tokens: 128_000 };
 const medium = { max_input_tokens: 272_000, max_output_tokens: 128_000 };
-const million = { max_input_tokens: 1_047_576, max_output_tokens: 32_768 };
-const small = { max_input_tokens: 128_000, max_output_tokens: 16_384 };
+const million = { max_input_tokens: 1_047_576, max_output_tokens: 32_768, reasons: false };
+const small = { max_input_tokens: 128_000, max_output_tokens: 16_384, reasons: false };
 const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000 };
 
 export const openaiModels: Readonly<Record<string, ModelValues>> = {
@@ -70,8 +70,8 @@ export const openaiModels: Readonly<Record<string, ModelValues>> = {
   'o3-mini': { input: '1.10', cached_input: '0.55', output: '4.40', ...reasoning },
   'o4-mini': { input: '1.10', cached_input: '0.275', output: '4.40', ...reasoning },
   o1: { input: '15', cached_input: '7.50', output: '60', ...reasoning },
-  'gpt-4-turbo': { input: '10', output: '30', max_input_tokens: 128_000, max_output_tokens: 4_096 },
-  'gpt-3.5-turbo': { input: '0.50', output: '1.50', max_input_tokens: 16_385, max_output_tokens: 4_096 },
+  'gpt-4-turbo': { input: '10', output: '30', max_input_tokens: 128_000, max_output_tokens: 4_096, reasons: false },
+  'gpt-3.5-turbo': { input: '0.50', output: '1.50', max_input_tokens: 16_385, max_output_tokens: 4_096, reasons: false },
   'text-embedding-3-small': { kind: 'embeddings', input: '0.02', max_input_tokens: 8_191 },
   'text-embedding-3-large': { kind: 'embeddings', input: '0.13', max_input_tokens: 8_191 },
   'text-embedding-ada-002': { kind: 'embeddings', input: '0.10', max_input_tokens: 8_191 },

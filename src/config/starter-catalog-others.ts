@@ -32,14 +32,14 @@ export const googleModels: Models = {
 };
 
 export const mistralModels: Models = {
-  'mistral-large-2512': { input: '0.50', output: '1.50', max_input_tokens: 262_144 },
+  'mistral-large-2512': { input: '0.50', output: '1.50', max_input_tokens: 262_144, reasons: false },
   'mistral-medium-2604': { input: '1.50', output: '7.50', max_input_tokens: 262_144 },
   'mistral-medium-2508': { input: '0.40', output: '2', max_input_tokens: 131_072 },
   'mistral-small-2603': { input: '0.15', output: '0.60', max_input_tokens: 256_000 },
-  'codestral-2508': { input: '0.30', output: '0.90', max_input_tokens: 256_000 },
-  'devstral-2512': { input: '0.40', output: '2', max_input_tokens: 262_144 },
+  'codestral-2508': { input: '0.30', output: '0.90', max_input_tokens: 256_000, reasons: false },
+  'devstral-2512': { input: '0.40', output: '2', max_input_tokens: 262_144, reasons: false },
   'magistral-medium-2509': { input: '2', output: '5', max_input_tokens: 128_000 },
-  'ministral-8b-2512': { input: '0.15', output: '0.15', max_input_tokens: 262_144 },
+  'ministral-8b-2512': { input: '0.15', output: '0.15', max_input_tokens: 262_144, reasons: false },
   'mistral-embed': { kind: 'embeddings', input: '0.10', max_input_tokens: 8_192 },
   'codestral-embed': { kind: 'embeddings', input: '0.15', max_input_tokens: 8_192 },
 };
@@ -47,8 +47,8 @@ export const mistralModels: Models = {
 export const groqModels: Models = {
   'openai/gpt-oss-120b': { input: '0.15', cached_input: '0.075', output: '0.60', max_input_tokens: 131_072, max_output_tokens: 65_536 },
   'openai/gpt-oss-20b': { input: '0.075', cached_input: '0.0375', output: '0.30', max_input_tokens: 131_072, max_output_tokens: 65_536 },
-  'llama-3.3-70b-versatile': { input: '0.59', output: '0.79', max_input_tokens: 131_072, max_output_tokens: 32_768 },
-  'llama-3.1-8b-instant': { input: '0.05', output: '0.08', max_input_tokens: 131_072, max_output_tokens: 8_192 },
+  'llama-3.3-70b-versatile': { input: '0.59', output: '0.79', max_input_tokens: 131_072, max_output_tokens: 32_768, reasons: false },
+  'llama-3.1-8b-instant': { input: '0.05', output: '0.08', max_input_tokens: 131_072, max_output_tokens: 8_192, reasons: false },
   'qwen/qwen3-32b': { input: '0.29', output: '0.59', max_input_tokens: 131_072, max_output_tokens: 40_960 },
 };
 

@@ -56,6 +56,12 @@ export function vendorOfHost(host: string): Vendor | null {
   return vendors.find(({ hosts }) => hosts.includes(host)) ?? null;
 }
 
+/** The row of the vendor at that address for its model, null when there is none. */
+export function starterRow(baseUrl: string, model: string): ModelValues | null {
+  const models = vendorOfHost(hostOf(baseUrl))?.models ?? {};
+  return Object.hasOwn(models, model) ? (models[model] ?? null) : null;
+}
+
 /** Rows for the providers whose address is a known vendor's, under the providers' own names: what they serve, nothing else. */
 export function starterModels(providers: Readonly<Record<string, ProviderConfig>>): Record<string, ModelValues> {
   return Object.fromEntries(

@@ -98,6 +98,16 @@ export interface Price extends TokenPrice {
   readonly above?: readonly { readonly tokens: number; readonly price: TokenPrice }[];
 }
 
+/** What a model takes, as far as a call's translation depends on it. */
+export interface ModelTraits {
+  /** Of the messages dialect: it takes `output_config.format` and strict tools. Default: not. */
+  readonly supportsSchema?: boolean;
+  /** Of the messages dialect: how it is told to think. `none`: not on request. Default `budget`. */
+  readonly thinking?: 'budget' | 'adaptive' | 'none';
+  /** Of the chat dialect: it takes `reasoning_effort`. Default: it does. */
+  readonly reasons?: boolean;
+}
+
 export interface Candidate {
   /** `<provider>/<model>`. */
   readonly id: string;
@@ -108,6 +118,7 @@ export interface Candidate {
   readonly dialect: Dialect;
   readonly price: Price | null;
   readonly maxOutputTokens: number | null;
+  readonly traits?: ModelTraits;
 }
 
 /** One line of a plan as it is recorded: a candidate, or why a model of the chain is not one. */

@@ -22,6 +22,8 @@ export function failureAnswer(fault: Fault, family: Family, question: Question, 
         status: 429,
         message: 'You exceeded your current quota, please check your plan and billing details.',
         code: 'insufficient_quota',
+        // OpenAI tells it by the code, Anthropic only so.
+        ...(family === 'anthropic' && { details: { error_code: 'enforced_spend_limit_reached' } }),
       });
     case 'spend-limit':
       return errorAnswer(family, {

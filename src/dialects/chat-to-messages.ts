@@ -6,6 +6,7 @@
  * not change what is asked: `seed`, `logprobs`, `logit_bias`, penalties, `store`, `service_tier`, `metadata`, `verbosity`,
  * `prediction`, the `name` of a message, and those that nobody knows.
  */
+import type { ModelTraits } from '../core/call.ts';
 import type { JsonObject } from '../core/json.ts';
 import { listOf } from '../core/json.ts';
 import { readChatUsage } from './counts.ts';
@@ -14,21 +15,17 @@ import { inputOf, readChatTurns, type Turn } from './translate-chat-turns.ts';
 import { messagesUsageOf, stopReasonOf } from './translate-ends.ts';
 import { filledText, given, isObject, numberOf, objectOf, plainNumbers } from './translate-json.ts';
 import type { AnswerNames } from './translate-names.ts';
-import { type ThinkingForm, thinkingOf } from './translate-reasoning.ts';
+import { thinkingOf } from './translate-reasoning.ts';
 import { answerTextOf } from './translate-text.ts';
 import { makeToolId } from './translate-tool-ids.ts';
 import { refuse } from './translate-untranslatable.ts';
 
 /** The model that is asked. */
-export interface MessagesTarget {
+export interface MessagesTarget extends Pick<ModelTraits, 'supportsSchema' | 'thinking'> {
   readonly model: string;
   /** Used when the caller set no bound: the model's own, or 4,096. */
   readonly maxTokens: number;
   readonly stream: boolean;
-  /** The model takes `output_config.format` and strict tools. Otherwise JSON is asked for by a tool that it must call. */
-  readonly supportsSchema?: boolean;
-  /** Default `budget`. */
-  readonly thinking?: ThinkingForm;
 }
 
 /** Throws Untranslatable. */
@@ -37,6 +34,7 @@ export function requestToMessages(body: JsonObject, target: MessagesTarget): Jso
   if (!Array.isArray(body.messages)) refuse('messages is no list');
   const { system, turns } = readChatTurns(listOf(body.messages));
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? target.maxTokens;
+  // A model that takes no schema is asked for JSON by a tool that it must call.
   const wishes = readToolWishes(body, turns, target.supportsSchema ?? false);
   const thinking = mayThink(turns, wishes)
     ? thinkingOf(body.reasoning_effort, numberOf(maxTokens) ?? 0, target.thinking ?? 'budget')

@@ -5,6 +5,7 @@
  * What a request says and the other dialect cannot say is never left out: it is refused. Left out are only thinking and cache marks,
  * which are bound to their vendor, and plain parameters: `top_k`, `service_tier`, `context_management`, and those that nobody knows.
  */
+import type { ModelTraits } from '../core/call.ts';
 import type { JsonObject } from '../core/json.ts';
 import { listOf, textOf } from '../core/json.ts';
 import { readMessagesUsage } from './counts.ts';
@@ -19,11 +20,9 @@ import { makeToolId } from './translate-tool-ids.ts';
 import { refuse } from './translate-untranslatable.ts';
 
 /** The model that is asked. */
-export interface ChatTarget {
+export interface ChatTarget extends Pick<ModelTraits, 'reasons'> {
   readonly model: string;
   readonly stream: boolean;
-  /** The model takes `reasoning_effort`; default true. */
-  readonly reasons?: boolean;
   /** OpenAI's newer models know only the default, `max_completion_tokens`; some other vendors know only `max_tokens`. */
   readonly boundMember?: 'max_completion_tokens' | 'max_tokens';
 }

@@ -1,10 +1,8 @@
 /** How hard a model shall think: chat names an effort, messages a budget of tokens or, for newer models, an effort beside `adaptive`. */
+import type { ModelTraits } from '../core/call.ts';
 import type { JsonObject } from '../core/json.ts';
 import { textOf } from '../core/json.ts';
 import { numberOf, objectOf } from './translate-json.ts';
-
-/** How a model of the messages dialect takes it. `none`: it does not think, or not on request. */
-export type ThinkingForm = 'budget' | 'adaptive' | 'none';
 
 const budgets = new Map([
   ['low', 1_024],
@@ -32,7 +30,7 @@ export interface Thinking {
  * Null: no thinking is asked for. A budget leaves at least half of `maxTokens` to the answer: a smaller budget is taken where the
  * wished one is too large, and none where even the smallest is.
  */
-export function thinkingOf(effort: unknown, maxTokens: number, form: ThinkingForm): Thinking | null {
+export function thinkingOf(effort: unknown, maxTokens: number, form: NonNullable<ModelTraits['thinking']>): Thinking | null {
   const name = textOf(effort) ?? '';
   const wished = budgets.get(name);
   if (wished === undefined || form === 'none') return null;

@@ -65,7 +65,7 @@ export function speakTo(call: Call, candidate: Candidate, provider: Provider): S
 }
 
 function translateRequest(call: Call, candidate: Candidate, provider: Provider): Buffer {
-  const { model } = candidate;
+  const { model, traits } = candidate;
   const { stream } = call;
   const parsed = parseLossless(call.body.toString('utf8'));
   try {
@@ -74,8 +74,8 @@ function translateRequest(call: Call, candidate: Candidate, provider: Provider):
     const body = objectOf(parsed);
     const translated =
       candidate.dialect === 'messages'
-        ? requestToMessages(body, { model, stream, maxTokens: candidate.maxOutputTokens ?? usualMaxTokens })
-        : requestToChat(body, { model, stream, boundMember: boundMemberOf(provider) });
+        ? requestToMessages(body, { ...traits, model, stream, maxTokens: candidate.maxOutputTokens ?? usualMaxTokens })
+        : requestToChat(body, { ...traits, model, stream, boundMember: boundMemberOf(provider) });
     return Buffer.from(JSON.stringify(translated));
   } catch (error) {
     if (!(error instanceof Untranslatable)) throw error;

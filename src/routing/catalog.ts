@@ -1,5 +1,5 @@
 /** What the deployment can call: providers, models with prices, tiers. Built from the configuration, replaced as a whole at reload. */
-import type { Dialect, Price, Route, TokenPrice } from '../core/call.ts';
+import type { Dialect, ModelTraits, Price, Route, TokenPrice } from '../core/call.ts';
 
 /** What a model is for. */
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';
@@ -10,12 +10,17 @@ export interface CatalogModel {
   readonly price: Price | null;
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
+  readonly traits: ModelTraits;
+  /** The routes at its vendor that the model is for; null: all that its provider serves. */
+  readonly serves: readonly Route[] | null;
 }
 
 /** A row of the configuration as routing reads it; `kind` is chat where none is given. */
 export interface CatalogSourceRow extends PricedRow {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens?: number | null;
+  readonly traits?: ModelTraits;
+  readonly serves?: readonly Route[] | null;
 }
 
 /** The parts of a row that make its price. */
@@ -57,8 +62,8 @@ export function buildCatalog({ providers, models, tiers }: CatalogSource): Catal
   const catalogModels = new Map<string, CatalogModel>();
   const idsByTail = new Map<string, string[]>();
   for (const [id, row] of Object.entries(models)) {
-    const { kind = 'chat', maxOutputTokens, maxInputTokens = null } = row;
-    catalogModels.set(id, { kind, price: priceOf(row), maxOutputTokens, maxInputTokens });
+    const { kind = 'chat', maxOutputTokens, maxInputTokens = null, traits = {}, serves = null } = row;
+    catalogModels.set(id, { kind, price: priceOf(row), maxOutputTokens, maxInputTokens, traits, serves });
     const { model } = splitModelId(id) ?? { model: id };
     const ids = idsByTail.get(model);
     if (ids) ids.push(id);

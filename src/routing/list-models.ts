@@ -55,8 +55,8 @@ export function listModels(request: ModelsRequest): ModelRow[] {
 }
 
 /** The project may use the model's provider, and that serves a route for models of this kind. */
-function isUsable({ catalog, project }: ModelsRequest, owner: string, { kind }: CatalogModel): boolean {
+function isUsable({ catalog, project }: ModelsRequest, owner: string, { kind, serves }: CatalogModel): boolean {
   if (project.providers !== null && !project.providers.includes(owner)) return false;
-  const routes: readonly Route[] = kind === 'chat' ? ['chat', 'messages', 'responses'] : [kind];
+  const routes: readonly Route[] = kind === 'chat' ? (serves ?? ['chat', 'messages', 'responses']) : [kind];
   return catalog.providers.get(owner)?.serves.some((route) => routes.includes(route)) ?? false;
 }

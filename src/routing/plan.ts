@@ -90,6 +90,6 @@ function candidateOf(catalog: Catalog, id: string): Candidate | null {
   const parts = splitModelId(id);
   const provider = parts ? catalog.providers.get(parts.provider) : undefined;
   if (!parts || !provider) return null;
-  const row = catalog.models.get(id);
-  return { id, ...parts, dialect: provider.dialect, price: row?.price ?? null, maxOutputTokens: row?.maxOutputTokens ?? null };
+  const { price = null, maxOutputTokens = null, traits = {} } = catalog.models.get(id) ?? {};
+  return { id, ...parts, dialect: provider.dialect, price, maxOutputTokens, traits };
 }

@@ -73,10 +73,12 @@ export function reasonToSkip({ catalog, project }: RoutingView, route: TextRoute
   const provider = name === undefined ? undefined : catalog.providers.get(name);
   if (name === undefined || provider === undefined) return 'unknown_provider';
   if (project.providers !== null && !project.providers.includes(name)) return 'provider_not_in_project';
-  if (route !== 'chat' && route !== 'messages') return provider.serves.includes(route) ? null : 'route_not_served';
-  if (provider.dialect !== route && !translates) return 'other_dialect';
+  const isTranslatable = route === 'chat' || route === 'messages';
+  if (isTranslatable && provider.dialect !== route && !translates) return 'other_dialect';
   // A vendor of the other dialect is asked on the route of its own.
-  return provider.serves.includes(provider.dialect) ? null : 'route_not_served';
+  const asked = isTranslatable ? provider.dialect : route;
+  if (!provider.serves.includes(asked)) return 'route_not_served';
+  return catalog.models.get(id)?.serves?.includes(asked) === false ? 'route_not_for_model' : null;
 }
 
 /**

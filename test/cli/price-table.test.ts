@@ -18,17 +18,19 @@ describe('an entry of the public price table', () => {
     [
       'chat, with caches and limits',
       '"mode": "chat", "input_cost_per_token": 1.5e-07, "output_cost_per_token": 6e-07, "cache_read_input_token_cost": 7.5e-08, "max_input_tokens": 128000, "max_output_tokens": 16384.0',
-      { input: '0.15', output: '0.6', cached_input: '0.075', max_input_tokens: 128_000, max_output_tokens: 16_384 },
+      { reasons: false, input: '0.15', output: '0.6', cached_input: '0.075', max_input_tokens: 128_000, max_output_tokens: 16_384 },
     ],
     [
       'digits that a binary fraction would lose',
       '"mode": "chat", "input_cost_per_token": 1.00000000000000000001e-06, "output_cost_per_token": 0.000000300',
-      { input: '1.00000000000000000001', output: '0.3' },
+      { reasons: false, input: '1.00000000000000000001', output: '0.3' },
     ],
     [
       'dearer longer calls; what they leave out is as for shorter ones',
       '"mode": "responses", "input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "input_cost_per_token_above_200k_tokens": 4e-06, "cache_read_input_token_cost_above_200k_tokens": 4e-07, "input_cost_per_token_above_272k_tokens": 5e-06, "output_cost_per_token_above_272k_tokens": 9e-06, "input_cost_per_token_above_200k_tokens_priority": 9e-06',
       {
+        serves: ['responses'],
+        reasons: false,
         input: '2',
         output: '8',
         above_tokens: { 200000: { input: '4', output: '8', cached_input: '0.4' }, 272000: { input: '5', output: '9' } },
@@ -37,9 +39,13 @@ describe('an entry of the public price table', () => {
     [
       'cache writes',
       '"mode": "chat", "input_cost_per_token": 3e-06, "output_cost_per_token": 1.5e-05, "cache_creation_input_token_cost": 3.75e-06, "cache_creation_input_token_cost_above_1hr": 6e-06, "max_tokens": 64000',
-      { input: '3', output: '15', cache_write: '3.75', cache_write_1h: '6', max_output_tokens: 64_000 },
+      { reasons: false, input: '3', output: '15', cache_write: '3.75', cache_write_1h: '6', max_output_tokens: 64_000 },
     ],
-    ['a price of zero is data', '"mode": "chat", "input_cost_per_token": 0, "output_cost_per_token": 0.0', { input: '0', output: '0' }],
+    [
+      'a price of zero is data',
+      '"mode": "chat", "input_cost_per_token": 0, "output_cost_per_token": 0.0, "supports_reasoning": true',
+      { reasons: true, input: '0', output: '0' },
+    ],
     [
       'embeddings',
       '"mode": "embedding", "input_cost_per_token": 2e-08, "output_cost_per_token": 0.0, "max_tokens": 8191',
@@ -78,7 +84,18 @@ describe('an entry of the public price table', () => {
     ],
   ])('%s', (_title, fields, row) => {
     expect(convert(fields)).toEqual(row);
-    expect(readImportedRows({ 'p/m': row }, () => 'chat').faults).toEqual([]);
+    expect(readImportedRows({ 'p/m': row }, () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' })).faults).toEqual([]);
+  });
+
+  test.each([
+    ['', { supports_schema: false, thinking: 'none' }],
+    ['"supports_reasoning": true, "supports_response_schema": true', {}],
+    ['"supports_reasoning": true, "supports_native_structured_output": true', { supports_schema: true }],
+    ['"supports_response_schema": true', { thinking: 'none' }],
+  ])('a model of the messages dialect with %s takes what the table says of it', (abilities, row) => {
+    const priced = '"mode": "chat", "input_cost_per_token": 0, "output_cost_per_token": 0';
+    const price = { input: '0', output: '0' };
+    expect(convert(abilities === '' ? priced : `${priced}, ${abilities}`, 'm', ['messages'])).toEqual({ ...row, ...price });
   });
 
   test('video by the second, for a provider that serves it', () => {

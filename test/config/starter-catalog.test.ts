@@ -26,7 +26,7 @@ describe('the starter catalog', () => {
     const models = vendorOfHost(host)?.models ?? {};
     expect(Object.keys(models).length).toBeGreaterThan(0);
     const named = Object.fromEntries(Object.entries(models).map(([model, row]) => [`p/${model}`, row]));
-    const { rows, faults } = readImportedRows(named, () => 'chat');
+    const { rows, faults } = readImportedRows(named, () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' }));
     expect(faults).toEqual([]);
     for (const [id, row] of Object.entries(rows)) {
       const counted = row.perImageNanos ?? row.perMillionCharactersNanos ?? row.perSecondNanos;
@@ -75,6 +75,24 @@ models:
     expect(models['openai/gpt-4o-mini']?.source).toBe('starter');
   });
 
+  test("what a row does not say of the model is as the vendor's own list knows it, for the file's and imported rows", () => {
+    const { models } = load(`providers:
+  claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
+  proxy: { base_url: http://127.0.0.1:4000/v1, dialect: messages }
+models:
+  claude/claude-opus-4-7: { input: 9, output: 9 }
+  claude/claude-sonnet-4-6: { input: 9, output: 9, thinking: none, supports_schema: false, serves: [messages] }
+  proxy/claude-opus-4-7: { input: 9, output: 9 }
+`);
+    expect(models['claude/claude-opus-4-7']?.traits).toEqual({ supportsSchema: true, thinking: 'adaptive' });
+    expect(models['claude/claude-sonnet-4-6']).toMatchObject({ traits: { supportsSchema: false, thinking: 'none' }, serves: ['messages'] });
+    expect(models['claude/claude-sonnet-4-5']?.traits).toEqual({ supportsSchema: true, thinking: 'budget' });
+    expect(models['proxy/claude-opus-4-7']).toMatchObject({ traits: {}, serves: null });
+    const imported = { 'openai/gpt-4o': { input: '1', output: '1' }, 'openai/gpt-5': { input: '1', output: '1', reasons: false } };
+    const { rows } = readImportedRows(imported, () => ({ dialect: 'chat', baseUrl: 'https://api.openai.com/v1' }));
+    expect([rows['openai/gpt-4o']?.traits, rows['openai/gpt-5']?.traits]).toEqual([{ reasons: false }, { reasons: false }]);
+  });
+
   test('a call is priced by it: a long one at the dearer price', () => {
     const { models } = load('providers: { a: { base_url: https://api.anthropic.com/v1, dialect: messages } }');
     const row = models['a/claude-sonnet-4-5'];
@@ -86,10 +104,10 @@ models:
 });
 
 describe('rows that are imported', () => {
-  const dialectOf = (name: string) => (name === 'a' ? ('messages' as const) : null);
+  const findProvider = (name: string) => (name === 'a' ? { dialect: 'messages' as const, baseUrl: 'https://api.anthropic.com/v1' } : null);
 
   test('are read in the form of the file, exactly, from numbers and texts', () => {
-    const { rows, faults } = readImportedRows({ 'a/b/c': { input: 0.1, output: '0.30', max_output_tokens: 5 } }, dialectOf);
+    const { rows, faults } = readImportedRows({ 'a/b/c': { input: 0.1, output: '0.30', max_output_tokens: 5 } }, findProvider);
     expect(faults).toEqual([]);
     expect(rows['a/b/c']).toMatchObject({
       source: 'import',
@@ -106,23 +124,27 @@ describe('rows that are imported', () => {
         'a/free': { input: 'free', output: '1' },
         'a/half': { input: '1' },
         'a/odd': { inptu: '1' },
+        'a/served': { kind: 'embeddings', input: '1', serves: ['chat'] },
+        'a/thinks': { input: '1', output: '1', thinking: 'hard' },
         'nobody/x': { input: '1', output: '1' },
         bare: { input: '1', output: '1' },
         'a/null\u0000': { input: '1', output: '1' },
         'a/\ud800': { input: '1', output: '1' },
       },
-      dialectOf,
+      findProvider,
     );
     expect(Object.keys(rows)).toEqual(['a/good']);
     expect(faults).toEqual([
       'models.a/free.input: must be an amount in USD, written as a decimal number such as 0.15',
       'models.a/half.output: is required beside input',
       'models.a/odd: Unrecognized key: "inptu"',
+      'models.a/served.serves: is for models of the kind chat only',
+      'models.a/thinks.thinking: Invalid option: expected one of "budget"|"adaptive"|"none"',
       'models.nobody/x: there is no provider nobody',
       'models.bare: must be a model as <provider>/<model>',
       'models.a/null\u0000: must be a model as <provider>/<model>',
       'models.a/\ud800: must be a model as <provider>/<model>',
     ]);
-    expect(readImportedRows([], dialectOf).faults).toEqual(['models: must be rows by model']);
+    expect(readImportedRows([], findProvider).faults).toEqual(['models: must be rows by model']);
   });
 });

@@ -35,7 +35,7 @@ test('a catalog keeps what each model is for and how much it takes, chat where n
     tiers: {},
   });
   expect([...models]).toEqual([
-    ['a/x', { kind: 'embeddings', price: null, maxInputTokens: 8, maxOutputTokens: null }],
-    ['a/y', { kind: 'chat', price: null, maxInputTokens: null, maxOutputTokens: 9 }],
+    ['a/x', { kind: 'embeddings', price: null, maxInputTokens: 8, maxOutputTokens: null, traits: {}, serves: null }],
+    ['a/y', { kind: 'chat', price: null, maxInputTokens: null, maxOutputTokens: 9, traits: {}, serves: null }],
   ]);
 });

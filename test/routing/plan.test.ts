@@ -106,6 +106,16 @@ describe('the routes', () => {
     expect(idsOf({ catalog, route: 'messages', translates: true })).toEqual(['anthropic/claude', 'azure/mini']);
     expect(plan({ catalog }).lines).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_served' });
   });
+
+  test('a model that is for responses only is skipped on chat and messages', () => {
+    const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['chat', 'responses'] as const } };
+    const models = { ...source.models, 'openai/gpt': { price: null, maxOutputTokens: null, serves: ['responses'] as const } };
+    const catalog = buildCatalog({ ...source, providers, models });
+    expect(idsOf({ catalog, route: 'messages', translates: true })).toEqual(['anthropic/claude', 'azure/mini']);
+    expect(plan({ catalog }).lines).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_for_model' });
+    expect(idsOf({ catalog, route: 'responses' })).toEqual(['openai/gpt', 'azure/mini']);
+    expect(() => plan({ catalog, model: 'openai/gpt', catalogFill: false })).toThrow('no models available for route');
+  });
 });
 
 describe('the tier that a classifier chose for auto', () => {
@@ -129,7 +139,7 @@ describe('the tier that a classifier chose for auto', () => {
 describe('a candidate', () => {
   test('carries what its attempt needs', () => {
     expect(plan({ model: 'openai/gpt' }).candidates).toEqual([
-      { id: 'openai/gpt', provider: 'openai', model: 'gpt', dialect: 'chat', price, maxOutputTokens: 100 },
+      { id: 'openai/gpt', provider: 'openai', model: 'gpt', dialect: 'chat', price, maxOutputTokens: 100, traits: {} },
     ]);
     expect(plan({ model: 'router/meta/llama' }).candidates).toMatchObject([{ provider: 'router', model: 'meta/llama' }]);
     expect(plan({ model: 'openai/new-model' }).candidates).toMatchObject([{ model: 'new-model', price: null, maxOutputTokens: null }]);

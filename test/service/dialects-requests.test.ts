@@ -6,7 +6,7 @@ import { lastRequest, paths, providersYaml, translatedWays, vendors } from './di
 
 const lent = shareGateway({
   yaml: (vendorUrl, deadUrl) =>
-    `${providersYaml(vendorUrl, deadUrl)}models:\n  three/echo: { input: 1, output: 5 }\n  three/bounded: { input: 1, output: 5, max_output_tokens: 777 }\n`,
+    `${providersYaml(vendorUrl, deadUrl)}models:\n  three/echo: { input: 1, output: 5 }\n  three/bounded: { input: 1, output: 5, max_output_tokens: 777 }\n  three/schemas: { supports_schema: true, thinking: adaptive }\n  three/plain: { thinking: none }\n  one/plain: { reasons: false }\n`,
 });
 
 /** Numbers that do not survive being parsed and written again. */
@@ -50,6 +50,26 @@ describe('a chat request at a messages vendor', () => {
   ])('of %s with %s has a bound on output: %d', async (model, bounds, maxTokens) => {
     await send('chat', `{"model":"${model}",${bounds}"messages":[${user}]}`);
     expect(lastRequest(lent()).json['max_tokens']).toBe(maxTokens);
+  });
+
+  it('is asked for JSON and for thinking in the form that the model takes', async () => {
+    const format = { type: 'json_schema', json_schema: { name: 'n', schema: { type: 'object', properties: { n: { type: 'string' } } } } };
+    const askFor = async (model: string, wish: object): Promise<Record<string, unknown>> => {
+      await send('chat', JSON.stringify({ model, max_tokens: 9_000, messages: [{ role: 'user', content: 'hi' }], ...wish }));
+      return lastRequest(lent()).json;
+    };
+    const schemas = await askFor('three/schemas', { response_format: format, reasoning_effort: 'medium' });
+    expect(schemas).toMatchObject({
+      output_config: { format: { type: 'json_schema', schema: format.json_schema.schema }, effort: 'medium' },
+      thinking: { type: 'adaptive' },
+    });
+    expect(schemas).not.toHaveProperty('tools');
+    const tools = await askFor('three/echo', { response_format: format });
+    expect(tools).toMatchObject({ tool_choice: { type: 'tool' } });
+    expect(tools).not.toHaveProperty('output_config');
+    const thinking = await askFor('three/echo', { reasoning_effort: 'medium' });
+    expect(thinking).toMatchObject({ thinking: { type: 'enabled', budget_tokens: 4_096 } });
+    expect(await askFor('three/plain', { reasoning_effort: 'medium' })).not.toHaveProperty('thinking');
   });
 
   it('says all the rest in its words', async () => {
@@ -99,6 +119,15 @@ describe('a chat request at a messages vendor', () => {
 });
 
 describe('a messages request at a chat vendor', () => {
+  it.each([
+    ['one/echo', 'medium'],
+    ['one/plain', undefined],
+  ])('of %s names the effort %s for a budget of thinking', async (model, effort) => {
+    const thinking = { type: 'enabled', budget_tokens: 5_000 };
+    await send('messages', JSON.stringify({ model, max_tokens: 9_000, thinking, messages: [{ role: 'user', content: 'hi' }] }));
+    expect(lastRequest(lent()).json['reasoning_effort']).toBe(effort);
+  });
+
   it('keeps the numbers of tool schemas, of arguments and of parameters', async () => {
     const use = `{"type":"tool_use","id":"toolu_1","name":"f","input":${oddNumbers}}`;
     const result = '{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"1.0"}],"is_error":true}';

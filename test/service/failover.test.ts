@@ -29,7 +29,8 @@ const tiersOf = (dialect: string, one: string, two: string, dead: string): strin
     `unreachable: [${dead}/a, ${dead}/b]`,
     `limited-once: [${one}/rate-limited-once-0.05+${dialect}]`,
     `limited-always: [${one}/rate-limited-0.05, ${one}/echo]`,
-    `quota: [${one}/${dialect === 'chat' ? 'quota' : 'spend-limit'}]`,
+    `quota: [${one}/quota]`,
+    `spend-limit: [${one}/spend-limit]`,
     `slow: [${one}/slow-1200]`,
   ]
     .map((line) => `  ${dialect}-${line}\n`)

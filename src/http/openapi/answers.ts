@@ -174,6 +174,10 @@ const catalogModel = z.looseObject({
   price: z.record(z.string(), z.unknown()).nullable().describe('null: unknown'),
   max_input_tokens: z.int().nullable(),
   max_output_tokens: z.int().nullable(),
+  supports_schema: z.boolean().optional(),
+  thinking: z.enum(['budget', 'adaptive', 'none']).optional(),
+  reasons: z.boolean().optional(),
+  serves: z.array(z.string()).optional().describe('The routes at its vendor that the model is for; absent: all that its provider serves'),
 });
 
 const catalog = z.looseObject({

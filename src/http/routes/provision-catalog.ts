@@ -5,7 +5,7 @@
 import type { Request, Response, Router } from 'express';
 import express from 'express';
 import { z } from 'zod';
-import type { Price, TokenPrice } from '../../core/call.ts';
+import type { ModelTraits, Price, TokenPrice } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { describeIssues } from '../../core/issues.ts';
 import { usdOf } from '../../core/money.ts';
@@ -22,6 +22,8 @@ export interface CatalogEntry extends ModelPrices {
   readonly source: string;
   readonly maxInputTokens: number | null;
   readonly maxOutputTokens: number | null;
+  readonly traits: ModelTraits;
+  readonly serves: readonly string[] | null;
 }
 
 /** What an importer must know of a provider to find its models in a public table; never a key. */
@@ -62,8 +64,22 @@ export function createProvisionCatalogRoutes(deps: ProvisionCatalogDeps): Router
 /** The rows are read by the configuration, which knows their form and the providers. */
 const importBody = z.strictObject({ models: z.record(z.string(), z.unknown()) });
 
-function entryJson({ id, kind, source, maxInputTokens, maxOutputTokens, ...prices }: CatalogEntry): Record<string, unknown> {
-  return { id, kind, source, price: pricesJson(prices), max_input_tokens: maxInputTokens, max_output_tokens: maxOutputTokens };
+/** What nobody has said of a model (`supports_schema`, `thinking`, `reasons`, `serves`) is left out. */
+function entryJson({
+  id,
+  kind,
+  source,
+  maxInputTokens,
+  maxOutputTokens,
+  traits,
+  serves,
+  ...prices
+}: CatalogEntry): Record<string, unknown> {
+  const { supportsSchema, thinking, reasons } = traits;
+  return {
+    ...{ id, kind, source, price: pricesJson(prices), max_input_tokens: maxInputTokens, max_output_tokens: maxOutputTokens },
+    ...{ supports_schema: supportsSchema, thinking, reasons, serves: serves ?? undefined },
+  };
 }
 
 /** In the words of gateway.yaml; null: unknown. */

@@ -1,0 +1,101 @@
+/** `auto` with the classifier `model`, asked of a running vendor: what it says, and all that can go wrong with it (specification 1, 4.5). */
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import type { TestGateway } from '../support/gateway.ts';
+import { callsOf, shareGateway } from '../support/gateway.ts';
+import { dialects, providersYaml, vendors } from './dialects-gateway.ts';
+import { ask, routeOf } from './inference-routes.ts';
+
+const chains = {
+  standard: ['one/echo+standard', 'three/echo+standard'],
+  strong: ['one/echo+strong', 'three/echo+strong'],
+  embed: ['one/echo+embed'],
+};
+const yaml = (vendorUrl: string, deadUrl: string): string =>
+  `${providersYaml(vendorUrl, deadUrl)}auto: { classifier: model }\ntiers: ${JSON.stringify(chains)}\n`;
+
+const lent = shareGateway({ yaml });
+let project: TestGateway;
+let projects = 0;
+
+beforeEach(async () => {
+  projects += 1;
+  project = await lent().withProject(`asks-${projects}`);
+  project.vendor.clear();
+});
+
+const say = (word: string): string => `say-${Buffer.from(word).toString('base64url')}`;
+
+/** The project's tier `trivial`, which is asked for the choice. */
+async function askOf(model: string): Promise<void> {
+  const { status } = await project.admin('PUT', `/provision/teams/${project.project}`, { tiers: { trivial: [model] } });
+  expect(status).toBe(200);
+}
+
+const modelsAsked = (): string[] =>
+  project.vendor.requests().map(({ body }) => (JSON.parse(body.toString('utf8')) as { model: string }).model);
+
+describe.each(dialects)('auto on %s', (dialect) => {
+  const route = routeOf(dialect);
+
+  it.each(dialects)('200: the tier that a model of %s names, and its call is a row of its own', async (asked) => {
+    await askOf(`${vendors[asked]}/${say(' Strong.')}`);
+    const answer = await ask(project, route, 'auto', { headers: { 'x-gateway-task-id': 't-1' } });
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'one/echo+strong']);
+    expect(modelsAsked()).toEqual([say(' Strong.'), 'echo+strong']);
+    const rows = await callsOf(project, '?task_id=t-1');
+    expect(rows.map(({ outcome }) => outcome)).toEqual(['ok', 'ok']);
+    expect(rows).toMatchObject([
+      { route: 'chat', model_asked: 'trivial' },
+      { route: dialect, model_asked: 'auto' },
+    ]);
+  });
+
+  it('200: a stream too, and a missing model is auto on chat', async () => {
+    await askOf(`one/${say('strong')}`);
+    const answer = await ask(project, route, dialect === 'chat' ? undefined : 'auto', { more: { stream: true } });
+    expect(answer.headers.get('x-gateway-model')).toBe('one/echo+strong');
+    expect(await answer.text()).toContain('said: ');
+  });
+
+  it.each([
+    ['an answer that names no tier', say('banana'), {}],
+    ['an empty answer', 'empty', {}],
+    ['a vendor that fails', 'fail-500', {}],
+    ['a vendor that refuses', 'refuse-400', {}],
+    ['a vendor with a limit', 'rate-limited-30', {}],
+    ['a vendor that is too slow', `slow-5000+${say('strong')}`, {}],
+    ["a vendor too slow for the caller's deadline", `slow-1400+${say('strong')}`, { 'x-gateway-timeout-ms': '1200' }],
+  ])('200: standard after %s', async (_what, model, headers) => {
+    // At a provider of its own: the breaker of one that was limited would move the tier's first model back.
+    await askOf(`two/${model}`);
+    const answer = await ask(project, route, 'auto', { headers });
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'one/echo+standard']);
+    expect(modelsAsked()).toEqual([model, 'echo+standard']);
+  });
+
+  it('200: a tier whose models the key may not use is not chosen', async () => {
+    await askOf(`one/${say('strong')}`);
+    const { key } = (await (
+      await project.admin('POST', `/provision/teams/${project.project}/keys`, {
+        name: 'narrow',
+        models: ['trivial', 'standard'],
+      })
+    ).json()) as { key: string };
+    const answer = await ask(project, route, 'auto', { headers: { authorization: `Bearer ${key}` } });
+    expect(answer.headers.get('x-gateway-model')).toBe('one/echo+standard');
+  });
+});
+
+describe('auto elsewhere asks no classifier', () => {
+  it.each([
+    ['responses', 'one/echo+standard'],
+    ['moderations', 'one/echo+standard'],
+    ['rerank', 'one/echo+standard'],
+    ['embeddings', 'one/echo+embed'],
+  ] as const)('200 on %s: %s', async (name, model) => {
+    await askOf(`one/${say('strong')}`);
+    const answer = await ask(project, routeOf(name), 'auto');
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, model]);
+    expect(modelsAsked()).toEqual([model.slice('one/'.length)]);
+  });
+});
