@@ -2,13 +2,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createActivities } from '../activities/create-activities.ts';
 import { createApi } from './app/api.ts';
+import { createMedia } from './app/media.ts';
 import { cacheDirectory } from './config/cache-directory.ts';
 import { readImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
 import { readTemporalConnection } from './config/temporal-settings.ts';
-import type { SettledCall, Tokens } from './core/call.ts';
-import { costOf } from './core/money.ts';
+import type { SettledCall, Tokens, Units } from './core/call.ts';
+import { costOf, unitCostOf } from './core/money.ts';
 import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
 import type { Database, Queries } from './db/database.ts';
@@ -38,6 +39,7 @@ import { ensurePartitions } from './usage/partitions.ts';
 import { createModelsInForce } from './usage/prices/models-in-force.ts';
 import { createUsageReports } from './usage/reports.ts';
 import { storeCalls } from './usage/store-calls.ts';
+import { buildMediaProviders } from './vendors/media.ts';
 import { buildProviders } from './vendors/registry.ts';
 import { createVendorDoor } from './vendors/request.ts';
 
@@ -82,6 +84,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   let config = options.config;
   let catalog = buildCatalog(config);
   let providers = buildProviders(config.providers);
+  let mediaProviders = buildMediaProviders(config.providers);
 
   const modelsInForce = createModelsInForce({
     database,
@@ -111,9 +114,9 @@ export async function createApp(options: AppOptions): Promise<App> {
   const journal = await createJournal({ dataDir, clock, logger, sync: config.journalSync });
   const prepare = (): Promise<void> => ensurePartitions(database, clock);
   const drain = createDrain({ journal, dataDir, database, store, clock, logger, prepare });
-  const estimateCost = (model: string, tokens: Tokens): number | null => {
-    const price = catalog.models.get(model)?.price;
-    return price ? costOf(tokens, price) : null;
+  const estimateCost = (model: string, tokens: Tokens, units: Units): number | null => {
+    const row = catalog.models.get(model);
+    return row ? (unitCostOf(units, row.unitPrices) ?? (row.price ? costOf(tokens, row.price) : null)) : null;
   };
   const recoveryOptions = { dataDir, database, store, logger, estimateCost };
   const recovery = createRecovery({ ...recoveryOptions, ownId: journal.id });
@@ -127,6 +130,16 @@ export async function createApp(options: AppOptions): Promise<App> {
     findProvider: (name) => providers.get(name),
     breakers,
     journal,
+    clock,
+    logger,
+  });
+  const media = createMedia({
+    catalog: () => catalog,
+    switches,
+    findProvider: (name) => mediaProviders.get(name),
+    breakers,
+    journal,
+    door,
     clock,
     logger,
   });
@@ -147,6 +160,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           reports,
           episodes,
           answerCall,
+          media,
           drain,
           health,
           adminToken,
@@ -187,6 +201,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     reload(next) {
       config = next;
       providers = buildProviders(next.providers);
+      mediaProviders = buildMediaProviders(next.providers);
       modelsInForce.reconfigure(next.models);
     },
     async close() {

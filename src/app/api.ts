@@ -22,6 +22,7 @@ import type { RoutingSwitches } from '../routing/select.ts';
 import type { ModelsInForce } from '../usage/prices/models-in-force.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import { statusReport } from '../usage/status.ts';
+import type { AnswerMedia } from './media.ts';
 
 export interface ApiDeps {
   readonly config: () => Config;
@@ -34,6 +35,7 @@ export interface ApiDeps {
   readonly reports: UsageReports;
   readonly episodes: Episodes;
   readonly answerCall: AnswerCall;
+  readonly media: AnswerMedia;
   readonly drain: Drain;
   readonly health: HealthDeps;
   readonly adminToken: string;
@@ -43,7 +45,7 @@ export interface ApiDeps {
 
 export function createApi(deps: ApiDeps): Server {
   const { config, catalog, switches, modelsInForce, keyring, projects, breakers, reports, episodes, answerCall, drain } = deps;
-  const { health, adminToken, clock, logger } = deps;
+  const { media, health, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
@@ -57,6 +59,7 @@ export function createApi(deps: ApiDeps): Server {
   return createHttpServer({
     logger,
     text: { findCaller, findProject: projects.get, answerCall, clock, logger },
+    media: { findCaller, findProject: projects.get, ...media, clock, logger },
     status: {
       findCaller,
       usageOf: async ({ projectId }) => {

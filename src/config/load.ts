@@ -37,7 +37,10 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
   const names = new Set([...Object.keys(values.providers ?? {}), ...keysAt(file.value, 'providers')]);
   const parts = build(values, { source: 'file', sourceOf: file.sourceOf, report });
   // With the demo vendor the providers are known only when it runs.
-  if (!demo) checkNames(values, (name) => names.has(name), report);
+  if (!demo) {
+    checkNames(values, (name) => names.has(name), report);
+    checkMedia(parts, report);
+  }
   if (demo && command === 'serve') {
     faults.push(
       `no providers: write them into ${fileName}, or set OPENAI_API_KEY or ANTHROPIC_API_KEY; the demo vendor runs with gateway start alone`,
@@ -198,6 +201,26 @@ function checkNames(values: FileValues, isProvider: (name: string) => boolean, r
   for (const key of ['image_provider', 'speech_provider', 'video_provider'] as const) {
     const name = values.defaults?.[key];
     if (name !== undefined) check(['defaults', key], name);
+  }
+}
+
+const servedByDefaultOf = { imageProvider: 'images', speechProvider: 'speech', videoProvider: 'video' } as const;
+const settingOf = { imageProvider: 'image_provider', speechProvider: 'speech_provider', videoProvider: 'video_provider' } as const;
+
+/** Who is asked where a caller names nobody, and who stands in a chain of media models, must serve the route. */
+function checkMedia({ providers, defaults, imageTiers, speechTiers }: Parts, report: Report): void {
+  const check = (path: Path, name: string | null, served: Served): void => {
+    const provider = name === null ? undefined : providers[name];
+    if (provider && !provider.serves.includes(served)) report(path, `the provider ${provider.name} does not serve ${served}`);
+  };
+  for (const key of ['imageProvider', 'speechProvider', 'videoProvider'] as const)
+    check(['defaults', settingOf[key]], defaults[key], servedByDefaultOf[key]);
+  for (const [section, tiers, served] of [
+    ['image_tiers', imageTiers, 'images'],
+    ['speech_tiers', speechTiers, 'speech'],
+  ] as const) {
+    for (const [tier, chain] of Object.entries(tiers))
+      for (const [index, id] of chain.entries()) check([section, tier, index], providerOf(id), served);
   }
 }
 

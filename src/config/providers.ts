@@ -41,6 +41,7 @@ function buildProvider(name: string, row: ProviderValues, report: Report): Provi
   for (const [index, served] of serves.entries()) {
     if (!servable[dialect].includes(served)) report(['serves', index], `a provider of the dialect ${dialect} cannot serve ${served}`);
   }
+  checkSpeech(row, report);
   return {
     name,
     baseUrl: readBaseUrl(row.base_url, report),
@@ -59,12 +60,27 @@ function buildProvider(name: string, row: ProviderValues, report: Report): Provi
     speechMediaType: row.speech_media_type ?? null,
     speech: {
       voiceIn: speech?.voice_in ?? 'path',
-      path: speech?.path ?? '/text-to-speech/{voice}',
+      path: speech?.path ?? (speech?.voice_in === 'query' ? '/speak' : '/text-to-speech/{voice}'),
       textField: speech?.text_field ?? 'text',
       body: speech?.body ?? {},
     },
-    assetHosts: row.asset_hosts?.map((host) => host.toLowerCase()) ?? [],
+    assetHosts: readAssetHosts(row.asset_hosts ?? [], report),
   };
+}
+
+function readAssetHosts(hosts: readonly string[], report: Report): string[] {
+  for (const [index, host] of hosts.entries()) if (!URL.canParse(`https://${host}`)) report(['asset_hosts', index], 'must be a host');
+  return hosts.map((host) => host.toLowerCase());
+}
+
+/** A vendor of the shape `voice` must be told the voice, and the text must not take its fixed members' place. */
+function checkSpeech({ speech_shape: shape, speech }: ProviderValues, report: Report): void {
+  if (speech === undefined) return;
+  if (shape !== 'voice') report(['speech'], 'is for speech_shape: voice alone');
+  const { path, text_field: textField = 'text', body = {} } = speech;
+  if (path !== undefined && !URL.canParse(`https://host${path.replaceAll('{voice}', 'x')}`)) report(['speech', 'path'], 'must be a path');
+  if (path?.includes('#')) report(['speech', 'path'], 'must not hold #');
+  if (Object.hasOwn(body, textField)) report(['speech', 'body', textField], 'is the text field: it holds what is to be spoken');
 }
 
 /** The address without slashes at its end. It is not repeated in faults: it may hold a password. */

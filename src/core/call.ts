@@ -22,8 +22,11 @@ export type Dialect = 'chat' | 'messages';
 /** The inference routes: the first two may be answered by vendors of either dialect, the others pass through to the same path. */
 export type TextRoute = Dialect | 'embeddings' | 'moderations' | 'rerank' | 'responses';
 
+/** The routes whose calls one provider serves, without cache, failover and deadline. */
+export type MediaRoute = 'images' | 'speech' | 'video';
+
 /** The routes as they are recorded. */
-export type Route = TextRoute | 'images' | 'speech' | 'video';
+export type Route = TextRoute | MediaRoute;
 
 /** Who calls: what a valid virtual key says of its owner. The secret itself is not here. */
 export interface Caller {
@@ -79,6 +82,48 @@ export interface Call {
   readonly deadlineAt: number | null;
   /** Caller's headers that vendors may see (decisions 3), lower-case names. */
   readonly passedHeaders: Readonly<Record<string, string>>;
+}
+
+/** One request of a media route, as it is recorded; what it asks for in particular is its route's own. */
+export interface MediaCall {
+  /** UUIDv7; its time part is `startedAt`. */
+  readonly id: string;
+  readonly startedAt: number;
+  readonly route: MediaRoute;
+  readonly caller: Caller;
+  /** Application; the project slug when the header is absent. */
+  readonly source: string;
+  readonly sourceGiven: boolean;
+  /** Model as the caller wrote it. */
+  readonly modelAsked: string;
+  readonly bodyBytes: number;
+  readonly correlation: Correlation;
+}
+
+/** What a media call makes or reads, counted; characters are Unicode code points. */
+export interface Units {
+  readonly images?: number;
+  readonly characters?: number;
+  readonly seconds?: number;
+}
+
+/** What one unit of a media model costs, characters by the million; null: it is not charged so. */
+export interface UnitPrices {
+  readonly perImageNanos: bigint | null;
+  readonly perMillionCharactersNanos: bigint | null;
+  readonly perSecondNanos: bigint | null;
+}
+
+/** The one model that may answer a media call. */
+export interface MediaCandidate {
+  /** `<provider>/<model>`. */
+  readonly id: string;
+  readonly provider: string;
+  /** The vendor's own model id, or its voice. */
+  readonly model: string;
+  /** Of tokens; it counts where no unit of the call has a price. */
+  readonly price: Price | null;
+  readonly unitPrices: UnitPrices;
 }
 
 /** Nano-dollars per million tokens, so that every listed price is a whole number. */
@@ -177,6 +222,8 @@ export interface CallFacts {
   readonly correlation: Correlation;
   readonly plan: readonly PlanLine[];
   readonly bodyBytes: number;
+  /** What a media call asks for: all there is to charge where its process dies before it settles. */
+  readonly units?: Units;
 }
 
 /** How a call ended. */

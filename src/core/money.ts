@@ -2,7 +2,7 @@
  * Money is a whole number of nano-dollars (1e-9 USD). Prices are nano-dollars per million tokens, taken from decimal text, so that no
  * binary fraction ever enters a sum (vendor facts 9).
  */
-import type { Price, TokenPrice, Tokens } from './call.ts';
+import type { Price, TokenPrice, Tokens, UnitPrices, Units } from './call.ts';
 
 /** USD as a JSON number with at most nine decimals, for answers; exact below eight million dollars, where a double's digits end. */
 export function usdOf(nanos: number): number {
@@ -40,6 +40,20 @@ function ratesFor(tokens: Tokens, price: Price): TokenPrice {
   if (price.above === undefined) return price;
   const input = tokens.input + tokens.cachedInput + tokens.cacheWrite + tokens.cacheWrite1h;
   return price.above.findLast((above) => input > above.tokens)?.price ?? price;
+}
+
+/** Cost of `units` in nano-dollars, characters rounded half up; null when none of them has a price. */
+export function unitCostOf({ images, characters, seconds }: Units, prices: UnitPrices): number | null {
+  const { perImageNanos, perMillionCharactersNanos, perSecondNanos } = prices;
+  const parts = [
+    images === undefined || perImageNanos === null ? [] : [BigInt(images) * perImageNanos],
+    characters === undefined || perMillionCharactersNanos === null
+      ? []
+      : [(BigInt(characters) * perMillionCharactersNanos + 500_000n) / 1_000_000n],
+    // Vendors count fractions of a second; a thousandth is as exact as they are.
+    seconds === undefined || perSecondNanos === null ? [] : [(BigInt(Math.round(seconds * 1_000)) * perSecondNanos + 500n) / 1_000n],
+  ].flat();
+  return parts.length === 0 ? null : Number(parts.reduce((sum, part) => sum + part, 0n));
 }
 
 /**

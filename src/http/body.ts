@@ -4,7 +4,9 @@
  * 413 is plain text on every route; content type and syntax errors are the route's own (decisions 3).
  */
 import type { IncomingMessage } from 'node:http';
-import { gatewayError } from '../core/errors.ts';
+import { GatewayError, gatewayError } from '../core/errors.ts';
+import type { BodySpans } from '../core/json-spans.ts';
+import { JsonSyntaxError, scanObject } from '../core/json-spans.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
 const bodyLimitBytes = 32 * 1024 * 1024;
@@ -62,4 +64,23 @@ export class CallerGone extends Error {
 
 function tooLarge(): PlainTextError {
   return new PlainTextError(413, `the body is larger than ${bodyLimitBytes} bytes`);
+}
+
+/** Where the `wanted` members of a JSON body stand. Throws `bad_json`. */
+export function scanJson(body: Buffer, wanted: ReadonlySet<string>): BodySpans {
+  try {
+    return scanObject(body, wanted);
+  } catch (error) {
+    if (error instanceof JsonSyntaxError)
+      throw gatewayError('bad_json', { message: `the body is not valid JSON: ${error.message}`, cause: error });
+    throw error;
+  }
+}
+
+/** On all routes but chat and messages syntax and content type are answered with plain text (specification 7.2). */
+export function asPlainText(error: unknown): unknown {
+  if (!(error instanceof GatewayError)) return error;
+  if (error.code === 'bad_json') return new PlainTextError(400, error.message);
+  if (error.code === 'unsupported_media_type') return new PlainTextError(415, error.message);
+  return error;
 }

@@ -8,6 +8,7 @@ import type { JsonObject } from '../core/json.ts';
 import { answers } from './openapi/answers.ts';
 import { inferenceBodies } from './openapi/inference-bodies.ts';
 import { describeInference, inferenceRoutes } from './openapi/inference-operations.ts';
+import { describeMedia, mediaAnswers, mediaBodies } from './openapi/media-operations.ts';
 import { describeOperations } from './openapi/operations.ts';
 import { answerHeaders, describeParameters } from './openapi/parameters.ts';
 import { provisionBodies } from './openapi/provision-bodies.ts';
@@ -23,7 +24,7 @@ export function describeApi(): JsonObject {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
-    tags: ['inference', 'memory', 'status', 'provision', 'operation'].map((name) => ({ name })),
+    tags: ['inference', 'media', 'memory', 'status', 'provision', 'operation'].map((name) => ({ name })),
     paths: describePaths(),
     components: {
       schemas: describeSchemas(),
@@ -45,7 +46,7 @@ export function describeApi(): JsonObject {
 
 function describePaths(): JsonObject {
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const [path, method, operation] of [...describeInference(), ...describeOperations(), describeItself()]) {
+  for (const [path, method, operation] of [...describeInference(), ...describeMedia(), ...describeOperations(), describeItself()]) {
     paths[path] = { ...paths[path], [method]: { operationId: operationId(method, path), ...operation } };
   }
   return paths;
@@ -80,6 +81,8 @@ function describeSchemas(): JsonObject {
     RotateBody: rotate,
     ApplicationBody: application,
     CatalogBody: catalog,
+    ...mediaBodies,
+    ...mediaAnswers,
     ...answers,
   };
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });

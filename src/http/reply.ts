@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer } from '../pipeline/answer.ts';
+import type { ImageResult } from '../pipeline/images.ts';
+import type { MediaStream } from '../pipeline/media.ts';
 
 /** Resolves when all is handed to the connection, or the caller has left. */
 export async function sendAnswer(response: ServerResponse, answer: Answer): Promise<void> {
@@ -18,7 +20,25 @@ export async function sendAnswer(response: ServerResponse, answer: Answer): Prom
     return;
   }
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
-  for await (const bytes of answer.pieces) {
+  await sendPieces(response, answer.pieces);
+}
+
+/** An image result (shapes 9). */
+export function sendImages(response: ServerResponse, { model, json }: ImageResult): void {
+  response.setHeader('x-gateway-model', headerText(model));
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': json.length, 'cache-control': 'no-store' });
+  response.end(json);
+}
+
+/** Audio as it comes. Without a length: its end is told by the connection, behind the settling of the call. */
+export async function sendMedia(response: ServerResponse, { model, contentType, pieces }: MediaStream): Promise<void> {
+  response.setHeader('x-gateway-model', headerText(model));
+  response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
+  await sendPieces(response, pieces);
+}
+
+async function sendPieces(response: ServerResponse, pieces: AsyncIterable<Buffer>): Promise<void> {
+  for await (const bytes of pieces) {
     if (response.destroyed) return;
     if (!response.write(bytes) && !(await drained(response))) response.destroy();
   }

@@ -8,6 +8,8 @@ import type { Logger } from '../observability/logger.ts';
 import { createErrorHandler } from './error-handler.ts';
 import type { HealthDeps } from './routes/health.ts';
 import { createHealthRoutes } from './routes/health.ts';
+import type { MediaRouteDeps } from './routes/media.ts';
+import { createMediaRoutes } from './routes/media.ts';
 import type { MemoryRouteDeps } from './routes/memory.ts';
 import { createMemoryRoutes } from './routes/memory.ts';
 import type { ModelsRouteDeps } from './routes/models.ts';
@@ -20,6 +22,7 @@ import { createTextRoute } from './routes/text.ts';
 
 export interface ServerDeps {
   readonly text: TextRouteDeps;
+  readonly media: MediaRouteDeps;
   readonly status: StatusRouteDeps;
   readonly models: ModelsRouteDeps;
   readonly memory: MemoryRouteDeps;
@@ -37,6 +40,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   const { peek, usage } = createStatusRoutes(deps.status);
   const { getEpisode } = createMemoryRoutes(deps.memory);
   const { healthz, readyz } = createHealthRoutes(deps.health);
+  const media = createMediaRoutes(deps.media);
 
   app.post('/v1/chat/completions', createTextRoute('chat', deps.text));
   app.post('/v1/messages', createTextRoute('messages', deps.text));
@@ -44,6 +48,8 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.post('/v1/moderations', createTextRoute('moderations', deps.text));
   app.post('/v1/rerank', createTextRoute('rerank', deps.text));
   app.post('/v1/responses', createTextRoute('responses', deps.text));
+  app.post('/v1/images/generations', media.images);
+  app.post('/v1/audio/speech', media.speech);
   app.get('/v1/models', createModelsRoute(deps.models));
   app.get('/v1/memory/episodes/:id', getEpisode);
   app.get('/status/peek', peek);

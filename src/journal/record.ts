@@ -69,6 +69,9 @@ const factsSchema: z.ZodType<CallFacts> = z.object({
   }),
   plan: z.array(z.object({ model: z.string(), skipped: textOrNull, filled: z.literal(true).exactOptional() })),
   bodyBytes: z.number(),
+  units: z
+    .object({ images: z.number().exactOptional(), characters: z.number().exactOptional(), seconds: z.number().exactOptional() })
+    .exactOptional(),
 });
 
 const attemptStart = { n: z.number(), provider: z.string(), model: z.string(), startedAt: z.number() };

@@ -9,7 +9,7 @@ import { existsSync } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Tokens } from '../core/call.ts';
+import type { Tokens, Units } from '../core/call.ts';
 import { isUuid } from '../core/ids.ts';
 import { type OwnerLock, takeLock } from '../core/owner-lock.ts';
 import type { Database } from '../db/database.ts';
@@ -40,8 +40,8 @@ export interface RecoveryOptions {
   readonly store: StoreCalls;
   readonly logger: Logger;
   readonly intervalMs?: number;
-  /** Nano-dollars for tokens of `<provider>/<model>`, null when it has no price. */
-  readonly estimateCost?: (model: string, tokens: Tokens) => number | null;
+  /** Nano-dollars for what `<provider>/<model>` was asked for, null when it has no price. */
+  readonly estimateCost?: (model: string, tokens: Tokens, units: Units) => number | null;
   /** A dead process's calls are all stored: what else was in its name (leases) can be given back. Must be idempotent. */
   readonly onRecovered?: (journalId: string) => Promise<void>;
   readonly faultPoint?: (name: string) => void;

@@ -1,5 +1,5 @@
 /** What a dead process's journal tells of calls without an end, and how they are settled: `unknown`, at an estimate of what was asked. */
-import type { Attempt, CallFacts, SettledCall, Tokens } from '../core/call.ts';
+import type { Attempt, CallFacts, SettledCall, Tokens, Units } from '../core/call.ts';
 import { noTokens } from '../core/call.ts';
 import type { AttemptStart, JournalRecord } from './record.ts';
 
@@ -13,7 +13,7 @@ export interface UnsettledCalls {
 /** A token has about four bytes of a JSON body. */
 const bytesPerToken = 4;
 
-export function createUnsettledCalls(estimateCost: (model: string, tokens: Tokens) => number | null): UnsettledCalls {
+export function createUnsettledCalls(estimateCost: (model: string, tokens: Tokens, units: Units) => number | null): UnsettledCalls {
   // Bounded by the calls that were in flight when the process died.
   const facts = new Map<string, CallFacts>();
   // An attempt may stand before its call: its beginning may have been carried over to a newer segment.
@@ -30,7 +30,7 @@ export function createUnsettledCalls(estimateCost: (model: string, tokens: Token
     const last = starts.at(-1);
     const tokens = { ...noTokens, input: Math.ceil(call.bodyBytes / bytesPerToken) };
     const model = last ? `${last.provider}/${last.model}` : null;
-    const costNanos = model === null ? 0 : estimateCost(model, tokens);
+    const costNanos = model === null ? 0 : estimateCost(model, tokens, call.units ?? {});
     return {
       facts: call,
       result: {

@@ -18,7 +18,7 @@ import type { AttemptDeps, OpenAttempt } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
 import type { CallControl } from './control.ts';
 import type { Ending } from './settle.ts';
-import { cacheOf, settleAnswered, settleFailed } from './settle.ts';
+import { cacheOf, logCall, settleAnswered, settleFailed } from './settle.ts';
 
 type CacheUse = CallResult['cache'];
 
@@ -121,24 +121,7 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
 
   async function settle(settled: SettledCall): Promise<void> {
     await journal.settle(settled);
-    const { facts, result } = settled;
-    logger.info(
-      {
-        call: facts.id,
-        key: facts.keyPrefix,
-        project: facts.projectId,
-        route: facts.route,
-        asked: facts.modelAsked,
-        model: result.model,
-        outcome: result.outcome,
-        status: result.status,
-        code: result.code,
-        attempts: result.attempts.length,
-        durationMs: result.durationMs,
-        costNanos: result.costNanos,
-      },
-      'call',
-    );
+    logCall(logger, settled);
   }
 }
 

@@ -5,6 +5,7 @@ import type { GatewayError } from '../core/errors.ts';
 import { costOf } from '../core/money.ts';
 import { estimateTokens } from '../dialects/counts.ts';
 import type { AnswerReading } from '../dialects/route-rules.ts';
+import type { Logger } from '../observability/logger.ts';
 import type { OpenAttempt } from './attempt.ts';
 
 export interface Ending {
@@ -94,4 +95,25 @@ function countTokens(call: Call, { tokens, isFinal, turn }: AnswerReading, outco
     tokens: { ...known, output: Math.max(known.output, delivered) },
     isEstimated: outcome !== 'ok' || delivered > 0 || tokens === null,
   };
+}
+
+/** The one line of a call in the log; nothing that its caller or its vendor wrote but the name of the model. */
+export function logCall(logger: Logger, { facts, result }: SettledCall): void {
+  logger.info(
+    {
+      call: facts.id,
+      key: facts.keyPrefix,
+      project: facts.projectId,
+      route: facts.route,
+      asked: facts.modelAsked,
+      model: result.model,
+      outcome: result.outcome,
+      status: result.status,
+      code: result.code,
+      attempts: result.attempts.length,
+      durationMs: result.durationMs,
+      costNanos: result.costNanos,
+    },
+    'call',
+  );
 }

@@ -1,5 +1,5 @@
 /** What the deployment can call: providers, models with prices, tiers. Built from the configuration, replaced as a whole at reload. */
-import type { Dialect, ModelTraits, Price, Route, TokenPrice } from '../core/call.ts';
+import type { Dialect, MediaRoute, ModelTraits, Price, Route, TokenPrice, UnitPrices } from '../core/call.ts';
 
 /** What a model is for. */
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';
@@ -8,6 +8,8 @@ export interface CatalogModel {
   readonly kind: Kind;
   /** Null: a call's cost cannot be told. */
   readonly price: Price | null;
+  /** What media models are charged by beside it. */
+  readonly unitPrices: UnitPrices;
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
   readonly traits: ModelTraits;
@@ -16,7 +18,7 @@ export interface CatalogModel {
 }
 
 /** A row of the configuration as routing reads it; `kind` is chat where none is given. */
-export interface CatalogSourceRow extends PricedRow {
+export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices> {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens?: number | null;
   readonly traits?: ModelTraits;
@@ -36,6 +38,23 @@ export interface CatalogSource {
   readonly providers: Readonly<Record<string, { readonly dialect: string; readonly serves: readonly Route[] }>>;
   readonly models: Readonly<Record<string, CatalogSourceRow>>;
   readonly tiers: Readonly<Record<string, readonly string[]>>;
+  readonly imageTiers?: Readonly<Record<string, readonly string[]>>;
+  readonly speechTiers?: Readonly<Record<string, readonly string[]>>;
+  /** Providers that are asked where a caller names none. */
+  readonly defaults?: {
+    readonly imageProvider: string | null;
+    readonly speechProvider: string | null;
+    readonly videoProvider: string | null;
+    readonly videoModel: string | null;
+  };
+}
+
+/** What routing knows of a media route. */
+export interface MediaRouting {
+  readonly tiers: ReadonlyMap<string, readonly string[]>;
+  readonly defaultProvider: string | null;
+  /** What is meant where a caller names no model at all. */
+  readonly defaultModel: string | null;
 }
 
 /** A provider as routing needs it. */
@@ -50,11 +69,14 @@ export interface Catalog {
   readonly providers: ReadonlyMap<string, CatalogProvider>;
   readonly models: ReadonlyMap<string, CatalogModel>;
   readonly tiers: ReadonlyMap<string, readonly string[]>;
+  /** What each provider serves, also those of media routes alone. */
+  readonly served: ReadonlyMap<string, readonly Route[]>;
+  readonly media: Readonly<Record<MediaRoute, MediaRouting>>;
   /** Catalog ids by what stands behind their provider: `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */
   readonly idsByTail: ReadonlyMap<string, readonly string[]>;
 }
 
-export function buildCatalog({ providers, models, tiers }: CatalogSource): Catalog {
+export function buildCatalog({ providers, models, tiers, imageTiers = {}, speechTiers = {}, defaults }: CatalogSource): Catalog {
   const inferenceProviders = new Map<string, CatalogProvider>();
   for (const [name, { dialect, serves }] of Object.entries(providers)) {
     if (dialect === 'chat' || dialect === 'messages') inferenceProviders.set(name, { dialect, serves });
@@ -63,13 +85,34 @@ export function buildCatalog({ providers, models, tiers }: CatalogSource): Catal
   const idsByTail = new Map<string, string[]>();
   for (const [id, row] of Object.entries(models)) {
     const { kind = 'chat', maxOutputTokens, maxInputTokens = null, traits = {}, serves = null } = row;
-    catalogModels.set(id, { kind, price: priceOf(row), maxOutputTokens, maxInputTokens, traits, serves });
+    const { perImageNanos = null, perMillionCharactersNanos = null, perSecondNanos = null } = row;
+    const unitPrices = { perImageNanos, perMillionCharactersNanos, perSecondNanos };
+    catalogModels.set(id, { kind, price: priceOf(row), unitPrices, maxOutputTokens, maxInputTokens, traits, serves });
     const { model } = splitModelId(id) ?? { model: id };
     const ids = idsByTail.get(model);
     if (ids) ids.push(id);
     else idsByTail.set(model, [id]);
   }
-  return { providers: inferenceProviders, models: catalogModels, tiers: new Map(Object.entries(tiers)), idsByTail };
+  return {
+    providers: inferenceProviders,
+    models: catalogModels,
+    tiers: new Map(Object.entries(tiers)),
+    served: new Map(Object.entries(providers).map(([name, { serves }]) => [name, serves])),
+    media: {
+      images: mediaRouting(imageTiers, defaults?.imageProvider),
+      speech: mediaRouting(speechTiers, defaults?.speechProvider),
+      video: mediaRouting({}, defaults?.videoProvider, defaults?.videoModel),
+    },
+    idsByTail,
+  };
+}
+
+function mediaRouting(
+  tiers: Readonly<Record<string, readonly string[]>>,
+  defaultProvider: string | null = null,
+  defaultModel: string | null = null,
+): MediaRouting {
+  return { tiers: new Map(Object.entries(tiers)), defaultProvider, defaultModel };
 }
 
 const free: TokenPrice = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };

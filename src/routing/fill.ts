@@ -5,23 +5,26 @@
  *   stood in would be of another kind too, or fail. `auto` names no models, so the route's kind counts alone.
  * - For a model id: models with the same tail at other providers, in file order.
  */
-import type { TextRoute } from '../core/call.ts';
+import type { Route } from '../core/call.ts';
 import type { Catalog, CatalogModel, Kind } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import type { Resolution } from './rules.ts';
 
-const kindOf: Readonly<Record<TextRoute, Kind>> = {
+const kindOf: Readonly<Record<Route, Kind>> = {
   chat: 'chat',
   messages: 'chat',
   responses: 'chat',
   embeddings: 'embeddings',
   moderations: 'moderations',
   rerank: 'rerank',
+  images: 'images',
+  speech: 'speech',
+  video: 'video',
 };
 
 export interface FillRequest {
   readonly catalog: Catalog;
-  readonly route: TextRoute;
+  readonly route: Route;
   readonly resolution: Resolution;
   /** The caller named no tier itself. */
   readonly isAuto: boolean;
@@ -63,9 +66,16 @@ function cheapestFirst(catalog: Catalog, kind: Kind): readonly string[] {
   return ids;
 }
 
-/** By input and output price together, then by what a search costs; a model without a price comes last. */
-function comparePrices({ price: left }: CatalogModel, { price: right }: CatalogModel): number {
-  if (!left || !right) return (left ? 0 : 1) - (right ? 0 : 1);
-  const byTokens = left.inputNanos + left.outputNanos - right.inputNanos - right.outputNanos;
-  return Number(byTokens !== 0n ? byTokens : (left.perSearchNanos ?? 0n) - (right.perSearchNanos ?? 0n));
+/** By input and output price together, then by what a search or a unit costs; a model without any price comes last. */
+function comparePrices(left: CatalogModel, right: CatalogModel): number {
+  const [a, b] = [pricesOf(left), pricesOf(right)];
+  if (!a || !b) return (a ? 0 : 1) - (b ? 0 : 1);
+  return Number(a.tokens !== b.tokens ? a.tokens - b.tokens : a.units - b.units);
+}
+
+function pricesOf({ price, unitPrices }: CatalogModel): { tokens: bigint; units: bigint } | null {
+  const { perImageNanos, perMillionCharactersNanos, perSecondNanos } = unitPrices;
+  const unit = perImageNanos ?? perMillionCharactersNanos ?? perSecondNanos ?? null;
+  if (price === null && unit === null) return null;
+  return { tokens: price === null ? 0n : price.inputNanos + price.outputNanos, units: unit ?? price?.perSearchNanos ?? 0n };
 }

@@ -2,6 +2,8 @@
 import type { Caller, Route, TextRoute } from '../core/call.ts';
 import type { Catalog, CatalogModel } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
+import type { MediaPlanRequest } from './media-plan.ts';
+import { mediaTierNames, planMedia } from './media-plan.ts';
 import { usualTier } from './plan.ts';
 import type { ProjectRouting } from './rules.ts';
 import { isPermitted } from './rules.ts';
@@ -45,18 +47,37 @@ export function listModels(request: ModelsRequest): ModelRow[] {
     const isListed = owner !== undefined && isUsable(request, owner, model) && isPermitted(caller.models, [], id);
     return isListed ? row(id, owner) : [];
   });
-  const names = new Set([
+  const textTiers = new Set([
     ...catalog.tiers.keys(),
     ...Object.keys(project.tiers),
     ...Object.keys(project.applications.get(source)?.tiers ?? {}),
   ]);
-  const tiers = [...names].filter((name) => isOpen(() => name, false)).map((name) => row(name, 'gateway'));
+  const openTiers = [...textTiers].filter((name) => isOpen(() => name, false));
+  const tiers = [...new Set([...openTiers, ...openMediaTiers(request)])].map((name) => row(name, 'gateway'));
   return [...models, ...tiers, ...(isOpen(usualTier, true) ? [row('auto', 'gateway')] : [])];
+}
+
+/** A tier of images may have the name of one of text. */
+function openMediaTiers(request: ModelsRequest): string[] {
+  const { catalogFill } = request.switches;
+  return (['images', 'speech'] as const).flatMap((route) => {
+    const view = { ...request, route, catalogFill };
+    return mediaTierNames(view).filter((name) => isOpenForMedia({ ...view, modelAsked: name }));
+  });
+}
+
+function isOpenForMedia(request: MediaPlanRequest): boolean {
+  try {
+    planMedia(request);
+    return true;
+  } catch {
+    return false; // It throws `no_route` alone: this key gets no answer by that name.
+  }
 }
 
 /** The project may use the model's provider, and that serves a route for models of this kind. */
 function isUsable({ catalog, project }: ModelsRequest, owner: string, { kind, serves }: CatalogModel): boolean {
   if (project.providers !== null && !project.providers.includes(owner)) return false;
   const routes: readonly Route[] = kind === 'chat' ? (serves ?? ['chat', 'messages', 'responses']) : [kind];
-  return catalog.providers.get(owner)?.serves.some((route) => routes.includes(route)) ?? false;
+  return catalog.served.get(owner)?.some((route) => routes.includes(route)) ?? false;
 }

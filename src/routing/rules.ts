@@ -4,13 +4,19 @@ import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 
 /** An application's part in routing. */
-export interface ApplicationRouting {
+export interface ApplicationRouting extends MediaTiers {
   /** Laid over the project's tiers by name. */
   readonly tiers: Readonly<Record<string, readonly string[]>>;
 }
 
+/** Chains of media models; absent where there are none. */
+export interface MediaTiers {
+  readonly imageTiers?: Readonly<Record<string, readonly string[]>>;
+  readonly speechTiers?: Readonly<Record<string, readonly string[]>>;
+}
+
 /** A project's part in routing. */
-export interface ProjectRouting {
+export interface ProjectRouting extends MediaTiers {
   /** Providers the project may use; null means all. */
   readonly providers: readonly string[] | null;
   /** The project's own tiers, laid over those of the file by name. */

@@ -28,7 +28,8 @@ function isTextDialect(dialect: string): dialect is Dialect {
   return dialect === 'chat' || dialect === 'messages';
 }
 
-function headersOf({ apiKey, auth, headers }: ProviderSource): Record<string, string> {
+/** Headers of every request to the provider, with its key. */
+export function headersOf({ apiKey, auth, headers }: ProviderSource): Record<string, string> {
   const all: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) all[name.toLowerCase()] = value;
   if (apiKey !== null) all[auth.header.toLowerCase()] = auth.scheme === null ? apiKey : `${auth.scheme} ${apiKey}`;

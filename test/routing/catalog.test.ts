@@ -34,8 +34,9 @@ test('a catalog keeps what each model is for and how much it takes, chat where n
     models: { 'a/x': row({ kind: 'embeddings', maxInputTokens: 8 }), 'a/y': row({ maxOutputTokens: 9 }) },
     tiers: {},
   });
+  const unitPrices = { perImageNanos: null, perMillionCharactersNanos: null, perSecondNanos: null };
   expect([...models]).toEqual([
-    ['a/x', { kind: 'embeddings', price: null, maxInputTokens: 8, maxOutputTokens: null, traits: {}, serves: null }],
-    ['a/y', { kind: 'chat', price: null, maxInputTokens: null, maxOutputTokens: 9, traits: {}, serves: null }],
+    ['a/x', { kind: 'embeddings', price: null, unitPrices, maxInputTokens: 8, maxOutputTokens: null, traits: {}, serves: null }],
+    ['a/y', { kind: 'chat', price: null, unitPrices, maxInputTokens: null, maxOutputTokens: 9, traits: {}, serves: null }],
   ]);
 });

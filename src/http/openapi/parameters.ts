@@ -72,6 +72,11 @@ export function headersOf(route: TextRoute): string[] {
   return Object.keys(headers).filter((name) => isRecorded || name !== 'x-gateway-memory-subject');
 }
 
+/** What is stored with a call, on every route that has one. */
+export const correlationHeaders: readonly string[] = Object.keys(headers).filter(
+  (name) => !/^x-gateway-(?:source|timeout-ms|memory.*)$/.test(name),
+);
+
 /** `components.headers` of the document. */
 export const answerHeaders = {
   'x-gateway-call-id': { schema: { type: 'string', format: 'uuid' }, description: 'id of the call' },

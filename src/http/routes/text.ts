@@ -1,10 +1,8 @@
 /** The six inference routes (specification 4.5): from a request to a Call, and from its answer back. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Call, Caller, TextRoute } from '../../core/call.ts';
-import { GatewayError, gatewayError } from '../../core/errors.ts';
+import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
-import type { BodySpans } from '../../core/json-spans.ts';
-import { JsonSyntaxError, scanObject } from '../../core/json-spans.ts';
 import type { Clock } from '../../core/time.ts';
 import { keysOfBodies } from '../../dialects/members.ts';
 import type { RouteRules } from '../../dialects/route-rules.ts';
@@ -15,10 +13,9 @@ import { startControl } from '../../pipeline/control.ts';
 import type { ProjectRouting } from '../../routing/rules.ts';
 import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
-import { checkContentType, readBody } from '../body.ts';
+import { asPlainText, checkContentType, readBody, scanJson } from '../body.ts';
 import { sendError } from '../error-handler.ts';
 import { readCorrelation, readMemoryMode, readPassedHeaders, readSubject, readText, readTimeoutMs } from '../headers.ts';
-import { PlainTextError } from '../plain-text-error.ts';
 import { sendAnswer } from '../reply.ts';
 
 /** A project as the text routes need it. */
@@ -63,7 +60,12 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
         control.endDeadline();
       }
     } catch (error) {
-      sendError(response, asRouteError(error, route), route === 'messages' ? 'messages' : 'chat', logger);
+      sendError(
+        response,
+        route === 'chat' || route === 'messages' ? error : asPlainText(error),
+        route === 'messages' ? 'messages' : 'chat',
+        logger,
+      );
     }
   };
 }
@@ -88,7 +90,7 @@ function readCall({ id, startedAt, now, rules, caller, project, headers, body }:
   const memoryMode = readMemoryMode(headers);
   const timeoutMs = readTimeoutMs(headers);
   const source = readText(headers, 'x-gateway-source');
-  const spans = scanBody(body);
+  const spans = scanJson(body, keysOfBodies);
   const facts = rules.readRequest(body, spans);
   // No model has such a name; a longer one would only be carried through plan, records and logs.
   if (facts.model !== null && facts.model.length > longestModel) throw gatewayError('no_route');
@@ -113,25 +115,7 @@ function readCall({ id, startedAt, now, rules, caller, project, headers, body }:
   };
 }
 
-function scanBody(body: Buffer): BodySpans {
-  try {
-    return scanObject(body, keysOfBodies);
-  } catch (error) {
-    if (error instanceof JsonSyntaxError)
-      throw gatewayError('bad_json', { message: `the body is not valid JSON: ${error.message}`, cause: error });
-    throw error;
-  }
-}
-
 /** Memory records chat, messages and responses alone (specification 4.8 rule 3): elsewhere a subject has no meaning. */
 function isRecorded(route: TextRoute): boolean {
   return route === 'chat' || route === 'messages' || route === 'responses';
-}
-
-/** On all routes but chat and messages syntax and content type are answered with plain text (specification 7.2). */
-function asRouteError(error: unknown, route: TextRoute): unknown {
-  if (route === 'chat' || route === 'messages' || !(error instanceof GatewayError)) return error;
-  if (error.code === 'bad_json') return new PlainTextError(400, error.message);
-  if (error.code === 'unsupported_media_type') return new PlainTextError(415, error.message);
-  return error;
 }

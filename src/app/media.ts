@@ -1,0 +1,42 @@
+/** What answers the media routes, joined of the rooms that know. Decides nothing. */
+import type { Clock } from '../core/time.ts';
+import type { Breakers } from '../failover/breaker.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { AnswerImages } from '../pipeline/images.ts';
+import { createAnswerImages } from '../pipeline/images.ts';
+import { createMediaCalls } from '../pipeline/media.ts';
+import type { AnswerSpeech } from '../pipeline/speech.ts';
+import { createAnswerSpeech } from '../pipeline/speech.ts';
+import type { Catalog } from '../routing/catalog.ts';
+import { planMedia } from '../routing/media-plan.ts';
+import type { RoutingSwitches } from '../routing/select.ts';
+import type { MediaProvider } from '../vendors/media.ts';
+import type { VendorDoor } from '../vendors/request.ts';
+
+export interface AnswerMedia {
+  readonly answerImages: AnswerImages;
+  readonly answerSpeech: AnswerSpeech;
+}
+
+export interface MediaParts {
+  readonly catalog: () => Catalog;
+  readonly switches: () => RoutingSwitches;
+  readonly findProvider: (name: string) => MediaProvider | undefined;
+  readonly breakers: Breakers;
+  readonly journal: Journal;
+  readonly door: VendorDoor;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export function createMedia({ catalog, switches, findProvider, breakers, journal, door, clock, logger }: MediaParts): AnswerMedia {
+  const deps = {
+    planMedia: (call, project) => planMedia({ ...call, project, catalog: catalog(), catalogFill: switches().catalogFill, breakers }),
+    findProvider,
+    mediaCalls: createMediaCalls({ breakers, journal, clock, logger }),
+    door,
+    clock,
+  } satisfies Parameters<typeof createAnswerImages>[0];
+  return { answerImages: createAnswerImages(deps), answerSpeech: createAnswerSpeech(deps) };
+}

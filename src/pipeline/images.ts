@@ -1,0 +1,59 @@
+/** `POST /v1/images/generations`: asks one provider for images, and makes the one result of what it answers (shapes 9). */
+import type { MediaCall, MediaCandidate } from '../core/call.ts';
+import { noTokens } from '../core/call.ts';
+import { gatewayError } from '../core/errors.ts';
+import type { Clock } from '../core/time.ts';
+import { estimateTokens } from '../dialects/counts.ts';
+import type { MediaFields } from '../dialects/media-requests.ts';
+import { countImages } from '../dialects/media-requests.ts';
+import type { ProjectRouting } from '../routing/rules.ts';
+import { prepareImages } from '../vendors/images.ts';
+import type { MediaProvider } from '../vendors/media.ts';
+import type { VendorDoor } from '../vendors/request.ts';
+import type { MediaCalls } from './media.ts';
+
+export interface ImageResult {
+  readonly model: string;
+  /** `{"created","data":[{"b64_json"}]}` */
+  readonly json: Buffer;
+}
+
+/** What the image and speech calls are made of. */
+export interface MediaRouteDeps {
+  readonly planMedia: (call: MediaCall, project: ProjectRouting) => MediaCandidate;
+  readonly findProvider: (name: string) => MediaProvider | undefined;
+  readonly mediaCalls: MediaCalls;
+  readonly door: VendorDoor;
+  readonly clock: Clock;
+}
+
+export type AnswerImages = (call: MediaCall, project: ProjectRouting, fields: MediaFields) => Promise<ImageResult>;
+
+/** What a picture of 1024 by 1024 comes to at OpenAI, in its middle quality: for vendors that charge by tokens and count none. */
+const tokensOfImage = 1_056;
+
+export function createAnswerImages({ planMedia, findProvider, mediaCalls, door, clock }: MediaRouteDeps): AnswerImages {
+  /** Throws GatewayError; the call has been recorded then, if the vendor was asked. */
+  return async function answerImages(call, project, fields) {
+    const candidate = planMedia(call, project);
+    const provider = providerOf(candidate, findProvider);
+    const ask = prepareImages({ provider, model: candidate.model, fields, now: () => clock.now() });
+    const images = countImages(fields);
+    const likelyTokens = { ...noTokens, input: estimateTokens(fields.prompt?.length ?? 0), output: images * tokensOfImage };
+    const json = await mediaCalls.answer({ call, candidate, units: { images }, likelyTokens }, async () => {
+      const answer = await ask(door);
+      const created = answer.created ?? Math.floor(clock.now() / 1_000);
+      const data = answer.images.map((b64_json) => ({ b64_json }));
+      const { status, tokens } = answer;
+      return { value: Buffer.from(JSON.stringify({ created, data })), status, tokens, units: { images: answer.images.length } };
+    });
+    return { model: candidate.id, json };
+  };
+}
+
+/** The row of the candidate's provider; it can be gone only where the configuration was replaced in between. */
+export function providerOf({ provider }: MediaCandidate, findProvider: MediaRouteDeps['findProvider']): MediaProvider {
+  const found = findProvider(provider);
+  if (!found) throw gatewayError('no_route');
+  return found;
+}

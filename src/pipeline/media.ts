@@ -1,0 +1,255 @@
+/**
+ * The story of a media call, the shorter sister of `answer.ts`: one provider is asked, once. The call stands in the journal before the
+ * vendor is asked, and is settled before the last byte of its answer leaves, however it ends.
+ */
+import type { CallFacts, CallResult, MediaCall, MediaCandidate, Outcome, SettledCall, Tokens, Units } from '../core/call.ts';
+import { noTokens } from '../core/call.ts';
+import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
+import { costOf, unitCostOf } from '../core/money.ts';
+import type { Clock } from '../core/time.ts';
+import type { Breakers } from '../failover/breaker.ts';
+import { isProviderFault, kindOf } from '../failover/verdict.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { AttemptStart } from '../journal/record.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { CallControl } from './control.ts';
+import { logCall } from './settle.ts';
+
+export interface MediaDeps {
+  readonly breakers: Breakers;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export interface MediaRequest {
+  readonly call: MediaCall;
+  readonly candidate: MediaCandidate;
+  /** What is asked for, which is charged where the vendor's own count never comes. */
+  readonly units: Units;
+  /** Tokens that are likely to be charged, where the model is charged by tokens and the vendor does not count them. */
+  readonly likelyTokens: Tokens;
+}
+
+/** What a vendor was asked and gave. */
+export interface MediaAnswer<Value> {
+  readonly value: Value;
+  readonly status: number;
+  readonly units: Units;
+  /** The vendor's own count; null: it gave none. */
+  readonly tokens: Tokens | null;
+}
+
+/** Audio on its way. `pieces` must be read to the end or returned: only then is the call settled. */
+export interface MediaStream {
+  readonly model: string;
+  readonly contentType: string;
+  readonly pieces: AsyncGenerator<Buffer, void>;
+}
+
+/** A vendor's answer that has begun. `pieces` throws VendorError; stopping early (`return`) ends the vendor's request. */
+export interface VendorStream {
+  readonly status: number;
+  readonly contentType: string;
+  readonly pieces: AsyncGenerator<Buffer, void>;
+}
+
+export interface MediaCalls {
+  /** Asks for what comes whole. Throws GatewayError; the call is recorded then, if the vendor was asked. */
+  answer<Value>(request: MediaRequest, ask: () => Promise<MediaAnswer<Value>>): Promise<Value>;
+  /** Asks for what comes as a stream; `control` ends it when the caller leaves. Throws likewise, until the stream has begun. */
+  stream(request: MediaRequest, control: CallControl, ask: () => Promise<VendorStream>): Promise<MediaStream>;
+}
+
+export function createMediaCalls({ breakers, journal, clock, logger }: MediaDeps): MediaCalls {
+  return {
+    async answer(request, ask) {
+      const running = await open(request);
+      const answer = await ask().catch((error: unknown) => fail(running, error, null));
+      judge(request, null);
+      const { status, units, tokens, value } = answer;
+      const endedAt = clock.now();
+      const begun = { ...running, firstByteMs: endedAt - running.start.startedAt };
+      await settle(settledOf(begun, { outcome: 'ok', status, units, tokens, endedAt }));
+      return value;
+    },
+    async stream(request, control, ask) {
+      const running = await open(request);
+      const { status, contentType, pieces } = await ask().catch((error: unknown) => fail(running, error, control));
+      judge(request, null);
+      const begun = { ...running, status, firstByteMs: clock.now() - running.start.startedAt };
+      return { model: request.candidate.id, contentType, pieces: deliver(begun, pieces) };
+    },
+  };
+
+  async function open(request: MediaRequest): Promise<Running> {
+    const { call, candidate, units } = request;
+    const start = { n: 1, provider: candidate.provider, model: candidate.model, startedAt: clock.now() };
+    const facts = factsOf(call, candidate, units);
+    await journal.open(facts, start);
+    return { request, facts, start, status: null, firstByteMs: null };
+  }
+
+  /** Settles what never became an answer, and throws what the caller is told. A caller who left is charged: his vendor was asked. */
+  async function fail(running: Running, cause: unknown, control: CallControl | null): Promise<never> {
+    const { request } = running;
+    const error = asGatewayError(cause);
+    const hasLeft = control?.stoppedBy() === 'client';
+    if (cause instanceof VendorError) judge(request, cause);
+    const status = cause instanceof VendorError ? cause.status : null;
+    const end = hasLeft
+      ? ({ outcome: 'client_left', units: request.units, tokens: null } as const)
+      : ({ outcome: isRefusal(cause) ? 'refused' : 'failed', units: {}, tokens: noTokens } as const);
+    await settle(settledOf({ ...running, status }, { ...end, error, status: hasLeft ? 499 : error.status, endedAt: clock.now() }));
+    throw error;
+  }
+
+  /** The pieces of a stream, settled however it ends: whole, broken by the vendor, or left by the caller. */
+  async function* deliver(running: Running, pieces: AsyncGenerator<Buffer, void>): AsyncGenerator<Buffer, void> {
+    const { request, status } = running;
+    let isSettled = false;
+    const settleAs = async (outcome: Outcome, error?: GatewayError): Promise<void> => {
+      if (isSettled) return;
+      isSettled = true;
+      const end = { outcome, status: status ?? 200, units: request.units, tokens: null, endedAt: clock.now() };
+      await settle(settledOf(running, error ? { ...end, error } : end));
+    };
+    try {
+      yield* pieces;
+      await settleAs('ok');
+    } catch (cause) {
+      if (!(cause instanceof VendorError)) throw cause;
+      // The caller left: `finally` settles, and nobody is there to be told.
+      if (cause.fault === 'aborted') return;
+      judge(request, cause);
+      const error = asGatewayError(cause);
+      await settleAs('interrupted', error);
+      throw error;
+    } finally {
+      await pieces.return();
+      await settleAs('client_left');
+    }
+  }
+
+  /** Null: it answered. The caller's leaving never counts (lessons 19). */
+  function judge({ call, candidate }: MediaRequest, error: VendorError | null): void {
+    const { projectId } = call.caller;
+    if (error === null) breakers.succeeded(projectId, candidate.provider);
+    else if (isProviderFault(error)) breakers.failed(projectId, candidate.provider);
+    else if (kindOf(error) === 'rate_limited' && typeof error.retryAfterMs === 'number')
+      breakers.cool(projectId, candidate.provider, clock.now() + error.retryAfterMs);
+  }
+
+  async function settle(settled: SettledCall): Promise<void> {
+    await journal.settle(settled);
+    logCall(logger, settled);
+  }
+}
+
+/** A call whose vendor is being asked. */
+interface Running {
+  readonly request: MediaRequest;
+  readonly facts: CallFacts;
+  readonly start: AttemptStart;
+  /** The vendor's. */
+  readonly status: number | null;
+  readonly firstByteMs: number | null;
+}
+
+interface MediaEnd {
+  readonly outcome: Outcome;
+  /** As the caller sees it. */
+  readonly status: number;
+  readonly error?: GatewayError;
+  readonly units: Units;
+  readonly tokens: Tokens | null;
+  readonly endedAt: number;
+}
+
+function settledOf({ request, facts, start, status, firstByteMs }: Running, end: MediaEnd): SettledCall {
+  const { call, candidate } = request;
+  const { outcome, error, endedAt } = end;
+  const { tokens, costNanos, isEstimated } = chargeOf(request, end);
+  const vendorStatus = outcome === 'ok' ? end.status : status;
+  const result: CallResult = {
+    outcome,
+    status: outcome === 'ok' ? 200 : end.status,
+    code: error?.code ?? null,
+    model: isFailure(outcome) ? null : candidate.id,
+    cache: null,
+    tokens,
+    costNanos,
+    estimated: isEstimated,
+    durationMs: endedAt - call.startedAt,
+    firstByteMs: firstByteMs === null ? null : start.startedAt + firstByteMs - call.startedAt,
+    attempts: [
+      { ...start, status: vendorStatus, outcome, waitMs: 0, firstByteMs, durationMs: endedAt - start.startedAt, tokens, costNanos },
+    ],
+  };
+  return { facts, result, content: null };
+}
+
+/** No answer came: there is nothing to charge. */
+function isFailure(outcome: Outcome): boolean {
+  return outcome === 'failed' || outcome === 'refused';
+}
+
+function isRefusal(cause: unknown): boolean {
+  return cause instanceof VendorError && kindOf(cause) === 'refused';
+}
+
+/** By units where one of them has a price, else by tokens: the vendor's count, or what is likely. */
+function chargeOf(
+  { candidate, likelyTokens }: MediaRequest,
+  { outcome, units, tokens }: MediaEnd,
+): { tokens: Tokens; costNanos: number | null; isEstimated: boolean } {
+  if (isFailure(outcome)) return { tokens: noTokens, costNanos: 0, isEstimated: false };
+  const unitCost = unitCostOf(units, candidate.unitPrices);
+  const isCut = outcome !== 'ok';
+  if (unitCost !== null) return { tokens: tokens ?? noTokens, costNanos: unitCost, isEstimated: isCut };
+  if (candidate.price === null) return { tokens: tokens ?? noTokens, costNanos: null, isEstimated: isCut };
+  const charged = tokens ?? likelyTokens;
+  return { tokens: charged, costNanos: costOf(charged, candidate.price), isEstimated: isCut || tokens === null };
+}
+
+/** What a vendor's failure is to the caller of a media route (specification 7.4, shapes 21). */
+function asGatewayError(cause: unknown): GatewayError {
+  if (cause instanceof GatewayError) return cause;
+  if (!(cause instanceof VendorError)) return gatewayError('internal_error', { cause });
+  const { message } = cause;
+  switch (cause.fault) {
+    case 'status':
+      return gatewayError('upstream_error', { message, cause });
+    case 'unreadable':
+      return gatewayError('bad_upstream_response', { message, cause });
+    case 'connect':
+    case 'timeout':
+      return gatewayError('upstream_failed', { message, status: 503, cause });
+    case 'broken':
+      return gatewayError('upstream_failed', { message, cause });
+    case 'aborted':
+      return gatewayError('upstream_failed', { message: 'the caller left', cause });
+  }
+}
+
+function factsOf(call: MediaCall, candidate: MediaCandidate, units: Units): CallFacts {
+  const { id, startedAt, caller, source, sourceGiven, route, modelAsked, correlation, bodyBytes } = call;
+  return {
+    id,
+    startedAt,
+    projectId: caller.projectId,
+    keyId: caller.keyId,
+    keyPrefix: caller.keyPrefix,
+    source,
+    sourceGiven,
+    route,
+    modelAsked,
+    stream: false,
+    // Memory records text alone (specification 4.8 rule 3).
+    memory: { mode: 'off', explicitWrite: false, subject: null },
+    correlation,
+    plan: [{ model: candidate.id, skipped: null }],
+    bodyBytes,
+    units,
+  };
+}

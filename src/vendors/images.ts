@@ -1,0 +1,180 @@
+/**
+ * Asks a vendor for images, in one of two shapes (vendor facts 1.6, 5): OpenAI's, and the `artifacts` of NVIDIA and Stability. Whatever the
+ * vendor answers with, base64 comes back. What is asked throws VendorError.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Tokens } from '../core/call.ts';
+import { gatewayError, VendorError } from '../core/errors.ts';
+import { countOf, isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
+import { readResponsesUsage } from '../dialects/counts.ts';
+import type { MediaFields } from '../dialects/media-requests.ts';
+import { readSize, writeFields } from '../dialects/media-requests.ts';
+import type { MediaProvider } from './media.ts';
+import { askMediaVendor, fetchVendorFile, headerOf, quote } from './media.ts';
+import type { VendorDoor, VendorResponse } from './request.ts';
+import { readAll } from './request.ts';
+
+export interface ImageRequest {
+  readonly provider: MediaProvider;
+  /** The vendor's own id. */
+  readonly model: string;
+  readonly fields: MediaFields;
+  readonly now: () => number;
+}
+
+export interface ImageAnswer {
+  readonly status: number;
+  /** Unix seconds; null: the vendor gave none. */
+  readonly created: number | null;
+  /** Base64, one text an image. */
+  readonly images: readonly string[];
+  readonly tokens: Tokens | null;
+}
+
+/** Ten images of ten megabytes, in base64. */
+const answerLimitBytes = 128 * 1024 * 1024;
+
+/** Makes ready what can be made ready before the vendor is asked. Throws GatewayError `bad_shape`, and `bad_json` for what the shape cannot say. */
+export function prepareImages(request: ImageRequest): (door: VendorDoor) => Promise<ImageAnswer> {
+  switch (request.provider.imageShape) {
+    case 'openai':
+      return prepareStandard(request);
+    case 'artifacts':
+      return prepareArtifacts(request);
+    default:
+      throw gatewayError('bad_shape');
+  }
+}
+
+/** Defaults of the specification (4.6); what the caller sent goes on as it was written. */
+function prepareStandard({ provider, model, fields, now }: ImageRequest): (door: VendorDoor) => Promise<ImageAnswer> {
+  const body = writeFields({
+    model: JSON.stringify(model),
+    prompt: fields.prompt,
+    n: fields.n ?? '1',
+    size: fields.size ?? '"1024x1024"',
+    response_format: provider.imageResponseFormat ? '"b64_json"' : undefined,
+  });
+  const url = new URL(`${provider.baseUrl}/images/generations`);
+  return async (door) => {
+    const response = await askMediaVendor(door, provider, { url, method: 'POST', accept: 'application/json', body, now });
+    return readStandard(door, response, { provider, now });
+  };
+}
+
+async function readStandard(
+  door: VendorDoor,
+  response: VendorResponse,
+  { provider, now }: Pick<ImageRequest, 'provider' | 'now'>,
+): Promise<ImageAnswer> {
+  const { status } = response;
+  const answer = await readObject(response);
+  const rows = listOf(answer.data);
+  if (rows.length === 0) throw unreadable('the answer holds no image', status);
+  const images: string[] = [];
+  let restBytes = answerLimitBytes;
+  // One after the other: they are all held until the last is there.
+  for (const row of rows) {
+    const { b64_json, url: address } = objectOf(row);
+    const image = isText(b64_json) ? b64_json : isText(address) ? await fetchImage(door, { provider, address, restBytes, now }) : null;
+    if (image === null) throw unreadable('an image of the answer has neither b64_json nor url', status);
+    restBytes -= image.length;
+    images.push(image);
+  }
+  return { status, created: countOf(answer.created) ?? null, images, tokens: readResponsesUsage(answer.usage) };
+}
+
+interface ImageFile {
+  readonly provider: MediaProvider;
+  readonly address: string;
+  readonly restBytes: number;
+  readonly now: () => number;
+}
+
+/** A file that the vendor answers for; that it cannot be had makes the vendor's answer unreadable, whatever the reason. */
+async function fetchImage(door: VendorDoor, { provider, address, restBytes, now }: ImageFile): Promise<string> {
+  try {
+    const response = await fetchVendorFile(door, { provider, address, accept: 'image/*', now });
+    const bytes = await readAll(response.body, Math.floor((restBytes / 4) * 3));
+    if (bytes.length === 0) throw new VendorError('unreadable', 'it is empty');
+    return bytes.toString('base64');
+  } catch (cause) {
+    if (!(cause instanceof VendorError)) throw cause;
+    throw new VendorError('unreadable', `an image cannot be fetched from the vendor: ${cause.message}`, { status: cause.status, cause });
+  }
+}
+
+/** The model is in the path, the size in two members; only what the caller sent and the number of steps is named (vendor facts 5.1). */
+function prepareArtifacts({ provider, model, fields, now }: ImageRequest): (door: VendorDoor) => Promise<ImageAnswer> {
+  const size = readSize(fields.size);
+  const body = writeFields({
+    prompt: fields.prompt,
+    width: size?.width,
+    height: size?.height,
+    steps: fields.steps ?? '4',
+    seed: fields.seed,
+    cfg_scale: fields.cfg_scale,
+  });
+  const url = new URL(`${provider.baseUrl}/${model.split('/').map(encodeURIComponent).join('/')}`);
+  return async (door) => {
+    const first = await askMediaVendor(door, provider, { url, method: 'POST', accept: 'application/json', body, now });
+    const response = first.status === 202 ? await pollJob(door, provider, first, now) : first;
+    const { status } = response;
+    const { artifacts } = await readObject(response);
+    const images = listOf(artifacts).map((artifact) => readArtifact(objectOf(artifact), provider, status));
+    if (images.length === 0) throw unreadable('the answer holds no image', status);
+    return { status, created: null, images, tokens: null };
+  };
+}
+
+function readArtifact({ base64, finishReason }: Readonly<Record<string, unknown>>, provider: MediaProvider, status: number): string {
+  if (isText(base64)) return base64;
+  const reason = textOf(finishReason);
+  if (reason === null || reason === 'SUCCESS') throw unreadable('an image of the answer is empty', status);
+  throw new VendorError('status', `the vendor answered ${status} without an image: ${quote(reason, provider)}`, { status });
+}
+
+/** NVIDIA answers for the slow jobs of one host at another (vendor facts 5.1); every other vendor at its own. */
+const jobHosts: Readonly<Record<string, string>> = {
+  'https://ai.api.nvidia.com': 'https://api.nvcf.nvidia.com',
+  'https://integrate.api.nvidia.com': 'https://api.nvcf.nvidia.com',
+};
+
+const firstPollMs = 250;
+const longestPollMs = 2_000;
+
+/** Asks for a job until it is done, at most as long as the provider may take for its first byte. */
+async function pollJob(door: VendorDoor, provider: MediaProvider, accepted: VendorResponse, now: () => number): Promise<VendorResponse> {
+  const id = headerOf(accepted, 'nvcf-reqid') ?? '';
+  if (!/^[A-Za-z0-9-]{1,128}$/.test(id)) throw unreadable('the vendor accepted the job without naming it', accepted.status);
+  accepted.release();
+  const { own } = provider.hosts;
+  const url = new URL(`${jobHosts[own] ?? own}/v2/nvcf/pexec/status/${id}`);
+  const until = now() + provider.firstByteTimeoutMs;
+  for (let waitMs = firstPollMs; now() + waitMs <= until; waitMs = Math.min(2 * waitMs, longestPollMs)) {
+    await sleep(waitMs);
+    const response = await askMediaVendor(door, provider, { url, method: 'GET', accept: 'application/json', body: null, now });
+    if (response.status !== 202) return response;
+    response.release();
+  }
+  throw new VendorError('timeout', 'the images were not ready in time');
+}
+
+async function readObject(response: VendorResponse): Promise<Readonly<Record<string, unknown>>> {
+  const { status } = response;
+  const bytes = await readAll(response.body, answerLimitBytes).catch((cause: unknown) => {
+    // What broke off after it had begun is an answer that cannot be read.
+    throw cause instanceof VendorError ? new VendorError('unreadable', cause.message, { status, cause }) : cause;
+  });
+  const answer = parseJson(bytes.toString('utf8'));
+  if (!isObject(answer)) throw unreadable('the answer is no JSON object', status);
+  return answer;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+function unreadable(message: string, status: number): VendorError {
+  return new VendorError('unreadable', message, { status });
+}

@@ -1,0 +1,202 @@
+/**
+ * What the media routes share at the door to the network: a provider as they need it, a request whose refusal tells the vendor's words, and
+ * the fetching of files that a vendor names.
+ */
+import type { Readable } from 'node:stream';
+import type { MediaRoute } from '../core/call.ts';
+import { VendorError } from '../core/errors.ts';
+import { headersOf, type ProviderSource } from './registry.ts';
+import type { VendorDoor, VendorResponse } from './request.ts';
+import { endBody } from './request.ts';
+import { readRetryAfter } from './retry-after.ts';
+import type { VendorHosts } from './vendor-hosts.ts';
+import { readRedirect, readVendorAddress, vendorHostsOf } from './vendor-hosts.ts';
+
+/** A provider row as the media routes need it. Shapes are plain text: one that is not known is told to the caller as `bad_shape`. */
+export interface MediaProvider {
+  readonly name: string;
+  /** What its videos are spoken in: only `gemini` is known. */
+  readonly dialect: string;
+  /** With the version prefix, without a slash at its end. */
+  readonly baseUrl: string;
+  readonly hosts: VendorHosts;
+  /** Authentication and fixed headers of the row: for its own host alone. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Values that no message may hold. */
+  readonly secrets: readonly string[];
+  readonly connectTimeoutMs: number;
+  readonly firstByteTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  readonly imageShape: string;
+  readonly imageResponseFormat: boolean;
+  readonly speechShape: string;
+  readonly speechMediaType: string | null;
+  readonly speech: VoiceShape;
+}
+
+/** How a vendor of the shape `voice` is asked. */
+export interface VoiceShape {
+  readonly voiceIn: 'path' | 'query';
+  readonly path: string;
+  readonly textField: string;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** The part of a configured provider row that the media routes need. */
+export interface MediaProviderSource extends ProviderSource {
+  readonly serves: readonly string[];
+  readonly imageShape: string;
+  readonly imageResponseFormat: boolean;
+  readonly speechShape: string;
+  readonly speechMediaType: string | null;
+  readonly speech: VoiceShape;
+  readonly assetHosts: readonly string[];
+}
+
+const mediaRoutes: readonly string[] = ['images', 'speech', 'video'] satisfies readonly MediaRoute[];
+
+/** By name; those that serve a media route. Rebuilt as a whole at reload. */
+export function buildMediaProviders(sources: Readonly<Record<string, MediaProviderSource>>): ReadonlyMap<string, MediaProvider> {
+  const serving = Object.entries(sources).filter(([, { serves }]) => serves.some((route) => mediaRoutes.includes(route)));
+  return new Map(
+    serving.map(([name, source]) => {
+      const { apiKey, assetHosts, baseUrl } = source;
+      // A fixed header may hold a second key.
+      const secrets = [apiKey ?? '', ...Object.values(source.headers)].filter((value) => value.length >= shortestSecret);
+      return [name, { ...source, hosts: vendorHostsOf(baseUrl, assetHosts), headers: headersOf(source), secrets }];
+    }),
+  );
+}
+
+/** What is shorter is a placeholder for a vendor that takes any key, or a word such as `true`: cut out, it would tear holes into messages. */
+const shortestSecret = 5;
+
+export interface MediaRequest {
+  readonly url: URL;
+  readonly method: 'POST' | 'GET';
+  readonly accept: string;
+  /** JSON; null for GET. */
+  readonly body: Buffer | null;
+  /** Absent: nobody can end it but the timeouts. */
+  readonly signal?: AbortSignal;
+  /** For a `Retry-After` that is a date. */
+  readonly now: () => number;
+}
+
+/** One request to the provider's own host. Throws VendorError; a refusal's message holds the vendor's status and body. */
+export async function askMediaVendor(door: VendorDoor, provider: MediaProvider, request: MediaRequest): Promise<VendorResponse> {
+  const { url, method, accept, body, signal, now } = request;
+  const response = await door.send({
+    url,
+    method,
+    headers: {
+      ...(body === null ? {} : { 'content-type': 'application/json' }),
+      accept,
+      'accept-encoding': 'identity',
+      ...provider.headers,
+    },
+    body,
+    ...timeoutsOf(provider),
+    ...(signal ? { signal } : {}),
+  });
+  if (response.status < 200 || response.status > 299) throw await readRefusal(response, provider, now);
+  return response;
+}
+
+const refusalLimitBytes = 64 * 1024;
+const longestWords = 2_000;
+
+async function readRefusal(response: VendorResponse, provider: MediaProvider, now: () => number): Promise<VendorError> {
+  const { status } = response;
+  const bytes = await readBeginning(response.body);
+  const words = quote(bytes.toString('utf8'), provider);
+  const retryAfterMs = status === 429 ? readRetryAfter(response.headers, bytes, now()) : undefined;
+  const message = `the vendor answered ${status}${words === '' ? '' : `: ${words}`}`;
+  return new VendorError('status', message, { status, vendorMessage: words, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+}
+
+/** An error body that cannot be read to its end does not change what the status says: what came of it is told. */
+async function readBeginning(body: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of body) {
+      const bytes: Buffer = chunk;
+      size += bytes.length;
+      chunks.push(bytes);
+      if (size > refusalLimitBytes) break;
+    }
+  } catch {
+    // It broke off: the beginning is there.
+  }
+  return Buffer.concat(chunks).subarray(0, refusalLimitBytes);
+}
+
+/** A vendor's words as they may be shown: bounded, without the provider's key, which some vendors repeat. */
+export function quote(text: string, { secrets }: MediaProvider): string {
+  const clean = secrets.reduce((rest, secret) => rest.replaceAll(secret, '[key]'), text);
+  return clean.trim().slice(0, longestWords);
+}
+
+/** The address is not one of the provider's hosts: the cause of a VendorError `unreadable`. */
+export class ForeignAddress extends Error {
+  constructor() {
+    super('the address is not on a host of the vendor');
+    this.name = 'ForeignAddress';
+  }
+}
+
+export interface FileRequest {
+  readonly provider: MediaProvider;
+  /** As the vendor or the caller wrote it. */
+  readonly address: string;
+  readonly accept: string;
+  readonly signal?: AbortSignal;
+  readonly now: () => number;
+}
+
+const longestTrail = 5;
+
+/**
+ * Fetches a file by the host rule. Redirects are followed within the provider's hosts only, and its key goes to its own host alone.
+ * Throws VendorError; with the cause ForeignAddress, and without having asked there, where an address is not allowed.
+ */
+export async function fetchVendorFile(door: VendorDoor, { provider, address, accept, signal, now }: FileRequest): Promise<VendorResponse> {
+  let next = readVendorAddress(address, provider.hosts);
+  for (let hops = 0; hops <= longestTrail; hops += 1) {
+    if (next === null) {
+      const cause = new ForeignAddress();
+      throw new VendorError('unreadable', cause.message, { cause });
+    }
+    const { url, isOwn } = next;
+    const response = await door.send({
+      url,
+      method: 'GET',
+      headers: { accept, 'accept-encoding': 'identity', ...(isOwn ? provider.headers : {}) },
+      body: null,
+      ...timeoutsOf(provider),
+      ...(signal ? { signal } : {}),
+    });
+    const location = isRedirect(response.status) ? headerOf(response, 'location') : null;
+    if (location === null) {
+      if (response.status < 200 || response.status > 299) throw await readRefusal(response, provider, now);
+      return response;
+    }
+    endBody(response.body);
+    next = readRedirect(location, url, provider.hosts);
+  }
+  throw new VendorError('unreadable', `the file was redirected more than ${longestTrail} times`);
+}
+
+function isRedirect(status: number): boolean {
+  return status === 301 || status === 302 || status === 303 || status === 307 || status === 308;
+}
+
+function timeoutsOf({ connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs }: MediaProvider) {
+  return { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs };
+}
+
+export function headerOf(response: VendorResponse, name: string): string | null {
+  const value = response.headers[name];
+  return typeof value === 'string' ? value : (value?.[0] ?? null);
+}

@@ -1,0 +1,50 @@
+/**
+ * The host rule: which addresses that a vendor or a caller names may be asked at all, and which of them may see the provider's key.
+ *
+ * An address is judged after the URL parser has read it, since that is what will be asked: scheme, host and port must equal those of the
+ * provider's base address, or of one of its asset hosts. Whatever the parser would first have to repair (spaces, invisible characters,
+ * backslashes, missing slashes, user-info) is refused, because others may read it differently. Pure: no name is resolved here.
+ */
+
+/** Where a provider's files and operations may lie. */
+export interface VendorHosts {
+  /** Scheme, host and port of its base address: the only place that gets its key. */
+  readonly own: string;
+  readonly assets: readonly string[];
+}
+
+/** An address that may be asked. */
+export interface VendorAddress {
+  readonly url: URL;
+  /** It is the provider's own: its key may go there. */
+  readonly isOwn: boolean;
+}
+
+/** `assetHosts` are hosts, or hosts with a port: with https, and without it only where the provider itself is asked so. */
+export function vendorHostsOf(baseUrl: string, assetHosts: readonly string[]): VendorHosts {
+  const base = new URL(baseUrl);
+  const schemes = new Set(['https:', base.protocol]);
+  return { own: base.origin, assets: assetHosts.flatMap((host) => [...schemes].map((scheme) => new URL(`${scheme}//${host}`).origin)) };
+}
+
+/** No vendor has longer ones; Google's signed addresses are the longest, of about 2,000 characters. */
+const longestAddress = 8_192;
+
+const repaired = /[\p{C}\s\\]/u;
+
+/** An absolute address by the rule; null: it may not be asked. */
+export function readVendorAddress(text: string, hosts: VendorHosts): VendorAddress | null {
+  if (text.length > longestAddress || repaired.test(text)) return null;
+  const authority = /^https?:\/\/([^/?#]+)/i.exec(text)?.[1];
+  if (authority === undefined || authority.includes('@') || !URL.canParse(text)) return null;
+  const url = new URL(text);
+  const isOwn = url.origin === hosts.own;
+  return isOwn || hosts.assets.includes(url.origin) ? { url, isOwn } : null;
+}
+
+/** Where a redirect of `from` leads, by the same rule. A relative one stays at its host. */
+export function readRedirect(location: string, from: URL, hosts: VendorHosts): VendorAddress | null {
+  if (/^[a-z][a-z0-9+.-]*:/i.test(location)) return readVendorAddress(location, hosts);
+  if (repaired.test(location) || !URL.canParse(location, from.href)) return null;
+  return readVendorAddress(new URL(location, from).href, hosts);
+}

@@ -1,0 +1,202 @@
+/** The host rule: every trick that makes an address look like the vendor's is refused, and nobody but the vendor sees its key. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, test } from '@jest/globals';
+import { ForeignAddress, fetchVendorFile, type MediaProvider } from '../../src/vendors/media.ts';
+import { readAll } from '../../src/vendors/request.ts';
+import { readRedirect, readVendorAddress, vendorHostsOf } from '../../src/vendors/vendor-hosts.ts';
+import type { Answerer, FakeVendor } from './fake-vendor.ts';
+import { withVendor } from './fake-vendor.ts';
+
+const hosts = vendorHostsOf('https://api.vendor.test/v1', ['files.vendor.test', 'cdn.vendor.test:8443']);
+
+describe('addresses that may be asked', () => {
+  test.each([
+    ['the own host', 'https://api.vendor.test/v1/files/a.png?x=1#y', true],
+    ['its default port', 'https://api.vendor.test:443/a', true],
+    ['upper case', 'HTTPS://API.Vendor.TEST/a', true],
+    ['an escaped letter, which the parser reads as that letter', 'https://%61pi.vendor.test/a', true],
+    ['an encoded slash behind the host', 'https://api.vendor.test/a%2Fb', true],
+    ['an asset host', 'https://files.vendor.test/a', false],
+    ['an asset host with its port', 'https://cdn.vendor.test:8443/a', false],
+  ])('%s: %s', (_title, text, isOwn) => {
+    expect(readVendorAddress(text, hosts)).toMatchObject({ isOwn, url: new URL(text) });
+  });
+
+  test.each([
+    ['user-info', 'https://api.vendor.test@evil.test/a'],
+    ['user-info before the right host', 'https://me:secret@api.vendor.test/a'],
+    ['empty user-info', 'https://@api.vendor.test/a'],
+    ['empty user and password', 'https://:@api.vendor.test/a'],
+    ['another port', 'https://api.vendor.test:8443/a'],
+    ['the port of http', 'https://api.vendor.test:80/a'],
+    ['another scheme', 'http://api.vendor.test/a'],
+    ['ftp', 'ftp://api.vendor.test/a'],
+    ['a file', 'file:///etc/passwd'],
+    ['data', 'data:image/png;base64,AAAA'],
+    ['a script', 'javascript:alert(1)'],
+    ['a trailing dot', 'https://api.vendor.test./a'],
+    ['a suffix', 'https://api.vendor.test.evil.test/a'],
+    ['a prefix', 'https://evilapi.vendor.test/a'],
+    ['another host of the domain', 'https://evil.vendor.test/a'],
+    ['the parent domain', 'https://vendor.test/a'],
+    ['a backslash', 'https://evil.test\\@api.vendor.test/a'],
+    ['backslashes for slashes', 'https:\\\\api.vendor.test\\a'],
+    ['an encoded slash in the host', 'https://api.vendor.test%2F@evil.test/a'],
+    ['an encoded slash that ends the host', 'https://evil.test%2fapi.vendor.test/a'],
+    ['an encoded null in the host', 'https://api.vendor.test%00.evil.test/a'],
+    ['a fragment that hides a host', 'https://evil.test#@api.vendor.test/a'],
+    ['a query that hides a host', 'https://evil.test?@api.vendor.test/a'],
+    ['one slash', 'https:/api.vendor.test/a'],
+    ['no slash', 'https:api.vendor.test/a'],
+    ['three slashes', 'https:///api.vendor.test/a'],
+    ['no scheme', '//api.vendor.test/a'],
+    ['a path alone', '/v1/files/a'],
+    ['nothing', ''],
+    ['no address', 'https://'],
+    ['a line break that the parser would drop', 'https://api.vendor\n.test/a'],
+    ['a tab', 'https://api.\tvendor.test/a'],
+    ['a null', 'https://api.vendor.test/\u0000a'],
+    ['a space before', ' https://api.vendor.test/a'],
+    ['a space within', 'https://api.vendor.test/a b'],
+    ['an invisible character', 'https://api.ven\u200bdor.test/a'],
+    ['a letter that looks alike', 'https://api.vend\u043er.test/a'],
+    ['IPv4', 'https://127.0.0.1/a'],
+    ['IPv6', 'https://[::1]/a'],
+    ['IPv4 in IPv6', 'https://[::ffff:127.0.0.1]/a'],
+    ['a decimal address', 'https://2130706433/a'],
+    ['an octal address', 'https://0177.0.0.1/a'],
+    ['localhost', 'https://localhost/a'],
+    ['the metadata service', 'http://169.254.169.254/latest'],
+    ['an asset host on another port', 'https://files.vendor.test:8443/a'],
+    ['an asset host without its port', 'https://cdn.vendor.test/a'],
+    ['below an asset host', 'https://x.files.vendor.test/a'],
+    ['an asset host without https', 'http://files.vendor.test/a'],
+    ['too long', `https://api.vendor.test/${'a'.repeat(8_200)}`],
+  ])('refused: %s', (_title, text) => {
+    expect(readVendorAddress(text, hosts)).toBeNull();
+  });
+
+  test('another spelling of the very address that is configured is that address', () => {
+    const numbers = vendorHostsOf('http://127.0.0.1:8080/v1', []);
+    for (const text of ['http://2130706433:8080/a', 'http://0x7f.1:8080/a', 'http://127.1:8080/a'])
+      expect(readVendorAddress(text, numbers)?.url.origin).toBe('http://127.0.0.1:8080');
+    for (const text of ['http://127.0.0.1/a', 'http://127.0.0.2:8080/a', 'http://[::1]:8080/a', 'http://localhost:8080/a'])
+      expect(readVendorAddress(text, numbers)).toBeNull();
+  });
+
+  test.each([
+    ['/b', 'https://api.vendor.test/b'],
+    ['b', 'https://api.vendor.test/v1/b'],
+    ['?c=1', 'https://api.vendor.test/v1/a?c=1'],
+    ['https://files.vendor.test/b', 'https://files.vendor.test/b'],
+    ['//evil.test/b', null],
+    ['https://evil.test/b', null],
+    ['https:evil.test', null],
+    ['http://api.vendor.test/b', null],
+    ['/\\evil.test/b', null],
+    ['\\\\evil.test/b', null],
+    ['javascript:alert(1)', null],
+    ['/a\tb', null],
+  ])('a redirect to %j leads to %j', (location, expected) => {
+    expect(readRedirect(location, new URL('https://api.vendor.test/v1/a'), hosts)?.url.href ?? null).toBe(expected);
+  });
+});
+
+const key = 'sk-vendor-0123456789';
+
+function providerAt(url: string, assetHosts: readonly string[] = []): MediaProvider {
+  return {
+    name: 'v',
+    dialect: 'chat',
+    baseUrl: `${url}/v1`,
+    hosts: vendorHostsOf(`${url}/v1`, assetHosts),
+    headers: { authorization: `Bearer ${key}` },
+    secrets: [key],
+    connectTimeoutMs: 1_000,
+    firstByteTimeoutMs: 2_000,
+    idleTimeoutMs: 2_000,
+    imageShape: 'openai',
+    imageResponseFormat: true,
+    speechShape: 'openai',
+    speechMediaType: null,
+    speech: { voiceIn: 'path', path: '/', textField: 'text', body: {} },
+  };
+}
+
+const redirectTo =
+  (location: string): Answerer =>
+  (response) =>
+    response.writeHead(302, { location }).end();
+
+const fetchFrom = ({ door }: FakeVendor, provider: MediaProvider, address: string) =>
+  fetchVendorFile(door, { provider, address, accept: '*/*', now: () => 0 });
+
+describe('fetching', () => {
+  test('redirects within the own host are followed, with the key', () =>
+    withVendor(
+      (response, { path }) => (path === '/a' ? response.writeHead(302, { location: '/b' }).end() : response.end('file')),
+      async (vendor) => {
+        const response = await fetchFrom(vendor, providerAt(vendor.url), `${vendor.url}/a`);
+        expect((await readAll(response.body, 100)).toString()).toBe('file');
+        expect(vendor.received.map(({ path, headers }) => [path, headers.authorization])).toEqual([
+          ['/a', `Bearer ${key}`],
+          ['/b', `Bearer ${key}`],
+        ]);
+      },
+    ));
+
+  test('an asset host gets no header of the provider', () =>
+    withVendor(
+      (response) => response.end('file'),
+      async (assets) => {
+        const location = assets.url.replace('http://', '');
+        await withVendor(redirectTo(`${assets.url}/f`), async (vendor) => {
+          await readAll((await fetchFrom(vendor, providerAt(vendor.url, [location]), `${vendor.url}/a`)).body, 100);
+          expect(assets.received.map(({ headers }) => headers)).toEqual([
+            expect.not.objectContaining({ authorization: expect.anything() }),
+          ]);
+          expect(JSON.stringify(assets.received)).not.toContain(key);
+        });
+      },
+    ));
+
+  test('a host that is not the vendor’s is never connected to, whatever the vendor says: a listener there hears nothing', async () => {
+    let heard = 0;
+    const listener = createServer((_request, response) => response.end());
+    listener.on('connection', () => {
+      heard += 1;
+    });
+    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+    const { port } = listener.address() as AddressInfo;
+    const elsewhere = [`http://127.0.0.1:${port}/x`, `//127.0.0.1:${port}/x`, `http://localhost:${port}/x`, `http://2130706433:${port}/x`];
+    for (const location of elsewhere) {
+      await withVendor(redirectTo(location), async (vendor) => {
+        const provider = providerAt(vendor.url);
+        for (const address of [`${vendor.url}/a`, location, `http://a@127.0.0.1:${port}/`])
+          await expect(fetchFrom(vendor, provider, address)).rejects.toMatchObject({
+            fault: 'unreadable',
+            cause: expect.any(ForeignAddress),
+          });
+      });
+    }
+    expect(heard).toBe(0);
+    await new Promise((resolve) => listener.close(resolve));
+  });
+
+  test('a loop of redirects ends', () =>
+    withVendor(redirectTo('/a'), async (vendor) => {
+      await expect(fetchFrom(vendor, providerAt(vendor.url), `${vendor.url}/a`)).rejects.toMatchObject({ fault: 'unreadable' });
+      expect(vendor.received).toHaveLength(6);
+    }));
+
+  test('a refusal tells the vendor’s words, bounded and without the key', () =>
+    withVendor(
+      (response) => response.writeHead(403).end(`{"error":"no right for ${key}"}${'x'.repeat(100_000)}`),
+      async (vendor) => {
+        const fault = await fetchFrom(vendor, providerAt(vendor.url), `${vendor.url}/a`).catch((error: unknown) => error);
+        expect(fault).toMatchObject({ fault: 'status', status: 403, message: expect.stringContaining('no right for [key]') });
+        expect(String((fault as Error).message).length).toBeLessThan(2_100);
+      },
+    ));
+});
