@@ -21,6 +21,7 @@ import type { Durable } from './jobs/durable.ts';
 import { startDurable } from './jobs/durable.ts';
 import { createDrain } from './journal/drain.ts';
 import { createJournal } from './journal/journal.ts';
+import { createPresence, forgetProcess } from './journal/presence.ts';
 import { createRecovery, recoverOnce } from './journal/recover.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
@@ -118,8 +119,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     const row = catalog.models.get(model);
     return row ? (unitCostOf(units, row.unitPrices) ?? (row.price ? costOf(tokens, row.price) : null)) : null;
   };
-  const recoveryOptions = { dataDir, database, store, logger, estimateCost };
+  const onRecovered = (journalId: string): Promise<void> => forgetProcess(database, journalId);
+  const recoveryOptions = { dataDir, database, store, logger, estimateCost, onRecovered };
   const recovery = createRecovery({ ...recoveryOptions, ownId: journal.id });
+  const presence = createPresence({ database, journalId: journal.id, logger });
 
   const switches = (): RoutingSwitches => ({ translates: true, catalogFill: config.catalogFill });
   const planner = createPlanner({ catalog: () => catalog, breakers, switches });
@@ -173,6 +176,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   await modelsInForce.start();
   drain.start();
   recovery.start();
+  presence.start();
   let durable: Durable | null = null;
 
   return {
@@ -216,6 +220,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await drain.stop();
       await journal.close();
       await recoverOnce(recoveryOptions, journal.id);
+      await presence.stop();
       await modelsInForce.stop();
       await Promise.all([keyring.stop(), projects.stop(), door.close()]);
     },

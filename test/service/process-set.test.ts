@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
+import { listLive } from '../../src/journal/presence.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf, type GatewayProcess, modelInForce, processesOf } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
@@ -86,6 +87,9 @@ tiers:
     return data[0];
   };
 
+  /** Ids of the processes that the database knows of. */
+  const listed = async (): Promise<string[]> => (await listLive(database)).map(({ id }) => id).toSorted();
+
   const times = (said: string, part: string): number => said.split(part).length - 1;
 
   /** A stream of each process: each on a connection of its own, as a fetch that keeps connections would not. Resolves when all have begun. */
@@ -105,9 +109,12 @@ tiers:
     ]);
     expect((await readFile(join(home, 'data', 'address'), 'utf8')).trim()).toBe(gateway.url);
     await expectEverywhere('demo/echo');
-    const answering = gateway.logs().filter(({ msg }) => msg === 'call');
-    expect(new Set(answering.map((line) => line.process))).toEqual(new Set([1, 2, 3]));
-    expect(await readdir(join(home, 'data', 'journal'))).toHaveLength(size);
+    await eventually(async () => {
+      const answering = gateway.logs().filter(({ msg }) => msg === 'call');
+      expect(new Set(answering.map((line) => line.process))).toEqual(new Set([1, 2, 3]));
+    });
+    await eventually(async () => expect(await listed()).toEqual((await readdir(join(home, 'data', 'journal'))).toSorted()));
+    expect(await listed()).toHaveLength(size);
   });
 
   it('SIGHUP: all of them read the configuration again, and a file with faults changes none of them', async () => {
@@ -137,6 +144,7 @@ tiers:
     await eventually(async () => {
       expect(gateway.logs()).toContainEqual(expect.objectContaining({ process: 1, msg: 'an API process was replaced' }));
       expect(await readdir(join(home, 'data', 'journal'))).toHaveLength(size);
+      expect(await listed()).toEqual((await readdir(join(home, 'data', 'journal'))).toSorted());
       const rows = await Promise.all([0, 1, 2].map((index) => callRow(`killed-${index}`)));
       expect(rows.map((row) => row?.outcome).toSorted()).toEqual(['ok', 'ok', 'unknown']);
     }, 30_000);
@@ -154,6 +162,7 @@ tiers:
     expect(await processesOf(home)).toEqual([]);
     expect(await readdir(join(home, 'data'))).toEqual(['journal']);
     expect(await readdir(join(home, 'data', 'journal'))).toEqual([]);
+    expect(await listed()).toEqual([]);
     const rows = await database.query(`select outcome from calls where task_id like 'last-%'`);
     expect(rows).toEqual(Array.from({ length: size }, () => ({ outcome: 'ok' })));
   });
