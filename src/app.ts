@@ -8,7 +8,7 @@ import { readImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
 import { readTemporalConnection } from './config/temporal-settings.ts';
-import type { SettledCall, Tokens, Units } from './core/call.ts';
+import type { SettledCall } from './core/call.ts';
 import { costOf, unitCostOf } from './core/money.ts';
 import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
@@ -23,6 +23,7 @@ import { createDrain } from './journal/drain.ts';
 import { createJournal } from './journal/journal.ts';
 import { createPresence, forgetProcess } from './journal/presence.ts';
 import { createRecovery, recoverOnce } from './journal/recover.ts';
+import type { EstimateCost } from './journal/unsettled-calls.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
 import { recordCalls } from './memory/conversations.ts';
@@ -115,9 +116,9 @@ export async function createApp(options: AppOptions): Promise<App> {
   const journal = await createJournal({ dataDir, clock, logger, sync: config.journalSync });
   const prepare = (): Promise<void> => ensurePartitions(database, clock);
   const drain = createDrain({ journal, dataDir, database, store, clock, logger, prepare });
-  const estimateCost = (model: string, tokens: Tokens, units: Units): number | null => {
+  const estimateCost: EstimateCost = (model, { tokens, units, searches }) => {
     const row = catalog.models.get(model);
-    return row ? (unitCostOf(units, row.unitPrices) ?? (row.price ? costOf(tokens, row.price) : null)) : null;
+    return row ? (unitCostOf(units, row.unitPrices) ?? (row.price ? costOf(tokens, row.price, searches) : null)) : null;
   };
   const onRecovered = (journalId: string): Promise<void> => forgetProcess(database, journalId);
   const recoveryOptions = { dataDir, database, store, logger, estimateCost, onRecovered };

@@ -88,6 +88,7 @@ export type VendorFault =
   | 'status' // the vendor answered with an error status
   | 'unreadable' // the answer is no answer of its dialect
   | 'broken' // the answer stopped in the middle
+  | 'stopped' // the service ends: whether the vendor answers, and bills, nobody will know
   | 'aborted'; // we stopped: the caller left or its deadline passed
 
 /** A vendor's failure. `message` may hold the vendor's words (cut), never a header or a key. */

@@ -17,8 +17,8 @@ export type ChainResult<Answer> =
   | { readonly kind: 'answered'; readonly answer: Answer }
   /** Every candidate has failed, in the order of `failures`. */
   | { readonly kind: 'exhausted'; readonly failures: readonly Failure[] }
-  /** Our own side stopped the chain: the deadline passed or the caller left. */
-  | { readonly kind: 'aborted'; readonly failures: readonly Failure[] };
+  /** Our own side stopped the chain: the deadline passed, the caller left, or the service ends. `cut` was under way then. */
+  | { readonly kind: 'aborted'; readonly failures: readonly Failure[]; readonly cut: Failure | null };
 
 export interface Chain<Answer> {
   readonly candidates: readonly Candidate[];
@@ -44,7 +44,7 @@ export async function runChain<Answer>(chain: Chain<Answer>): Promise<ChainResul
     const turn = queue.shift();
     if (!turn) return { kind: 'exhausted', failures };
     const remaining = chain.remainingMs();
-    if (remaining !== null && remaining <= 0) return { kind: 'aborted', failures };
+    if (remaining !== null && remaining <= 0) return { kind: 'aborted', failures, cut: null };
     const { candidate, waitMs, isRetry } = turn;
     try {
       if (isRetry) await chain.pause(waitMs);
@@ -52,7 +52,7 @@ export async function runChain<Answer>(chain: Chain<Answer>): Promise<ChainResul
     } catch (error) {
       if (!(error instanceof VendorError)) throw error;
       const kind = kindOf(error);
-      if (kind === 'aborted') return { kind: 'aborted', failures };
+      if (kind === 'aborted') return { kind: 'aborted', failures, cut: { candidate, error } };
       failures.push({ candidate, error });
       if (kind !== 'rate_limited') continue;
       const isOwn = (next: Turn): boolean => next.candidate.provider === candidate.provider;

@@ -10,7 +10,7 @@ export type FailureKind = 'refused' | 'failed' | 'rate_limited' | 'aborted';
 const providerFaults: ReadonlySet<number> = new Set([401, 402, 403, 404, 405, 408, 409]);
 
 export function kindOf(error: VendorError): FailureKind {
-  if (error.fault === 'aborted') return 'aborted';
+  if (error.fault === 'aborted' || error.fault === 'stopped') return 'aborted';
   const { status } = error;
   if (error.fault !== 'status' || status === null) return 'failed';
   if (status === 429) return 'rate_limited';
@@ -29,6 +29,7 @@ export function isProviderFault(error: VendorError): boolean {
     case 'status':
       // 501 says that the vendor does not serve this path (shapes 21), not that it is ill.
       return (error.status ?? 0) >= 500 && error.status !== 501;
+    case 'stopped':
     case 'aborted':
       return false;
   }

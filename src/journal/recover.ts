@@ -9,7 +9,6 @@ import { existsSync } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Tokens, Units } from '../core/call.ts';
 import { isUuid } from '../core/ids.ts';
 import { type OwnerLock, takeLock } from '../core/owner-lock.ts';
 import type { Database } from '../db/database.ts';
@@ -21,7 +20,7 @@ import { createQuarantine } from './quarantine.ts';
 import { decodeRecord } from './record.ts';
 import { lockName, segmentName, segmentNumbers } from './segment-name.ts';
 import { readWindow } from './segment-reader.ts';
-import { createUnsettledCalls, type UnsettledCalls } from './unsettled-calls.ts';
+import { createUnsettledCalls, type EstimateCost, type UnsettledCalls } from './unsettled-calls.ts';
 
 export interface Recovery {
   /** Looks now and then every `intervalMs`; does not wait for the first look. */
@@ -40,8 +39,7 @@ export interface RecoveryOptions {
   readonly store: StoreCalls;
   readonly logger: Logger;
   readonly intervalMs?: number;
-  /** Nano-dollars for what `<provider>/<model>` was asked for, null when it has no price. */
-  readonly estimateCost?: (model: string, tokens: Tokens, units: Units) => number | null;
+  readonly estimateCost?: EstimateCost;
   /** A dead process's calls are all stored: what else was in its name (leases) can be given back. Must be idempotent. */
   readonly onRecovered?: (journalId: string) => Promise<void>;
   readonly faultPoint?: (name: string) => void;

@@ -10,10 +10,20 @@ export interface UnsettledCalls {
   settleAll(): SettledCall[];
 }
 
+/** What a model was asked for, as far as the request tells. */
+export interface AskedFor {
+  readonly tokens: Tokens;
+  readonly units: Units;
+  readonly searches: number;
+}
+
+/** Nano-dollars for what `<provider>/<model>` was asked for, null when it has no price. */
+export type EstimateCost = (model: string, asked: AskedFor) => number | null;
+
 /** A token has about four bytes of a JSON body. */
 const bytesPerToken = 4;
 
-export function createUnsettledCalls(estimateCost: (model: string, tokens: Tokens, units: Units) => number | null): UnsettledCalls {
+export function createUnsettledCalls(estimateCost: EstimateCost): UnsettledCalls {
   // Bounded by the calls that were in flight when the process died.
   const facts = new Map<string, CallFacts>();
   // An attempt may stand before its call: its beginning may have been carried over to a newer segment.
@@ -30,7 +40,8 @@ export function createUnsettledCalls(estimateCost: (model: string, tokens: Token
     const last = starts.at(-1);
     const tokens = { ...noTokens, input: Math.ceil(call.bodyBytes / bytesPerToken) };
     const model = last ? `${last.provider}/${last.model}` : null;
-    const costNanos = model === null ? 0 : estimateCost(model, tokens, call.units ?? {});
+    const asked = { tokens, units: call.units ?? {}, searches: call.route === 'rerank' ? 1 : 0 };
+    const costNanos = model === null ? 0 : estimateCost(model, asked);
     return {
       facts: call,
       result: {

@@ -17,6 +17,8 @@ import type { VendorAnswer } from '../vendors/text.ts';
 import { askVendor } from '../vendors/text.ts';
 import type { Provider } from '../vendors/vendor.ts';
 import type { CallControl } from './control.ts';
+import { estimateAsked } from './estimate.ts';
+import { createIdempotency } from './idempotency.ts';
 import { speakTo } from './translate.ts';
 
 /** The attempt that answered; it ends with its answer. */
@@ -52,6 +54,7 @@ export function createAttemptChain({ door, findProvider, breakers, journal, cloc
   /** Throws `budget_unavailable` when the journal cannot be written: a call that cannot be recorded is not made. */
   return async function attemptChain({ call, facts, candidates, control }: ChainRequest): Promise<ChainOutcome> {
     const failed: Attempt[] = [];
+    const headersFor = createIdempotency();
     let n = 0;
     let isOpened = false;
 
@@ -70,7 +73,7 @@ export function createAttemptChain({ door, findProvider, breakers, journal, cloc
           rules,
           body,
           stream: call.stream,
-          passedHeaders,
+          passedHeaders: headersFor(candidate, passedHeaders),
           now: () => clock.now(),
           ...(control.signal ? { signal: control.signal } : {}),
         });
@@ -80,16 +83,17 @@ export function createAttemptChain({ door, findProvider, breakers, journal, cloc
       } catch (error) {
         if (!(error instanceof VendorError)) throw error;
         judgeProvider(call.caller.projectId, candidate.provider, error);
+        const outcome = outcomeOf(error, control);
         failed.push({
           ...record,
           // Nobody answered where nobody was asked.
           status: error.cause instanceof Untranslatable ? null : error.status,
-          outcome: outcomeOf(error, control),
+          outcome,
           waitMs,
           firstByteMs: null,
           durationMs: clock.now() - startedAt,
-          tokens: noTokens,
-          costNanos: 0,
+          // A vendor that was left at the service's end may go on, and bill: better charged by estimate than not at all.
+          ...(outcome === 'unknown' ? estimateAsked(call, candidate.price) : { tokens: noTokens, costNanos: 0 }),
         });
         throw error;
       }
@@ -118,7 +122,7 @@ export function createAttemptChain({ door, findProvider, breakers, journal, cloc
           failed,
         };
       case 'aborted':
-        return { kind: 'failed', ...stoppedError(result.failures, control), failed };
+        return { kind: 'failed', ...(cutByStop(result.cut) ?? stoppedError(result.failures, control)), failed };
     }
   };
 
@@ -135,6 +139,7 @@ function outcomeOf(error: VendorError, control: CallControl): Outcome {
     case 'refused':
       return 'refused';
     case 'aborted':
+      if (error.fault === 'stopped') return 'unknown';
       return control.stoppedBy() === 'deadline' ? 'deadline' : 'client_left';
     case 'failed':
     case 'rate_limited':
@@ -150,9 +155,9 @@ function isCutShort(failures: readonly Failure[], control: CallControl): boolean
   return !wasRetry && waitBeforeRetry(last.error, null) !== null && waitBeforeRetry(last.error, control.remainingMs()) === null;
 }
 
-/** Every model refused: the first vendor's status and words. Otherwise the last attempt's reason. */
+/** Every model refused: the first vendor's status and words, ours only where no vendor was asked. Otherwise the last attempt's reason. */
 function exhaustedError(failures: readonly Failure[]): { error: GatewayError; outcome: Outcome } {
-  const [first] = failures;
+  const first = failures.find(({ error }) => !(error.cause instanceof Untranslatable)) ?? failures[0];
   const last = failures.at(-1);
   if (first && failures.every(({ error }) => kindOf(error) === 'refused')) {
     const { error } = first;
@@ -162,6 +167,12 @@ function exhaustedError(failures: readonly Failure[]): { error: GatewayError; ou
   const isUnreachable = failures.every(({ error }) => error.fault === 'connect');
   const message = last ? reasonOf(last) : 'every model of the plan failed';
   return { error: gatewayError('upstream_failed', { message, status: isUnreachable ? 503 : 502, cause: last?.error }), outcome: 'failed' };
+}
+
+/** The service ends while an attempt is under way; null: something else ended it. */
+function cutByStop(cut: Failure | null): { error: GatewayError; outcome: Outcome } | null {
+  if (cut?.error.fault !== 'stopped') return null;
+  return { error: gatewayError('upstream_failed', { message: reasonOf(cut), status: 503, cause: cut.error }), outcome: 'unknown' };
 }
 
 function stoppedError(failures: readonly Failure[], control: CallControl): { error: GatewayError; outcome: Outcome } {

@@ -90,16 +90,21 @@ export function createMediaCalls({ breakers, journal, clock, logger }: MediaDeps
     return { request, facts, start, status: null, firstByteMs: null };
   }
 
-  /** Settles what never became an answer, and throws what the caller is told. A caller who left is charged: his vendor was asked. */
+  /**
+   * Settles what never became an answer, and throws what the caller is told. A caller who left is charged: his vendor was asked. So is a call
+   * that the service's end cuts: its vendor may go on.
+   */
   async function fail(running: Running, cause: unknown, control: CallControl | null): Promise<never> {
     const { request } = running;
     const error = asGatewayError(cause);
     const hasLeft = control?.stoppedBy() === 'client';
     if (cause instanceof VendorError) judge(request, cause);
     const status = cause instanceof VendorError ? cause.status : null;
-    const end = hasLeft
-      ? ({ outcome: 'client_left', units: request.units, tokens: null } as const)
-      : ({ outcome: isRefusal(cause) ? 'refused' : 'failed', units: {}, tokens: noTokens } as const);
+    const isCut = cause instanceof VendorError && cause.fault === 'stopped';
+    const end =
+      hasLeft || isCut
+        ? ({ outcome: hasLeft ? 'client_left' : 'unknown', units: request.units, tokens: null } as const)
+        : ({ outcome: isRefusal(cause) ? 'refused' : 'failed', units: {}, tokens: noTokens } as const);
     await settle(settledOf({ ...running, status }, { ...end, error, status: hasLeft ? 499 : error.status, endedAt: clock.now() }));
     throw error;
   }
@@ -224,6 +229,7 @@ function asGatewayError(cause: unknown): GatewayError {
       return gatewayError('bad_upstream_response', { message, cause });
     case 'connect':
     case 'timeout':
+    case 'stopped':
       return gatewayError('upstream_failed', { message, status: 503, cause });
     case 'broken':
       return gatewayError('upstream_failed', { message, cause });

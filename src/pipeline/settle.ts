@@ -53,8 +53,9 @@ export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: An
   };
 }
 
-/** A call that no vendor answered. */
+/** A call that no vendor answered, as far as anybody knows: of outcome `unknown` the last attempt may have been. */
 export function settleFailed({ call, facts, failed, endedAt }: Ending, error: GatewayError, outcome: Outcome): SettledCall {
+  const cut = outcome === 'unknown' ? failed.at(-1) : undefined;
   return {
     facts,
     result: {
@@ -62,11 +63,11 @@ export function settleFailed({ call, facts, failed, endedAt }: Ending, error: Ga
       // 499: the caller closed the connection before an answer could be sent; nobody has seen this status.
       status: outcome === 'client_left' ? 499 : error.status,
       code: error.code,
-      model: null,
+      model: cut ? `${cut.provider}/${cut.model}` : null,
       cache: cacheOf(call),
-      tokens: noTokens,
-      costNanos: 0,
-      estimated: false,
+      tokens: cut?.tokens ?? noTokens,
+      costNanos: cut ? cut.costNanos : 0,
+      estimated: cut !== undefined,
       durationMs: endedAt - call.startedAt,
       firstByteMs: null,
       attempts: failed,

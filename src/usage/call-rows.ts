@@ -4,7 +4,7 @@ import { formatTime } from '../core/time.ts';
 import type { Queries } from '../db/database.ts';
 
 export interface ListOptions {
-  /** 1 to 500; 50 when absent. */
+  /** 1 to 1,000; 100 when absent. */
   readonly limit?: number | undefined;
   /** Only calls older than the one with this id, a UUID. */
   readonly before?: string | null | undefined;
@@ -28,6 +28,8 @@ export interface CallRow {
   readonly cache: string | null;
   readonly tokens: { readonly input: number; readonly cached_input: number; readonly cache_write: number; readonly output: number };
   readonly cost: number | null;
+  /** The cost is null because an attempt's model has no price. */
+  readonly price_unknown: boolean;
   readonly estimated: boolean;
   readonly duration_ms: number;
   readonly first_byte_ms: number | null;
@@ -54,22 +56,36 @@ export interface AttemptRow {
   readonly first_byte_ms: number | null;
   readonly duration_ms: number;
   readonly cost: number | null;
+  readonly price_unknown: boolean;
 }
 
-const defaultLimit = 50;
-const largestLimit = 500;
+const defaultLimit = 100;
+const largestLimit = 1_000;
+/** What one statement reads: more would hold up everybody else on the one session of the embedded database. */
+const pageRows = 250;
 
 /** Newest first. */
 export async function listCalls(database: Queries, projectId: string, options: ListOptions = {}): Promise<CallRow[]> {
   const { limit = defaultLimit, before = null, taskId = null, source = null } = options;
   const bounded = Math.max(1, Math.min(largestLimit, Math.trunc(limit)));
-  const calls = await database.query<StoredCall>(selectCalls, [projectId, before, taskId, source, bounded]);
+  const rows: CallRow[] = [];
+  for (;;) {
+    const wanted = Math.min(pageRows, bounded - rows.length);
+    const page = await readPage(database, [projectId, rows.at(-1)?.id ?? before, taskId, source, wanted]);
+    rows.push(...page);
+    if (page.length < wanted || rows.length === bounded) return rows;
+  }
+}
+
+/** `values` are those of `selectCalls`. */
+async function readPage(database: Queries, values: readonly unknown[]): Promise<CallRow[]> {
+  const calls = await database.query<StoredCall>(selectCalls, values);
   const attempts = await database.query<StoredAttempt>(selectAttempts, [calls.map(({ id }) => id)]);
   const byCall = Map.groupBy(attempts, ({ callId }) => callId);
   return calls.map((call) => callRow(call, byCall.get(call.id) ?? []));
 }
 
-type StoredCall = Omit<CallRow, 'created_at' | 'tokens' | 'cost' | 'attempts'> & {
+type StoredCall = Omit<CallRow, 'created_at' | 'tokens' | 'cost' | 'price_unknown' | 'attempts'> & {
   readonly startedAt: Date;
   readonly costNanos: number | null;
   readonly input: number;
@@ -99,12 +115,12 @@ function callRow(stored: StoredCall, attempts: readonly StoredAttempt[]): CallRo
     ...row,
     created_at: formatTime(startedAt.getTime()),
     tokens: { input, cached_input: cachedInput, cache_write: cacheWrite, output },
-    cost: usdOrNull(costNanos),
+    ...costJson(costNanos),
     attempts: attempts.map(attemptRow),
   };
 }
 
-type StoredAttempt = Omit<AttemptRow, 'started_at' | 'cost'> & {
+type StoredAttempt = Omit<AttemptRow, 'started_at' | 'cost' | 'price_unknown'> & {
   readonly callId: string;
   readonly startedAt: Date;
   readonly costNanos: number | null;
@@ -118,9 +134,10 @@ const selectAttempts = `
    order by call_id, n`;
 
 function attemptRow({ callId: _callId, startedAt, costNanos, ...row }: StoredAttempt): AttemptRow {
-  return { ...row, started_at: formatTime(startedAt.getTime()), cost: usdOrNull(costNanos) };
+  return { ...row, started_at: formatTime(startedAt.getTime()), ...costJson(costNanos) };
 }
 
-function usdOrNull(nanos: number | null): number | null {
-  return nanos === null ? null : usdOf(nanos);
+/** A model without a price costs nobody knows what, never nothing. */
+function costJson(nanos: number | null): Pick<CallRow, 'cost' | 'price_unknown'> {
+  return { cost: nanos === null ? null : usdOf(nanos), price_unknown: nanos === null };
 }

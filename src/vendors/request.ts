@@ -32,7 +32,7 @@ export interface VendorResponse {
 
 export interface VendorDoor {
   send(request: VendorRequest): Promise<VendorResponse>;
-  /** Ends running requests with VendorError `broken`, and refuses new ones with it: what still waits for its vendor settles at once. */
+  /** Ends running requests with VendorError `stopped`, and refuses new ones with `connect`: what still waits for its vendor settles at once. */
   abort(): void;
   /** Ends idle connections and waits for running requests. */
   close(): Promise<void>;
@@ -57,7 +57,7 @@ export function createVendorDoor(): VendorDoor {
 
   return {
     async send({ url, method, headers, body, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, signal }) {
-      if (aborted) throw aborted;
+      if (aborted) throw new VendorError('connect', aborted.message);
       try {
         const response = await poolFor(url.origin, connectTimeoutMs).request({
           path: url.pathname + url.search,
@@ -75,7 +75,7 @@ export function createVendorDoor(): VendorDoor {
       }
     },
     abort() {
-      aborted ??= new VendorError('broken', 'the gateway is stopping');
+      aborted ??= new VendorError('stopped', 'the gateway is stopping');
       for (const pool of pools.values()) pool.destroy(aborted, ignoreLateError);
     },
     async close() {

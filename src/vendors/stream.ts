@@ -28,7 +28,8 @@ const heldLimitBytes = 1024 * 1024;
 
 /**
  * Yields nothing before the first piece of the answer has come: keep-alives wait, since until then another model can still be tried.
- * A stream that fails before that returns `broken` without having yielded. Throws VendorError `aborted` when our own side ended it.
+ * A stream that fails before that returns `broken` without having yielded. Throws VendorError `aborted` when our own side
+ * ended it, and `stopped` before the first piece when the service ends.
  *
  * Behind a whole answer `body` stays open, so that its connection can be used again; in every other case it is ended.
  */
@@ -92,7 +93,7 @@ export async function* relayEvents(body: Readable, reader: StreamReader): AsyncG
   } catch (cause) {
     if (cause instanceof SseEventTooLarge) return { kind: 'broken', message: cause.message, told: false };
     const error = vendorErrorOf(cause, 'body');
-    if (error.fault === 'aborted') throw error;
+    if (error.fault === 'aborted' || (error.fault === 'stopped' && !begun)) throw error;
     return { kind: 'broken', message: error.message, told: false };
   } finally {
     if (!isWhole) endBody(body);

@@ -95,15 +95,28 @@ describe('recovery', () => {
               content: null,
             },
           ]);
-          expect(asked).toEqual([['anthropic/claude', tokens]]);
+          expect(asked).toEqual([['anthropic/claude', { tokens, units: {}, searches: 0 }]]);
           expect(await readdir(join(dataDir, 'journal'))).toEqual([]);
         },
         {
-          estimateCost(model, tokens) {
-            asked.push([model, tokens]);
+          estimateCost(model, wanted) {
+            asked.push([model, wanted]);
             return 42;
           },
         },
+      );
+    }));
+
+  test('a rerank without an end is one search', () =>
+    withFolder(async (dataDir) => {
+      await leaveBehind(dataDir, (journal) => journal.open(factsOf({ route: 'rerank' }), attemptStart));
+      await withRecovery(
+        dataDir,
+        async ({ recovery, stored }) => {
+          await recovery.recover();
+          expect(stored).toMatchObject([{ result: { outcome: 'unknown', costNanos: 2_000 } }]);
+        },
+        { estimateCost: (_model, { searches }) => searches * 2_000 },
       );
     }));
 

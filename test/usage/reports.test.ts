@@ -99,6 +99,7 @@ describeDatabases('call rows', (database) => {
         cache: 'miss',
         tokens: { input: 10, cached_input: 1, cache_write: 5, output: 4 },
         cost: 0.000001,
+        price_unknown: false,
         estimated: true,
         duration_ms: 50,
         first_byte_ms: 21,
@@ -126,6 +127,7 @@ describeDatabases('call rows', (database) => {
             first_byte_ms: 20,
             duration_ms: 49,
             cost: 0.000001,
+            price_unknown: false,
           },
         ],
       },
@@ -134,7 +136,7 @@ describeDatabases('call rows', (database) => {
 
   test('newest first, a page at a time, by task and by source, and never those of another project', async () => {
     const { call, projectId } = newOwner();
-    const calls = Array.from({ length: 60 }, (_value, index) =>
+    const calls = Array.from({ length: 110 }, (_value, index) =>
       call({
         facts: {
           startedAt: noon + index,
@@ -147,13 +149,28 @@ describeDatabases('call rows', (database) => {
     const ids = calls.map(({ facts }) => facts.id).toReversed();
     const idsOf = async (...[options]: [Parameters<typeof listCalls>[2]?]) =>
       (await listCalls(database(), projectId, options)).map(({ id }) => id);
-    expect(await idsOf()).toEqual(ids.slice(0, 50));
-    expect(await idsOf({ before: ids[49] })).toEqual(ids.slice(50));
+    expect(await idsOf()).toEqual(ids.slice(0, 100));
+    expect(await idsOf({ before: ids[99] })).toEqual(ids.slice(100));
     expect(await idsOf({ limit: 2 })).toEqual(ids.slice(0, 2));
-    expect(await idsOf({ limit: 100_000 })).toHaveLength(60);
+    expect(await idsOf({ limit: 100_000 })).toHaveLength(110);
     expect(await idsOf({ taskId: 't-1' })).toEqual(ids.slice(-3));
     expect(await idsOf({ source: 'odd', limit: 1, before: ids[1] })).toEqual(ids.slice(2, 3));
     expect(await idsOf({ taskId: 'none' })).toEqual([]);
+  });
+});
+
+describeDatabases('many call rows', (database) => {
+  test('up to a thousand come in one answer, each with its attempts, however they are read', async () => {
+    const { call, projectId } = newOwner();
+    const calls = Array.from({ length: 1_010 }, (_value, index) => call({ facts: { startedAt: noon + index } }));
+    for (let at = 0; at < calls.length; at += 500) await store(database(), calls.slice(at, at + 500));
+    const ids = calls.map(({ facts }) => facts.id).toReversed();
+    for (const limit of [1_000, 250, 251, 749]) {
+      const rows = await listCalls(database(), projectId, { limit });
+      expect(rows.map(({ id }) => id)).toEqual(ids.slice(0, limit));
+      expect(rows.every(({ attempts }) => attempts.length === 1)).toBe(true);
+    }
+    expect(await listCalls(database(), projectId, { limit: 5_000 })).toHaveLength(1_000);
   });
 });
 

@@ -135,6 +135,7 @@ const attempt = z.looseObject({
   first_byte_ms: count.nullable(),
   duration_ms: count,
   cost: usd.nullable().describe('null: the price is unknown'),
+  price_unknown: z.boolean().describe('The model has no price in the catalog'),
 });
 
 const call = z.looseObject({
@@ -152,6 +153,7 @@ const call = z.looseObject({
   cache: z.enum(['hit', 'miss']).nullable(),
   tokens: z.looseObject({ input: count, cached_input: count, cache_write: count, output: count }),
   cost: usd.nullable().describe('null: the price is unknown'),
+  price_unknown: z.boolean().describe('The model has no price in the catalog; the call is in no sum of costs'),
   estimated: z.boolean(),
   duration_ms: count,
   first_byte_ms: count.nullable(),

@@ -1,0 +1,89 @@
+/** Whose refusal a caller is told, and which vendors see the caller's idempotency key. */
+import { describe, expect, it } from '@jest/globals';
+import type { TestGateway } from '../support/gateway.ts';
+import { jsonOf, shareGateway } from '../support/gateway.ts';
+import { lastCall, paths, providersYaml } from './dialects-gateway.ts';
+
+const tiers = {
+  'ours-first': ['three/echo', 'one/refuse-422', 'two/refuse-400'],
+  'ours-alone': ['three/echo', 'four/echo'],
+  'ours-then-answer': ['three/echo', 'one/echo'],
+  'ours-then-failure': ['three/echo', 'one/fail-500'],
+  keyed: ['one/fail-500+a', 'one/fail-500+b', 'three/fail-500+c', 'two/fail-500+d', 'three/echo+e'],
+  retried: ['one/rate-limited-once-0.01+a'],
+};
+const lent = shareGateway({ yaml: (vendorUrl, deadUrl) => `${providersYaml(vendorUrl, deadUrl)}tiers: ${JSON.stringify(tiers)}\n` });
+let projects = 0;
+const lend = async (): Promise<TestGateway> => {
+  projects += 1;
+  const gateway = await lent().withProject(`details-${projects}`);
+  gateway.vendor.clear();
+  return gateway;
+};
+
+/** Two answers at once: no messages vendor can be asked for that. */
+const twice = (model: string) => ({ model, n: 2, messages: [{ role: 'user', content: 'hi' }] });
+
+describe('a call that one dialect cannot express', () => {
+  it("422: the first vendor's status and words, though the gateway itself had to refuse an earlier model", async () => {
+    const gateway = await lend();
+    const answer = await gateway.call(paths.chat, twice('ours-first'));
+    expect([answer.status, await answer.json()]).toEqual([
+      422,
+      { error: { message: "The request is not one that 'refuse-422' can answer.", type: 'upstream_refused', code: 'upstream_refused' } },
+    ]);
+    expect(await lastCall(gateway)).toMatchObject({
+      outcome: 'refused',
+      status: 422,
+      attempts: [{ status: null }, { status: 422 }, { status: 400 }],
+    });
+  });
+
+  it("400: the gateway's own words where no vendor was asked", async () => {
+    const gateway = await lend();
+    const answer = await gateway.call(paths.chat, twice('ours-alone'));
+    expect(answer.status).toBe(400);
+    expect((await jsonOf<{ error: { message: string } }>(answer)).error.message).toBe(
+      'n other than 1 cannot be expressed in the messages dialect',
+    );
+    expect(gateway.vendor.requests()).toEqual([]);
+  });
+
+  it('200: a model that can be asked answers; 502: it fails', async () => {
+    const gateway = await lend();
+    expect((await gateway.call(paths.chat, twice('ours-then-answer'))).headers.get('x-gateway-model')).toBe('one/echo');
+    const failed = await gateway.call(paths.chat, twice('ours-then-failure'));
+    expect([failed.status, await failed.json()]).toMatchObject([
+      502,
+      { error: { code: 'upstream_failed', message: expect.stringMatching(/^one\/fail-500: the vendor answered 500/) } },
+    ]);
+  });
+});
+
+describe('the idempotency key of a caller', () => {
+  const keysSent = ({ vendor }: TestGateway) =>
+    vendor.requests().map(({ headers, body }) => [JSON.parse(body.toString('utf8')).model, headers['idempotency-key'] ?? null]);
+
+  it('goes to each provider with the first model that it is asked for, not with other bodies', async () => {
+    const gateway = await lend();
+    const body = { model: 'keyed', messages: [{ role: 'user', content: 'hi' }] };
+    expect((await gateway.call(paths.chat, body, { 'idempotency-key': 'k-1' })).status).toBe(200);
+    expect(keysSent(gateway)).toEqual([
+      ['fail-500+a', 'k-1'],
+      ['fail-500+b', null],
+      ['fail-500+c', 'k-1'],
+      ['fail-500+d', 'k-1'],
+      ['echo+e', null],
+    ]);
+  });
+
+  it('goes along when the same model is asked once more', async () => {
+    const gateway = await lend();
+    const body = { model: 'retried', messages: [{ role: 'user', content: 'hi' }] };
+    expect((await gateway.call(paths.chat, body, { 'idempotency-key': 'k-2' })).status).toBe(200);
+    expect(keysSent(gateway)).toEqual([
+      ['rate-limited-once-0.01+a', 'k-2'],
+      ['rate-limited-once-0.01+a', 'k-2'],
+    ]);
+  });
+});
