@@ -9,6 +9,7 @@ import type { SettledCall } from '../core/call.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { isConnectionFault } from '../db/faults.ts';
 import type { Logger } from '../observability/logger.ts';
+import type { PassPoint } from './fault-points.ts';
 import type { Frame } from './frame.ts';
 import { moneyOf } from './parked-calls.ts';
 import type { Quarantine } from './quarantine.ts';
@@ -22,7 +23,7 @@ export interface BatchStoreOptions {
   readonly store: StoreCalls;
   readonly quarantine: Quarantine;
   readonly logger: Logger;
-  readonly faultPoint: (name: string) => void;
+  readonly faultPoint: PassPoint;
 }
 
 /** A settled call and its frame in the journal; null for one that was made up (`recover.ts`). */

@@ -12,6 +12,7 @@ import type { Database } from '../db/database.ts';
 import { isConnectionFault } from '../db/faults.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type BatchCounts, type BatchEntry, type BatchStore, createBatchStore, type StoreCalls } from './batch-store.ts';
+import type { PassPoint } from './fault-points.ts';
 import type { Frame } from './frame.ts';
 import type { Journal } from './journal.ts';
 import { createQuarantine } from './quarantine.ts';
@@ -38,7 +39,7 @@ export interface DrainOptions {
   readonly intervalMs?: number;
   /** Before the first batch and then daily: makes the partitions that the calls will need (`usage/partitions.ts`). */
   readonly prepare?: () => Promise<void>;
-  readonly faultPoint?: (name: string) => void;
+  readonly faultPoint?: PassPoint;
 }
 
 /** How far a journal was read and stored. */

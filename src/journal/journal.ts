@@ -15,6 +15,7 @@ import { newId } from '../core/ids.ts';
 import { type OwnerLock, takeLock } from '../core/owner-lock.ts';
 import type { Clock } from '../core/time.ts';
 import type { Logger } from '../observability/logger.ts';
+import type { PassPoint } from './fault-points.ts';
 import { diskFiles, type JournalFiles } from './journal-files.ts';
 import { createOpenCalls, type OpenCall } from './open-calls.ts';
 import { createParkedCalls } from './parked-calls.ts';
@@ -68,7 +69,7 @@ export interface JournalOptions {
   readonly parkedBytes?: number;
   readonly retryMs?: number;
   readonly files?: JournalFiles;
-  readonly faultPoint?: (name: string) => void;
+  readonly faultPoint?: PassPoint;
 }
 
 const mebibyte = 1024 * 1024;

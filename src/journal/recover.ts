@@ -15,6 +15,7 @@ import type { Database } from '../db/database.ts';
 import { isConnectionFault } from '../db/faults.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type BatchCounts, type BatchEntry, createBatchStore, type StoreCalls } from './batch-store.ts';
+import type { PassPoint } from './fault-points.ts';
 import type { Frame } from './frame.ts';
 import { createQuarantine } from './quarantine.ts';
 import { decodeRecord } from './record.ts';
@@ -42,7 +43,7 @@ export interface RecoveryOptions {
   readonly estimateCost?: EstimateCost;
   /** A dead process's calls are all stored: what else was in its name (leases) can be given back. Must be idempotent. */
   readonly onRecovered?: (journalId: string) => Promise<void>;
-  readonly faultPoint?: (name: string) => void;
+  readonly faultPoint?: PassPoint;
 }
 
 interface Adoption {

@@ -7,6 +7,7 @@
  */
 import { join } from 'node:path';
 import type { Clock } from '../core/time.ts';
+import type { PassPoint } from './fault-points.ts';
 import type { JournalFiles, OpenFile } from './journal-files.ts';
 import { segmentName } from './segment-name.ts';
 
@@ -44,7 +45,7 @@ export interface SegmentWriterOptions {
   readonly sync: boolean;
   /** Called after each write that added bytes. */
   readonly onAppended: () => void;
-  readonly faultPoint: (name: string) => void;
+  readonly faultPoint: PassPoint;
 }
 
 interface Waiting {

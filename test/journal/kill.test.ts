@@ -1,12 +1,14 @@
 /** kill -9 of a real process at every step of the journal, the drain and the recovery: afterwards each call is in the database exactly once. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { appendFile, cp, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
+import { livingPoints, recoveryPoints } from '../../src/journal/fault-points.ts';
+import { encodeFrame } from '../../src/journal/frame.ts';
 import { createRecovery } from '../../src/journal/recover.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
@@ -83,25 +85,31 @@ describePostgres('kill -9', () => {
     }
   };
 
-  test.each([
-    ['before write', 0],
-    ['after write', 0],
-    ['before write', 40],
-    ['after write', 40],
-    ['before read', 3],
-    ['before store', 3],
-    ['before commit', 3],
-    ['after store', 3],
-    ['before discard', 1],
-    ['after discard', 1],
-    ['before write', 700],
-  ])('%s, after %i times: no call is lost, none is stored twice', (point, passes) =>
-    withFolder(async (dataDir) => {
-      const death = await runDoomed('serve', dataDir, point, passes);
-      expect(death.signal).toBe('SIGKILL');
-      await recoverHere(dataDir);
-      await expectExactlyOnce(death);
-    }),
+  /** After how many passes the process dies, by point: at the first one, in the middle of the work, late. */
+  const passesOf: Readonly<Record<string, readonly number[]>> = {
+    'before write': [0, 40, 700],
+    'after write': [0, 40],
+    'before read': [3],
+    'before store': [3],
+    'before commit': [3],
+    'after store': [3],
+    'before discard': [1],
+    'after discard': [1],
+  };
+
+  test('there is a kill for every point of the journal and the drain', () => {
+    expect(Object.keys(passesOf)).toEqual([...livingPoints]);
+  });
+
+  test.each(Object.entries(passesOf).flatMap(([point, all]) => all.map((passes) => [point, passes] as const)))(
+    '%s, after %i times: no call is lost, none is stored twice',
+    (point, passes) =>
+      withFolder(async (dataDir) => {
+        const death = await runDoomed('serve', dataDir, point, passes);
+        expect(death.signal).toBe('SIGKILL');
+        await recoverHere(dataDir);
+        await expectExactlyOnce(death);
+      }),
   );
 
   test.each([10, 300, 1_500])('from outside, after %i promises', (killAfter) =>
@@ -114,16 +122,7 @@ describePostgres('kill -9', () => {
     }),
   );
 
-  test.each([
-    'after adopt',
-    'before read',
-    'before store',
-    'before commit',
-    'after store',
-    'before unknown',
-    'before remove',
-    'after remove',
-  ])('of the recovery itself, %s: whoever comes next ends it', (point) =>
+  test.each(recoveryPoints)('of the recovery itself, %s: whoever comes next ends it', (point) =>
     withFolder(async (dataDir) => {
       const death = await runDoomed('serve', dataDir, 'after write', 60);
       expect((await runDoomed('recover', dataDir, point, 0)).signal).toBe('SIGKILL');
@@ -131,6 +130,37 @@ describePostgres('kill -9', () => {
       await expectExactlyOnce(death);
     }),
   );
+
+  test('a last record that the power cut tore off costs nothing that was promised', () =>
+    withFolder(async (dataDir) => {
+      const death = await runDoomed('serve', dataDir, 'after write', 60);
+      const [folder = ''] = await readdir(join(dataDir, 'journal'));
+      const names = await readdir(join(dataDir, 'journal', folder));
+      const last = join(
+        dataDir,
+        'journal',
+        folder,
+        names
+          .filter((name) => name.startsWith('segment'))
+          .toSorted()
+          .at(-1) ?? '',
+      );
+      const [whole = Buffer.alloc(0)] = encodeFrame(JSON.stringify({ kind: 'settled' }), null);
+      await appendFile(last, whole.subarray(0, whole.length - 1));
+      await recoverHere(dataDir);
+      await expectExactlyOnce(death);
+    }));
+
+  test('the same segments in the folders of two dead processes, recovered by two at once: each call is stored once', () =>
+    withFolder(async (dataDir) => {
+      const death = await runDoomed('serve', dataDir, 'before store', 0);
+      const [folder = ''] = await readdir(join(dataDir, 'journal'));
+      await cp(join(dataDir, 'journal', folder), join(dataDir, 'journal', `${folder.slice(0, -4)}dead`), { recursive: true });
+      const recovered = await Promise.all([runDoomed('recover', dataDir, 'never', 0), runDoomed('recover', dataDir, 'never', 0)]);
+      expect(recovered.map(({ code }) => code)).toEqual([0, 0]);
+      await recoverHere(dataDir);
+      await expectExactlyOnce(death);
+    }));
 
   test('two processes that recover at once share the journals, and no call is stored twice', () =>
     withFolder(async (dataDir) => {
