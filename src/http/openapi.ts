@@ -71,7 +71,7 @@ function operationId(method: string, path: string): string {
 
 function describeSchemas(): JsonObject {
   const registry = z.registry<{ id: string }>();
-  const { project, key, rotate, application, catalog } = provisionBodies;
+  const { project, key, rotate, application, rules, catalog } = provisionBodies;
   const named: Readonly<Record<string, z.ZodType>> = {
     ...Object.fromEntries(
       Object.entries(inferenceRoutes).map(([route, { body }]) => [body, inferenceBodies[route as TextRoute]]), // The keys of that very record.
@@ -80,6 +80,7 @@ function describeSchemas(): JsonObject {
     KeyBody: key,
     RotateBody: rotate,
     ApplicationBody: application,
+    RulesBody: rules,
     CatalogBody: catalog,
     ...mediaBodies,
     ...mediaAnswers,

@@ -1,24 +1,29 @@
 /**
- * The story of a call: plan, attempt, settle. Whatever happens, a call that reached a vendor is in the journal before the last byte of
+ * The story of a call: plan, rules, attempt, settle. Whatever happens, a call that reached a vendor is in the journal before the last byte of
  * its answer leaves.
  */
 import type { Call, CallFacts, CallResult, SettledCall } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
-import type { RouteRules } from '../dialects/route-rules.ts';
+import type { AnswerReading, RouteRules } from '../dialects/route-rules.ts';
 import { rulesOf } from '../dialects/rules-of.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { TierRequest } from '../routing/classify.ts';
 import type { Plan, Planner } from '../routing/plan.ts';
-import type { ProjectRouting } from '../routing/rules.ts';
-import type { StreamedAnswer } from '../vendors/text.ts';
+import type { StreamedAnswer, VendorAnswer } from '../vendors/text.ts';
 import { createAsk } from './ask.ts';
 import type { AttemptDeps, OpenAttempt } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
+import type { CalledProject } from './called-project.ts';
+import { createRuleChecks } from './check-rules.ts';
 import type { CallControl } from './control.ts';
 import type { Ending } from './settle.ts';
+<<<<<<< HEAD
 import { cacheOf, logCall, settleAnswered, settleFailed } from './settle.ts';
+=======
+import { cacheOf, settleAnswered, settleBlocked, settleFailed } from './settle.ts';
+>>>>>>> 0ef10cd (Content rules of a project block or observe what its calls send and are answered)
 
 type CacheUse = CallResult['cache'];
 
@@ -45,18 +50,20 @@ export interface AnswerDeps extends AttemptDeps {
 
 const longestName = 256;
 
-export type AnswerCall = (call: Call, project: ProjectRouting, control: CallControl) => Promise<Answer>;
+export type AnswerCall = (call: Call, project: CalledProject, control: CallControl) => Promise<Answer>;
 
 export function createAnswerCall(deps: AnswerDeps): AnswerCall {
   const { planner, chooseTier, journal, clock, logger } = deps;
   const attemptChain = createAttemptChain(deps);
+  const { checkInput, checkAnswer } = createRuleChecks({ logger });
 
   /** Throws GatewayError; the call has been recorded then, if a vendor was asked. */
-  async function answerCall(call: Call, project: ProjectRouting, control: CallControl): Promise<Answer> {
+  async function answerCall(call: Call, project: CalledProject, control: CallControl): Promise<Answer> {
     const rules = rulesOf[call.route];
     const { caller, source, route, modelAsked } = call;
     const autoTier = modelAsked === 'auto' ? await tierFor(call, project, control) : null;
     const plan = planner.plan({ caller, project, source, route, modelAsked, autoTier });
+    if (project.rules.input) await checkInput(call, project.rules.input);
     const facts = factsOf(call, plan);
     const outcome = await attemptChain({ call, facts, candidates: plan.candidates, control });
     const ending = { call, facts, failed: outcome.failed };
@@ -64,7 +71,14 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
       await settle(settleFailed({ ...ending, endedAt: clock.now() }, outcome.error, outcome.outcome));
       throw outcome.error;
     }
-    const { answer, attempt } = outcome;
+    const { attempt } = outcome;
+    const { answer, error } = project.rules.output
+      ? await checkAnswer(call, project.rules.output, outcome.answer)
+      : { answer: outcome.answer, error: null };
+    if (error) {
+      await settle(settleBlocked({ ...ending, endedAt: clock.now() }, attempt, readingOf(answer), error));
+      throw error;
+    }
     const common = { model: attempt.candidate.id, cache: cacheOf(call) };
     if (answer.kind === 'plain') {
       await settle(settleAnswered({ ...ending, endedAt: clock.now() }, attempt, answer.reading, 'ok'));
@@ -75,7 +89,7 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
   return answerCall;
 
   /** The tier of a call that leaves the choice to the gateway. */
-  function tierFor(call: Call, project: ProjectRouting, control: CallControl): string | Promise<string> {
+  function tierFor(call: Call, project: CalledProject, control: CallControl): string | Promise<string> {
     const { source, route, modelAsked, body, spans } = call;
     const ask = createAsk({ answerCall, clock, call, project });
     return chooseTier({ project, source, route, modelAsked, body, spans, remainingMs: control.remainingMs(), ask });
@@ -123,6 +137,10 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
     await journal.settle(settled);
     logCall(logger, settled);
   }
+}
+
+function readingOf(answer: VendorAnswer): AnswerReading {
+  return answer.kind === 'plain' ? answer.reading : answer.reading();
 }
 
 function factsOf(call: Call, plan: Plan): CallFacts {

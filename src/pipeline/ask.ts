@@ -5,14 +5,14 @@ import { scanObject } from '../core/json-spans.ts';
 import type { Clock } from '../core/time.ts';
 import { chat } from '../dialects/chat.ts';
 import type { Ask } from '../routing/classify.ts';
-import type { ProjectRouting } from '../routing/rules.ts';
+import type { CalledProject } from './called-project.ts';
 import type { CallControl } from './control.ts';
 import { startControl } from './control.ts';
 
 /** What a question needs of `answerCall`. */
 type AnswerQuestion = (
   call: Call,
-  project: ProjectRouting,
+  project: CalledProject,
   control: CallControl,
 ) => Promise<{ readonly kind: 'plain'; readonly bytes: Buffer } | { readonly kind: 'stream' }>;
 
@@ -29,7 +29,7 @@ export function createAsk({
   answerCall: AnswerQuestion;
   clock: Clock;
   call: Call;
-  project: ProjectRouting;
+  project: CalledProject;
 }): Ask {
   return async ({ model, system, text, maxOutputTokens }) => {
     const startedAt = clock.now();

@@ -53,6 +53,16 @@ export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: An
   };
 }
 
+/** A call whose answer a content rule kept back: charged, since the vendor did its work, and neither the answer's text kept nor the call remembered. */
+export function settleBlocked(ending: Ending, attempt: OpenAttempt, reading: AnswerReading, error: GatewayError): SettledCall {
+  const { result, ...settled } = settleAnswered(ending, attempt, reading, 'ok');
+  return {
+    ...settled,
+    result: { ...result, outcome: 'refused', status: error.status, code: error.code },
+    content: contentOf(ending.call, null),
+  };
+}
+
 /** A call that no vendor answered, as far as anybody knows: of outcome `unknown` the last attempt may have been. */
 export function settleFailed({ call, facts, failed, endedAt }: Ending, error: GatewayError, outcome: Outcome): SettledCall {
   const cut = outcome === 'unknown' ? failed.at(-1) : undefined;

@@ -8,7 +8,10 @@ import { type Clock, formatTime } from '../core/time.ts';
 import { answerWithin } from '../db/answer-within.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { createRowCache } from '../db/row-cache.ts';
+import { readStoredRules } from '../guardrails/content-rule.ts';
+import { createRuleReader, type ReadyRules } from '../guardrails/rules.ts';
 import { type Applications, applicationsOfProject, createApplications, readApplications } from './applications.ts';
+import { type ContentRules, createContentRules } from './content-rules.ts';
 import { type ProjectSettings, readProjectChange, readStoredSettings, settingsJson, settingsOf } from './project-settings.ts';
 
 /** Carries the id of a project that was made or changed, or whose applications were, to every process. */
@@ -18,7 +21,7 @@ export interface Project {
   readonly id: string;
   readonly slug: string;
   readonly name: string;
-  readonly settings: ProjectSettings;
+  readonly settings: ProjectSettings & { readonly rules: ReadyRules };
   readonly createdAt: number;
   readonly updatedAt: number;
 }
@@ -34,6 +37,7 @@ export interface Projects {
   list(): Promise<Project[]>;
   /** What applications override; `get` and all others tell it in the project's settings. */
   readonly applications: Applications;
+  readonly contentRules: ContentRules;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -45,6 +49,8 @@ export interface ProjectsOptions {
 }
 
 export function createProjects({ database, clock, logger }: ProjectsOptions): Projects {
+  const readyRules = createRuleReader();
+  const projectOf = (row: ProjectRow): Project => readProject(row, readyRules);
   const cache = createRowCache<Project>({
     clock,
     load: async (projectId) => {
@@ -86,6 +92,7 @@ export function createProjects({ database, clock, logger }: ProjectsOptions): Pr
 
   return {
     applications: createApplications({ database, clock, channel: projectChannel, onChange: cache.drop }),
+    contentRules: createContentRules({ database, clock, channel: projectChannel, onChange: cache.drop }),
     get(projectId) {
       const found = cache.get(projectId);
       return found instanceof Promise ? found.then(mustExist) : mustExist(found);
@@ -127,12 +134,13 @@ interface ProjectRow {
   readonly slug: string;
   readonly name: string;
   readonly settings: unknown;
+  readonly rules: unknown;
   readonly applications: Readonly<Record<string, unknown>>;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
 
-const projectColumns = `id, slug, name, settings, ${applicationsOfProject} as applications, created_at as "createdAt", updated_at as "updatedAt"`;
+const projectColumns = `id, slug, name, settings, rules, ${applicationsOfProject} as applications, created_at as "createdAt", updated_at as "updatedAt"`;
 
 /** A new project is named like its slug until somebody names it. True: it was not there. */
 async function insertProject(tx: Queries, slug: string, now: number): Promise<boolean> {
@@ -145,12 +153,15 @@ async function insertProject(tx: Queries, slug: string, now: number): Promise<bo
   return rows.length > 0;
 }
 
-function projectOf(row: ProjectRow): Project {
+function readProject(row: ProjectRow, readyRules: ReturnType<typeof createRuleReader>): Project {
   return Object.freeze({
     id: row.id,
     slug: row.slug,
     name: row.name,
-    settings: settingsOf(readStoredSettings(row.settings), readApplications(row.applications)),
+    settings: {
+      ...settingsOf(readStoredSettings(row.settings), readApplications(row.applications)),
+      rules: readyRules(readStoredRules(row.rules)),
+    },
     createdAt: row.createdAt.getTime(),
     updatedAt: row.updatedAt.getTime(),
   });

@@ -122,6 +122,10 @@ const application = z.looseObject({
   updated_at: time.nullable(),
 });
 
+const rules = z.looseObject({
+  rules: z.array(z.looseObject({ class: z.string(), place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) })),
+});
+
 const outcome = z.enum(['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown']);
 
 const attempt = z.looseObject({
@@ -219,6 +223,7 @@ export const answers = {
   IssuedKey: issuedKey,
   Application: application,
   ApplicationList: listOf(application),
+  Rules: rules,
   CallList: listOf(call),
   Catalog: catalog,
   CatalogImport: catalogImport,

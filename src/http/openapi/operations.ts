@@ -104,6 +104,14 @@ const routes: Readonly<Record<string, RouteFacts>> = {
     answers: { 200: 'Application' },
     codes: [...projectWrite.codes, 'conflict'],
   },
+  [`get ${team}/rules`]: { ...projectRead, summary: 'Content rules of a project', parameters: ['project'], answers: { 200: 'Rules' } },
+  [`put ${team}/rules`]: {
+    ...projectWrite,
+    summary: 'Puts content rules in the place of all that were there',
+    parameters: ['project'],
+    body: { name: 'RulesBody' },
+    answers: { 200: 'Rules' },
+  },
   [`get ${team}/calls`]: {
     ...projectRead,
     summary: 'Calls with their attempts, newest first',

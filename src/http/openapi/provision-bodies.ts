@@ -66,6 +66,24 @@ const applicationBody = z
   .nullable()
   .describe('What is left out stays as it is.');
 
+const placeAndAction = { place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) };
+const rulesBody = z
+  .strictObject({
+    rules: z
+      .array(
+        z.union([
+          z.strictObject({ class: z.enum(['credential', 'card_number', 'email', 'phone', 'iban']), ...placeAndAction }),
+          z.strictObject({
+            class: z.literal('expression'),
+            ...placeAndAction,
+            expression: z.string().min(1).max(500).describe('in the syntax of RE2; must not match the empty text'),
+          }),
+        ]),
+      )
+      .max(50),
+  })
+  .describe('All rules of the project.');
+
 const catalogBody = z
   .strictObject({ models: z.record(modelId, z.record(z.string(), z.unknown()).nullable()) })
   .describe('Rows in the form of `models` of gateway.yaml, by `<provider>/<model>`; null takes an imported row away.');
@@ -75,5 +93,6 @@ export const provisionBodies = {
   key: keyBody,
   rotate: rotateBody,
   application: applicationBody,
+  rules: rulesBody,
   catalog: catalogBody,
 };

@@ -16,6 +16,7 @@ import { readJson, requireToken } from '../admin.ts';
 import { answerDatabaseFaults } from '../database-faults.ts';
 import { sendJson } from '../error-handler.ts';
 import { createApplicationHandlers } from './provision-applications.ts';
+import { createRulesHandlers } from './provision-rules.ts';
 
 export interface CallsFilter {
   readonly limit: number;
@@ -97,6 +98,9 @@ export function createProvisionRoutes({ projects, keyring, listCalls, adminToken
   router.get('/teams/:project/applications', route(applications.list));
   router.get('/teams/:project/applications/:source', route(applications.get));
   router.put('/teams/:project/applications/:source', route(applications.put));
+  const rules = createRulesHandlers({ contentRules: projects.contentRules, projectOf });
+  router.get('/teams/:project/rules', route(rules.get));
+  router.put('/teams/:project/rules', route(rules.put));
   router.get(
     '/teams/:project/calls',
     route(async (request, response) => {

@@ -9,8 +9,8 @@ import type { RouteRules } from '../../dialects/route-rules.ts';
 import { rulesOf } from '../../dialects/rules-of.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { AnswerCall } from '../../pipeline/answer.ts';
+import type { CalledProject } from '../../pipeline/called-project.ts';
 import { startControl } from '../../pipeline/control.ts';
-import type { ProjectRouting } from '../../routing/rules.ts';
 import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
 import { asPlainText, checkContentType, readBody, scanJson } from '../body.ts';
@@ -21,7 +21,7 @@ import { sendAnswer } from '../reply.ts';
 /** A project as the text routes need it. */
 export interface RoutedProject {
   readonly slug: string;
-  readonly settings: ProjectRouting;
+  readonly settings: CalledProject;
 }
 
 export interface TextRouteDeps {

@@ -1,0 +1,87 @@
+/**
+ * Tells whether a text holds personal or payment data of a class. Numbers must check: cards by Luhn and the issuers' first digits, IBANs by
+ * length of their country and mod 97. Linear in the length of the text.
+ */
+import { findCredentials } from './credentials.ts';
+import { ibanLengths } from './iban-lengths.ts';
+
+export const finders = {
+  credential: (text: string): boolean => findCredentials(text).length > 0,
+  card_number: holdsCardNumber,
+  email: holdsEmail,
+  phone: (text: string): boolean => phones.some((pattern) => pattern.test(text)),
+  iban: holdsIban,
+} as const;
+
+const digitGroups = /(?<![\p{L}\p{N}_]|\p{N}[.,-])\d(?:[ -]?\d){12,22}(?![\p{L}\p{N}_])/gu;
+/** American Express, Diners, Visa, Mastercard, Discover, JCB, Maestro, UnionPay, Mir: first digits, and how many there are. */
+const cardForm =
+  /^(?:3[47]\d{13}|3(?:0[0-5]|095|[689]\d)\d{11,16}|4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:2[2-9]|[3-6]\d|7[01])\d{13}|220[0-4]\d{12,15}|6(?:011|4[4-9]\d|5\d{2})\d{12}|35(?:2[89]|[3-8]\d)\d{12,15}|(?:5[06-8]|6\d)\d{10,17}|62\d{14,17})$/;
+
+function holdsCardNumber(text: string): boolean {
+  for (const { 0: run } of text.matchAll(digitGroups)) {
+    // What follows a number in groups of digits (its expiry date) may have been caught with it: it is cut off group by group.
+    for (let rest = run; rest !== ''; rest = rest.replace(/(?:^|[ -])\d+$/, '')) {
+      const digits = rest.replace(/[ -]/g, '');
+      if (cardForm.test(digits) && passesLuhn(digits)) return true;
+    }
+  }
+  return false;
+}
+
+function passesLuhn(digits: string): boolean {
+  let sum = 0;
+  for (let index = 0; index < digits.length; index += 1) {
+    const digit = Number(digits.charAt(digits.length - 1 - index));
+    const doubled = index % 2 === 1 ? digit * 2 : digit;
+    sum += doubled > 9 ? doubled - 9 : doubled;
+  }
+  return sum % 10 === 0 && /[1-9]/.test(digits);
+}
+
+/** From the sign on, so that each text is tried once for each of its signs. */
+const email = /(?<=(?<name>[\p{L}\p{N}_.+%'-]))@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,62})\.){1,8}(?<top>[\p{L}]{2,24})(?![\p{L}\p{N}_-])/gu;
+/** `icon@2x.png` is a file, `git@host` how repositories are fetched. */
+const fileEndings = /^(?:png|jpe?g|gif|webp|svg|ico|css|js|ts|tsx|jsx|json|md|ya?ml)$/i;
+
+function holdsEmail(text: string): boolean {
+  for (const { index, groups = {} } of text.matchAll(email)) {
+    const before = text.slice(Math.max(0, index - 4), index);
+    if (!fileEndings.test(groups.top ?? '') && !/(?:^|[^\p{L}\p{N}.])git$/u.test(before)) return true;
+  }
+  return false;
+}
+
+const phones: readonly RegExp[] = [
+  // International, with a plus: 7 to 15 digits (E.164).
+  /(?<![\p{L}\p{N}+.,-])\+[1-9](?:[ ()./-]{0,2}\d){6,14}(?![\p{L}\p{N}_]|\.\d)/u,
+  /\btel:[+\d](?:[ ().-]{0,2}\d){5,14}/i,
+  // International with two zeros, in groups.
+  /(?<![\p{L}\p{N}.,:-])00[1-9]\d{0,2}[ ()./-]{1,2}\d(?:[ ()./-]{0,2}\d){5,12}(?![\p{L}\p{N}_])/u,
+  // North America.
+  /(?<![\p{L}\p{N}.,:-])(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}(?![\p{L}\p{N}_-])/u,
+  // National with a leading zero: an area and a number, or pairs as in France.
+  /(?<![\p{L}\p{N}.,:/+-])\(?0[1-9]\d{1,4}\)?[ /-]{1,3}\d{3,9}(?:[ -]\d{2,6}){0,3}(?![\p{L}\p{N}_:/.-])/u,
+  /(?<![\p{L}\p{N}.,:/+-])0[1-9](?:[ .]\d{2}){4}(?![\p{L}\p{N}_:/.-])/u,
+];
+
+const ibanStart = /(?<![\p{L}\p{N}])(?<country>[A-Z]{2})\d{2}(?:[ -]?[A-Z0-9]){11,30}/giu;
+
+function holdsIban(text: string): boolean {
+  for (const { 0: run, groups = {} } of text.matchAll(ibanStart)) {
+    const characters = run.replace(/[ -]/g, '').toUpperCase();
+    const length = ibanLengths[groups.country?.toUpperCase() ?? ''] ?? Number.POSITIVE_INFINITY;
+    if (characters.length >= length && remainderOf97(characters.slice(0, length)) === 1) return true;
+  }
+  return false;
+}
+
+/** ISO 7064: the first four characters to the end, letters as 10 to 35. */
+function remainderOf97(iban: string): number {
+  let remainder = 0;
+  for (const character of iban.slice(4) + iban.slice(0, 4)) {
+    const value = Number.parseInt(character, 36);
+    remainder = (remainder * (value > 9 ? 100 : 10) + value) % 97;
+  }
+  return remainder;
+}

@@ -1,0 +1,100 @@
+import { expect, test } from '@jest/globals';
+import { type ContentRule, readRulesInput } from '../../src/guardrails/content-rule.ts';
+import { createRuleReader, judgeTexts, type PlaceRules } from '../../src/guardrails/rules.ts';
+
+function inputRules(...rules: Omit<ContentRule, 'place'>[]): PlaceRules {
+  const { input } = createRuleReader()(rules.map((rule) => ({ ...rule, place: 'input' })));
+  if (!input) throw new Error('no rules of input');
+  return input;
+}
+
+test('the first rule that blocks is told; what is observed is told once', async () => {
+  const rules = inputRules(
+    { class: 'email', action: 'observe' },
+    { class: 'expression', action: 'block', expression: 'ACME-\\d{4}' },
+    { class: 'iban', action: 'block' },
+  );
+  expect(await judgeTexts(rules, ['a@example.com', 'b@example.com'])).toEqual({ blockedBy: null, observed: ['email'] });
+  expect(await judgeTexts(rules, ['a@example.com', 'see ACME-1234'])).toEqual({ blockedBy: 'expression', observed: ['email'] });
+  expect(await judgeTexts(rules, [])).toEqual({ blockedBy: null, observed: [] });
+});
+
+test('a place without rules has nothing to ask', () => {
+  expect(createRuleReader()([])).toEqual({ input: null, output: null });
+  const { input, output } = createRuleReader()([{ class: 'email', place: 'output', action: 'observe' }]);
+  expect([input, output?.blocks]).toEqual([null, false]);
+});
+
+test('in a long text a match is found wherever it stands, also where the text is read in pieces', async () => {
+  const rules = inputRules({ class: 'card_number', action: 'block' }, { class: 'expression', action: 'block', expression: 'needle' });
+  const around = 'words and words '.repeat(20_000);
+  for (let at = 261_000; at < 262_400; at += 50) {
+    expect(await judgeTexts(rules, [`${around.slice(0, at)}needle${around}`])).toMatchObject({ blockedBy: 'expression' });
+    expect(await judgeTexts(rules, [`${around.slice(0, at)} 4111 1111 1111 1111 ${around}`])).toMatchObject({ blockedBy: 'card_number' });
+  }
+  expect(await judgeTexts(rules, [around])).toEqual({ blockedBy: null, observed: [] });
+});
+
+test('expressions for which others need time without end are linear', async () => {
+  const rules = inputRules(
+    ...['(a+)+$', '(a|aa)+c', '(x+x+)+y', '(?:a?){100}a{100}c', '(.*)(.*)(.*)(.*)z'].map((expression) => ({
+      class: 'expression' as const,
+      action: 'block' as const,
+      expression,
+    })),
+  );
+  expect(await judgeTexts(rules, [`${'a'.repeat(100_000)}b`, 'x'.repeat(100_000)])).toEqual({ blockedBy: null, observed: [] });
+});
+
+test('others get their turn while a long text is read', async () => {
+  let turns = 0;
+  const timer = setInterval(() => {
+    turns += 1;
+  }, 1);
+  await judgeTexts(
+    inputRules({ class: 'credential', action: 'block' }, { class: 'expression', action: 'block', expression: '(?i)secret\\s+plan' }),
+    ['words and words '.repeat(1_000_000)],
+  );
+  clearInterval(timer);
+  expect(turns).toBeGreaterThan(10);
+});
+
+const rule = { class: 'email', place: 'input', action: 'block' };
+test.each<[string, unknown, RegExp[]]>([
+  ['no body', undefined, [/expected object/]],
+  ['no list', { rules: 'all' }, [/rules: .*expected array/]],
+  ['an unknown member', { rules: [], more: 1 }, [/more/]],
+  [
+    'every mistake',
+    {
+      rules: [
+        { ...rule, class: 'ssn' },
+        { ...rule, place: 'both', action: 'drop' },
+      ],
+    },
+    [/rules\.0\.class/, /rules\.1\.place/, /rules\.1\.action/],
+  ],
+  ['an expression that is missing', { rules: [{ ...rule, class: 'expression' }] }, [/rules\.0\.expression: is required/]],
+  ['an expression where none belongs', { rules: [{ ...rule, expression: 'a' }] }, [/rules\.0\.expression: is only for/]],
+  [
+    'an expression with a mistake',
+    { rules: [{ ...rule, class: 'expression', expression: '(' }] },
+    [/rules\.0\.expression: is no regular expression.*missing closing/],
+  ],
+  [
+    'look-around, which takes more than linear time',
+    { rules: [{ ...rule, class: 'expression', expression: 'a(?=b)' }] },
+    [/is no regular expression/],
+  ],
+  ['an expression that matches everything', { rules: [{ ...rule, class: 'expression', expression: 'a*' }] }, [/matches the empty text/]],
+  [
+    'an expression too large when written out',
+    { rules: [{ ...rule, class: 'expression', expression: '(?:[a-z]\\d){990}(?:b?){990}x' }] },
+    [/too large/],
+  ],
+  ['an expression too long', { rules: [{ ...rule, class: 'expression', expression: 'a'.repeat(501) }] }, [/rules\.0\.expression/]],
+  ['too many', { rules: Array.from({ length: 51 }, () => rule) }, [/rules: .*50/]],
+])('rules are refused with their place: %s', (_name, input, messages) => {
+  for (const message of messages)
+    expect(() => readRulesInput(input)).toThrow(expect.objectContaining({ code: 'bad_request', message: expect.stringMatching(message) }));
+});
