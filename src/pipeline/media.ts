@@ -27,6 +27,8 @@ export interface MediaRequest {
   readonly candidate: MediaCandidate;
   /** What is asked for, which is charged where the vendor's own count never comes. */
   readonly units: Units;
+  /** They are no count but what is likely: the charge is marked as estimated. */
+  readonly areUnitsLikely?: boolean;
   /** Tokens that are likely to be charged, where the model is charged by tokens and the vendor does not count them. */
   readonly likelyTokens: Tokens;
 }
@@ -205,13 +207,13 @@ function isRefusal(cause: unknown): boolean {
 
 /** By units where one of them has a price, else by tokens: the vendor's count, or what is likely. */
 function chargeOf(
-  { candidate, likelyTokens }: MediaRequest,
+  { candidate, likelyTokens, areUnitsLikely = false }: MediaRequest,
   { outcome, units, tokens }: MediaEnd,
 ): { tokens: Tokens; costNanos: number | null; isEstimated: boolean } {
   if (isFailure(outcome)) return { tokens: noTokens, costNanos: 0, isEstimated: false };
   const unitCost = unitCostOf(units, candidate.unitPrices);
   const isCut = outcome !== 'ok';
-  if (unitCost !== null) return { tokens: tokens ?? noTokens, costNanos: unitCost, isEstimated: isCut };
+  if (unitCost !== null) return { tokens: tokens ?? noTokens, costNanos: unitCost, isEstimated: isCut || areUnitsLikely };
   if (candidate.price === null) return { tokens: tokens ?? noTokens, costNanos: null, isEstimated: isCut };
   const charged = tokens ?? likelyTokens;
   return { tokens: charged, costNanos: costOf(charged, candidate.price), isEstimated: isCut || tokens === null };

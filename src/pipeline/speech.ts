@@ -33,6 +33,8 @@ export function createAnswerSpeech({ planMedia, findProvider, mediaCalls, door, 
     const isCounted = candidate.unitPrices.perMillionCharactersNanos !== null;
     const units = isCounted ? { characters } : { characters, seconds };
     const likelyTokens = { ...noTokens, input: estimateTokens(characters), output: Math.ceil(seconds * tokensOfSecond) };
-    return mediaCalls.stream({ call, candidate, units, likelyTokens }, control, () => ask(door, control.signal));
+    return mediaCalls.stream({ call, candidate, units, areUnitsLikely: !isCounted, likelyTokens }, control, () =>
+      ask(door, control.signal),
+    );
   };
 }

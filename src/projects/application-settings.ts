@@ -20,6 +20,8 @@ export interface ApplicationSettings {
   readonly ceilings: { readonly calls: ApplicationCeiling; readonly cost: ApplicationCeiling };
   /** They go over the project's, by name. */
   readonly tiers: Tiers;
+  readonly imageTiers: Tiers;
+  readonly speechTiers: Tiers;
 }
 
 /** Settings as they are stored and sent. */
@@ -34,7 +36,13 @@ const ceilings = { calls, cost };
 const windows = { calls: window, cost: window };
 
 const applicationInput = z
-  .strictObject({ ceilings: z.strictObject(ceilings).partial(), windows: z.strictObject(windows).partial(), tiers })
+  .strictObject({
+    ceilings: z.strictObject(ceilings).partial(),
+    windows: z.strictObject(windows).partial(),
+    tiers,
+    image_tiers: tiers,
+    speech_tiers: tiers,
+  })
   .partial();
 
 /** A newer server may have stored more than this one knows. */
@@ -42,6 +50,8 @@ const storedApplication = z.object({
   ceilings: z.object(ceilings).default({ calls: null, cost: null }),
   windows: z.object(windows).default({ calls: 'month', cost: 'month' }),
   tiers: tiers.default({}),
+  image_tiers: tiers.default({}),
+  speech_tiers: tiers.default({}),
 });
 
 /** What a `PUT` changes: what its body leaves out stays as it is; tiers are replaced together, as a project's are. */
@@ -61,6 +71,8 @@ export function readApplicationChange(input: unknown): ApplicationChange {
         ceilings: { ...current.ceilings, ...change.ceilings },
         windows: { ...current.windows, ...change.windows },
         tiers: change.tiers ?? current.tiers,
+        image_tiers: change.image_tiers ?? current.image_tiers,
+        speech_tiers: change.speech_tiers ?? current.speech_tiers,
       }),
   };
 }
@@ -79,14 +91,19 @@ export function applicationSettingsOf(stored: StoredApplication): ApplicationSet
       cost: { limit: limitOfCost, window: stored.windows.cost },
     },
     tiers: stored.tiers,
+    imageTiers: stored.image_tiers,
+    speechTiers: stored.speech_tiers,
   });
 }
 
 /** Settings as they are sent. */
-export function applicationSettingsJson({ ceilings: { calls, cost }, tiers: own }: ApplicationSettings): StoredApplication {
+export function applicationSettingsJson(settings: ApplicationSettings): StoredApplication {
+  const { calls, cost } = settings.ceilings;
   return readStoredApplication({
     ceilings: { calls: calls.limit, cost: cost.limit === null ? null : usdOf(cost.limit) },
     windows: { calls: calls.window, cost: cost.window },
-    tiers: own,
+    tiers: settings.tiers,
+    image_tiers: settings.imageTiers,
+    speech_tiers: settings.speechTiers,
   });
 }

@@ -28,6 +28,8 @@ describeDatabases('applications of a project', (database) => {
       ceilings: { calls: null, cost: null },
       windows: { calls: 'month', cost: 'month' },
       tiers: {},
+      image_tiers: {},
+      speech_tiers: {},
       created_at: null,
       updated_at: null,
     });
@@ -46,6 +48,8 @@ describeDatabases('applications of a project', (database) => {
       source: 'bot',
       ceilings: { calls: null, cost: 12.5 },
       windows: { calls: 'total', cost: 'day' },
+      image_tiers: {},
+      speech_tiers: {},
       tiers: { standard: ['openai/a'], own: ['openai/b'] },
       created_at: '2026-11-20T10:00:00Z',
       updated_at: '2026-11-20T10:00:01Z',
@@ -53,6 +57,8 @@ describeDatabases('applications of a project', (database) => {
     expect((await put('bot', { tiers: { own: [] } })).settings).toEqual({
       ceilings: { calls: { limit: null, window: 'total' }, cost: { limit: 12_500_000_000, window: 'day' } },
       tiers: { own: [] },
+      imageTiers: {},
+      speechTiers: {},
     });
     expect(applicationJson(await put('bot', undefined))).toMatchObject({ ceilings: { cost: 12.5 }, tiers: { own: [] } });
   });
@@ -62,6 +68,8 @@ describeDatabases('applications of a project', (database) => {
     expect((await projects.applications.find(project.id, 'bot')).settings).toMatchObject({
       ceilings: { calls: { limit: 5 } },
       tiers: { own: [] },
+      imageTiers: {},
+      speechTiers: {},
     });
   });
 

@@ -83,7 +83,7 @@ const messagesTypes: Readonly<Record<number, string>> = {
 /** An error of the gateway as the route tells it (specification 2): chat-style with the code, messages-style with the status's type. */
 export async function expectRouteError(
   answer: Response,
-  { name }: Pick<InferenceRoute, 'name'>,
+  { name }: { readonly name: string },
   { status, code, message = /./ }: { status: number | readonly number[]; code: string; message?: string | RegExp },
 ): Promise<void> {
   const text = typeof message === 'string' ? message : expect.stringMatching(message);

@@ -118,6 +118,8 @@ const application = z.looseObject({
   ceilings: z.looseObject({ calls: count.nullable(), cost: usd.nullable() }),
   windows: z.looseObject({ calls: windowName, cost: windowName }),
   tiers,
+  image_tiers: tiers,
+  speech_tiers: tiers,
   created_at: time.nullable(),
   updated_at: time.nullable(),
 });

@@ -61,6 +61,8 @@ const applicationBody = z
     ceilings: z.strictObject({ calls: count, cost: usd }).partial(),
     windows: z.strictObject({ calls: window, cost: window }).partial(),
     tiers,
+    image_tiers: tiers,
+    speech_tiers: tiers,
   })
   .partial()
   .nullable()
