@@ -19,11 +19,7 @@ import type { CalledProject } from './called-project.ts';
 import { createRuleChecks } from './check-rules.ts';
 import type { CallControl } from './control.ts';
 import type { Ending } from './settle.ts';
-<<<<<<< HEAD
-import { cacheOf, logCall, settleAnswered, settleFailed } from './settle.ts';
-=======
-import { cacheOf, settleAnswered, settleBlocked, settleFailed } from './settle.ts';
->>>>>>> 0ef10cd (Content rules of a project block or observe what its calls send and are answered)
+import { cacheOf, logCall, settleAnswered, settleBlocked, settleFailed } from './settle.ts';
 
 type CacheUse = CallResult['cache'];
 
