@@ -125,19 +125,61 @@ tiers:
     await expectRefused(second, key, 2_000);
   });
 
-  it('401 soon after the way to the database is there again, for a key that was revoked while it was not; until then the key holds', () =>
+  /** What a process goes by: the model that the tier chooses for the project and for one of its applications, and the price of a model. */
+  const settingsOf = async (gateway: GatewayProcess, { key }: IssuedKey): Promise<unknown> => {
+    const { data } = await jsonOf<{ data: { id: string; price: { input: number } }[] }>(gateway.admin('GET', '/provision/catalog'));
+    const ofApplication = await gateway.call(key, '/v1/chat/completions', body, { 'x-gateway-source': 'special' });
+    await ofApplication.arrayBuffer();
+    return {
+      project: await modelInForce(gateway, key),
+      application: ofApplication.headers.get('x-gateway-model'),
+      price: data.find(({ id }) => id === 'two/imported')?.price.input,
+    };
+  };
+
+  const changeSettings = async (gateway: GatewayProcess, project: string, application: string, price: number): Promise<void> => {
+    const changes: readonly (readonly [string, object])[] = [
+      ['/provision/teams/acme', { tiers: { standard: [project] } }],
+      ['/provision/teams/acme/applications/special', { tiers: { standard: [application] } }],
+      ['/provision/catalog', { models: { 'two/imported': { input: String(price), output: '1' } } }],
+    ];
+    for (const [path, change] of changes) expect((await gateway.admin('PUT', path, change)).status).toBe(200);
+  };
+
+  it('settings of a project, of an application, and imported prices, changed through one, hold in the other within seconds', async () => {
+    const key = await issueKey();
+    await changeSettings(first, 'one/echo', 'two/echo', 7);
+    const first7 = { project: 'one/echo', application: 'two/echo', price: 7 };
+    expect(await settingsOf(first, key)).toEqual(first7);
+    await eventually(async () => expect(await settingsOf(second, key)).toEqual(first7), 2_000);
+    await changeSettings(second, 'two/echo', 'one/echo', 8);
+    const second8 = { project: 'two/echo', application: 'one/echo', price: 8 };
+    await eventually(async () => expect(await settingsOf(first, key)).toEqual(second8), 2_000);
+  });
+
+  it('401 for a key, and new settings in force, soon after the way to the database is there again, when they changed while it was not', () =>
     withDatabaseDoor(databaseUrl, async (door) => {
       await door.open();
       const third = await startServe(door.url);
-      const issuedAt = performance.now();
-      const key = await issueKey();
-      expect(await statusOf(third, key)).toBe(200);
+      const [revoked, kept] = [await issueKey(), await issueKey()];
+      await changeSettings(first, 'one/echo', 'two/echo', 1);
+      const before = { project: 'one/echo', application: 'two/echo', price: 1 };
+      await eventually(async () => expect(await settingsOf(third, kept)).toEqual(before), 2_000);
+      const readAt = performance.now();
+      expect(await statusOf(third, revoked)).toBe(200);
       await door.shut();
-      await revoke(first, key);
-      expect(await statusOf(third, key)).toBe(200);
+      await revoke(first, revoked);
+      await changeSettings(first, 'two/echo', 'one/echo', 2);
+      expect(await statusOf(third, revoked)).toBe(200);
+      expect(await settingsOf(third, kept)).toEqual(before);
       await door.open();
-      // Before the ten seconds are over after which the key would be read again anyway.
-      await expectRefused(third, key, 9_000 - (performance.now() - issuedAt));
+      // Before the ten seconds are over after which rows would be read again anyway.
+      const limitMs = 9_000 - (performance.now() - readAt);
+      const after = { project: 'two/echo', application: 'one/echo', price: 2 };
+      await Promise.all([
+        expectRefused(third, revoked, limitMs),
+        eventually(async () => expect(await settingsOf(third, kept)).toEqual(after), limitMs),
+      ]);
       expect(await third.end('SIGTERM')).toBe(0);
     }));
 

@@ -20,17 +20,29 @@ const STOP_LIMIT_MS = 20_000;
 export interface PostgresServer {
   url: string;
   stop(): Promise<void>;
+  /** kill -9 of all of its processes. */
+  kill(): Promise<void>;
+  /** After `kill`: starts it again at the same address, and waits until it answers. */
+  restart(): Promise<void>;
+  /** Stops all of its processes where they are, as a host that hangs; connections stay, and nothing answers. */
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
+}
+
+export interface PostgresServerOptions {
+  /** What it has committed outlives `kill`. */
+  readonly keepsCommits?: boolean;
 }
 
 /** Starts the server whose programs are in the folder `bin`. */
-export async function startPostgres(bin: string): Promise<PostgresServer> {
+export async function startPostgres(bin: string, { keepsCommits = false }: PostgresServerOptions = {}): Promise<PostgresServer> {
   const home = await mkdtemp(join(tmpdir(), 'gateway-pg-'));
   const owner = await serverOwner();
   if (owner !== null) await chown(home, owner.uid, owner.gid);
   const data = join(home, 'data');
   const initialize = ['--pgdata', data, '--username=postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'];
   await run(join(bin, 'initdb'), initialize, { ...owner, cwd: home });
-  await writeFile(join(data, 'postgresql.auto.conf'), settings(home));
+  await writeFile(join(data, 'postgresql.auto.conf'), settings(home, keepsCommits));
 
   const port = await freePort();
   const logFile = join(home, 'log');
@@ -52,27 +64,64 @@ export async function startPostgres(bin: string): Promise<PostgresServer> {
     await stop();
     throw new Error(`PostgreSQL did not start: ${log.trim().split('\n').slice(-3).join(' | ')}`, { cause: error });
   }
-  return { url: `postgres://postgres@127.0.0.1:${port}/postgres`, stop };
+  const signal = async (name: NodeJS.Signals): Promise<void> => {
+    for (const pid of await pidsOf(data)) {
+      try {
+        process.kill(pid, name);
+      } catch {
+        // It has ended since it was listed.
+      }
+    }
+  };
+  return {
+    url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    stop,
+    async kill() {
+      await writeFile(join(home, 'down'), '');
+      await signal('SIGKILL');
+    },
+    async restart() {
+      await writeFile(join(home, 'up'), '');
+      await rm(join(home, 'down'));
+      await untilReady(guard, bin, port);
+    },
+    freeze: () => signal('SIGSTOP'),
+    thaw: () => signal('SIGCONT'),
+  };
 }
 
-/** $1 postgres, $2 data, $3 port, $4 log, $5 home. `read` ends with the pipe; INT is PostgreSQL's fast shutdown. */
+/** The server's own pid, then those of its processes. */
+async function pidsOf(data: string): Promise<number[]> {
+  const [pid = ''] = (await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n', 1);
+  const children = await run('pgrep', ['-P', pid]);
+  return [pid, ...children.trim().split('\n')].map(Number);
+}
+
+/**
+ * $1 postgres, $2 data, $3 port, $4 log, $5 home. `read` ends with the pipe; INT is PostgreSQL's fast shutdown. A server that was killed is
+ * begun again when the file `down` goes and the file `up` is there.
+ */
 const GUARD = `
 exec 3<&0
-"$1" -D "$2" -p "$3" >"$4" 2>&1 <&- 3<&- &
-server=$!
-( read -r _ <&3; kill -INT $server ) &
+( read -r _ <&3; touch "$5/ending"; [ -e "$5/down" ] || kill -INT "$(head -n 1 "$2/postmaster.pid")" ) &
 reader=$!
-wait $server
+while :; do
+  "$1" -D "$2" -p "$3" >>"$4" 2>&1 <&- 3<&- &
+  wait $!
+  while [ -e "$5/down" ] && [ ! -e "$5/ending" ]; do sleep 0.05; done
+  [ -e "$5/up" ] || break
+  rm "$5/up"
+done
 kill $reader 2>/dev/null
 rm -rf "$5"
 `;
 
-/** Durability is not what these tests are about: nothing is synced. */
-function settings(home: string): string {
+/** A power cut is not what these tests are about: nothing is synced. */
+function settings(home: string, keepsCommits: boolean): string {
   return `listen_addresses = '127.0.0.1'
 unix_socket_directories = '${home}'
 fsync = off
-synchronous_commit = off
+synchronous_commit = ${keepsCommits ? 'on' : 'off'}
 full_page_writes = off
 max_connections = 200
 shared_buffers = 64MB

@@ -1,0 +1,164 @@
+/** PostgreSQL is killed, and hangs, while calls come: they go on, and afterwards the rows are exactly the calls (decisions 5). */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
+import { eventually, jsonOf } from '../support/gateway.ts';
+import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
+import { describeOwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
+import type { PostgresServer } from '../support/postgres-server.ts';
+
+const chatPath = '/v1/chat/completions';
+const callers = 8;
+/** Calls that must have been answered before the next blow. */
+const callsPerPhase = 40;
+
+interface Load {
+  /** Resolves when so many more calls have been answered. */
+  answered(more: number): Promise<void>;
+  /** Ends it; the statuses of all calls, by the task id that they sent. */
+  stop(): Promise<ReadonlyMap<string, number>>;
+}
+
+interface Row {
+  readonly id: string;
+  readonly task_id: string;
+  readonly outcome: string;
+  readonly cost: number;
+}
+
+describeOwnPostgres('PostgreSQL that goes away under load', () => {
+  const processes = createProcesses();
+  let server: PostgresServer;
+  let vendor: DemoVendor;
+  let gateway: GatewayProcess;
+  let key = '';
+
+  beforeAll(async () => {
+    [server, vendor] = await Promise.all([startOwnPostgres(), createDemoVendor()]);
+    const env = { DATABASE_URL: server.url };
+    const home = await processes.home('empty');
+    await writeFile(
+      join(home, 'gateway.yaml'),
+      `
+providers:
+  one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat }
+models:
+  one/echo: { input: 1, output: 4 }
+  one/echo+long-30: { input: 1, output: 4 }
+tiers:
+  standard: [one/echo]
+`,
+    );
+    expect(await (await processes.start('migrate', { home, env })).exited).toBe(0);
+    gateway = await processes.start('serve', { home, env });
+    expect((await gateway.admin('PUT', '/provision/teams/acme', {})).status).toBe(201);
+    key = await issueKey();
+  });
+  afterAll(async () => {
+    await processes.takeBack();
+    await vendor.close();
+    await server.stop();
+  });
+
+  const issueKey = async (): Promise<string> =>
+    (await jsonOf<{ key: string }>(gateway.admin('POST', '/provision/teams/acme/keys', { name: 'test' }))).key;
+
+  /** Callers that call again and again, plain and streamed. */
+  const startLoad = (name: string): Load => {
+    const statuses = new Map<string, number>();
+    let isOver = false;
+    const call = async (taskId: string, stream: boolean): Promise<void> => {
+      const body = { model: stream ? 'one/echo+long-30' : 'standard', stream, messages: [{ role: 'user', content: 'hi' }] };
+      const answer = await gateway.call(key, chatPath, body, { 'x-gateway-task-id': taskId });
+      const text = await answer.text();
+      statuses.set(taskId, stream && !text.includes('[DONE]') ? 0 : answer.status);
+    };
+    const running = Array.from({ length: callers }, async (_, caller) => {
+      for (let turn = 0; !isOver; turn += 1) await call(`${name}-${caller}-${turn}`, (caller + turn) % 2 === 0);
+    });
+    return {
+      async answered(more) {
+        const target = statuses.size + more;
+        await eventually(async () => expect(statuses.size).toBeGreaterThanOrEqual(target), 60_000);
+      },
+      async stop() {
+        isOver = true;
+        await Promise.all(running);
+        return statuses;
+      },
+    };
+  };
+
+  const allRows = async (name: string): Promise<readonly Row[]> => {
+    const rows: Row[] = [];
+    for (;;) {
+      const before = rows.length === 0 ? '' : `&before=${rows.at(-1)?.id}`;
+      const { data } = await jsonOf<{ data: readonly Row[] }>(gateway.admin('GET', `/provision/teams/acme/calls?limit=250${before}`));
+      if (data.length === 0) return rows.filter((row) => row.task_id.startsWith(name));
+      rows.push(...data);
+    }
+  };
+
+  const expectEachCallOnce = async (name: string, statuses: ReadonlyMap<string, number>): Promise<void> => {
+    expect(new Set(statuses.values())).toEqual(new Set([200]));
+    await eventually(async () => {
+      const rows = await allRows(name);
+      expect(rows.map((row) => row.task_id).toSorted()).toEqual([...statuses.keys()].toSorted());
+      expect(rows.filter((row) => row.outcome !== 'ok' || row.cost <= 0)).toEqual([]);
+    }, 60_000);
+  };
+
+  const readiness = async (): Promise<number> => (await gateway.call(key, '/readyz')).status;
+
+  const errorCodeOf = async (someKey: string, path: string): Promise<unknown> => {
+    const answer = await gateway.call(someKey, path);
+    const { error } = await jsonOf<{ error: { code: string } }>(answer);
+    return [answer.status, error.code];
+  };
+
+  it('200 for known keys and 503 for unread ones while it is killed; afterwards every call is a row, once', async () => {
+    const unread = await issueKey();
+    const load = startLoad('killed');
+    await load.answered(callsPerPhase);
+    await server.kill();
+    await load.answered(callsPerPhase);
+    expect(await errorCodeOf(unread, '/v1/models')).toEqual([503, 'keystore_unavailable']);
+    expect(await errorCodeOf(key, '/usage/me')).toEqual([503, 'no_db']);
+    expect(await readiness()).toBe(200);
+    await eventually(async () =>
+      expect(gateway.logs()).toContainEqual(expect.objectContaining({ msg: expect.stringContaining('the journal cannot be drained') })),
+    );
+    await load.answered(callsPerPhase);
+    await server.restart();
+    await load.answered(callsPerPhase);
+    await expectEachCallOnce('killed', await load.stop());
+    expect(await readiness()).toBe(200);
+    expect((await gateway.call(unread, '/v1/models')).status).toBe(200);
+    // The two that were refused above, and nothing else.
+    expect(
+      gateway
+        .logs()
+        .filter(({ level }) => level === 'error')
+        .map(({ code }) => code),
+    ).toEqual(['keystore_unavailable', 'no_db']);
+  });
+
+  it('200 while it hangs, with 503 in bounded time for who must ask it; afterwards every call is a row, once', async () => {
+    const unread = await issueKey();
+    const load = startLoad('frozen');
+    await load.answered(callsPerPhase);
+    await server.freeze();
+    try {
+      expect(await errorCodeOf(unread, '/v1/models')).toEqual([503, 'keystore_unavailable']);
+      await load.answered(callsPerPhase);
+      expect(await readiness()).toBe(200);
+    } finally {
+      await server.thaw();
+    }
+    await load.answered(callsPerPhase);
+    await expectEachCallOnce('frozen', await load.stop());
+    expect((await gateway.call(unread, '/v1/models')).status).toBe(200);
+    expect(await gateway.end('SIGTERM')).toBe(0);
+  });
+});
