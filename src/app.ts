@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createActivities } from '../activities/create-activities.ts';
 import { createApi } from './app/api.ts';
 import { createMedia } from './app/media.ts';
+import { correctStoredCalls, createVideoRooms } from './app/videos.ts';
 import { cacheDirectory } from './config/cache-directory.ts';
 import { readImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
@@ -31,6 +32,7 @@ import { createEpisodes } from './memory/episodes.ts';
 import { enqueueUnread } from './memory/unread.ts';
 import type { Logger } from './observability/logger.ts';
 import { createAnswerCall } from './pipeline/answer.ts';
+import { createMediaCalls } from './pipeline/media.ts';
 import type { Projects } from './projects/projects.ts';
 import { createProjects } from './projects/projects.ts';
 import { buildCatalog, priceOf } from './routing/catalog.ts';
@@ -44,6 +46,7 @@ import { storeCalls } from './usage/store-calls.ts';
 import { buildMediaProviders } from './vendors/media.ts';
 import { buildProviders } from './vendors/registry.ts';
 import { createVendorDoor } from './vendors/request.ts';
+import { enqueueRunning } from './videos/videos.ts';
 
 /** `start` does everything, `serve` the API, `worker` the durable work. */
 export type Role = 'start' | 'serve' | 'worker';
@@ -108,10 +111,9 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   const store = async (tx: Queries, calls: readonly SettledCall[]): Promise<void> => {
     const added = await storeCalls(tx, calls);
-    await recordCalls(
-      tx,
-      calls.filter(({ facts }) => added.has(facts.id)),
-    );
+    const stored = calls.filter(({ facts }) => added.has(facts.id));
+    await correctStoredCalls(tx, stored);
+    await recordCalls(tx, stored);
   };
   const journal = await createJournal({ dataDir, clock, logger, sync: config.journalSync });
   const prepare = (): Promise<void> => ensurePartitions(database, clock);
@@ -137,16 +139,18 @@ export async function createApp(options: AppOptions): Promise<App> {
     clock,
     logger,
   });
-  const media = createMedia({
+  const mediaParts = {
     catalog: () => catalog,
     switches,
-    findProvider: (name) => mediaProviders.get(name),
+    providers: () => mediaProviders,
     breakers,
-    journal,
+    calls: createMediaCalls({ breakers, journal, clock, logger }),
     door,
     clock,
     logger,
-  });
+  };
+  const media = createMedia(mediaParts);
+  const videos = createVideoRooms({ ...mediaParts, database });
   const health: HealthDeps = {
     notReady: async () => [...waitsFor(), ...(journal.state().accepting ? [] : ['the journal cannot be written'])],
   };
@@ -165,6 +169,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           episodes,
           answerCall,
           media,
+          videos,
           drain,
           health,
           adminToken,
@@ -196,8 +201,14 @@ export async function createApp(options: AppOptions): Promise<App> {
         environment: { path: environment.PATH ?? '', cacheDir: cacheDirectory(environment), variables: environment },
         dataDir,
         database,
-        activities: createActivities({ memory: { idleMs: () => config.memory.idleMs, readConversation: episodes.readConversation } }),
-        repair: () => enqueueUnread(database),
+        activities: createActivities({
+          memory: { idleMs: () => config.memory.idleMs, readConversation: episodes.readConversation },
+          videos: { lookAtVideo: videos.lookAtVideo },
+        }),
+        async repair() {
+          await enqueueUnread(database);
+          await enqueueRunning(database);
+        },
         logger,
         onReady: (ready) => onReady?.(ready.uiUrl()),
       });

@@ -4,7 +4,7 @@
  * Everything here passes through Temporal and stays in its histories: ids, counts and hashes only, never text (decisions 8).
  */
 
-/** Queue of all work on memory: short activities on the database. */
+/** Queue of what every worker runs: short activities on the database, and single requests to vendors (a minute at most). */
 export const memoryQueue = 'memory';
 
 /** Input of `conversationIdle`; the member names are those of the outbox row. */
@@ -21,12 +21,26 @@ export type ConversationLook =
   | { readonly kind: 'superseded' } // opened again since: another run has it
   | { readonly kind: 'wait'; readonly waitMs: number }; // turns still come: look again after this time
 
+/** Input of `videoOperation`; the member name is that of the outbox row. */
+export interface VideoOperationInput {
+  /** The call that started the video. */
+  readonly call_id: string;
+}
+
+/** What became of a video that was looked at. */
+export type VideoLook =
+  | { readonly kind: 'settled' } // its end is known, or given up, and its cost is settled
+  | { readonly kind: 'gone' } // there is no such video any more
+  | { readonly kind: 'wait'; readonly waitMs: number }; // it runs, or the vendor could not be asked: look again after this time
+
 export interface Activities {
+  /** Asks the vendor and settles what it says, else says how long to wait. Harmless when it runs twice. */
+  pollVideo(input: VideoOperationInput): Promise<VideoLook>;
   /** Reads the conversation if no turn came for the idle time, else says how long to wait. Harmless when it runs twice. */
   readConversation(input: ConversationIdleInput): Promise<ConversationLook>;
 }
 
 /** The workflows an outbox row may name, each with its queue. */
-export const workflowQueues = { conversationIdle: memoryQueue } as const satisfies Record<string, string>;
+export const workflowQueues = { conversationIdle: memoryQueue, videoOperation: memoryQueue } as const satisfies Record<string, string>;
 
 export type WorkflowName = keyof typeof workflowQueues;

@@ -1,2 +1,3 @@
 /** Entry of the workflow bundle: every function exported here is a workflow of that name. */
 export { conversationIdle } from './conversation-idle.ts';
+export { videoOperation } from './video-operation.ts';

@@ -23,6 +23,7 @@ import type { ModelsInForce } from '../usage/prices/models-in-force.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import { statusReport } from '../usage/status.ts';
 import type { AnswerMedia } from './media.ts';
+import type { AnswerVideos } from './videos.ts';
 
 export interface ApiDeps {
   readonly config: () => Config;
@@ -36,6 +37,7 @@ export interface ApiDeps {
   readonly episodes: Episodes;
   readonly answerCall: AnswerCall;
   readonly media: AnswerMedia;
+  readonly videos: AnswerVideos;
   readonly drain: Drain;
   readonly health: HealthDeps;
   readonly adminToken: string;
@@ -45,7 +47,7 @@ export interface ApiDeps {
 
 export function createApi(deps: ApiDeps): Server {
   const { config, catalog, switches, modelsInForce, keyring, projects, breakers, reports, episodes, answerCall, drain } = deps;
-  const { media, health, adminToken, clock, logger } = deps;
+  const { media, videos, health, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
@@ -60,6 +62,7 @@ export function createApi(deps: ApiDeps): Server {
     logger,
     text: { findCaller, findProject: projects.get, answerCall, clock, logger },
     media: { findCaller, findProject: projects.get, ...media, clock, logger },
+    video: { findCaller, findProject: projects.get, ...videos, clock, logger },
     status: {
       findCaller,
       usageOf: async ({ projectId }) => {

@@ -1,11 +1,9 @@
 /** What answers the media routes, joined of the rooms that know. Decides nothing. */
 import type { Clock } from '../core/time.ts';
 import type { Breakers } from '../failover/breaker.ts';
-import type { Journal } from '../journal/journal.ts';
-import type { Logger } from '../observability/logger.ts';
 import type { AnswerImages } from '../pipeline/images.ts';
 import { createAnswerImages } from '../pipeline/images.ts';
-import { createMediaCalls } from '../pipeline/media.ts';
+import type { MediaCalls } from '../pipeline/media.ts';
 import type { AnswerSpeech } from '../pipeline/speech.ts';
 import { createAnswerSpeech } from '../pipeline/speech.ts';
 import type { Catalog } from '../routing/catalog.ts';
@@ -22,19 +20,18 @@ export interface AnswerMedia {
 export interface MediaParts {
   readonly catalog: () => Catalog;
   readonly switches: () => RoutingSwitches;
-  readonly findProvider: (name: string) => MediaProvider | undefined;
+  readonly providers: () => ReadonlyMap<string, MediaProvider>;
   readonly breakers: Breakers;
-  readonly journal: Journal;
+  readonly calls: MediaCalls;
   readonly door: VendorDoor;
   readonly clock: Clock;
-  readonly logger: Logger;
 }
 
-export function createMedia({ catalog, switches, findProvider, breakers, journal, door, clock, logger }: MediaParts): AnswerMedia {
+export function createMedia({ catalog, switches, providers, breakers, calls, door, clock }: MediaParts): AnswerMedia {
   const deps = {
     planMedia: (call, project) => planMedia({ ...call, project, catalog: catalog(), catalogFill: switches().catalogFill, breakers }),
-    findProvider,
-    mediaCalls: createMediaCalls({ breakers, journal, clock, logger }),
+    findProvider: (name) => providers().get(name),
+    mediaCalls: calls,
     door,
     clock,
   } satisfies Parameters<typeof createAnswerImages>[0];

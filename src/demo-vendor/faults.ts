@@ -1,6 +1,7 @@
 /**
- * The script of an answer, read from the model's name. A name is words joined by `+` (`echo+slow-200+crlf`); words that are no fault are
- * just a name, so that any model works and `rate-limited-once-1+mine` is a model of its own. A fault with a bad number is answered 400.
+ * The script of an answer, read from the model's name. A name is words joined by `+` (`echo+slow-200+crlf`), or by `:` where names may not
+ * hold a `+` (images, videos); words that are no fault are just a name, so that any model works and `rate-limited-once-1+mine` is a model of
+ * its own. A fault with a bad number is answered 400.
  *
  * Instead of an answer
  *   fail-<status>  fail-once-<status>        an error in the dialect's form; `once`: the first request of this model only
@@ -88,7 +89,7 @@ const kept = new Map<string, Script>();
 export function readScript(model: string): Script {
   const known = kept.get(model);
   if (known !== undefined) return known;
-  const script = model.split('+').reduce(withWord, { ...PLAIN, model });
+  const script = model.split(/[+:]/).reduce(withWord, { ...PLAIN, model });
   if (kept.size >= KEPT_SCRIPTS) kept.clear();
   kept.set(model, script);
   return script;

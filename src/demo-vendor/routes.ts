@@ -53,7 +53,7 @@ export function createRoutes(videos: Videos): (method: string, path: string) => 
     { method: 'POST', pattern: /^\/v1\/text-to-speech\/([^/]+)$/, family: 'voice', modelIn: 'path', needsKey: true, answer: answerVoice },
     {
       method: 'POST',
-      pattern: /^\/v1beta\/models\/([^/:]+):predictLongRunning$/,
+      pattern: /^\/v1beta\/models\/([^/]+):predictLongRunning$/,
       family: 'gemini',
       modelIn: 'path',
       needsKey: true,

@@ -12,6 +12,7 @@ import { describeMedia, mediaAnswers, mediaBodies } from './openapi/media-operat
 import { describeOperations } from './openapi/operations.ts';
 import { answerHeaders, describeParameters } from './openapi/parameters.ts';
 import { provisionBodies } from './openapi/provision-bodies.ts';
+import { describeVideo, videoAnswers, videoBodies } from './openapi/video-operations.ts';
 
 /** The same document each time; it is plain JSON. */
 export function describeApi(): JsonObject {
@@ -46,7 +47,13 @@ export function describeApi(): JsonObject {
 
 function describePaths(): JsonObject {
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const [path, method, operation] of [...describeInference(), ...describeMedia(), ...describeOperations(), describeItself()]) {
+  for (const [path, method, operation] of [
+    ...describeInference(),
+    ...describeMedia(),
+    ...describeVideo(),
+    ...describeOperations(),
+    describeItself(),
+  ]) {
     paths[path] = { ...paths[path], [method]: { operationId: operationId(method, path), ...operation } };
   }
   return paths;
@@ -84,6 +91,8 @@ function describeSchemas(): JsonObject {
     CatalogBody: catalog,
     ...mediaBodies,
     ...mediaAnswers,
+    ...videoBodies,
+    ...videoAnswers,
     ...answers,
   };
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });

@@ -5,6 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer } from '../pipeline/answer.ts';
 import type { ImageResult } from '../pipeline/images.ts';
 import type { MediaStream } from '../pipeline/media.ts';
+import type { VideoStart } from '../pipeline/video.ts';
+import type { FileAnswer } from '../pipeline/video-answers.ts';
+import { sendJson } from './error-handler.ts';
 
 /** Resolves when all is handed to the connection, or the caller has left. */
 export async function sendAnswer(response: ServerResponse, answer: Answer): Promise<void> {
@@ -34,6 +37,19 @@ export function sendImages(response: ServerResponse, { model, json }: ImageResul
 export async function sendMedia(response: ServerResponse, { model, contentType, pieces }: MediaStream): Promise<void> {
   response.setHeader('x-gateway-model', headerText(model));
   response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
+  await sendPieces(response, pieces);
+}
+
+/** A video that was started (shapes 11). */
+export function sendVideoStart(response: ServerResponse, { operation, model }: VideoStart): void {
+  response.setHeader('x-gateway-model', headerText(model));
+  sendJson(response, 200, { operation, done: false, model });
+}
+
+/** A file of any size as it comes. */
+export async function sendFile(response: ServerResponse, { contentType, lengthBytes, pieces }: FileAnswer): Promise<void> {
+  const length = lengthBytes === null ? {} : { 'content-length': lengthBytes };
+  response.writeHead(200, { 'content-type': contentType, ...length, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
   await sendPieces(response, pieces);
 }
 

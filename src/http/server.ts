@@ -19,10 +19,13 @@ import type { StatusRouteDeps } from './routes/status.ts';
 import { createStatusRoutes } from './routes/status.ts';
 import type { TextRouteDeps } from './routes/text.ts';
 import { createTextRoute } from './routes/text.ts';
+import type { VideoRouteDeps } from './routes/video.ts';
+import { createVideoRoutes } from './routes/video.ts';
 
 export interface ServerDeps {
   readonly text: TextRouteDeps;
   readonly media: MediaRouteDeps;
+  readonly video: VideoRouteDeps;
   readonly status: StatusRouteDeps;
   readonly models: ModelsRouteDeps;
   readonly memory: MemoryRouteDeps;
@@ -41,6 +44,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   const { getEpisode } = createMemoryRoutes(deps.memory);
   const { healthz, readyz } = createHealthRoutes(deps.health);
   const media = createMediaRoutes(deps.media);
+  const video = createVideoRoutes(deps.video);
 
   app.post('/v1/chat/completions', createTextRoute('chat', deps.text));
   app.post('/v1/messages', createTextRoute('messages', deps.text));
@@ -50,6 +54,9 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.post('/v1/responses', createTextRoute('responses', deps.text));
   app.post('/v1/images/generations', media.images);
   app.post('/v1/audio/speech', media.speech);
+  app.post('/v1/video/generations', video.generations);
+  app.post('/v1/video/operations', video.operations);
+  app.post('/v1/video/download', video.download);
   app.get('/v1/models', createModelsRoute(deps.models));
   app.get('/v1/memory/episodes/:id', getEpisode);
   app.get('/status/peek', peek);

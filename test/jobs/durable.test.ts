@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createActivities } from '../../activities/create-activities.ts';
+import { createConversationActivities } from '../../activities/conversations.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
@@ -34,7 +34,7 @@ describe('durable work', () => {
       environment: temporalEnvironment(),
       dataDir,
       database,
-      activities: createActivities({ memory }),
+      activities: createConversationActivities(memory),
       repair: async () => {
         repairs++;
       },

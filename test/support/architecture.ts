@@ -9,7 +9,7 @@ export interface SourceFile {
   text: string;
 }
 
-const ROOMS_OF_DATA = ['keys', 'projects', 'people', 'ceilings', 'journal', 'usage', 'memory'];
+const ROOMS_OF_DATA = ['keys', 'projects', 'people', 'ceilings', 'journal', 'usage', 'memory', 'videos'];
 const FOUNDATION = ['db', 'core', 'observability'];
 const WORKFLOW_CONTRACT = 'workflows/contract.ts';
 const WORKFLOW_INDEX = 'workflows/index.ts';
@@ -50,11 +50,25 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
     'projects',
     'memory',
     'usage',
+    'videos',
     'jobs',
     ...FOUNDATION,
     WORKFLOW_CONTRACT,
   ],
-  pipeline: ['routing', 'vendors', 'ceilings', 'usage', 'journal', 'memory', 'guardrails', 'failover', 'dialects', 'core', 'observability'],
+  pipeline: [
+    'routing',
+    'vendors',
+    'ceilings',
+    'usage',
+    'journal',
+    'memory',
+    'videos',
+    'guardrails',
+    'failover',
+    'dialects',
+    'core',
+    'observability',
+  ],
   routing: ['vendors', 'projects', 'failover', 'dialects', 'db', 'core'],
   ...Object.fromEntries(ROOMS_OF_DATA.map((room) => [room, ['dialects', 'guardrails', ...FOUNDATION]])),
   vendors: ['dialects', 'core'],

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { ConversationRooms } from '../../activities/conversations.ts';
-import { createActivities } from '../../activities/create-activities.ts';
+import { type ConversationRooms, createConversationActivities } from '../../activities/conversations.ts';
 import { gatewayError } from '../../src/core/errors.ts';
 import { StartRefused } from '../../src/jobs/outbox-rows.ts';
 import type { ConversationLook } from '../../workflows/contract.ts';
@@ -38,7 +37,7 @@ describe('conversationIdle', () => {
   /** Runs one workflow to its end with these answers of the memory. */
   async function run(id: string, read: Read): Promise<void> {
     const { temporal, work } = shared();
-    const worker = work(createActivities({ memory: { idleMs: () => idleMs, readConversation: read } }));
+    const worker = work(createConversationActivities({ idleMs: () => idleMs, readConversation: read }));
     try {
       await temporal.probe();
       await temporal.start(entryOf(id));
@@ -119,7 +118,7 @@ describe('conversationIdle', () => {
     await Promise.all(Array.from({ length: 5 }, () => temporal.start(entryOf('g'))));
     let seen = 0;
     const worker = work(
-      createActivities({ memory: { idleMs: () => idleMs, readConversation: async () => ({ kind: seen++ < 0 ? 'gone' : 'read' }) } }),
+      createConversationActivities({ idleMs: () => idleMs, readConversation: async () => ({ kind: seen++ < 0 ? 'gone' : 'read' }) }),
     );
     await temporal.client.workflow.getHandle('conversation/g/1').result();
     expect(seen).toBe(1);
@@ -133,7 +132,7 @@ describe('conversationIdle', () => {
     const { temporal, work } = shared();
     await temporal.probe();
     const { read, seen } = quietAfter(1, 3_000);
-    const worker = work(createActivities({ memory: { idleMs: () => idleMs, readConversation: read } }));
+    const worker = work(createConversationActivities({ idleMs: () => idleMs, readConversation: read }));
     await temporal.start(entryOf('h'));
     const handle = temporal.client.workflow.getHandle('conversation/h/1');
     await until('it waits', () => seen() === 1);
@@ -148,7 +147,7 @@ describe('conversationIdle', () => {
     const { temporal, server, work, lines } = shared();
     await temporal.probe();
     const { read, seen } = quietAfter(1, 4_000);
-    const worker = work(createActivities({ memory: { idleMs: () => idleMs, readConversation: read } }));
+    const worker = work(createConversationActivities({ idleMs: () => idleMs, readConversation: read }));
     await temporal.start(entryOf('i'));
     await until('it waits', () => seen() === 1);
     lines.length = 0;

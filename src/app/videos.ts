@@ -1,0 +1,70 @@
+/** What starts, follows and fetches videos, joined of the rooms that know. Decides nothing. */
+import type { SettledCall } from '../core/call.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database, Queries } from '../db/database.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { MediaCalls } from '../pipeline/media.ts';
+import type { StartVideo } from '../pipeline/video.ts';
+import { createStartVideo } from '../pipeline/video.ts';
+import type { VideoAnswers } from '../pipeline/video-answers.ts';
+import { createVideoAnswers } from '../pipeline/video-answers.ts';
+import type { VideoLooks } from '../pipeline/video-looks.ts';
+import { createVideoLooks } from '../pipeline/video-looks.ts';
+import type { Catalog } from '../routing/catalog.ts';
+import { planMedia } from '../routing/media-plan.ts';
+import type { RoutingSwitches } from '../routing/select.ts';
+import { correctCalls } from '../usage/correct-calls.ts';
+import type { MediaProvider } from '../vendors/media.ts';
+import type { VendorDoor } from '../vendors/request.ts';
+import { createVideoVendor } from '../vendors/video.ts';
+import { createVideos, lockCorrections } from '../videos/videos.ts';
+
+export interface VideoParts {
+  readonly database: Database;
+  readonly catalog: () => Catalog;
+  readonly switches: () => RoutingSwitches;
+  readonly providers: () => ReadonlyMap<string, MediaProvider>;
+  readonly calls: MediaCalls;
+  readonly door: VendorDoor;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export interface AnswerVideos {
+  readonly startVideo: StartVideo;
+  readonly answers: VideoAnswers;
+  readonly lookAtVideo: VideoLooks['lookAtVideo'];
+}
+
+export function createVideoRooms({ database, catalog, switches, providers, calls, door, clock, logger }: VideoParts): AnswerVideos {
+  const videos = createVideos({
+    database,
+    async correctCalls(tx, corrections) {
+      await correctCalls(tx, corrections);
+    },
+  });
+  const vendor = createVideoVendor({ door, now: () => clock.now() });
+  const looks = createVideoLooks({ videos, vendor, findProvider: (name) => providers().get(name) ?? null, clock, logger });
+  const plan: Parameters<typeof createStartVideo>[0]['plan'] = (call, project, modelAsked) =>
+    planMedia({ ...call, modelAsked, project, catalog: catalog(), catalogFill: switches().catalogFill });
+  return {
+    startVideo: createStartVideo({ plan, findProvider: (name) => providers().get(name), calls, vendor, videos, logger }),
+    answers: createVideoAnswers({ videos, vendor, looks, providers: askable, clock }),
+    lookAtVideo: looks.lookAtVideo,
+  };
+
+  /** The default one first. */
+  function askable(): readonly MediaProvider[] {
+    const { media, served } = catalog();
+    const all = [...providers().values()].filter(({ name, dialect }) => dialect === 'gemini' && served.get(name)?.includes('video'));
+    return all.toSorted(
+      (one, other) => Number(other.name === media.video.defaultProvider) - Number(one.name === media.video.defaultProvider),
+    );
+  }
+}
+
+/** Calls that were just stored in `tx` say what is known of their videos by now. */
+export async function correctStoredCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
+  const ids = calls.flatMap(({ facts }) => (facts.route === 'video' ? [facts.id] : []));
+  await correctCalls(tx, await lockCorrections(tx, ids));
+}

@@ -1,0 +1,48 @@
+/** Changes what stored calls say of their outcome and cost, for calls whose end is known only long after their answer (videos). */
+import type { Outcome } from '../core/call.ts';
+import type { Queries } from '../db/database.ts';
+
+export interface CallCorrection {
+  readonly callId: string;
+  /** Null: what the row says stays. */
+  readonly outcome: Outcome | null;
+  /** Null: what the row says stays. */
+  readonly code: string | null;
+  readonly costNanos: number | null;
+  readonly estimated: boolean;
+}
+
+/** By how much the cost of a stored call has changed; an unknown cost counts as nothing. */
+export interface CostChange {
+  readonly callId: string;
+  readonly nanos: number;
+}
+
+/** In the transaction `tx`; a call that is not stored (yet) is left out. Such calls have one attempt, which says the same. */
+export async function correctCalls(tx: Queries, corrections: readonly CallCorrection[]): Promise<readonly CostChange[]> {
+  if (corrections.length === 0) return [];
+  const ids = corrections.map(({ callId }) => callId);
+  const outcomes = corrections.map(({ outcome }) => outcome);
+  const costs = corrections.map(({ costNanos }) => costNanos);
+  const changes = await tx.query<CostChange>(
+    `with before as (
+       select id, cost_nanos from calls where id = any ($1::uuid[]) for update
+     )
+     update calls
+        set outcome = coalesce(correct.outcome, calls.outcome), code = coalesce(correct.code, calls.code),
+            cost_nanos = correct.cost_nanos, estimated = correct.estimated
+       from unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::boolean[]) as correct (id, outcome, code, cost_nanos, estimated)
+       join before on before.id = correct.id
+      where calls.id = correct.id
+     returning calls.id as "callId", coalesce(calls.cost_nanos, 0) - coalesce(before.cost_nanos, 0) as nanos`,
+    [ids, outcomes, corrections.map(({ code }) => code), costs, corrections.map(({ estimated }) => estimated)],
+  );
+  await tx.query(
+    `update attempts
+        set outcome = coalesce(correct.outcome, attempts.outcome), cost_nanos = correct.cost_nanos
+       from unnest($1::uuid[], $2::text[], $3::bigint[]) as correct (id, outcome, cost_nanos)
+      where attempts.call_id = correct.id and attempts.n = 1`,
+    [ids, outcomes, costs],
+  );
+  return changes;
+}

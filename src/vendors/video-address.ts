@@ -1,0 +1,43 @@
+/**
+ * Addresses as callers of the video routes name them: operations and files. Pure.
+ *
+ * A caller's address is taken only as a URL parser would write it. What a parser would mend (a decimal or upper-case host, a default port, a
+ * backslash, a tab, dot segments) is no honest address, so it is refused instead of being understood. Whether it is the vendor's is the host
+ * rule's to say (vendor-hosts.ts).
+ */
+import type { VendorHosts } from './vendor-hosts.ts';
+import { readVendorAddress } from './vendor-hosts.ts';
+
+/** A model may hold what specification 4.6 allows; neither part may be a dot segment, which an address would lose. */
+const operationName = /^(?:models\/(?!\.{1,2}\/)[A-Za-z0-9._:-]+\/)?operations\/(?!\.{1,2}$)[A-Za-z0-9._-]+$/;
+const longestName = 1_024;
+
+/** The operation's name out of a name or an absolute address under the vendor's base address; null for anything else. */
+export function readOperationName(text: string, baseUrl: string): string | null {
+  const base = `${new URL(baseUrl).href.replace(/\/+$/, '')}/`;
+  const name = text.startsWith(base) ? text.slice(base.length) : text;
+  return name.length <= longestName && operationName.test(name) ? name : null;
+}
+
+/** The address of a file as a caller names it; null when it is malformed or not on a host of the vendor. */
+export function readFileAddress(text: string, hosts: VendorHosts): URL | null {
+  const address = readVendorAddress(text, hosts);
+  if (address === null || address.url.href !== text || /%(?:2f|5c|00)/i.test(address.url.pathname)) return null;
+  return address.url;
+}
+
+/** `files/{id}` out of the address of a file of the Gemini form, however it is written; null where the path is of something else. */
+export function fileNameOf({ pathname }: URL): string | null {
+  const id = /\/files\/([A-Za-z0-9._-]+)(?::[a-z]+)?$/i.exec(pathname)?.[1];
+  return id === undefined ? null : `files/${id}`;
+}
+
+/**
+ * What all spellings of a file's address have in common. A project's files are recognised by it, so that no other spelling leads to the file
+ * of another project.
+ */
+export function fileKeyOf(address: string): string {
+  if (!URL.canParse(address)) return address;
+  const url = new URL(address);
+  return fileNameOf(url) ?? `${url.host}${url.pathname}`;
+}

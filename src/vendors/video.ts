@@ -1,0 +1,113 @@
+/**
+ * The vendor of videos in the Gemini form (vendor facts 7): a start gives an operation, polls say what became of it, a file is fetched from
+ * where the vendor says. The key travels in a header, to the vendor's own origin and nowhere else.
+ *
+ * Everything that goes wrong is thrown as a VendorError, whose message holds the vendor's status and words.
+ */
+import type { Readable } from 'node:stream';
+import { VendorError } from '../core/errors.ts';
+import type { JsonObject } from '../core/json.ts';
+import { isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
+import { askMediaVendor, fetchVendorFile, headerOf, type MediaProvider, quote } from './media.ts';
+import type { VendorDoor, VendorResponse } from './request.ts';
+import { endBody, readAll, vendorErrorOf } from './request.ts';
+
+export interface VideoVendorDeps {
+  readonly door: VendorDoor;
+  /** For a `Retry-After` that is a date. */
+  readonly now: () => number;
+}
+
+/** What became of an operation. `reason` is the vendor's class of the failure, `message` its sentence, which may quote the prompt. */
+export type VideoState =
+  | { readonly kind: 'running' }
+  | { readonly kind: 'done'; readonly uris: readonly string[] }
+  | { readonly kind: 'failed'; readonly reason: string; readonly message: string };
+
+/** A file on its way. */
+export interface VideoFile {
+  readonly contentType: string;
+  /** As the vendor declared it; null when it did not. */
+  readonly lengthBytes: number | null;
+  /** Read only as fast as it is taken. Throws VendorError `broken` and `aborted`; stopping early (`return`) ends the vendor's request. */
+  readonly pieces: AsyncGenerator<Buffer, void>;
+}
+
+export interface VideoVendor {
+  /** The name of the operation that was started with `body`, the vendor's own form of the wish. */
+  start(provider: MediaProvider, model: string, body: Buffer): Promise<string>;
+  poll(provider: MediaProvider, operation: string, signal?: AbortSignal): Promise<VideoState>;
+  /** Follows redirects within the vendor's hosts; VendorError `unreadable` where they leave them or do not end. */
+  open(provider: MediaProvider, address: URL, signal: AbortSignal): Promise<VideoFile>;
+}
+
+const answerLimitBytes = 1024 * 1024;
+const failureMessageLength = 500;
+/** A poll tells what the vendor knows; one that takes longer is asked again later. */
+const pollTimeoutMs = 30_000;
+
+export function createVideoVendor({ door, now }: VideoVendorDeps): VideoVendor {
+  return {
+    async start(provider, model, body) {
+      const url = new URL(`${provider.baseUrl}/models/${model}:predictLongRunning`);
+      const response = await askMediaVendor(door, provider, { url, method: 'POST', accept: 'application/json', body, now });
+      const name = textOf((await readObject(response)).name);
+      if (name === null || name === '') throw new VendorError('unreadable', 'the answer names no operation', { status: response.status });
+      return name;
+    },
+
+    async poll(provider, operation, signal) {
+      const hurried = { ...provider, firstByteTimeoutMs: Math.min(pollTimeoutMs, provider.firstByteTimeoutMs) };
+      const url = new URL(`${provider.baseUrl}/${operation}`);
+      const request = { url, method: 'GET' as const, accept: 'application/json', body: null, now, ...(signal && { signal }) };
+      const response = await askMediaVendor(door, hurried, request);
+      return stateOf(await readObject(response), response.status, provider);
+    },
+
+    async open(provider, address, signal) {
+      const response = await fetchVendorFile(door, { provider, address: address.href, accept: '*/*', signal, now });
+      const length = headerOf(response, 'content-length');
+      return {
+        contentType: headerOf(response, 'content-type') ?? 'video/mp4',
+        lengthBytes: length !== null && /^\d{1,15}$/.test(length) ? Number(length) : null,
+        pieces: relay(response.body),
+      };
+    },
+  };
+}
+
+async function* relay(body: Readable): AsyncGenerator<Buffer, void> {
+  try {
+    yield* body;
+  } catch (cause) {
+    throw vendorErrorOf(cause, 'body');
+  } finally {
+    endBody(body);
+  }
+}
+
+async function readObject({ body, status }: VendorResponse): Promise<JsonObject> {
+  const json = parseJson((await readAll(body, answerLimitBytes)).toString('utf8'));
+  if (!isObject(json)) throw new VendorError('unreadable', 'the answer is no JSON object', { status });
+  return json;
+}
+
+function stateOf(answer: JsonObject, status: number, provider: MediaProvider): VideoState {
+  if (answer.done !== true) return { kind: 'running' };
+  const failedAs = (reason: string, message: string): VideoState => ({
+    kind: 'failed',
+    reason: /^[A-Z0-9_]{1,64}$/.test(reason) ? reason : 'FAILED',
+    message: quote(message, provider).slice(0, failureMessageLength),
+  });
+  if (isObject(answer.error)) {
+    const { status: reason, code, message } = answer.error;
+    return failedAs(textOf(reason) ?? `CODE_${String(code)}`, textOf(message) ?? '');
+  }
+  const { generatedSamples, raiMediaFilteredReasons } = objectOf(objectOf(answer.response).generateVideoResponse);
+  const samples = listOf(generatedSamples);
+  // All samples were filtered: none is there, and none is billed.
+  if (samples.length === 0) return failedAs('FILTERED', listOf(raiMediaFilteredReasons).map(String).join(' '));
+  const uris = samples.flatMap((sample) => textOf(objectOf(objectOf(sample).video).uri) ?? []);
+  if (uris.length < samples.length) throw new VendorError('unreadable', 'the answer does not say where the video is', { status });
+  return { kind: 'done', uris };
+}

@@ -1,0 +1,236 @@
+/**
+ * What is known of videos: a row for each operation that a vendor accepted, written together with the wish that somebody polls it to its
+ * end. Whoever learns first what became of a video settles it, and with it the cost of its call, once.
+ */
+import { createHash } from 'node:crypto';
+import type { Outcome } from '../core/call.ts';
+import { gatewayError } from '../core/errors.ts';
+import { unitCostOf } from '../core/money.ts';
+import { answerWithin } from '../db/answer-within.ts';
+import type { Database, Queries } from '../db/database.ts';
+import { isConnectionFault } from '../db/faults.ts';
+import { enqueue, type OutboxEntry } from '../db/outbox.ts';
+
+export interface NewVideo {
+  readonly callId: string;
+  readonly projectId: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly operation: string;
+  /** Null: the price is unknown. */
+  readonly secondNanos: number | null;
+  readonly durationMs: number;
+  readonly samples: number;
+  readonly startedAt: number;
+}
+
+export interface Video extends NewVideo {
+  readonly state: 'running' | 'done' | 'failed' | 'unknown';
+  readonly uris: readonly string[];
+  /** The vendor's class of the failure. */
+  readonly failure: string | null;
+  readonly polledAt: number | null;
+}
+
+/** How a video ended. `unknown`: given up. */
+export type VideoEnding =
+  | { readonly kind: 'done'; readonly uris: readonly string[]; readonly fileKeys: readonly string[] }
+  | { readonly kind: 'failed'; readonly failure: string }
+  | { readonly kind: 'unknown' };
+
+/** What a video says of the call that started it. `outcome` null: the call's own stays. */
+export interface VideoCorrection {
+  readonly callId: string;
+  readonly outcome: Outcome | null;
+  readonly code: string | null;
+  readonly costNanos: number | null;
+  readonly estimated: boolean;
+}
+
+export interface VideosDeps {
+  readonly database: Database;
+  /** Puts the corrections into the rows of the calls that are stored already, in the transaction `tx`. */
+  readonly correctCalls: (tx: Queries, corrections: readonly VideoCorrection[]) => Promise<void>;
+}
+
+/** A database that cannot be reached is `budget_unavailable` here: what is not written down may not be made. */
+export interface Videos {
+  /** Rejects when no video could be written down now: then no vendor may be asked for one. */
+  probe(): Promise<void>;
+  /** The row and the wish for its workflow, in one transaction. May be tried again when it is not known whether it was done. */
+  add(video: NewVideo): Promise<void>;
+  get(callId: string): Promise<Video | null>;
+  /** The project's own where there is one, else another project's. */
+  findByOperation(projectId: string, operation: string): Promise<Video | null>;
+  findByFile(projectId: string, fileKey: string): Promise<Video | null>;
+  /** The vendor was asked, and it still runs. */
+  notePoll(callId: string, polledAt: number): Promise<void>;
+  /** Settles a video that is not settled yet, and its call. Doing it again changes nothing. */
+  settle(video: Video, ending: VideoEnding, settledAt: number): Promise<void>;
+}
+
+export function createVideos({ database, correctCalls }: VideosDeps): Videos {
+  const reaching = async <Result>(work: Promise<Result>): Promise<Result> => {
+    try {
+      return await answerWithin(database, work);
+    } catch (cause) {
+      if (!isConnectionFault(cause)) throw cause;
+      throw gatewayError('budget_unavailable', { message: 'videos cannot be recorded at the moment', cause });
+    }
+  };
+  const findVideo = async (condition: string, values: readonly unknown[]): Promise<Video | null> => {
+    const [row] = await reaching(database.query<VideoRow>(`${selectVideo} ${condition}`, values));
+    return row ? toVideo(row) : null;
+  };
+
+  return {
+    async probe() {
+      await reaching(database.query('select 1 from videos limit 1'));
+    },
+
+    add: (video) =>
+      reaching(
+        database.transaction(async (tx) => {
+          await tx.query(
+            `insert into videos (
+             call_id, project_id, provider, model, operation, state, second_nanos, duration_ms, samples, cost_nanos, started_at
+           )
+           values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text, 'running', $6::bigint, $7::integer, $8::integer, $9::bigint, $10::timestamptz)
+           on conflict (call_id) do nothing`,
+            [
+              video.callId,
+              video.projectId,
+              video.provider,
+              video.model,
+              video.operation,
+              video.secondNanos,
+              video.durationMs,
+              video.samples,
+              costOfVideos(video, video.samples),
+              new Date(video.startedAt),
+            ],
+          );
+          await enqueue(tx, [videoEntry(video)]);
+        }),
+      ),
+
+    get: (callId) => findVideo('where call_id = $1::uuid', [callId]),
+    findByOperation: (projectId, operation) => findVideo(`where operation = $2::text ${ownFirst}`, [projectId, operation]),
+    findByFile: (projectId, fileKey) => findVideo(`where file_keys @> array[$2::text] ${ownFirst}`, [projectId, fileKey]),
+
+    async notePoll(callId, polledAt) {
+      await reaching(
+        database.query('update videos set polled_at = $2::timestamptz where call_id = $1::uuid', [callId, new Date(polledAt)]),
+      );
+    },
+
+    settle: (video, ending, settledAt) =>
+      reaching(
+        database.transaction(async (tx) => {
+          const rows = await tx.query<CorrectionRow>(
+            `update videos
+              set state = $2::text, uris = $3::text[], file_keys = $4::text[], failure = $5::text, cost_nanos = $6::bigint,
+                  polled_at = $7::timestamptz, settled_at = $7::timestamptz
+            where call_id = $1::uuid and (state = 'running' or (state = 'unknown' and $2::text <> 'unknown'))
+            returning ${correctionColumns}`,
+            [
+              video.callId,
+              ending.kind,
+              ending.kind === 'done' ? ending.uris : [],
+              ending.kind === 'done' ? ending.fileKeys : [],
+              ending.kind === 'failed' ? ending.failure : null,
+              costOfEnding(video, ending),
+              new Date(settledAt),
+            ],
+          );
+          await correctCalls(tx, rows.map(toCorrection));
+        }),
+      ),
+  };
+}
+
+/**
+ * What the rows of videos say of calls that are being stored in the transaction `tx`. They are locked until it ends: a video that settles at
+ * this moment either has done so and is told of here, or finds the call stored.
+ */
+export async function lockCorrections(tx: Queries, callIds: readonly string[]): Promise<readonly VideoCorrection[]> {
+  if (callIds.length === 0) return [];
+  const rows = await tx.query<CorrectionRow>(
+    `select ${correctionColumns} from videos where call_id = any ($1::uuid[]) order by call_id for update`,
+    [callIds],
+  );
+  return rows.map(toCorrection);
+}
+
+/** A statement on the embedded database holds up the event loop: slices of this size (decisions 1). */
+const sliceRows = 500;
+
+/** Asks again for the polling of all videos that run: Temporal lost its state, or came late (decisions 8). One whose workflow runs is not started twice. */
+export async function enqueueRunning(database: Database): Promise<void> {
+  let after = '00000000-0000-0000-0000-000000000000';
+  for (;;) {
+    const last = await database.transaction(async (tx) => {
+      const rows = await tx.query<{ callId: string; provider: string; operation: string }>(
+        `select call_id as "callId", provider, operation from videos
+          where state = 'running' and call_id > $1::uuid order by call_id limit $2::integer`,
+        [after, sliceRows],
+      );
+      await enqueue(tx, rows.map(videoEntry));
+      return rows.length < sliceRows ? null : (rows.at(-1)?.callId ?? null);
+    });
+    if (last === null) return;
+    after = last;
+  }
+}
+
+/** Nano-dollars of `samples` videos, rounded once. */
+function costOfVideos({ secondNanos, durationMs }: Pick<NewVideo, 'secondNanos' | 'durationMs'>, samples: number): number | null {
+  if (secondNanos === null) return null;
+  const prices = { perSecondNanos: BigInt(secondNanos), perImageNanos: null, perMillionCharactersNanos: null };
+  return unitCostOf({ seconds: (durationMs * samples) / 1_000 }, prices);
+}
+
+/** What failed was made for nothing; what is not known keeps its estimate. */
+function costOfEnding(video: Video, ending: VideoEnding): number | null {
+  switch (ending.kind) {
+    case 'done':
+      return costOfVideos(video, ending.uris.length);
+    case 'failed':
+      return 0;
+    case 'unknown':
+      return costOfVideos(video, video.samples);
+  }
+}
+
+/** The call is part of the hash: a vendor that forgot its operations may use their names again. */
+function videoEntry({ callId, provider, operation }: Pick<NewVideo, 'callId' | 'provider' | 'operation'>): OutboxEntry {
+  const hash = createHash('sha256').update([provider, operation, callId].join('\n')).digest('hex');
+  return { workflow: 'videoOperation', workflowId: `video/${hash}`, input: { call_id: callId } };
+}
+
+type VideoRow = Omit<Video, 'startedAt' | 'polledAt'> & { readonly startedAt: Date; readonly polledAt: Date | null };
+
+const selectVideo = `
+  select call_id as "callId", project_id as "projectId", provider, model, operation, state, uris, failure, second_nanos as "secondNanos",
+         duration_ms as "durationMs", samples, started_at as "startedAt", polled_at as "polledAt"
+    from videos`;
+
+const ownFirst = 'order by project_id = $1::uuid desc, started_at desc limit 1';
+
+function toVideo(row: VideoRow): Video {
+  return { ...row, startedAt: row.startedAt.getTime(), polledAt: row.polledAt?.getTime() ?? null };
+}
+
+interface CorrectionRow {
+  readonly callId: string;
+  readonly state: Video['state'];
+  readonly costNanos: number | null;
+}
+
+const correctionColumns = 'call_id as "callId", state, cost_nanos as "costNanos"';
+
+function toCorrection({ callId, state, costNanos }: CorrectionRow): VideoCorrection {
+  const estimated = state === 'running' || state === 'unknown';
+  const outcome = state === 'failed' || state === 'unknown' ? state : null;
+  return { callId, outcome, code: state === 'failed' ? 'video_failed' : null, costNanos, estimated };
+}

@@ -1,0 +1,308 @@
+/** The video routes against the running service (specification 4.6 and the video rows of 7.4 and 7.5; shapes 11 and 21). */
+import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Database } from '../../src/db/database.ts';
+import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
+
+const key = 'video-key-0123456789';
+let now = Date.now();
+const clock = { now: () => now };
+/** While set, statements on videos find no database. */
+let isDown = false;
+
+const lent = shareGateway({
+  clock,
+  yaml: (vendorUrl, deadUrl) => `
+providers:
+  chat: { base_url: ${vendorUrl}/v1, api_key: key-chat, dialect: chat }
+  film: { base_url: ${vendorUrl}/v1beta, api_key: ${key}, dialect: gemini }
+  other: { base_url: ${vendorUrl}/v1beta, api_key: ${key}, dialect: gemini }
+  dead: { base_url: ${deadUrl}/v1beta, api_key: key-dead, dialect: gemini }
+  shapeless: { base_url: ${vendorUrl}/v1, api_key: key-chat, dialect: chat, serves: [video] }
+models:
+  film/clip: { per_second: 0.05 }
+  "film/video-polls-0": { per_second: 0.05 }
+  "film/video-polls-0:video-fails": { per_second: 0.05 }
+  "film/video-polls-0:filtered": { per_second: 0.05 }
+defaults: { video_provider: film, video_model: clip }
+`,
+  wrapDatabase: (database) =>
+    ({
+      ...database,
+      query: (text, values) => (isDown && text.includes('videos') ? refuse() : database.query(text, values)),
+      transaction: (work) => database.transaction(work),
+      listen: (channel, onPayload, onReconnect) => database.listen(channel, onPayload, onReconnect),
+      close: () => database.close(),
+    }) satisfies Database,
+});
+
+function refuse(): Promise<never> {
+  return Promise.reject(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }));
+}
+
+interface Started {
+  readonly operation: string;
+  readonly done: boolean;
+  readonly model: string;
+}
+
+let projects = 0;
+/** A gateway of a project of the test's own. */
+let gateway: TestGateway;
+async function freshProject(): Promise<TestGateway> {
+  projects += 1;
+  return lent().withProject(`films-${projects}`);
+}
+
+beforeAll(async () => {
+  gateway = await freshProject();
+});
+afterEach(() => {
+  isDown = false;
+});
+
+const generate = (body: unknown, of = gateway): Promise<Response> => of.call('/v1/video/generations', body);
+const start = async (model: string, of = gateway): Promise<Started> => jsonOf<Started>(generate({ model, prompt: 'a cat' }, of));
+const ask = (operation: unknown, of = gateway): Promise<Response> => of.call('/v1/video/operations', { operation });
+const fetchFile = (uri: unknown, of = gateway): Promise<Response> => of.call('/v1/video/download', { uri });
+
+/** Status, code and message of a refusal. */
+async function refusal(answer: Promise<Response>): Promise<{ status: number; code: string; message: string }> {
+  const response = await answer;
+  const { error } = await jsonOf<{ error: { code: string; type: string; message: string } }>(response);
+  expect(error.type).toBe(error.code);
+  expect(response.headers.get('x-gateway-call-id')).toMatch(/^[0-9a-f-]{36}$/);
+  return { status: response.status, code: error.code, message: error.message };
+}
+
+/** Requests of the vendor since `work` began. */
+async function vendorRequests(work: () => Promise<unknown>): Promise<readonly string[]> {
+  const before = lent().vendor.requests().length;
+  await work();
+  return lent()
+    .vendor.requests()
+    .slice(before)
+    .map(({ path }) => path);
+}
+
+describe('a video from its start to its file', () => {
+  test('200 is started, polled, told of and fetched; its call is charged by the second', async () => {
+    const of = await freshProject();
+    const response = await generate({ prompt: 'a cat', model: 'film/video-polls-0', duration_seconds: 4, aspect_ratio: '16:9', n: 2 }, of);
+    expect(response.status).toBe(200);
+    expect(response.headers.get('x-gateway-model')).toBe('film/video-polls-0');
+    const started = await jsonOf<Started>(response);
+    expect(started).toEqual({
+      operation: expect.stringMatching(/^models\/video-polls-0\/operations\/demo\d+$/),
+      done: false,
+      model: 'film/video-polls-0',
+    });
+    const asked = lent()
+      .vendor.requests()
+      .findLast(({ path }) => path.endsWith(':predictLongRunning'));
+    expect(asked?.headers['x-goog-api-key']).toBe(key);
+    expect(asked?.path).not.toContain(key);
+    expect(JSON.parse(asked?.body.toString() ?? '')).toEqual({
+      instances: [{ prompt: 'a cat' }],
+      parameters: { aspectRatio: '16:9', durationSeconds: 4, sampleCount: 2 },
+    });
+    expect(await callsOf(of)).toMatchObject([
+      { route: 'video', outcome: 'ok', cost: 0.4, estimated: true, model_asked: 'film/video-polls-0' },
+    ]);
+
+    const state = await jsonOf<{ video_uri: string; videos: unknown[] }>(ask(started.operation, of));
+    expect(state).toEqual({
+      operation: started.operation,
+      done: true,
+      video_uri: expect.stringContaining('/v1beta/files/'),
+      videos: [{ video_uri: state.video_uri }, { video_uri: expect.not.stringMatching(`^${state.video_uri}$`) }],
+    });
+    const [call] = await callsOf(of);
+    expect(call).toMatchObject({ outcome: 'ok', cost: 0.4, estimated: false, attempts: [{ cost: 0.4 }] });
+
+    const file = await fetchFile(state.video_uri, of);
+    expect(file.status).toBe(200);
+    expect(file.headers.get('content-type')).toBe('video/mp4');
+    expect(file.headers.get('cache-control')).toBe('no-store');
+    expect(Buffer.from(await file.arrayBuffer()).toString('latin1', 4, 12)).toBe('ftypisom');
+    expect(await callsOf(of)).toHaveLength(1);
+  });
+
+  test('200 without a model is one of the default model; an image goes along', async () => {
+    const image = { b64_json: 'aGk=', mime_type: 'image/png' };
+    expect(await jsonOf(generate({ prompt: 'a cat', image, model: null }))).toMatchObject({ model: 'film/clip' });
+    const asked = lent()
+      .vendor.requests()
+      .findLast(({ path }) => path.endsWith('clip:predictLongRunning'));
+    expect(JSON.parse(asked?.body.toString() ?? '')).toEqual({
+      instances: [{ prompt: 'a cat', image: { bytesBase64Encoded: 'aGk=', mimeType: 'image/png' } }],
+      parameters: {},
+    });
+  });
+
+  test('200 a bare model is one of the default provider, another provider is asked for by its name', async () => {
+    expect(await start('clip')).toMatchObject({ model: 'film/clip' });
+    const { operation, model } = await start('other/video-polls-0');
+    expect(model).toBe('other/video-polls-0');
+    expect(await jsonOf(ask(operation))).toMatchObject({ done: true });
+  });
+
+  test('200 an operation may be named by its address at the vendor', async () => {
+    const { operation } = await start('video-polls-0');
+    expect(await jsonOf(ask(`${lent().vendor.url}/v1beta/${operation}`))).toMatchObject({ operation, done: true });
+  });
+
+  test('200 is asked of the vendor again after three seconds, and never once it is done', async () => {
+    const { operation } = await start('video-polls-1');
+    const asks = async (): Promise<number> => (await vendorRequests(() => ask(operation))).length;
+    expect(await asks()).toBe(1);
+    expect(await asks()).toBe(0);
+    expect(await jsonOf(ask(operation))).toEqual({ operation, done: false });
+    now += 3_000;
+    expect(await asks()).toBe(1);
+    expect(await asks()).toBe(0);
+    expect(await jsonOf(ask(operation))).toMatchObject({ done: true });
+  });
+
+  test('200 callers who ask at once share one request to the vendor', async () => {
+    const { operation } = await start('video-polls-5');
+    const asked = await vendorRequests(() => Promise.all(Array.from({ length: 20 }, () => ask(operation))));
+    // Those who come when the first answer is there already find it in the row.
+    expect(asked).toEqual([`/v1beta/${operation}`]);
+  });
+});
+
+describe('a video that fails', () => {
+  test.each([
+    ['fails', 'video-polls-0:video-fails', 'the video failed: INVALID_ARGUMENT: The video could not be made.'],
+    ['is filtered', 'video-polls-0:filtered', 'the video failed: FILTERED: The demo vendor was asked to filter this video.'],
+  ])('502 video_failed with the reason, each time it is asked for, and costs nothing: one that %s', async (_how, model, message) => {
+    const of = await freshProject();
+    const { operation } = await start(model, of);
+    expect(await callsOf(of)).toMatchObject([{ outcome: 'ok', cost: 0.4 }]);
+    for (let times = 0; times < 2; times += 1)
+      expect(await refusal(ask(operation, of))).toEqual({ status: 502, code: 'video_failed', message });
+    expect(await callsOf(of)).toMatchObject([
+      { outcome: 'failed', code: 'video_failed', cost: 0, estimated: false, attempts: [{ cost: 0 }] },
+    ]);
+    lent().vendor.clear();
+    expect(await refusal(ask(operation, of))).toMatchObject({ code: 'video_failed', message: message.split(': ').slice(0, 2).join(': ') });
+  });
+});
+
+describe('what the routes refuse', () => {
+  const paths = ['/v1/video/generations', '/v1/video/operations', '/v1/video/download'];
+
+  test.each(paths)('401 without a key, 415, 413 and 400 in plain text: %s', async (path) => {
+    const { url, call } = gateway;
+    expect((await fetch(url + path, { method: 'POST', body: '{}' })).status).toBe(401);
+    expect(await refusal(call(path, {}, { authorization: 'Bearer sk-gw-none' }))).toMatchObject({ status: 401, code: 'invalid_key' });
+    for (const [status, body, headers] of [
+      [415, '{}', { 'content-type': 'text/plain' }],
+      [400, '{', {}],
+      [400, '', {}],
+      [400, '[]', {}],
+      [400, Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), {}],
+      [413, Buffer.alloc(32 * 1024 * 1024 + 1, ' '), {}],
+    ] as const) {
+      const answer = await call(path, body, headers);
+      expect([status, answer.status, answer.headers.get('content-type')]).toEqual([status, status, 'text/plain; charset=utf-8']);
+    }
+  });
+
+  test.each<[string, unknown, number, string, RegExp]>([
+    ['a character that no model has', { prompt: 'x', model: 'film/a b' }, 400, 'bad_model', /model/],
+    ['a second slash', { prompt: 'x', model: 'film/a/b' }, 400, 'bad_model', /model/],
+    ['a model that is no text', { prompt: 'x', model: 5 }, 400, 'bad_model', /model/],
+    ['no prompt', { model: 'film/clip' }, 400, 'bad_request', /^prompt:/],
+    ['an empty prompt', { prompt: ' ' }, 400, 'bad_request', /^prompt:/],
+    ['a prompt that is no text', { prompt: ['x'] }, 400, 'bad_request', /^prompt:/],
+    ['an image without its type', { prompt: 'x', image: { b64_json: 'aGk=' } }, 400, 'bad_request', /^image:/],
+    ['a provider that there is not', { prompt: 'x', model: 'nobody/clip' }, 400, 'no_route', /^unknown video provider 'nobody'$/],
+    ['a provider that makes no videos', { prompt: 'x', model: 'chat/clip' }, 400, 'no_route', /^unknown video provider 'chat'$/],
+    ['a provider of another dialect', { prompt: 'x', model: 'shapeless/clip' }, 500, 'bad_shape', /shape/],
+    ["the vendor's refusal", { prompt: 'x', model: 'film/refuse-400' }, 502, 'upstream_error', /^the vendor answered 400: \{/],
+    ["the vendor's failure", { prompt: 'x', model: 'film/fail-503' }, 502, 'upstream_error', /^the vendor answered 503: \{/],
+    ["the vendor's rate limit", { prompt: 'x', model: 'film/rate-limited' }, 502, 'upstream_error', /^the vendor answered 429: \{/],
+    ['an answer that cannot be read', { prompt: 'x', model: 'film/garbage' }, 502, 'bad_upstream_response', /./],
+    ['a vendor that cannot be reached', { prompt: 'x', model: 'dead/clip' }, 503, 'upstream_failed', /ECONNREFUSED/],
+  ])('generations: %s', async (_what, body, status, code, message) => {
+    expect(await refusal(generate(body))).toEqual({ status, code, message: expect.stringMatching(message) });
+  });
+
+  test('400 a member that stands twice, in plain text', async () => {
+    const answer = await generate('{"prompt":"a","prompt":"b"}');
+    expect([answer.status, await answer.text()]).toEqual([400, 'prompt: stands more than once\n']);
+  });
+
+  test('400 no_route for a project without a video provider, and for a key that may not use the model', async () => {
+    const poor = await freshProject();
+    await poor.admin('PUT', `/provision/teams/${poor.project}`, { providers: ['chat'] });
+    await eventually(async () =>
+      expect(await refusal(generate({ prompt: 'x' }, poor))).toMatchObject({
+        status: 400,
+        code: 'no_route',
+        message: 'no video provider configured',
+      }),
+    );
+    const { key: narrow } = await jsonOf<{ key: string }>(
+      gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, { name: 'narrow', models: ['chat/echo'] }),
+    );
+    const answer = gateway.call('/v1/video/generations', { prompt: 'x' }, { authorization: `Bearer ${narrow}` });
+    expect(await refusal(answer)).toMatchObject({ status: 400, code: 'no_route', message: 'model not permitted for this key: clip' });
+  });
+
+  test('503 budget_unavailable while the database cannot be reached, before any vendor is asked', async () => {
+    const { operation } = await start('clip');
+    isDown = true;
+    for (const body of [{ prompt: 'x' }, { prompt: 'x', model: 'film/video-polls-0' }]) {
+      const asked = await vendorRequests(async () => {
+        const answer = await generate(body);
+        expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
+        expect(await answer.json()).toMatchObject({ error: { code: 'budget_unavailable' } });
+      });
+      expect(asked).toEqual([]);
+    }
+    expect(await refusal(ask(operation))).toMatchObject({ status: 503, code: 'budget_unavailable' });
+    isDown = false;
+    expect((await ask(operation)).status).toBe(200);
+  });
+
+  test.each([{}, { operation: '' }, { operation: null }])('400 missing_operation: %j', async (body) => {
+    expect(await refusal(gateway.call('/v1/video/operations', body))).toMatchObject({ status: 400, code: 'missing_operation' });
+  });
+
+  test.each([{}, { uri: '' }, { uri: null }])('400 missing_uri: %j', async (body) => {
+    expect(await refusal(gateway.call('/v1/video/download', body))).toMatchObject({ status: 400, code: 'missing_uri' });
+  });
+
+  test('502 upstream_error with its 404 for an operation and a file that the vendor does not know', async () => {
+    const words = {
+      status: 502,
+      code: 'upstream_error',
+      message: expect.stringMatching(/^the vendor answered 404: \{"error":\{"code":404/),
+    };
+    expect(await refusal(ask('models/clip/operations/unknown'))).toEqual(words);
+    expect(await refusal(ask(`${lent().vendor.url}/v1beta/operations/unknown`))).toEqual(words);
+    expect(await refusal(fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`))).toEqual(words);
+  });
+
+  test("502 upstream_error with a 404 for another project's operation and file, however its address is written", async () => {
+    const { operation } = await start('video-polls-0');
+    const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation));
+    const stranger = await freshProject();
+    const spellings = [uri, `${uri}&x=1`, uri.replace(':download', ''), uri.replace('/v1beta/', '/download/v1beta/')];
+    const asked = await vendorRequests(async () => {
+      for (const answer of [ask(operation, stranger), ...spellings.map((spelling) => fetchFile(spelling, stranger))])
+        expect(await refusal(answer)).toMatchObject({ code: 'upstream_error', message: expect.stringContaining('answered 404') });
+    });
+    expect(asked).toEqual([]);
+  });
+
+  test('502 upstream_error, and nothing is asked, for what is no file at the host of the vendor', async () => {
+    const asked = await vendorRequests(async () => {
+      for (const path of ['/v1beta/files', '/v1beta/models', '/v1beta/files/a/b', '/'])
+        expect(await refusal(fetchFile(`${lent().vendor.url}${path}`))).toMatchObject({ status: 502, code: 'upstream_error' });
+    });
+    expect(asked).toEqual([]);
+  });
+});

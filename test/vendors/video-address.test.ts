@@ -1,0 +1,131 @@
+/** Which addresses a caller of the video routes may name: tricks are refused before anything is asked. */
+import { describe, expect, test } from '@jest/globals';
+import { vendorHostsOf } from '../../src/vendors/vendor-hosts.ts';
+import { fileKeyOf, fileNameOf, readFileAddress, readOperationName } from '../../src/vendors/video-address.ts';
+
+const baseUrl = 'https://video.example:8443/v1beta';
+const hosts = vendorHostsOf(baseUrl, ['files.example', 'other.example:9443']);
+
+describe('an operation', () => {
+  test.each([
+    ['models/veo-3.1/operations/abc_1.2-3', 'models/veo-3.1/operations/abc_1.2-3'],
+    ['models/a:b/operations/x', 'models/a:b/operations/x'],
+    ['operations/abc', 'operations/abc'],
+    [`${baseUrl}/models/veo/operations/abc`, 'models/veo/operations/abc'],
+  ])('is taken: %s', (text, name) => expect(readOperationName(text, baseUrl)).toBe(name));
+
+  test.each([
+    '',
+    'abc',
+    '/operations/abc',
+    'operations/',
+    'operations/..',
+    'operations/a/../b',
+    'models/../operations/a',
+    'models/./operations/a',
+    'operations/a?key=1',
+    'operations/a%2f..',
+    'operations/a#b',
+    'operations/a\n',
+    'operations\\a',
+    'OPERATIONS/a',
+    `${baseUrl}/../operations/a`,
+    `${baseUrl}//operations/a`,
+    `${baseUrl}/files/a`,
+    `${baseUrl}/operations/a?x=1`,
+    'https://video.example/v1beta/operations/a',
+    'https://video.example:8443/operations/a',
+    'https://video.example:8443/v1/operations/a',
+  ])('is refused: %j', (text) => expect(readOperationName(text, baseUrl)).toBeNull());
+});
+
+test('what is longer than any vendor writes it is refused', () => {
+  expect(readOperationName(`operations/${'a'.repeat(2_000)}`, baseUrl)).toBeNull();
+  expect(readFileAddress(`https://files.example/${'a'.repeat(9_000)}`, hosts)).toBeNull();
+});
+
+/** Ways to name another host, or the same one so that two readers could understand two; for `operation` and `uri` alike. */
+const tricks = [
+  ['user-info', 'https://key@video.example:8443/v1beta/'],
+  ['user-info that looks like the host', 'https://video.example:8443@evil.example/v1beta/'],
+  ['another port', 'https://video.example:9443/v1beta/'],
+  ['the usual port', 'https://video.example/v1beta/'],
+  ['another scheme', 'http://video.example:8443/v1beta/'],
+  ['no network scheme', 'file:///v1beta/'],
+  ['data', 'data:text/plain,/v1beta/'],
+  ['a trailing dot', 'https://video.example.:8443/v1beta/'],
+  ['a suffix of the host', 'https://video.example.evil.example:8443/v1beta/'],
+  ['a host that ends like it', 'https://evilvideo.example:8443/v1beta/'],
+  ['a host below it', 'https://sub.video.example:8443/v1beta/'],
+  ['upper case', 'https://VIDEO.example:8443/v1beta/'],
+  ['an upper-case scheme', 'HTTPS://video.example:8443/v1beta/'],
+  ['a backslash', 'https://video.example:8443\\@evil.example/v1beta/'],
+  ['backslashes for slashes', 'https:\\\\video.example:8443\\v1beta\\'],
+  ['an encoded slash', 'https://video.example:8443%2f@evil.example/v1beta/'],
+  ['an encoded letter in the host', 'https://vide%6f.example:8443/v1beta/'],
+  ['a wide dot', 'https://video\u3002example:8443/v1beta/'],
+  ['no scheme', '//video.example:8443/v1beta/'],
+  ['one slash', 'https:/video.example:8443/v1beta/'],
+  ['three slashes', 'https:///video.example:8443/v1beta/'],
+  ['a leading space', ' https://video.example:8443/v1beta/'],
+  ['a tab within', 'https://video.ex\tample:8443/v1beta/'],
+  ['a line feed within', 'https://video.example:8443/\nv1beta/'],
+  ['an IPv4 address', 'https://127.0.0.1:8443/v1beta/'],
+  ['an IPv6 address', 'https://[::1]:8443/v1beta/'],
+  ['a decimal address', 'https://2130706433:8443/v1beta/'],
+  ['the metadata service', 'http://169.254.169.254/v1beta/'],
+] as const;
+
+test.each(tricks)('no address is taken with %s', (_trick, start) => {
+  expect(readOperationName(`${start}models/veo/operations/abc`, baseUrl)).toBeNull();
+  expect(readFileAddress(`${start}files/abc:download?alt=media`, hosts)).toBeNull();
+});
+
+test.each([
+  ['decimal', 'http://2130706433:8080/v1beta/'],
+  ['octal', 'http://0177.0.0.1:8080/v1beta/'],
+  ['hexadecimal', 'http://0x7f.1:8080/v1beta/'],
+  ['short', 'http://127.1:8080/v1beta/'],
+  ['IPv6-mapped', 'http://[::ffff:127.0.0.1]:8080/v1beta/'],
+  ['a name of the machine', 'http://localhost:8080/v1beta/'],
+])('a vendor that is configured by its number is not reached by another spelling: %s', (_spelling, start) => {
+  const own = 'http://127.0.0.1:8080/v1beta';
+  expect(readOperationName(`${start}operations/abc`, own)).toBeNull();
+  expect(readFileAddress(`${start}files/abc`, vendorHostsOf(own, []))).toBeNull();
+});
+
+describe('a file', () => {
+  test.each([
+    `${baseUrl}/files/abc:download?alt=media`,
+    'https://video.example:8443/download/v1beta/files/abc',
+    'https://files.example/x/y.mp4?signature=a%2Fb',
+    'https://other.example:9443/y.mp4',
+  ])('is taken: %s', (text) => expect(readFileAddress(text, hosts)?.href).toBe(text));
+
+  test.each([
+    `${baseUrl}/files/a/../../secret`,
+    `${baseUrl}/files/%2e%2e/secret`,
+    `${baseUrl}/files/a%2Fb`,
+    `${baseUrl}/files/a%5cb`,
+    `${baseUrl}/files/a\\b`,
+    'http://files.example/y.mp4',
+    'https://other.example/y.mp4',
+    'files/abc',
+  ])('is refused: %s', (text) => expect(readFileAddress(text, hosts)).toBeNull());
+
+  test('is recognised by its id, however its address is written', () => {
+    const spellings = [
+      `${baseUrl}/files/abc:download?alt=media`,
+      `${baseUrl}/files/abc:download?alt=media&x=1`,
+      'https://video.example:8443/download/v1beta/files/abc',
+      'https://video.example:8443/v1/files/abc:DOWNLOAD',
+    ];
+    expect(spellings.map(fileKeyOf)).toEqual(Array(4).fill('files/abc'));
+    expect(fileKeyOf('https://files.example/x/y.mp4?signature=1')).toBe('files.example/x/y.mp4');
+  });
+
+  test.each(['/v1beta/files', '/v1beta/files/', '/v1beta/models', '/v1beta/files/a/b', '/v1beta/files/a:download/list'])(
+    'is no other thing at the host: %s',
+    (path) => expect(fileNameOf(new URL(`https://video.example:8443${path}`))).toBeNull(),
+  );
+});

@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import type { SettledCall } from '../../src/core/call.ts';
+import { newId } from '../../src/core/ids.ts';
+import type { Database } from '../../src/db/database.ts';
+import { listCalls } from '../../src/usage/call-rows.ts';
+import { correctCalls } from '../../src/usage/correct-calls.ts';
+import { storeCalls } from '../../src/usage/store-calls.ts';
+import { createVideos, enqueueRunning, lockCorrections, type NewVideo, type Video, type VideoEnding } from '../../src/videos/videos.ts';
+import { describeDatabases } from '../db/databases.ts';
+import { noon, settledCall } from '../journal/calls.ts';
+
+const done: VideoEnding = { kind: 'done', uris: ['https://video.example/v1/files/a'], fileKeys: ['files/a'] };
+const estimateNanos = 3_200_000_000;
+
+function openVideos(database: Database) {
+  return createVideos({
+    database,
+    correctCalls: async (tx, corrections) => {
+      await correctCalls(tx, corrections);
+    },
+  });
+}
+
+/** As the drain stores them. */
+function store(database: Database, call: SettledCall): Promise<void> {
+  return database.transaction(async (tx) => {
+    const added = await storeCalls(tx, [call]);
+    await correctCalls(tx, await lockCorrections(tx, [...added]));
+  });
+}
+
+/** A video of a project of its own: eight seconds at 0.40 USD, once. */
+async function newVideo(database: Database, changes: Partial<NewVideo> = {}): Promise<{ video: Video; call: SettledCall }> {
+  const projectId = randomUUID();
+  await database.query('insert into projects (id, slug, name) values ($1::uuid, $2::text, $2::text)', [projectId, projectId]);
+  const callId = newId(noon);
+  const video: NewVideo = {
+    callId,
+    projectId,
+    provider: 'google',
+    model: 'veo',
+    operation: `models/veo/operations/${callId}`,
+    secondNanos: 400_000_000,
+    durationMs: 8_000,
+    samples: 1,
+    startedAt: noon,
+    ...changes,
+  };
+  const call = settledCall({
+    facts: { id: callId, projectId: video.projectId, route: 'video' },
+    result: { outcome: 'ok', costNanos: estimateNanos },
+  });
+  await openVideos(database).add(video);
+  return { video: { ...video, state: 'running', uris: [], failure: null, polledAt: null }, call };
+}
+
+async function rowOf(database: Database, { projectId }: Video) {
+  const [row] = await listCalls(database, projectId);
+  return row && { outcome: row.outcome, code: row.code, cost: row.cost, estimated: row.estimated, attempt: row.attempts[0]?.cost };
+}
+
+describeDatabases('a video', (database) => {
+  test('is written down with the wish for its workflow, which holds its call and nothing else', async () => {
+    const { video } = await newVideo(database());
+    const [entry] = await database().query(`select workflow, workflow_id as id, input from outbox where input->>'call_id' = $1`, [
+      video.callId,
+    ]);
+    expect(entry).toEqual({
+      workflow: 'videoOperation',
+      id: expect.stringMatching(/^video\/[0-9a-f]{64}$/),
+      input: { call_id: video.callId },
+    });
+    await openVideos(database()).add(video);
+    expect(await openVideos(database()).get(video.callId)).toEqual(video);
+  });
+
+  test('is found by its own project first, also where a vendor has used its name again', async () => {
+    const videos = openVideos(database());
+    const operation = `models/veo/operations/${randomUUID()}`;
+    const { video: first } = await newVideo(database(), { operation });
+    const { video: other } = await newVideo(database(), { operation, startedAt: noon + 1 });
+    expect(await videos.findByOperation(first.projectId, operation)).toMatchObject({ callId: first.callId });
+    expect(await videos.findByOperation(other.projectId, operation)).toMatchObject({ callId: other.callId });
+    expect(await videos.findByOperation(randomUUID(), operation)).toMatchObject({ callId: other.callId });
+    expect(await videos.findByOperation(first.projectId, 'operations/none')).toBeNull();
+    await videos.settle(first, { ...done, fileKeys: [`files/${first.callId}`] }, noon);
+    expect(await videos.findByFile(randomUUID(), `files/${first.callId}`)).toMatchObject({ projectId: first.projectId, state: 'done' });
+    expect(await videos.findByFile(first.projectId, 'files/none')).toBeNull();
+  });
+
+  test.each<[string, VideoEnding, object]>([
+    ['is done', done, { outcome: 'ok', code: null, cost: 3.2, estimated: false, attempt: 3.2 }],
+    ['came twice', { ...done, uris: ['a', 'b'] }, { outcome: 'ok', code: null, cost: 6.4, estimated: false, attempt: 6.4 }],
+    ['failed', { kind: 'failed', failure: 'FILTERED' }, { outcome: 'failed', code: 'video_failed', cost: 0, estimated: false, attempt: 0 }],
+    ['was given up', { kind: 'unknown' }, { outcome: 'unknown', code: null, cost: 3.2, estimated: true, attempt: 3.2 }],
+  ])('that %s settles its call, whether that is stored before or after', async (_what, ending, expected) => {
+    const videos = openVideos(database());
+    const early = await newVideo(database());
+    await store(database(), early.call);
+    expect(await rowOf(database(), early.video)).toMatchObject({ outcome: 'ok', cost: 3.2, estimated: true });
+    await videos.settle(early.video, ending, noon);
+    expect(await rowOf(database(), early.video)).toEqual(expected);
+
+    const late = await newVideo(database());
+    await videos.settle(late.video, ending, noon);
+    await store(database(), late.call);
+    await store(database(), late.call);
+    expect(await rowOf(database(), late.video)).toEqual(expected);
+  });
+
+  test('is settled once: what is learned later changes nothing, unless nothing was known', async () => {
+    const videos = openVideos(database());
+    const { video, call } = await newVideo(database());
+    await store(database(), call);
+    await videos.settle(video, { kind: 'unknown' }, noon);
+    await videos.settle(video, { kind: 'failed', failure: 'INTERNAL' }, noon + 1);
+    await videos.settle(video, done, noon + 2);
+    expect(await rowOf(database(), video)).toMatchObject({ outcome: 'failed', cost: 0 });
+    expect(await videos.get(video.callId)).toMatchObject({ state: 'failed', failure: 'INTERNAL', uris: [], polledAt: noon + 1 });
+  });
+
+  test('that settles while its call is being stored corrects it all the same', async () => {
+    const videos = openVideos(database());
+    for (let round = 0; round < 10; round += 1) {
+      const { video, call } = await newVideo(database());
+      await Promise.all([store(database(), call), videos.settle(video, { kind: 'failed', failure: 'INTERNAL' }, noon)]);
+      expect(await rowOf(database(), video)).toMatchObject({ outcome: 'failed', cost: 0 });
+    }
+  });
+
+  test('without a price costs nothing known, and nothing when it failed', async () => {
+    const videos = openVideos(database());
+    const { video, call } = await newVideo(database(), { secondNanos: null });
+    await store(database(), { ...call, result: { ...call.result, costNanos: null } });
+    expect(await rowOf(database(), video)).toMatchObject({ cost: null, estimated: true });
+    await videos.settle(video, { kind: 'failed', failure: 'INTERNAL' }, noon);
+    expect(await rowOf(database(), video)).toMatchObject({ cost: 0, estimated: false });
+  });
+
+  test('that runs is asked for again when Temporal lost its state; one that is settled is not', async () => {
+    const { video: running } = await newVideo(database());
+    const { video: settled } = await newVideo(database());
+    await openVideos(database()).settle(settled, done, noon);
+    await database().query('delete from outbox');
+    await enqueueRunning(database());
+    const rows = await database().query<{ id: string }>(`select input->>'call_id' as id from outbox`);
+    const ids = rows.map(({ id }) => id);
+    expect(ids).toContain(running.callId);
+    expect(ids).not.toContain(settled.callId);
+  });
+});

@@ -1,0 +1,103 @@
+import { describe, expect, test } from '@jest/globals';
+import { createVideoActivities, type VideoRooms } from '../../activities/videos.ts';
+import { gatewayError } from '../../src/core/errors.ts';
+import type { VideoLook } from '../../workflows/contract.ts';
+import { sharedTemporal, until } from '../support/temporal.ts';
+
+const planted = 'a film about the patient';
+
+function entryOf(id: string): { workflow: string; workflowId: string; input: { call_id: string } } {
+  return { workflow: 'videoOperation', workflowId: `video/${id}`, input: { call_id: id } };
+}
+
+describe('videoOperation', () => {
+  const shared = sharedTemporal();
+
+  /** Runs one workflow to its end; returns its history, as Temporal keeps it and its UI shows it. */
+  async function run(id: string, lookAtVideo: VideoRooms['lookAtVideo']): Promise<string> {
+    const { temporal, work } = shared();
+    const worker = work(createVideoActivities({ lookAtVideo }));
+    try {
+      await temporal.probe();
+      await temporal.start(entryOf(id));
+      const handle = temporal.client.workflow.getHandle(`video/${id}`);
+      await handle.result();
+      return JSON.stringify(await handle.fetchHistory(), (_key, value: unknown) =>
+        ArrayBuffer.isView(value) ? Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString() : value,
+      );
+    } finally {
+      await worker.stop();
+    }
+  }
+
+  test('asks about its call, waits as long as it is told, and ends when the video is settled', async () => {
+    const asked: string[] = [];
+    const looks: VideoLook[] = [{ kind: 'wait', waitMs: 1_500.2 }, { kind: 'wait', waitMs: 0 }, { kind: 'settled' }];
+    const history = await run('a', async (callId) => {
+      asked.push(callId);
+      return { ...(looks.shift() ?? { kind: 'gone' }), uris: [planted] };
+    });
+    expect(asked).toEqual(['a', 'a', 'a']);
+    // A wait of nothing is a second: it never spins.
+    expect(history.match(/"startToFireTimeout":\{[^}]*\}/g)).toHaveLength(2);
+    expect(history).toContain('pollVideo');
+    expect(history).not.toContain('patient');
+  });
+
+  test('ends when the video is gone', async () => {
+    let seen = 0;
+    await run('b', async () => {
+      seen++;
+      return { kind: 'gone' };
+    });
+    expect(seen).toBe(1);
+  });
+
+  test('looks again when the database fails, and no text of the failure reaches the history', async () => {
+    let seen = 0;
+    const history = await run('c', async () => {
+      if (seen++ === 0) throw gatewayError('budget_unavailable', { message: planted, cause: new Error(planted) });
+      return { kind: 'settled' };
+    });
+    expect(seen).toBe(2);
+    expect(history).not.toContain('patient');
+  });
+
+  test('can be cancelled while it waits', async () => {
+    const { temporal, work } = shared();
+    const worker = work(createVideoActivities({ lookAtVideo: async () => ({ kind: 'wait', waitMs: 3_600_000 }) }));
+    await temporal.probe();
+    await temporal.start(entryOf('d'));
+    const handle = temporal.client.workflow.getHandle('video/d');
+    await until('it waits', async () => (await handle.fetchHistory()).events?.some((event) => event.timerStartedEventAttributes) ?? false);
+    await handle.cancel();
+    await until('it has ended', async () => (await handle.describe()).status.name === 'CANCELLED');
+    await worker.stop();
+  });
+
+  test('a worker that stops ends its request to the vendor, and another worker looks again', async () => {
+    const { temporal, work } = shared();
+    let aborted = false;
+    let asked = false;
+    const first = work(
+      createVideoActivities({
+        lookAtVideo: (_callId, signal) =>
+          new Promise((_resolve, reject) => {
+            asked = true;
+            signal.addEventListener('abort', () => {
+              aborted = true;
+              reject(signal.reason);
+            });
+          }),
+      }),
+    );
+    await temporal.probe();
+    await temporal.start(entryOf('e'));
+    await until('the vendor is asked', () => asked);
+    await first.stop();
+    expect(aborted).toBe(true);
+    const second = work(createVideoActivities({ lookAtVideo: async () => ({ kind: 'settled' }) }));
+    await temporal.client.workflow.getHandle('video/e').result();
+    await second.stop();
+  });
+});
