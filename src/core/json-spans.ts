@@ -23,6 +23,8 @@ export interface Member {
   /** Key after unescaping. */
   readonly key: string;
   readonly kind: ValueKind;
+  /** Where its key begins. */
+  readonly start: number;
   readonly value: Span;
 }
 
@@ -82,6 +84,7 @@ export function scanMembers(bytes: Buffer, start: number, wanted?: ReadonlySet<s
   if (bytes[at] === closeBrace) return { object: { start, end: at + 1 }, members, isEmpty: true, repeated: none };
   for (;;) {
     if (bytes[at] !== quote) throw new JsonSyntaxError('a key is expected', at);
+    const keyStart = at;
     const keyEnd = skipString(bytes, at);
     const key = readKey(bytes, { start: at, end: keyEnd }, wanted);
     at = skipSpace(bytes, keyEnd);
@@ -94,7 +97,7 @@ export function scanMembers(bytes: Buffer, start: number, wanted?: ReadonlySet<s
         repeated ??= new Set();
         repeated.add(key);
       }
-      members.set(key, { key, kind, value: { start: at, end } });
+      members.set(key, { key, kind, start: keyStart, value: { start: at, end } });
     }
     at = skipSpace(bytes, end);
     if (bytes[at] === comma) at = skipSpace(bytes, at + 1);
@@ -228,7 +231,8 @@ function skipScalar(bytes: Buffer, at: number): number {
   }
 }
 
-function skipSpace(bytes: Buffer, at: number): number {
+/** The first place from `at` on that is no white space. */
+export function skipSpace(bytes: Buffer, at: number): number {
   let position = at;
   for (;;) {
     const byte = bytes[position];
