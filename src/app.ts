@@ -33,6 +33,8 @@ import { enqueueUnread } from './memory/unread.ts';
 import type { Logger } from './observability/logger.ts';
 import { createAnswerCall } from './pipeline/answer.ts';
 import { createMediaCalls } from './pipeline/media.ts';
+import type { ResponseCache } from './pipeline/response-cache.ts';
+import { createResponseCache } from './pipeline/response-cache.ts';
 import type { Projects } from './projects/projects.ts';
 import { createProjects } from './projects/projects.ts';
 import { buildCatalog, priceOf } from './routing/catalog.ts';
@@ -69,6 +71,7 @@ export interface AppOptions {
 export interface App {
   readonly keyring: Keyring;
   readonly projects: Projects;
+  readonly responseCache: ResponseCache;
   /** Accepts calls; returns the address. */
   listen(host: string, port: number): Promise<string>;
   /** Makes the project `default` and its first key when there is no project yet; returns the secret, null at later starts. */
@@ -90,6 +93,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   let catalog = buildCatalog(config);
   let providers = buildProviders(config.providers);
   let mediaProviders = buildMediaProviders(config.providers);
+  /** Counts the configurations: answers of one are not given under another. */
+  let revision = 0;
 
   const modelsInForce = createModelsInForce({
     database,
@@ -129,8 +134,10 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   const switches = (): RoutingSwitches => ({ translates: true, catalogFill: config.catalogFill });
   const planner = createPlanner({ catalog: () => catalog, breakers, switches });
+  const responseCache = createResponseCache({ clock, revision: () => revision });
   const answerCall = createAnswerCall({
     planner,
+    responseCache,
     chooseTier: (request) => chooseTier({ catalog, classifier: config.auto.classifier }, request),
     door,
     findProvider: (name) => providers.get(name),
@@ -188,6 +195,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   return {
     keyring,
     projects,
+    responseCache,
     listen: (host, port) => listenOn(server, host, port),
     async issueFirstKey() {
       if ((await projects.list()).length > 0) return null;
@@ -216,6 +224,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
     reload(next) {
       config = next;
+      revision += 1;
       providers = buildProviders(next.providers);
       mediaProviders = buildMediaProviders(next.providers);
       modelsInForce.reconfigure(next.models);

@@ -47,6 +47,12 @@ export interface MemoryWish {
   readonly subject: string | null;
 }
 
+/** What the caller allows the response cache (`cache-control`, shapes 17). */
+export interface CacheWish {
+  readonly reads: boolean;
+  readonly writes: boolean;
+}
+
 /** Correlation headers (specification 4.2): stored with the usage record, without effect on routing or ceilings. */
 export interface Correlation {
   readonly taskId: string | null;
@@ -77,6 +83,7 @@ export interface Call {
   /** Output tokens the caller allows; null when it set no bound. */
   readonly maxOutputTokens: number | null;
   readonly memory: MemoryWish;
+  readonly cache: CacheWish;
   readonly correlation: Correlation;
   /** Instant at which the whole chain ends (`x-gateway-timeout-ms`), null for none. */
   readonly deadlineAt: number | null;

@@ -72,19 +72,22 @@ function readAnswer(bytes: Buffer): AnswerReading | null {
     return { name: textOf(fn.name) ?? '', arguments: textOf(fn.arguments) ?? '' };
   });
   const tokens = readChatUsage(answer.usage);
-  return { tokens, isFinal: tokens !== null, turn: { text: textOf(message.content) ?? textOf(message.refusal) ?? '', toolCalls } };
+  const text = textOf(message.content) ?? textOf(message.refusal) ?? '';
+  const finished = answer.choices.length > 0 && answer.choices.every((choice) => typeof objectOf(choice).finish_reason === 'string');
+  return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, finished };
 }
 
 function createStreamReader(): StreamReader {
   let tokens: AnswerReading['tokens'] = null;
   let text = '';
-  let finished = false;
+  /** Choices by index: whether they have said why they end. */
+  const ends = new Map<unknown, boolean>();
   let problem: string | null = null;
   const toolCalls = new Map<unknown, { name: string; arguments: string }>();
 
   const readChoice = (choice: unknown): void => {
     const { delta, finish_reason: finishReason, index } = objectOf(choice);
-    if (typeof finishReason === 'string') finished = true;
+    ends.set(index, ends.get(index) === true || typeof finishReason === 'string');
     if (index !== undefined && index !== 0) return; // Further choices (`n` > 1) are delivered, but a conversation goes on with the first.
     const { content, refusal, tool_calls: calls } = objectOf(delta);
     if (typeof content === 'string') text = appendText(text, content);
@@ -112,8 +115,11 @@ function createStreamReader(): StreamReader {
       // An object without choices is no part of an answer; some vendors report usage in one.
       return Array.isArray(chunk.choices) ? 'piece' : 'ignored';
     },
-    reading: () => ({ tokens, isFinal: tokens !== null, turn: { text, toolCalls: [...toolCalls.values()] } }),
-    finished: () => finished,
+    reading: () => {
+      const turn = { text, toolCalls: [...toolCalls.values()] };
+      return { tokens, isFinal: tokens !== null, turn, finished: ends.size > 0 && [...ends.values()].every(Boolean) };
+    },
+    finished: () => [...ends.values()].some(Boolean),
     problem: () => problem,
   };
 }

@@ -61,13 +61,14 @@ function readAnswer(bytes: Buffer): AnswerReading | null {
     .filter((block) => block.type === 'tool_use')
     .map((block) => ({ name: textOf(block.name) ?? '', arguments: JSON.stringify(block.input ?? {}) }));
   const tokens = readMessagesUsage(answer.usage, null);
-  return { tokens, isFinal: tokens !== null, turn: { text, toolCalls } };
+  return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, finished: typeof answer.stop_reason === 'string' };
 }
 
 function createStreamReader(): StreamReader {
   let tokens: Tokens | null = null;
   let isFinal = false;
   let text = '';
+  let finished = false;
   let problem: string | null = null;
   const toolCalls = new Map<unknown, { name: string; arguments: string }>();
   const wholeInputs = new Map<unknown, string>();
@@ -98,6 +99,7 @@ function createStreamReader(): StreamReader {
           return 'piece';
         case 'message_delta':
           tokens = readMessagesUsage(data.usage, tokens);
+          finished ||= typeof objectOf(data.delta).stop_reason === 'string';
           isFinal ||= tokens !== null && isObject(data.usage);
           return 'piece';
         case 'content_block_start': {
@@ -121,7 +123,7 @@ function createStreamReader(): StreamReader {
     // Some vendors send a tool's whole input with its start; a tool without arguments may send only an empty piece, which means `{}`.
     reading: () => {
       const calls = [...toolCalls].map(([index, call]) => ({ ...call, arguments: call.arguments || (wholeInputs.get(index) ?? '{}') }));
-      return { tokens, isFinal, turn: { text, toolCalls: calls } };
+      return { tokens, isFinal, turn: { text, toolCalls: calls }, finished };
     },
     finished: () => false,
     problem: () => problem,

@@ -23,6 +23,8 @@ export interface AnswerReading {
   /** `tokens` is the vendor's last word, not a count on the way. */
   readonly isFinal: boolean;
   readonly turn: AssistantTurn;
+  /** The answer says why it ended, in all of its choices; only chat and messages look. */
+  readonly finished?: boolean;
   /** Search units, where the vendor charges by them (rerank). */
   readonly searches?: number;
 }

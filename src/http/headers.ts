@@ -1,7 +1,7 @@
 /** Reads the gateway's own request headers (specification 4.2). Header values are read as UTF-8 bytes (shapes 21). */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Correlation, MemoryWish } from '../core/call.ts';
+import type { CacheWish, Correlation, MemoryWish } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 
 const longestTimeoutMs = 120_000;
@@ -60,6 +60,15 @@ export function isSubject(text: string): boolean {
   // A code point is at most two units: a body's `user` of megabytes is never taken apart.
   if (text === '' || text.length > 2 * longestSubject || /[\p{Cc}\p{Cs}]/u.test(text)) return false;
   return text.length <= longestSubject || [...text].length <= longestSubject;
+}
+
+/** `cache-control`: `no-cache` skips the read of the response cache, `no-store` also the write; all else says nothing here. */
+export function readCacheWish(headers: IncomingHttpHeaders): CacheWish {
+  const value = headers['cache-control'];
+  if (value === undefined) return { reads: true, writes: true };
+  const directives = value.split(',').map((directive) => directive.trim().toLowerCase());
+  const writes = !directives.includes('no-store');
+  return { reads: writes && !directives.includes('no-cache'), writes };
 }
 
 export function readCorrelation(headers: IncomingHttpHeaders): Correlation {

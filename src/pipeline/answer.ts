@@ -1,11 +1,11 @@
 /**
- * The story of a call: plan, rules, attempt, settle. Whatever happens, a call that reached a vendor is in the journal before the last byte of
- * its answer leaves.
+ * The story of a call: plan, rules, cache, attempt, settle. Whatever happens, a call that reached a vendor is in the journal before the last
+ * byte of its answer leaves.
  */
-import type { Call, CallFacts, CallResult, SettledCall } from '../core/call.ts';
+import type { Call, CallFacts, CallResult, Outcome, SettledCall } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
-import type { AnswerReading, RouteRules } from '../dialects/route-rules.ts';
+import type { AnswerReading } from '../dialects/route-rules.ts';
 import { rulesOf } from '../dialects/rules-of.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -13,13 +13,15 @@ import type { TierRequest } from '../routing/classify.ts';
 import type { Plan, Planner } from '../routing/plan.ts';
 import type { StreamedAnswer, VendorAnswer } from '../vendors/text.ts';
 import { createAsk } from './ask.ts';
-import type { AttemptDeps, OpenAttempt } from './attempt.ts';
+import type { AttemptDeps } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
 import type { CalledProject } from './called-project.ts';
 import { createRuleChecks } from './check-rules.ts';
 import type { CallControl } from './control.ts';
+import { replayHit } from './replay-hit.ts';
+import type { Hit, ResponseCache } from './response-cache.ts';
 import type { Ending } from './settle.ts';
-import { cacheOf, logCall, settleAnswered, settleBlocked, settleFailed } from './settle.ts';
+import { cacheOf, logCall, settleAnswered, settleBlocked, settleFailed, settleHit } from './settle.ts';
 
 type CacheUse = CallResult['cache'];
 
@@ -39,28 +41,32 @@ export interface AnswerDeps extends AttemptDeps {
   readonly planner: Planner;
   /** Chooses for `auto`; a promise only where a model is asked. */
   readonly chooseTier: (request: TierRequest) => string | Promise<string>;
+  readonly responseCache: ResponseCache;
   readonly journal: Journal;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 const longestName = 256;
+const streamType = 'text/event-stream';
 
 export type AnswerCall = (call: Call, project: CalledProject, control: CallControl) => Promise<Answer>;
 
 export function createAnswerCall(deps: AnswerDeps): AnswerCall {
-  const { planner, chooseTier, journal, clock, logger } = deps;
+  const { planner, chooseTier, responseCache, journal, clock, logger } = deps;
   const attemptChain = createAttemptChain(deps);
-  const { checkInput, checkAnswer } = createRuleChecks({ logger });
+  const { checkInput, checkAnswer, checkWhole } = createRuleChecks({ logger });
 
   /** Throws GatewayError; the call has been recorded then, if a vendor was asked. */
   async function answerCall(call: Call, project: CalledProject, control: CallControl): Promise<Answer> {
-    const rules = rulesOf[call.route];
     const { caller, source, route, modelAsked } = call;
     const autoTier = modelAsked === 'auto' ? await tierFor(call, project, control) : null;
     const plan = planner.plan({ caller, project, source, route, modelAsked, autoTier });
     if (project.rules.input) await checkInput(call, project.rules.input);
     const facts = factsOf(call, plan);
+    const { hit, recording } = responseCache.lookUp({ call, settings: project.cache, candidates: plan.candidates });
+    if (hit) return answerFromCache({ hit, ending: { call, facts, failed: [] }, project, control });
+
     const outcome = await attemptChain({ call, facts, candidates: plan.candidates, control });
     const ending = { call, facts, failed: outcome.failed };
     if (outcome.kind === 'failed') {
@@ -76,11 +82,20 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
       throw error;
     }
     const common = { model: attempt.candidate.id, cache: cacheOf(call) };
+    /** Only whole, good answers are kept. */
+    const end = async (reading: AnswerReading, how: Outcome): Promise<void> => {
+      if (how === 'ok' && answer.status === 200 && reading.finished === true) keep();
+      await settle(settleAnswered({ ...ending, endedAt: clock.now() }, attempt, reading, how));
+    };
+    const keep = (): void => {
+      if (answer.kind === 'plain') recording?.add(answer.bytes);
+      recording?.keep({ model: attempt.candidate.id, contentType: answer.kind === 'plain' ? answer.contentType : streamType });
+    };
     if (answer.kind === 'plain') {
-      await settle(settleAnswered({ ...ending, endedAt: clock.now() }, attempt, answer.reading, 'ok'));
+      await end(answer.reading, 'ok');
       return { kind: 'plain', status: answer.status, contentType: answer.contentType, bytes: answer.bytes, ...common };
     }
-    return { kind: 'stream', pieces: deliver({ answer, attempt, ending, rules }), ...common };
+    return { kind: 'stream', pieces: deliver({ call, answer, end, record: recording?.add }), ...common };
   }
   return answerCall;
 
@@ -91,32 +106,45 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
     return chooseTier({ project, source, route, modelAsked, body, spans, remainingMs: control.remainingMs(), ask });
   }
 
-  /** The pieces of a stream, settled however it ends: whole, broken by the vendor, or left by the caller. */
-  async function* deliver(stream: {
-    answer: StreamedAnswer;
-    attempt: OpenAttempt;
-    ending: Omit<Ending, 'endedAt'>;
-    rules: RouteRules;
-  }): AsyncGenerator<Buffer, void> {
-    const { answer, attempt, ending, rules } = stream;
+  /** No vendor is asked, so the call has no attempts, costs nothing and stands in the journal with its end alone. */
+  async function answerFromCache({ hit, ending, project, control }: CacheAnswer): Promise<Answer> {
+    control.endDeadline();
+    const { call } = ending;
+    const { bytes, contentType, model, reading } = hit;
+    // The rules in force now; they may be stricter than those that the answer has passed.
+    const error = project.rules.output ? await checkWhole(call, project.rules.output, bytes) : null;
+    if (error) {
+      await settle(settleHit({ ...ending, endedAt: clock.now() }, hit, { outcome: 'refused', error }));
+      throw error;
+    }
+    const end = (_reading: AnswerReading, outcome: Outcome): Promise<void> =>
+      settle(settleHit({ ...ending, endedAt: clock.now() }, hit, { outcome, error: null }));
+    if (call.stream) return { kind: 'stream', pieces: deliver({ call, answer: replayHit(hit), end }), model, cache: 'hit' };
+    await end(reading, 'ok');
+    return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit' };
+  }
+
+  /** The pieces of a stream, settled by `end` however it ends: whole, broken by the vendor, or left by the caller. */
+  async function* deliver({ call, answer, end, record }: Delivery): AsyncGenerator<Buffer, void> {
     const pieces = answer.pieces();
     let isSettled = false;
-    const settleAs = async (outcome: 'ok' | 'interrupted' | 'client_left'): Promise<void> => {
+    const settleAs = async (how: 'ok' | 'interrupted' | 'client_left'): Promise<void> => {
       if (isSettled) return;
       isSettled = true;
-      await settle(settleAnswered({ ...ending, endedAt: clock.now() }, attempt, answer.reading(), outcome));
+      await end(answer.reading(), how);
     };
     try {
       for (;;) {
         const step = await pieces.next();
         if (!step.done) {
+          record?.(step.value.bytes);
           if (step.value.last) await settleAs('ok');
           yield step.value.bytes;
           continue;
         }
-        const end = step.value;
-        await settleAs(end.kind === 'whole' ? 'ok' : 'interrupted');
-        const event = end.kind === 'broken' && !end.told ? rules.interruption(end.message) : null;
+        const ended = step.value;
+        await settleAs(ended.kind === 'whole' ? 'ok' : 'interrupted');
+        const event = ended.kind === 'broken' && !ended.told ? rulesOf[call.route].interruption(ended.message) : null;
         if (event !== null) yield Buffer.from(event);
         return;
       }
@@ -137,6 +165,23 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
 
 function readingOf(answer: VendorAnswer): AnswerReading {
   return answer.kind === 'plain' ? answer.reading : answer.reading();
+}
+
+/** A call that was found in the response cache. */
+interface CacheAnswer {
+  readonly hit: Hit;
+  readonly ending: Omit<Ending, 'endedAt'>;
+  readonly project: CalledProject;
+  readonly control: CallControl;
+}
+
+/** A stream on its way to the caller. */
+interface Delivery {
+  readonly call: Call;
+  readonly answer: Pick<StreamedAnswer, 'pieces' | 'reading'>;
+  readonly end: (reading: AnswerReading, how: Outcome) => Promise<void>;
+  /** Takes down what goes to the caller. */
+  readonly record?: ((bytes: Buffer) => void) | undefined;
 }
 
 function factsOf(call: Call, plan: Plan): CallFacts {

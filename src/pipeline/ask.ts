@@ -57,6 +57,8 @@ export function createAsk({
       spans: scanObject(body),
       maxOutputTokens,
       memory: { mode: 'off', explicitWrite: false, subject: call.memory.subject },
+      // The same question about the same text has the same answer.
+      cache: call.cache,
       correlation: call.correlation,
       deadlineAt: startedAt + askLimitMs,
       passedHeaders: {},

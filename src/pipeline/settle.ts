@@ -7,6 +7,7 @@ import { estimateTokens } from '../dialects/counts.ts';
 import type { AnswerReading } from '../dialects/route-rules.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { OpenAttempt } from './attempt.ts';
+import type { Hit } from './response-cache.ts';
 
 export interface Ending {
   readonly call: Call;
@@ -60,6 +61,31 @@ export function settleBlocked(ending: Ending, attempt: OpenAttempt, reading: Ans
     ...settled,
     result: { ...result, outcome: 'refused', status: error.status, code: error.code },
     content: contentOf(ending.call, null),
+  };
+}
+
+/** A call that the response cache answered: no attempt, no tokens, no cost. `error`: a content rule kept the answer back. */
+export function settleHit(
+  { call, facts, endedAt }: Ending,
+  { model, reading }: Pick<Hit, 'model' | 'reading'>,
+  { outcome, error }: { outcome: Outcome; error: GatewayError | null },
+): SettledCall {
+  return {
+    facts,
+    result: {
+      outcome,
+      status: error?.status ?? 200,
+      code: error?.code ?? null,
+      model,
+      cache: 'hit',
+      tokens: noTokens,
+      costNanos: 0,
+      estimated: false,
+      durationMs: endedAt - call.startedAt,
+      firstByteMs: null,
+      attempts: [],
+    },
+    content: contentOf(call, error ? null : reading.turn),
   };
 }
 

@@ -171,7 +171,7 @@ describe('readAnswer', () => {
       { id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":1}' } },
       { id: 'b', type: 'function', function: { name: 'g', arguments: '' } },
     ];
-    expect(chat.readAnswer(answerOf({ role: 'assistant', content: 'Hi', tool_calls }))).toEqual({
+    expect(chat.readAnswer(answerOf({ role: 'assistant', content: 'Hi', tool_calls }))).toMatchObject({
       tokens: { ...noTokens, input: 9, output: 2 },
       isFinal: true,
       turn: {
@@ -233,7 +233,7 @@ describe('the stream reader', () => {
       ),
     );
     expect(meanings).toEqual(['piece', 'piece', 'piece', 'piece', 'piece', 'end']);
-    expect(reader.reading()).toEqual({ tokens: counted, isFinal: true, turn: { text: 'Hello', toolCalls: [] } });
+    expect(reader.reading()).toEqual({ tokens: counted, isFinal: true, turn: { text: 'Hello', toolCalls: [] }, finished: true });
     expect(reader.finished()).toBe(true);
     expect(reader.problem()).toBeNull();
   });

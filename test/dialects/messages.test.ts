@@ -68,7 +68,7 @@ describe('readAnswer', () => {
       'odd',
       null,
     ];
-    expect(messages.readAnswer(answerOf(content, { input_tokens: 3, output_tokens: 4 }))).toEqual({
+    expect(messages.readAnswer(answerOf(content, { input_tokens: 3, output_tokens: 4 }))).toMatchObject({
       tokens: { ...noTokens, input: 3, output: 4 },
       isFinal: true,
       turn: {
@@ -83,7 +83,7 @@ describe('readAnswer', () => {
   });
 
   test('usage that is missing is unknown', () => {
-    expect(messages.readAnswer(answerOf([]))).toEqual({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } });
+    expect(messages.readAnswer(answerOf([]))).toMatchObject({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } });
   });
 
   test.each(['', '<html>', '{}', '[]', '{"content":"x"}', '{"choices":[]}', '{"type":"error","error":{"message":"x"}}'])(
@@ -129,7 +129,7 @@ describe('the stream reader', () => {
       ),
     );
     expect(meanings).toEqual(['piece', 'piece', 'ignored', 'piece', 'piece', 'piece', 'piece', 'end']);
-    expect(reader.reading()).toEqual({
+    expect(reader.reading()).toMatchObject({
       tokens: { ...noTokens, input: 25, output: 15 },
       isFinal: true,
       turn: { text: 'Hello', toolCalls: [] },

@@ -28,6 +28,7 @@ function callOf(route: Dialect, text: string, stream = false): Call {
     spans: scanObject(body),
     maxOutputTokens: null,
     memory: { mode: 'write', explicitWrite: false, subject: null },
+    cache: { reads: true, writes: true },
     correlation: { taskId: null, turnId: null, agentId: null, triggerKind: null, triggerDetail: null, iteration: null, distilSaved: null },
     deadlineAt: null,
     passedHeaders: passed,

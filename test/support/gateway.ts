@@ -57,6 +57,8 @@ export interface GatewayOptions {
   /** What the app works with instead of the database. */
   readonly wrapDatabase?: (database: Database) => Database;
   readonly clock?: Clock;
+  /** The lent projects keep answers, as projects do that nobody has told otherwise. Most tests ask the same again and want the vendor. */
+  readonly cache?: boolean;
 }
 
 /** Providers `one` and `two` (chat), `three` and `four` (messages), `dead` (nobody listens); tier `standard` over both dialects. */
@@ -109,7 +111,7 @@ export function shareGateway(options: GatewayOptions): () => TestGateway {
 }
 
 export async function withGateway<Result>(options: GatewayOptions, work: (gateway: TestGateway) => Promise<Result>): Promise<Result> {
-  const { temporal = false, wrapDatabase = (given) => given, clock } = options;
+  const { temporal = false, wrapDatabase = (given) => given, clock, cache = false } = options;
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gateway-test-')));
   const returns: (() => Promise<unknown>)[] = options.dataDir ? [] : [() => rm(dataDir, { recursive: true, force: true })];
   try {
@@ -137,7 +139,7 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
     returns.push(() => app.close());
     const url = await app.listen('127.0.0.1', 0);
     const lend = async (slug: string): Promise<TestGateway> => {
-      const { project } = await app.projects.put(slug, {});
+      const { project } = await app.projects.put(slug, cache ? {} : { cache: { enabled: false } });
       const { secret: key } = await app.keyring.issue(project.id, { name: 'test' });
       return {
         url,

@@ -29,6 +29,10 @@ const headers: Readonly<Record<string, Header>> = {
     schema: { type: 'string', maxLength: 256 },
     description: 'The end user the call is about, in UTF-8, without control characters. Default: the end user that the body names.',
   },
+  'cache-control': {
+    schema: text,
+    description: '`no-cache`: a vendor is asked, and its answer kept for the next call. `no-store`: a vendor is asked and nothing kept.',
+  },
   'x-gateway-task-id': { schema: text, description: 'Recorded with the call; `GET /usage/me` groups cost by it.' },
   'x-gateway-turn-id': { schema: text, description: 'Recorded with the call.' },
   'x-gateway-agent-id': { schema: text, description: 'Recorded with the call.' },
@@ -66,10 +70,12 @@ export function parameterRefs(names: readonly string[]): JsonObject[] {
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
-/** Headers that a route reads: the subject has a meaning only where memory records. */
+/** Headers that a route reads: the subject has a meaning only where memory records, the cache is of chat and messages. */
 export function headersOf(route: TextRoute): string[] {
   const isRecorded = route === 'chat' || route === 'messages' || route === 'responses';
-  return Object.keys(headers).filter((name) => isRecorded || name !== 'x-gateway-memory-subject');
+  const isCached = route === 'chat' || route === 'messages';
+  const isRead = (name: string): boolean => (name === 'cache-control' ? isCached : isRecorded || name !== 'x-gateway-memory-subject');
+  return Object.keys(headers).filter(isRead);
 }
 
 /** What is stored with a call, on every route that has one. */

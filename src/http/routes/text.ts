@@ -15,7 +15,7 @@ import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
 import { asPlainText, checkContentType, readBody, scanJson } from '../body.ts';
 import { sendError } from '../error-handler.ts';
-import { readCorrelation, readMemoryMode, readPassedHeaders, readSubject, readText, readTimeoutMs } from '../headers.ts';
+import { readCacheWish, readCorrelation, readMemoryMode, readPassedHeaders, readSubject, readText, readTimeoutMs } from '../headers.ts';
 import { sendAnswer } from '../reply.ts';
 
 /** A project as the text routes need it. */
@@ -108,6 +108,7 @@ function readCall({ id, startedAt, now, rules, caller, project, headers, body }:
     spans,
     maxOutputTokens: facts.maxOutputTokens,
     memory: { ...memoryMode, subject: isRecorded(rules.route) ? readSubject(headers, facts.user, memoryMode.mode !== 'off') : null },
+    cache: readCacheWish(headers),
     correlation: readCorrelation(headers),
     // The limit is one of the failover attempts (specification 4.2): the time that the body took to come is not theirs.
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,

@@ -1,0 +1,368 @@
+/** The response cache as applications meet it, on vendors of both dialects (specification 4.5, 6; decisions 7). */
+import { type IncomingMessage, request as openRequest } from 'node:http';
+import { describe, expect, test } from '@jest/globals';
+import { loadConfig } from '../../src/config/load.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { callsOf, defaultYaml, eventually, jsonOf, shareGateway, unusedUrl, withGateway } from '../support/gateway.ts';
+import { anthropicOf, chatTools, type Dialect, messagesTools, openaiOf, paths, vendors, ways } from './dialects-gateway.ts';
+import { projectLender } from './inference-routes.ts';
+
+const gateway = shareGateway({ cache: true });
+const lendProject = projectLender(gateway, 'cache');
+
+const question = [{ role: 'user' as const, content: 'Please use a tool: the weather in Oslo' }];
+
+interface Asked {
+  readonly cache: string | null;
+  readonly status: number;
+  readonly text: string;
+}
+
+interface Wish {
+  readonly model?: string;
+  readonly stream?: boolean;
+  readonly headers?: Record<string, string>;
+  readonly more?: object;
+}
+
+async function ask(lent: TestGateway, caller: Dialect, { model = 'one/echo', stream, headers = {}, more = {} }: Wish = {}): Promise<Asked> {
+  const own = caller === 'messages' ? { max_tokens: 100 } : {};
+  const form = stream === undefined ? {} : { stream };
+  const answer = await lent.call(paths[caller], { model, messages: question, ...own, ...more, ...form }, headers);
+  return { cache: answer.headers.get('x-gateway-cache'), status: answer.status, text: await answer.text() };
+}
+
+const caches = (asked: readonly Asked[]) => asked.map(({ cache }) => cache);
+
+/** How often the scripted vendor was asked while `work` ran. */
+async function vendorCallsOf({ vendor }: TestGateway, work: () => Promise<unknown>): Promise<number> {
+  const before = vendor.requests().at(-1)?.order ?? 0;
+  await work();
+  return (vendor.requests().at(-1)?.order ?? 0) - before;
+}
+
+describe('200: the same question is answered from the cache', () => {
+  describe.each(ways)('for callers of $caller on vendors of $vendor', ({ caller, vendor }) => {
+    const model = `${vendors[vendor]}/echo`;
+    const tools = caller === 'chat' ? chatTools : messagesTools;
+
+    test.each([false, true])('the same form (streamed: %s) has the same bytes', async (stream) => {
+      const lent = await lendProject();
+      const count = await vendorCallsOf(lent, async () => {
+        const first = await ask(lent, caller, { model, stream });
+        const second = await ask(lent, caller, { model, stream });
+        expect(caches([first, second])).toEqual(['miss', 'hit']);
+        expect(second.text).toBe(first.text);
+      });
+      expect(count).toBe(1);
+    });
+
+    test.each([
+      ['text', {}],
+      ['tool calls', { tools }],
+    ])('the other form says the same to its SDK: %s', async (_what, more) => {
+      const [one, two] = [await lendProject(), await lendProject()];
+      const hear = hearers[caller];
+      const [plain, replayed] = [await hear(one, { model, ...more }, false), await hear(one, { model, ...more }, true)];
+      const [streamed, assembled] = [await hear(two, { model, ...more }, true), await hear(two, { model, ...more }, false)];
+      expect(replayed).toEqual(plain);
+      expect(assembled).toEqual(streamed);
+      for (const lent of [one, two]) expect((await callsOf(lent)).map((call) => cacheOf(call))).toEqual(['hit', 'miss']);
+    });
+  });
+
+  test('several choices too', async () => {
+    const lent = await lendProject();
+    const say = `one/say-${Buffer.from('😀 every word').toString('base64url')}`;
+    await ask(lent, 'chat', { model: say, more: { n: 2 } });
+    expect((await ask(lent, 'chat', { model: say, more: { n: 2 }, stream: true })).cache).toBe('hit');
+  });
+
+  test('with usage, the closing event and the headers of a stream', async () => {
+    const lent = await lendProject();
+    await ask(lent, 'chat');
+    const answer = await lent.call(paths.chat, { model: 'one/echo', messages: question, stream: true });
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache',
+      'x-accel-buffering': 'no',
+      'x-gateway-cache': 'hit',
+      'x-gateway-model': 'one/echo',
+    });
+    expect(await answer.text()).toMatch(/"choices":\[\],"usage":\{"prompt_tokens":\d+[^\n]*\n\ndata: \[DONE\]\n\n$/);
+  });
+
+  test('with the headers of a plain answer, which nobody on the way may keep', async () => {
+    const lent = await lendProject();
+    await ask(lent, 'messages', { model: 'three/echo', stream: true });
+    const answer = await lent.call(paths.messages, { model: 'three/echo', messages: question, max_tokens: 100, stream: false });
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'x-gateway-cache': 'hit',
+      'x-gateway-model': 'three/echo',
+    });
+  });
+
+  test('through another key of the project', async () => {
+    const lent = await lendProject();
+    await ask(lent, 'chat');
+    const { key } = await jsonOf<{ key: string }>(lent.admin('POST', `/provision/teams/${lent.project}/keys`, { name: 'other' }));
+    const other = { authorization: `Bearer ${key}` };
+    expect((await ask(lent, 'chat', { headers: other })).cache).toBe('hit');
+  });
+
+  test('and is a call row without tokens, cost and attempts', async () => {
+    const lent = await lendProject();
+    await ask(lent, 'chat', { headers: { 'x-gateway-task-id': 't-1' } });
+    await ask(lent, 'chat', { headers: { 'x-gateway-task-id': 't-2' }, stream: true });
+    const [hit, miss] = await callsOf(lent);
+    expect(hit).toMatchObject({
+      cache: 'hit',
+      outcome: 'ok',
+      status: 200,
+      code: null,
+      model: 'one/echo',
+      stream: true,
+      cost: 0,
+      estimated: false,
+      tokens: { input: 0, cached_input: 0, cache_write: 0, output: 0 },
+      task_id: 't-2',
+      attempts: [],
+      plan: [{ model: 'one/echo', skipped: null }],
+    });
+    expect(miss).toMatchObject({ cache: 'miss', task_id: 't-1' });
+    expect(miss?.cost).toBeGreaterThan(0);
+    const status = await jsonOf<{ key: { ceilings: Record<string, { used: number }> } }>(lent.call('/status/peek'));
+    expect(status.key.ceilings.calls?.used).toBe(1);
+  });
+
+  test('and is remembered like any success', async () => {
+    const lent = await lendProject();
+    const subject = { 'x-gateway-memory-subject': 'ada' };
+    await ask(lent, 'chat', { headers: subject });
+    await ask(lent, 'chat', { headers: subject, stream: true });
+    await callsOf(lent);
+    const texts = await lent.database.query<{ answered: boolean; last: string }>(
+      `select answered, encode(last_hash, 'hex') as last from call_texts
+        where project_id = (select id from projects where slug = $1::text)`,
+      [lent.project],
+    );
+    expect(texts).toEqual([
+      { answered: true, last: expect.stringMatching(/^[0-9a-f]+$/) },
+      { answered: true, last: texts[0]?.last },
+    ]);
+  });
+
+  test('also where the answer came from the second model of the plan', async () => {
+    const lent = await lendProject();
+    await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/fail-500+cache', 'two/echo'] } });
+    const asked = [await ask(lent, 'chat', { model: 'mine' }), await ask(lent, 'chat', { model: 'mine' })];
+    expect(caches(asked)).toEqual(['miss', 'hit']);
+    expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo', attempts: [] });
+  });
+});
+
+test.each([false, true])('403: what a content rule forbids now is not given from the cache either (streamed: %s)', async (stream) => {
+  const lent = await lendProject();
+  const wish: Wish = { model: `one/say-${Buffer.from('Write to ada@example.com').toString('base64url')}`, stream };
+  expect(caches([await ask(lent, 'chat', wish), await ask(lent, 'chat', wish)])).toEqual(['miss', 'hit']);
+  const rules = [{ class: 'email', place: 'output', action: 'block' }];
+  expect((await lent.admin('PUT', `/provision/teams/${lent.project}/rules`, { rules })).status).toBe(200);
+  const refused = await ask(lent, 'chat', wish);
+  expect([refused.status, refused.text.includes('ada@')]).toEqual([403, false]);
+  expect((await callsOf(lent))[0]).toMatchObject({ cache: 'hit', outcome: 'refused', code: 'guardrail_blocked', cost: 0, attempts: [] });
+});
+
+describe('the vendor is asked', () => {
+  const missesTwice = async (lent: TestGateway, first: Wish, second: Wish, caller: Dialect = 'chat'): Promise<void> => {
+    const asked = [await ask(lent, caller, first), await ask(lent, caller, second)];
+    expect(caches(asked)).toEqual(['miss', 'miss']);
+  };
+
+  test.each<[string, Wish, Wish]>([
+    ['when a member of the body differs', {}, { more: { temperature: 0 } }],
+    ['when another model is asked', {}, { model: 'two/echo' }],
+    ['when a header that vendors see differs', {}, { headers: { 'openai-beta': 'x' } }],
+    ['with cache-control: no-cache', {}, { headers: { 'cache-control': 'No-Cache' } }],
+    ['with cache-control: no-store', {}, { headers: { 'cache-control': 'max-age=0, no-store' } }],
+    ['after an answer of no-store', { headers: { 'cache-control': 'NO-STORE,x' } }, {}],
+  ])('200: %s', async (_when, first, second) => {
+    await missesTwice(await lendProject(), first, second);
+  });
+
+  test('200: with no-cache, whose answer is kept', async () => {
+    const lent = await lendProject();
+    const asked = [await ask(lent, 'chat', { headers: { 'cache-control': 'no-cache' } }), await ask(lent, 'chat')];
+    expect(caches(asked)).toEqual(['miss', 'hit']);
+  });
+
+  test('200: for another project', async () => {
+    const [one, two] = [await lendProject(), await lendProject()];
+    const count = await vendorCallsOf(one, async () => {
+      expect(caches([await ask(one, 'chat'), await ask(two, 'chat'), await ask(one, 'chat')])).toEqual(['miss', 'miss', 'hit']);
+    });
+    expect(count).toBe(2);
+  });
+
+  test('200: for a key that may not use the model that answered', async () => {
+    const lent = await lendProject();
+    await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/echo', 'two/echo'] } });
+    await ask(lent, 'chat', { model: 'mine' });
+    const { key } = await jsonOf<{ key: string }>(
+      lent.admin('POST', `/provision/teams/${lent.project}/keys`, { name: 'narrow', models: ['two/echo'] }),
+    );
+    const answer = await ask(lent, 'chat', { model: 'mine', headers: { authorization: `Bearer ${key}` } });
+    expect(answer.cache).toBe('miss');
+    expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo', cache: 'miss' });
+  });
+
+  test('200: when the model that answered was retired since, and is last now', async () => {
+    const lent = await lendProject();
+    const path = `/provision/teams/${lent.project}`;
+    await lent.admin('PUT', path, { tiers: { mine: ['one/echo', 'two/echo'] } });
+    await ask(lent, 'chat', { model: 'mine' });
+    await lent.admin('PUT', path, { retired: ['one/echo'] });
+    expect((await ask(lent, 'chat', { model: 'mine' })).cache).toBe('miss');
+    expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo' });
+  });
+
+  test('200: while the project has its cache off, at run time', async () => {
+    const lent = await lendProject();
+    const path = `/provision/teams/${lent.project}`;
+    await ask(lent, 'chat');
+    await lent.admin('PUT', path, { cache: { enabled: false } });
+    expect((await ask(lent, 'chat')).cache).toBe('miss');
+    await lent.admin('PUT', path, { cache: { enabled: true } });
+    expect((await ask(lent, 'chat')).cache).toBe('hit');
+  });
+
+  test.each<[string, Dialect, string]>([
+    ['a stream that broke', 'chat', 'one/break-after-1'],
+    ['a stream that told an error', 'chat', 'one/error-after-1'],
+    ['a stream of messages that broke', 'messages', 'three/break-after-1'],
+    ['a translated stream that broke', 'chat', 'three/break-after-1'],
+  ])('200: after %s', async (_what, caller, model) => {
+    await missesTwice(await lendProject(), { model, stream: true }, { model, stream: true }, caller);
+  });
+
+  test.each<[number, string]>([
+    [502, 'one/fail-500'],
+    [400, 'one/refuse-400'],
+  ])('%i: errors are not kept', async (status, model) => {
+    const lent = await lendProject();
+    const count = await vendorCallsOf(lent, async () => {
+      for (let n = 0; n < 2; n += 1) expect((await ask(lent, 'chat', { model })).status).toBe(status);
+    });
+    expect(count).toBe(2);
+    expect(await vendorCallsOf(lent, () => ask(lent, 'chat', { model: 'one/echo' }))).toBe(1);
+  });
+
+  test('200: after a caller that left in the middle', async () => {
+    const lent = await lendProject();
+    const wish = { model: 'one/long-200+pace-20', messages: question, stream: true };
+    const leaving = new AbortController();
+    const answer = await fetch(`${lent.url}${paths.chat}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${lent.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(wish),
+      signal: leaving.signal,
+    });
+    await answer.body?.getReader().read();
+    leaving.abort();
+    await eventually(async () => expect((await callsOf(lent))[0]).toMatchObject({ outcome: 'client_left' }));
+    expect((await ask(lent, 'chat', { model: wish.model, stream: true })).cache).toBe('miss');
+  });
+
+  test('200: for an answer of more than a mebibyte', async () => {
+    await missesTwice(await lendProject(), { model: 'one/big-1100' }, { model: 'one/big-1100' });
+  });
+
+  test.each(['embeddings', 'responses'])('200: on %s, which has no cache', async (route) => {
+    const lent = await lendProject();
+    const count = await vendorCallsOf(lent, async () => {
+      for (let n = 0; n < 2; n += 1) {
+        const answer = await lent.call(`/v1/${route}`, { model: 'one/echo', input: 'Hi' });
+        expect([answer.status, answer.headers.get('x-gateway-cache')]).toEqual([200, null]);
+        await answer.text();
+      }
+    });
+    expect(count).toBe(2);
+  });
+});
+
+test('200: a slow reader of a kept stream gets all of it', async () => {
+  const lent = await lendProject();
+  const wish: Wish = { model: 'one/big-700', stream: true };
+  const { text } = await ask(lent, 'chat', wish);
+  expect((await readSlowly(lent, wish)) === text).toBe(true);
+  expect((await callsOf(lent))[0]).toMatchObject({ cache: 'hit', outcome: 'ok' });
+});
+
+test('200: what was kept under one configuration is not given under the next, nor after its time', async () => {
+  let now = Date.parse('2026-11-21T12:00:00Z');
+  const clock = { now: () => now };
+  await withGateway({ cache: true, clock }, async (lent) => {
+    expect(caches([await ask(lent, 'chat'), await ask(lent, 'chat')])).toEqual(['miss', 'hit']);
+    now += 599_000;
+    expect((await ask(lent, 'chat')).cache).toBe('hit');
+    now += 2_000;
+    expect(caches([await ask(lent, 'chat'), await ask(lent, 'chat')])).toEqual(['miss', 'hit']);
+    const env = { GATEWAY_TEMPORAL: 'off', GATEWAY_DATA_DIR: lent.dataDir };
+    lent.app.reload(loadConfig({ env, fileText: defaultYaml(lent.vendor.url, await unusedUrl()), fileName: 'gateway.yaml' }));
+    expect(caches([await ask(lent, 'chat'), await ask(lent, 'chat')])).toEqual(['miss', 'hit']);
+    expect(lent.app.responseCache.state()).toMatchObject({ hits: 4, misses: 3, kept: 3 });
+  });
+});
+
+/** The answer as the SDK of the dialect gives it, without what only one form has. */
+const hearers: Record<Dialect, (lent: TestGateway, body: { model: string; tools?: unknown }, stream: boolean) => Promise<unknown>> = {
+  async chat(lent, { model, tools }, stream) {
+    const openai = openaiOf(lent);
+    const body = { model, messages: question, ...(tools ? { tools: chatTools } : {}) };
+    const answer = stream ? await openai.chat.completions.stream(body).finalChatCompletion() : await openai.chat.completions.create(body);
+    const { id, created, choices, usage } = answer;
+    return {
+      id,
+      created,
+      model: answer.model,
+      usage,
+      choices: choices.map(({ index, message, finish_reason }) => ({
+        index,
+        finish_reason,
+        // Beside tool calls, no text is written as null and as an empty one.
+        content: message.content || null,
+        calls: message.tool_calls?.map((call) =>
+          call.type === 'function' ? [call.id, call.function.name, call.function.arguments] : null,
+        ),
+      })),
+    };
+  },
+  async messages(lent, { model, tools }, stream) {
+    const anthropic = anthropicOf(lent);
+    const body = { model, messages: question, max_tokens: 100, ...(tools ? { tools: messagesTools } : {}) };
+    const answer = stream ? await anthropic.messages.stream(body).finalMessage() : await anthropic.messages.create(body);
+    const { id, role, content, stop_reason, stop_sequence, usage } = JSON.parse(JSON.stringify(answer)) as Record<string, unknown>;
+    return { id, role, content, stop_reason, stop_sequence, usage };
+  },
+};
+
+function cacheOf(call: object): unknown {
+  return 'cache' in call ? call.cache : null;
+}
+
+/** A caller that reads with a socket of its own, at its own pace. */
+async function readSlowly({ url, key }: TestGateway, { model, stream }: Wish): Promise<string> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const request = openRequest(`${url}${paths.chat}`, { method: 'POST', headers });
+    request.once('response', resolve).once('error', reject);
+    request.end(JSON.stringify({ model, messages: question, stream }));
+  });
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8')) {
+    text += chunk;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return text;
+}
