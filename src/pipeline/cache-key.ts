@@ -19,7 +19,8 @@ const keysOfForm = ['model', 'stream', 'stream_options'];
  */
 export function cacheKeyOf(projectId: string, { call, candidates, revision }: Question): string {
   const { route, body, spans, passedHeaders } = call;
-  const plan = candidates.map(({ id, dialect, maxOutputTokens }) => [id, dialect, maxOutputTokens]);
+  // What a model takes changes what it is asked; its price does not.
+  const plan = candidates.map(({ price: _price, ...candidate }) => candidate);
   const { 'idempotency-key': _once, ...headers } = passedHeaders;
   const headerList = Object.entries(headers).sort(([a], [b]) => (a < b ? -1 : 1));
   // JSON text holds no line feed: what stands before the first one cannot be mistaken for a body's beginning.
