@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createActivities } from '../activities/create-activities.ts';
 import { createApi } from './app/api.ts';
 import { createMedia } from './app/media.ts';
+import { createMemory } from './app/memory.ts';
 import { correctStoredCalls, createVideoRooms } from './app/videos.ts';
 import { cacheDirectory } from './config/cache-directory.ts';
 import { readImportedRows } from './config/catalog.ts';
@@ -28,7 +29,6 @@ import type { EstimateCost } from './journal/unsettled-calls.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
 import { recordCalls } from './memory/conversations.ts';
-import { createEpisodes } from './memory/episodes.ts';
 import { enqueueUnread } from './memory/unread.ts';
 import type { Logger } from './observability/logger.ts';
 import { createAnswerCall } from './pipeline/answer.ts';
@@ -112,7 +112,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const breakers = createBreakers(clock);
   const door = createVendorDoor();
   const reports = createUsageReports({ database, clock });
-  const episodes = createEpisodes({ database });
+  const memory = createMemory({ database, clock, logger });
 
   const store = async (tx: Queries, calls: readonly SettledCall[]): Promise<void> => {
     const added = await storeCalls(tx, calls);
@@ -173,7 +173,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           projects,
           breakers,
           reports,
-          episodes,
+          memory,
           answerCall,
           media,
           videos,
@@ -186,6 +186,7 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   await keyring.start();
   await projects.start();
+  await memory.settings.start();
   await modelsInForce.start();
   drain.start();
   recovery.start();
@@ -210,7 +211,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         dataDir,
         database,
         activities: createActivities({
-          memory: { idleMs: () => config.memory.idleMs, readConversation: episodes.readConversation },
+          memory: { idleMs: () => config.memory.idleMs, readConversation: memory.episodes.readConversation },
           videos: { lookAtVideo: videos.lookAtVideo },
         }),
         async repair() {
@@ -243,7 +244,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await recoverOnce(recoveryOptions, journal.id);
       await presence.stop();
       await modelsInForce.stop();
-      await Promise.all([keyring.stop(), projects.stop(), door.close()]);
+      await Promise.all([keyring.stop(), projects.stop(), memory.settings.stop(), door.close()]);
     },
   };
 

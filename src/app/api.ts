@@ -11,7 +11,6 @@ import { createProvisionCatalogRoutes } from '../http/routes/provision-catalog.t
 import { createHttpServer } from '../http/server.ts';
 import type { Drain } from '../journal/drain.ts';
 import type { Keyring } from '../keys/keyring.ts';
-import type { Episodes } from '../memory/episodes.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { AnswerCall } from '../pipeline/answer.ts';
 import type { Projects } from '../projects/projects.ts';
@@ -23,6 +22,7 @@ import type { ModelsInForce } from '../usage/prices/models-in-force.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import { statusReport } from '../usage/status.ts';
 import type { AnswerMedia } from './media.ts';
+import { createMemoryRouteDeps, type Memory } from './memory.ts';
 import type { AnswerVideos } from './videos.ts';
 
 export interface ApiDeps {
@@ -34,7 +34,7 @@ export interface ApiDeps {
   readonly projects: Projects;
   readonly breakers: Breakers;
   readonly reports: UsageReports;
-  readonly episodes: Episodes;
+  readonly memory: Memory;
   readonly answerCall: AnswerCall;
   readonly media: AnswerMedia;
   readonly videos: AnswerVideos;
@@ -46,7 +46,7 @@ export interface ApiDeps {
 }
 
 export function createApi(deps: ApiDeps): Server {
-  const { config, catalog, switches, modelsInForce, keyring, projects, breakers, reports, episodes, answerCall, drain } = deps;
+  const { config, catalog, switches, modelsInForce, keyring, projects, breakers, reports, memory, answerCall, drain } = deps;
   const { media, videos, health, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
@@ -81,7 +81,7 @@ export function createApi(deps: ApiDeps): Server {
       findProject: projects.get,
       listModels: (asker) => listModels({ ...asker, catalog: catalog(), switches: switches(), startedAt }),
     },
-    memory: { findCaller, getEpisode: (projectId, id) => read(() => episodes.get(projectId, id)) },
+    memory: createMemoryRouteDeps({ findCaller, memory, read }),
     health,
     provisionCatalog: createProvisionCatalogRoutes({
       listModels: () => Object.values(modelsInForce.models()).map((row) => ({ ...row, price: priceOf(row) })),
@@ -93,6 +93,7 @@ export function createApi(deps: ApiDeps): Server {
     provision: createProvisionRoutes({
       projects,
       keyring,
+      memorySettings: memory.settings,
       listCalls: (projectId, filter) => read(() => reports.listCalls(projectId, filter)),
       adminToken,
     }),

@@ -84,3 +84,28 @@ export function asPlainText(error: unknown): unknown {
   if (error.code === 'unsupported_media_type') return new PlainTextError(415, error.message);
   return error;
 }
+
+/**
+ * The body of a route that answers content type and syntax errors with plain text (specification 7.2), parsed; undefined when there is
+ * none. JSON is UTF-8 (RFC 8259), so other bytes are no JSON.
+ */
+export async function readOptionalJson(request: IncomingMessage): Promise<unknown> {
+  const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
+  if (encoding === undefined && Number(length) === 0) return undefined;
+  try {
+    checkContentType(request);
+  } catch (error) {
+    throw asPlainText(error);
+  }
+  const bytes = await readBody(request);
+  if (bytes.length === 0) return undefined;
+  try {
+    return JSON.parse(utf8.decode(bytes));
+  } catch {
+    // What is wrong would quote the body.
+    throw new PlainTextError(400, 'the body is not valid JSON');
+  }
+}
+
+/** Refuses bytes that are no UTF-8; `JSON.parse` refuses the byte-order mark it keeps. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -3,9 +3,9 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { CacheWish, Correlation, MemoryWish } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
+import { isSubject } from '../core/subject.ts';
 
 const longestTimeoutMs = 120_000;
-const longestSubject = 256;
 const passedNames = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'idempotency-key'] as const;
 
 /** Value of a header as text, null when it is absent or empty. Bytes that are no UTF-8 become U+FFFD. */
@@ -53,13 +53,6 @@ export function readSubject(headers: IncomingHttpHeaders, bodyUser: string | nul
   if (isUtf8(bytes) && isSubject(subject)) return subject;
   if (isRecorded) throw gatewayError('invalid_memory_subject');
   return null;
-}
-
-/** 1 to 256 characters (code points), no control characters, no half surrogate pairs (specification 2). */
-export function isSubject(text: string): boolean {
-  // A code point is at most two units: a body's `user` of megabytes is never taken apart.
-  if (text === '' || text.length > 2 * longestSubject || /[\p{Cc}\p{Cs}]/u.test(text)) return false;
-  return text.length <= longestSubject || [...text].length <= longestSubject;
 }
 
 /** `cache-control`: `no-cache` skips the read of the response cache, `no-store` also the write; all else says nothing here. */

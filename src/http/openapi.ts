@@ -9,6 +9,7 @@ import { answers } from './openapi/answers.ts';
 import { inferenceBodies } from './openapi/inference-bodies.ts';
 import { describeInference, inferenceRoutes } from './openapi/inference-operations.ts';
 import { describeMedia, mediaAnswers, mediaBodies } from './openapi/media-operations.ts';
+import { memoryBodies } from './openapi/memory-bodies.ts';
 import { describeOperations } from './openapi/operations.ts';
 import { answerHeaders, describeParameters } from './openapi/parameters.ts';
 import { provisionBodies } from './openapi/provision-bodies.ts';
@@ -93,6 +94,13 @@ function describeSchemas(): JsonObject {
     ...mediaAnswers,
     ...videoBodies,
     ...videoAnswers,
+    MemoryItemBody: memoryBodies.item,
+    MemoryCorrectionBody: memoryBodies.correction,
+    MemoryRatingBody: memoryBodies.rating,
+    MemoryWakeUpBody: memoryBodies.wakeUp,
+    MemorySearchBody: memoryBodies.search,
+    MemoryGraphBody: memoryBodies.graph,
+    MemorySettingsBody: memoryBodies.settings,
     ...answers,
   };
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });

@@ -41,7 +41,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.disable('etag');
 
   const { peek, usage } = createStatusRoutes(deps.status);
-  const { getEpisode } = createMemoryRoutes(deps.memory);
+  const memory = createMemoryRoutes(deps.memory);
   const { healthz, readyz } = createHealthRoutes(deps.health);
   const media = createMediaRoutes(deps.media);
   const video = createVideoRoutes(deps.video);
@@ -58,7 +58,14 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.post('/v1/video/operations', video.operations);
   app.post('/v1/video/download', video.download);
   app.get('/v1/models', createModelsRoute(deps.models));
-  app.get('/v1/memory/episodes/:id', getEpisode);
+  app.post('/v1/memory/items', memory.writeItem);
+  app.patch('/v1/memory/items/:id', memory.correctItem);
+  app.delete('/v1/memory/items/:id', memory.removeItem);
+  app.post('/v1/memory/items/:id/rating', memory.rateItem);
+  app.post('/v1/memory/search', memory.search);
+  app.post('/v1/memory/wake-up', memory.wakeUp);
+  app.post('/v1/memory/graph', memory.findFacts);
+  app.get('/v1/memory/episodes/:id', memory.getEpisode);
   app.get('/status/peek', peek);
   app.get('/usage/me', usage);
   app.use('/provision', refuseOptions, deps.provisionCatalog, deps.provision);

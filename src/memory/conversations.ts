@@ -21,29 +21,22 @@ import { chainMessages, hashScope, keyInScope } from './chain.ts';
 import { findConversation } from './join.ts';
 import { loadBook } from './load-book.ts';
 import { saveBook } from './save-book.ts';
-
-/** What of a project's memory settings decides whether a call is recorded. */
-export interface RecordingSettings {
-  readonly enabled: boolean;
-  /** 'Only these senders'; empty means all. */
-  readonly onlySenders: readonly string[];
-}
-
-export interface RecordOptions {
-  /** Settings of a project; memory is on for all senders where it is not given. Must answer from memory: a transaction is open. */
-  readonly settingsOf?: (projectId: string) => RecordingSettings;
-}
+import { defaultMemorySettings, type MemorySettings, readMemorySettings } from './settings.ts';
 
 /** Stores the texts of `calls` (those the batch newly stored) and joins or opens conversations for the recorded ones. */
-export async function recordCalls(tx: Queries, calls: readonly SettledCall[], { settingsOf }: RecordOptions = {}): Promise<void> {
+export async function recordCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   const candidates = calls.filter(hasText).toSorted(byStart);
   if (candidates.length === 0) return;
-  await takeProjects(tx, [...new Set(candidates.map((call) => call.facts.projectId))].toSorted());
+  const projectIds = [...new Set(candidates.map((call) => call.facts.projectId))].toSorted();
+  await takeProjects(tx, projectIds);
+  const settings = await readMemorySettings(tx, projectIds);
   const ids = candidates.map((call) => call.facts.id);
   const stored = await findStored(tx, ids);
   const fresh = candidates.filter((call, index) => !stored.has(call.facts.id) && ids.indexOf(call.facts.id) === index);
   const read = fresh.map((call) => ({ call, text: readText(call) }));
-  const turns = read.filter(({ call, text }) => isRecorded(call, text, settingsOf)).map(({ call, text }) => toTurn(call, text));
+  const turns = read
+    .filter(({ call, text }) => isRecorded(call, text, settings.get(call.facts.projectId) ?? defaultMemorySettings))
+    .map(({ call, text }) => toTurn(call, text));
 
   const conversationOf = new Map<string, string>();
   if (turns.length > 0) {
@@ -101,9 +94,8 @@ function readText(call: CallWithText): CallText {
 }
 
 /** Specification 4.8 rule 3. */
-function isRecorded({ facts, result }: SettledCall, text: CallText, settingsOf: RecordOptions['settingsOf']): boolean {
+function isRecorded({ facts, result }: SettledCall, text: CallText, { enabled, onlySenders }: MemorySettings): boolean {
   if (result.outcome !== 'ok' || facts.memory.mode === 'off' || text.parts.length === 0) return false;
-  const { enabled, onlySenders } = settingsOf?.(facts.projectId) ?? { enabled: true, onlySenders: [] };
   return enabled && (onlySenders.length === 0 || (facts.sourceGiven && onlySenders.includes(facts.source)));
 }
 

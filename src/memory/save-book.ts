@@ -3,6 +3,7 @@ import type { Queries } from '../db/database.ts';
 import { enqueue } from '../db/outbox.ts';
 import type { AddedPart, Book, Conversation } from './book.ts';
 import { idleEntry } from './idle-entry.ts';
+import { addConversationPassages } from './passages.ts';
 import { slicesOf } from './slices.ts';
 
 export async function saveBook(tx: Queries, book: Book): Promise<void> {
@@ -16,6 +17,15 @@ export async function saveBook(tx: Queries, book: Book): Promise<void> {
     changed.filter((conversation) => !conversation.isNew),
   );
   await insertParts(tx, changed);
+  await addConversationPassages(
+    tx,
+    changed.map(({ id, projectId, subject, added }) => ({
+      conversationId: id,
+      projectId,
+      subject,
+      messages: added.map(({ part }) => part.message),
+    })),
+  );
   await nameAnswers(tx, book);
   await enqueue(tx, changed.filter((conversation) => conversation.openedNow).map(idleEntry));
 }

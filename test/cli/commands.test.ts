@@ -11,6 +11,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { createErrorHandler } from '../../src/http/error-handler.ts';
 import { createProvisionRoutes } from '../../src/http/routes/provision.ts';
 import { createKeyring, type Keyring } from '../../src/keys/keyring.ts';
+import { createMemorySettings } from '../../src/memory/settings.ts';
 import { createProjects } from '../../src/projects/projects.ts';
 
 const adminToken = 'admin-token-of-the-test';
@@ -44,8 +45,9 @@ beforeAll(async () => {
   const clock = { now: () => Date.parse('2026-11-20T10:00:00Z') };
   keyring = createKeyring({ database, clock });
   const projects = createProjects({ database, clock });
+  const memorySettings = createMemorySettings({ database, clock });
   const app = express();
-  app.use('/provision', createProvisionRoutes({ projects, keyring, listCalls: async () => [callRow], adminToken }));
+  app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, listCalls: async () => [callRow], adminToken }));
   app.use(createErrorHandler(quiet));
   server = createServer(app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

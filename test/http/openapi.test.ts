@@ -10,9 +10,14 @@ import { scanObject } from '../../src/core/json-spans.ts';
 import { rulesOf } from '../../src/dialects/rules-of.ts';
 import { readRulesInput } from '../../src/guardrails/content-rule.ts';
 import { inferenceBodies } from '../../src/http/openapi/inference-bodies.ts';
+import { memoryBodies } from '../../src/http/openapi/memory-bodies.ts';
 import { provisionBodies } from '../../src/http/openapi/provision-bodies.ts';
 import { describeApi } from '../../src/http/openapi.ts';
 import { readGraceSeconds, readKeyInput } from '../../src/keys/key-input.ts';
+import { graphQuery } from '../../src/memory/graph.ts';
+import { readCorrection, readNewItem, readRating, readWakeUp } from '../../src/memory/item-input.ts';
+import { searchBody } from '../../src/memory/search.ts';
+import { defaultMemorySettings, memorySettingsJson, readMemorySettingsChange } from '../../src/memory/settings.ts';
 import { readApplicationChange } from '../../src/projects/application-settings.ts';
 import { readProjectChange } from '../../src/projects/project-settings.ts';
 import { fitting, nearlyFitting, resolveRefs } from '../support/schema-values.ts';
@@ -110,13 +115,16 @@ describe('the schema of an inference body accepts what the gateway accepts', () 
   });
 });
 
-describe('the schema of a provisioning body accepts what its room accepts', () => {
+describe('the schema of a body accepts what its room accepts', () => {
   const now = Date.parse('2026-11-21T00:00:00Z');
   /** Rules that no schema can tell: a time that is to come, a window only beside its ceiling, what an expression must be. */
   const isBeyondSchemas = (message: string): boolean =>
     message
       .split('; ')
-      .every((part) => /must be in the future|there is no ceiling|is no regular expression|matches the empty text/.test(part));
+      .every((part) =>
+        /must be in the future|there is no ceiling|must be shorter than|is no regular expression|matches the empty text/.test(part),
+      );
+  const defaults = memorySettingsJson(defaultMemorySettings);
 
   test.each<[string, z.ZodType, (body: unknown) => unknown]>([
     ['ProjectBody', provisionBodies.project, readProjectChange],
@@ -124,6 +132,13 @@ describe('the schema of a provisioning body accepts what its room accepts', () =
     ['RotateBody', provisionBodies.rotate, readGraceSeconds],
     ['ApplicationBody', provisionBodies.application, readApplicationChange],
     ['RulesBody', provisionBodies.rules, readRulesInput],
+    ['MemorySettingsBody', memoryBodies.settings, (body) => readMemorySettingsChange(body)(defaults)],
+    ['MemoryItemBody', memoryBodies.item, readNewItem],
+    ['MemoryCorrectionBody', memoryBodies.correction, readCorrection],
+    ['MemoryRatingBody', memoryBodies.rating, readRating],
+    ['MemoryWakeUpBody', memoryBodies.wakeUp, readWakeUp],
+    ['MemorySearchBody', memoryBodies.search, (body) => searchBody.parse(body)],
+    ['MemoryGraphBody', memoryBodies.graph, (body) => graphQuery.parse(body)],
   ])('%s', (name, schema, read) => {
     const refusal = (body: unknown): string | null => {
       try {

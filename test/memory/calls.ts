@@ -3,9 +3,10 @@ import { randomUUID } from 'node:crypto';
 import type { AssistantTurn, CallFacts, MemoryWish, Outcome, Route, SettledCall } from '../../src/core/call.ts';
 import { noTokens } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
+import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
-import type { RecordOptions } from '../../src/memory/conversations.ts';
 import { recordCalls } from '../../src/memory/conversations.ts';
+import { createMemorySettings } from '../../src/memory/settings.ts';
 
 /** 2026-11-20T10:00:00Z, when the first call of a test begins. */
 const morning = Date.UTC(2026, 10, 20, 10);
@@ -84,8 +85,13 @@ export async function createProject(database: Database): Promise<string> {
 }
 
 /** Records the calls as one batch. */
-export async function record(database: Database, calls: readonly SettledCall[], options?: RecordOptions): Promise<void> {
-  await database.transaction((tx) => recordCalls(tx, calls, options));
+export async function record(database: Database, calls: readonly SettledCall[]): Promise<void> {
+  await database.transaction((tx) => recordCalls(tx, calls));
+}
+
+/** Changes memory settings as `PUT /provision/teams/{project}/memory` does. */
+export async function putMemorySettings(database: Database, projectId: string, input: unknown): Promise<void> {
+  await createMemorySettings({ database, clock: systemClock }).put(projectId, input);
 }
 
 export interface SeenConversation {

@@ -3,7 +3,17 @@ import { expect, test } from '@jest/globals';
 import type { SettledCall } from '../../src/core/call.ts';
 import { recordCalls } from '../../src/memory/conversations.ts';
 import { describeDatabases } from '../db/databases.ts';
-import { type CallWish, chatBody, createProject, readAll, record, seeConversations, seeOutbox, settledCall } from './calls.ts';
+import {
+  type CallWish,
+  chatBody,
+  createProject,
+  putMemorySettings,
+  readAll,
+  record,
+  seeConversations,
+  seeOutbox,
+  settledCall,
+} from './calls.ts';
 
 interface Step {
   readonly lines: readonly string[];
@@ -124,9 +134,9 @@ describeDatabases('recording calls', (database) => {
   ];
   test.each(unrecorded)('a call %s is stored, but not recorded', async (_title, wish) => {
     const projectId = await createProject(database());
-    const settingsOf = () => ({ enabled: true, onlySenders: ['acme'] });
+    await putMemorySettings(database(), projectId, { only_senders: ['acme'] });
     const call = settledCall({ projectId, body: chatBody('s Be brief.', 'u q1'), answer: 'r1', subject: 'ann', ...wish });
-    await record(database(), [call], { settingsOf });
+    await record(database(), [call]);
     expect(await seeConversations(database(), projectId)).toEqual([]);
     expect(await textOf(call)).toEqual({
       subject: 'ann',
@@ -142,8 +152,10 @@ describeDatabases('recording calls', (database) => {
       settledCall({ projectId, at: 0, body: chatBody('u q1'), answer: 'r1' }),
       settledCall({ projectId, at: 1, body: chatBody('u q2'), answer: 'r2' }),
     ];
-    await record(database(), calls.slice(0, 1), { settingsOf: () => ({ enabled: false, onlySenders: [] }) });
+    await putMemorySettings(database(), projectId, { enabled: false });
+    await record(database(), calls.slice(0, 1));
     expect(await textOf(calls[0])).toMatchObject({ lines: ['user q1', 'assistant r1'] });
+    await putMemorySettings(database(), projectId, { enabled: true });
     await record(database(), calls.slice(1));
     expect((await seeConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u q2', 'a r2']]);
   });

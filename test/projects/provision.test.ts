@@ -4,6 +4,7 @@ import express from 'express';
 import { createErrorHandler } from '../../src/http/error-handler.ts';
 import { type CallsFilter, createProvisionRoutes } from '../../src/http/routes/provision.ts';
 import { createKeyring } from '../../src/keys/keyring.ts';
+import { createMemorySettings } from '../../src/memory/settings.ts';
 import { createProjects } from '../../src/projects/projects.ts';
 import { describeDatabases } from '../db/databases.ts';
 
@@ -19,12 +20,13 @@ describeDatabases('/provision', (database) => {
   beforeAll(async () => {
     const projects = createProjects({ database: database(), clock });
     const keyring = createKeyring({ database: database(), clock });
+    const memorySettings = createMemorySettings({ database: database(), clock });
     const listCalls = async (projectId: string, filter: CallsFilter) => {
       asked.push({ projectId, ...filter });
       return [{ id: 'row' }];
     };
     const app = express();
-    app.use('/provision', createProvisionRoutes({ projects, keyring, listCalls, adminToken }));
+    app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, listCalls, adminToken }));
     app.use(createErrorHandler(quiet));
     server = createServer(app);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -1,5 +1,6 @@
 /** What the routes answer with. Objects are open: members may be added without a new version. */
 import { z } from 'zod';
+import { memoryAnswers } from './memory-answers.ts';
 
 const time = z.string().meta({ format: 'date-time' });
 const id = z.string().meta({ format: 'uuid' });
@@ -218,6 +219,7 @@ export const answers = {
   Usage: usage,
   ModelList: listOf(model),
   Episode: episode,
+  ...memoryAnswers,
   Project: project,
   ProjectList: listOf(project),
   Key: key,

@@ -7,7 +7,7 @@ import { messagesErrorType } from '../error-handler.ts';
 import type { AnswerHeader } from './parameters.ts';
 import { answerHeaderRefs } from './parameters.ts';
 
-export type PlainTextStatus = 400 | 413 | 415;
+export type PlainTextStatus = 400 | 413 | 415 | 422;
 
 export interface ErrorFacts {
   readonly style: ErrorStyle;
@@ -22,6 +22,7 @@ const plainReasons: Readonly<Record<PlainTextStatus, string>> = {
   400: 'plain text: the body is not valid JSON, or the address is not valid',
   413: 'plain text: the body is too large',
   415: 'plain text: the content type is not JSON',
+  422: 'plain text: the body does not fit the schema',
 };
 
 export function describeErrors({ style, codes, plain, headers }: ErrorFacts): JsonObject {

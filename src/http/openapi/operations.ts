@@ -1,27 +1,10 @@
 /** Every route that is not of inference, one entry each: what it takes, what it answers, and which errors it knows. */
-import type { ErrorCode } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
-import type { AnswerName } from './answers.ts';
-import type { PlainTextStatus } from './error-answers.ts';
 import { describeErrors } from './error-answers.ts';
+import { memoryRoutes } from './memory-operations.ts';
 import { parameterRefs } from './parameters.ts';
+import { databaseCodes, keyCodes, type RouteFacts } from './route-facts.ts';
 
-interface RouteFacts {
-  readonly tag: string;
-  readonly summary: string;
-  readonly door: 'key' | 'admin' | 'none';
-  readonly parameters?: readonly string[];
-  /** Name of the schema of the body; `optional`: it may be left out. */
-  readonly body?: { readonly name: string; readonly optional?: true };
-  readonly answers: Readonly<Record<string, AnswerName>>;
-  readonly codes: readonly ErrorCode[];
-  readonly plain?: readonly PlainTextStatus[];
-}
-
-const keyCodes = ['missing_key', 'invalid_key', 'keystore_unavailable', 'limits_unavailable'] as const;
-const databaseCodes = ['query_failed', 'no_db'] as const;
-
-const memoryRoute = { tag: 'memory', door: 'key', codes: [...keyCodes, ...databaseCodes, 'not_found'], plain: [400] } as const;
 const provisionRead = { tag: 'provision', door: 'admin', codes: ['missing_key', 'invalid_key', ...databaseCodes] } as const;
 const projectRead = { ...provisionRead, codes: [...provisionRead.codes, 'not_found', 'bad_request'], plain: [400] } as const;
 
@@ -52,7 +35,7 @@ const routes: Readonly<Record<string, RouteFacts>> = {
     answers: { 200: 'Usage' },
     codes: [...keyCodes, ...databaseCodes],
   },
-  'get /v1/memory/episodes/{id}': { ...memoryRoute, summary: 'One conversation', parameters: ['id'], answers: { 200: 'Episode' } },
+  ...memoryRoutes,
   'get /provision/teams': { ...provisionRead, summary: 'All projects', answers: { 200: 'ProjectList' } },
   [`get ${team}`]: { ...projectRead, summary: 'A project', parameters: ['project'], answers: { 200: 'Project' } },
   [`put ${team}`]: {
@@ -111,6 +94,19 @@ const routes: Readonly<Record<string, RouteFacts>> = {
     parameters: ['project'],
     body: { name: 'RulesBody' },
     answers: { 200: 'Rules' },
+  },
+  [`get ${team}/memory`]: {
+    ...projectRead,
+    summary: 'Memory settings of a project',
+    parameters: ['project'],
+    answers: { 200: 'MemorySettings' },
+  },
+  [`put ${team}/memory`]: {
+    ...projectWrite,
+    summary: 'Changes memory settings',
+    parameters: ['project'],
+    body: { name: 'MemorySettingsBody', optional: true },
+    answers: { 200: 'MemorySettings' },
   },
   [`get ${team}/calls`]: {
     ...projectRead,

@@ -54,6 +54,7 @@ const others: Readonly<Record<string, JsonObject>> = {
     'name of the application; a slash in it is written `%2F`',
   ),
   id: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the conversation'),
+  item: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the memory'),
   limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'rows at most'),
   before: queryParameter('before', { type: 'string', format: 'uuid' }, 'only calls older than the one with this id'),
   task_id: queryParameter('task_id', { type: 'string', minLength: 1, maxLength: 256 }, 'only calls of this task'),

@@ -1,27 +1,96 @@
-/** The memory routes (specification 4.7). */
+/**
+ * The memory routes (specification 4.7): every one needs a key, which names the project.
+ *
+ * Bodies: content type, size and syntax are answered with plain text (7.2). JSON of the wrong shape is 422 plain text on search and graph,
+ * `bad_request` on the others (shapes 21).
+ */
 import type { Request, Response } from 'express';
+import type { Caller } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
+import { describeIssues } from '../../core/issues.ts';
+import { type GraphQuery, graphQuery } from '../../memory/graph.ts';
+import { type NewItem, type Rating, readCorrection, readNewItem, readRating, readWakeUp } from '../../memory/item-input.ts';
+import { type SearchRequest, searchBody } from '../../memory/search.ts';
 import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
+import { readOptionalJson } from '../body.ts';
 import { sendJson } from '../error-handler.ts';
 import { PlainTextError } from '../plain-text-error.ts';
 
+/** What the rooms answer, as JSON of shapes 3 to 8 and 14. They throw the codes of specification 7.4. */
 export interface MemoryRouteDeps {
   readonly findCaller: FindCaller;
-  /** A conversation of the project as shapes 14 has it; null when there is none with that id. */
+  /** Null when there is none with that id. */
   readonly getEpisode: (projectId: string, id: string) => Promise<unknown>;
+  readonly writeItem: (caller: Caller, item: NewItem) => Promise<unknown>;
+  readonly correctItem: (caller: Caller, id: string, text: string) => Promise<unknown>;
+  readonly removeItem: (caller: Caller, id: string) => Promise<unknown>;
+  readonly rateItem: (caller: Caller, id: string, rating: Rating) => Promise<unknown>;
+  readonly search: (caller: Caller, request: SearchRequest) => Promise<unknown>;
+  readonly wakeUp: (caller: Caller, subject: string | null) => Promise<unknown>;
+  readonly findFacts: (caller: Caller, query: GraphQuery) => Promise<unknown>;
 }
 
-export function createMemoryRoutes({ findCaller, getEpisode }: MemoryRouteDeps) {
+export function createMemoryRoutes(deps: MemoryRouteDeps) {
+  const callerOf = (request: Request): Caller | Promise<Caller> => deps.findCaller(readKey(request.headers, false));
+
   return {
     async getEpisode(request: Request, response: Response): Promise<void> {
-      const caller = await findCaller(readKey(request.headers, false));
-      const { id } = request.params;
-      if (typeof id !== 'string' || !isUuid(id)) throw new PlainTextError(400, 'the id must be a UUID');
-      const episode = await getEpisode(caller.projectId, id.toLowerCase());
+      const { projectId } = await callerOf(request);
+      const episode = await deps.getEpisode(projectId, readId(request));
       if (episode === null) throw gatewayError('not_found', { message: 'no such conversation' });
       sendJson(response, 200, episode);
     },
+    async writeItem(request: Request, response: Response): Promise<void> {
+      const caller = await callerOf(request);
+      sendJson(response, 201, await deps.writeItem(caller, readNewItem(await readRequiredJson(request))));
+    },
+    async correctItem(request: Request, response: Response): Promise<void> {
+      const caller = await callerOf(request);
+      const id = readId(request);
+      sendJson(response, 200, await deps.correctItem(caller, id, readCorrection(await readRequiredJson(request))));
+    },
+    async removeItem(request: Request, response: Response): Promise<void> {
+      const caller = await callerOf(request);
+      sendJson(response, 200, await deps.removeItem(caller, readId(request)));
+    },
+    async rateItem(request: Request, response: Response): Promise<void> {
+      const caller = await callerOf(request);
+      const id = readId(request);
+      sendJson(response, 200, await deps.rateItem(caller, id, readRating(await readRequiredJson(request))));
+    },
+    async search(request: Request, response: Response): Promise<void> {
+      const caller = await callerOf(request);
+      const parsed = searchBody.safeParse(await readRequiredJson(request));
+      if (!parsed.success) throw schemaMismatch(describeIssues(parsed.error));
+      sendJson(response, 200, await deps.search(caller, parsed.data));
+    },
+    async wakeUp(request: Request, response: Response): Promise<void> {
+      const caller = await callerOf(request);
+      sendJson(response, 200, await deps.wakeUp(caller, readWakeUp(await readOptionalJson(request))));
+    },
+    async findFacts(request: Request, response: Response): Promise<void> {
+      const caller = await callerOf(request);
+      const parsed = graphQuery.safeParse(await readOptionalJson(request));
+      if (!parsed.success) throw schemaMismatch(describeIssues(parsed.error));
+      sendJson(response, 200, await deps.findFacts(caller, parsed.data));
+    },
   };
+}
+
+async function readRequiredJson(request: Request): Promise<unknown> {
+  const body = await readOptionalJson(request);
+  if (body === undefined) throw gatewayError('bad_request', { message: 'a body is required' });
+  return body;
+}
+
+function readId(request: Request): string {
+  const { id } = request.params;
+  if (typeof id !== 'string' || !isUuid(id)) throw new PlainTextError(400, 'the id must be a UUID');
+  return id.toLowerCase();
+}
+
+function schemaMismatch(issues: readonly string[]): PlainTextError {
+  return new PlainTextError(422, `the body does not fit the schema: ${issues.join('; ')}`);
 }

@@ -11,6 +11,7 @@ import { isUuid } from '../../core/ids.ts';
 import { describeIssues } from '../../core/issues.ts';
 import { keyJson } from '../../keys/key-record.ts';
 import type { IssuedKey, Keyring } from '../../keys/keyring.ts';
+import { type MemorySettingsRoom, memorySettingsJson } from '../../memory/settings.ts';
 import { type Project, type Projects, projectJson } from '../../projects/projects.ts';
 import { readJson, requireToken } from '../admin.ts';
 import { answerDatabaseFaults } from '../database-faults.ts';
@@ -29,6 +30,7 @@ export interface CallsFilter {
 export interface ProvisionRouteDeps {
   readonly projects: Projects;
   readonly keyring: Keyring;
+  readonly memorySettings: MemorySettingsRoom;
   /** Rows of shapes 21, newest first. */
   readonly listCalls: (projectId: string, filter: CallsFilter) => Promise<readonly unknown[]>;
   readonly adminToken: string;
@@ -36,7 +38,7 @@ export interface ProvisionRouteDeps {
 
 const bodyLimitBytes = 1024 * 1024;
 
-export function createProvisionRoutes({ projects, keyring, listCalls, adminToken }: ProvisionRouteDeps): Router {
+export function createProvisionRoutes({ projects, keyring, memorySettings, listCalls, adminToken }: ProvisionRouteDeps): Router {
   const router = express.Router();
 
   const projectOf = async (request: Request): Promise<Project> => {
@@ -101,6 +103,20 @@ export function createProvisionRoutes({ projects, keyring, listCalls, adminToken
   const rules = createRulesHandlers({ contentRules: projects.contentRules, projectOf });
   router.get('/teams/:project/rules', route(rules.get));
   router.put('/teams/:project/rules', route(rules.put));
+  router.get(
+    '/teams/:project/memory',
+    route(async (request, response) => {
+      const { id } = await projectOf(request);
+      sendJson(response, 200, memorySettingsJson(await memorySettings.read(id)));
+    }),
+  );
+  router.put(
+    '/teams/:project/memory',
+    route(async (request, response) => {
+      const { id } = await projectOf(request);
+      sendJson(response, 200, memorySettingsJson(await memorySettings.put(id, request.body)));
+    }),
+  );
   router.get(
     '/teams/:project/calls',
     route(async (request, response) => {

@@ -1,0 +1,91 @@
+/** What the memory routes answer with (shapes 3 to 6, 8, 12). Objects are open: members may be added without a new version. */
+import { z } from 'zod';
+
+const time = z.string().meta({ format: 'date-time' });
+const id = z.string().meta({ format: 'uuid' });
+const count = z.int().min(0);
+const text = z.string().nullable();
+const score = z.number().min(0).max(1);
+
+const item = z.looseObject({
+  id,
+  object: z.literal('memory.item'),
+  text: z.string(),
+  kind: z.enum(['fact', 'preference', 'decision', 'event', 'procedure']),
+  importance: z.int().min(1).max(5),
+  subject: text,
+  pinned: z.boolean(),
+  origin: z.enum(['agent', 'observed', 'person']),
+  author: z.string().describe('`key:<prefix>` of a key'),
+  state: z.enum(['live', 'closed']),
+  in_recall: z.boolean().describe('false after two `wrong` ratings, until a person confirms it'),
+  ratings: z.looseObject({ useful: count, wrong: count }),
+  episode_id: id.nullable(),
+  supersedes: id.nullable(),
+  superseded_by: id.nullable(),
+  created_at: time,
+  updated_at: time,
+  closed_at: time.nullable(),
+});
+
+const removal = z.looseObject({
+  id,
+  object: z.literal('memory.item'),
+  deleted: z.literal(true),
+  state: z.literal('closed'),
+  closed_at: time,
+});
+
+const searchResult = z.looseObject({
+  vector: z.boolean().describe('vectors took part: the project has a route for embeddings, and it answered in time'),
+  memories: z.array(z.looseObject({ item, score, matched_by: z.array(z.enum(['vector', 'text'])) })),
+  episodes: z.array(z.looseObject({ id, title: text, subject: text, snippet: z.string(), score, started_at: time, last_turn_at: time })),
+});
+
+const page = z.looseObject({ text: z.string(), updated_at: time }).nullable();
+
+const wakeUp = z.looseObject({
+  pinned: z.array(item),
+  trusted: z.array(item).describe('written by a person, or rated useful and never wrong'),
+  subject_memories: z.array(item),
+  episodes: z.array(z.looseObject({ id, title: text, last_turn_at: time })),
+  knowledge_page: page,
+  profile: page,
+  text: z.string().describe('all of it as a block for a prompt; empty when nothing is known'),
+});
+
+const entity = z.looseObject({ id, name: z.string() });
+
+const graph = z.looseObject({
+  facts: z.array(
+    z.looseObject({
+      id,
+      source: entity,
+      relation: z.string(),
+      target: entity,
+      fact: z.string(),
+      subject: text,
+      valid_from: time,
+      valid_to: time.nullable(),
+      created_at: time,
+      item_ids: z.array(id),
+    }),
+  ),
+});
+
+const settings = z.looseObject({
+  enabled: z.boolean(),
+  only_senders: z.array(z.string()),
+  delete_conversations_after_days: z.int().nullable(),
+  batch_of: z.int(),
+  at_least_every_minutes: z.int(),
+});
+
+export const memoryAnswers = {
+  MemoryItem: item,
+  MemoryRemoval: removal,
+  MemorySearch: searchResult,
+  MemoryWakeUp: wakeUp,
+  MemoryFacts: graph,
+  MemorySettings: settings,
+};

@@ -1,0 +1,88 @@
+/**
+ * Bodies of the memory routes and of the memory settings. They are validated in the memory room; a property test holds these schemas and
+ * those validators together. Unknown members of memory routes are ignored.
+ */
+import { z } from 'zod';
+
+const subject = z
+  .string()
+  .min(1)
+  .max(256)
+  .regex(/^[^\p{Cc}\p{Cs}]+$/u)
+  .nullish()
+  .describe('the end user; none for the whole project');
+const words = z.string().regex(/[^\s\0]/);
+const text = words.max(4_000).describe('1 to 4,000 characters after trimming; credentials in it are replaced');
+const kind = z.enum(['fact', 'preference', 'decision', 'event', 'procedure']);
+
+const itemBody = z
+  .looseObject({
+    text,
+    kind: kind.optional().describe('default: fact'),
+    importance: z
+      .union([z.int().min(1).max(5), z.enum(['low', 'normal', 'high'])])
+      .optional()
+      .describe('default: 3, which is normal'),
+    subject,
+    pinned: z.boolean().optional().describe('true is refused: only a person pins'),
+  })
+  .describe('A new memory.');
+
+const correctionBody = z.looseObject({ text }).describe('The new text.');
+const ratingBody = z.looseObject({ rating: z.enum(['useful', 'wrong']) });
+const wakeUpBody = z.looseObject({ subject }).nullable();
+
+const searchBody = z.looseObject({
+  query: words.max(2_000),
+  subject,
+  limit: z.int().min(1).max(50).optional().describe('default: 10'),
+  kinds: z.array(kind).max(20).optional().describe('of memories; none: all'),
+  include: z
+    .array(z.enum(['memories', 'episodes']))
+    .max(20)
+    .optional()
+    .describe('none: both'),
+  min_score: z.number().min(0).max(1).optional(),
+});
+
+const name = z.string().max(2_000).nullish();
+const graphBody = z
+  .looseObject({
+    query: name.describe('words of the fact'),
+    entity: name.describe('name of either end'),
+    relation: name,
+    subject,
+    limit: z.int().min(1).max(200).optional().describe('default: 50'),
+  })
+  .nullable();
+
+const settingsBody = z
+  .strictObject({
+    enabled: z.boolean(),
+    only_senders: z
+      .array(
+        z
+          .string()
+          .min(1)
+          .max(256)
+          .regex(/^[^\0\p{Cs}]+$/u),
+      )
+      .max(1_000)
+      .describe('applications; none: all'),
+    delete_conversations_after_days: z.int().min(1).max(36_500).nullable().describe('null keeps everything'),
+    batch_of: z.int().min(1).max(1_000),
+    at_least_every_minutes: z.int().min(1).max(43_200).describe('shorter than the deletion period'),
+  })
+  .partial()
+  .nullable()
+  .describe('What is left out stays as it is.');
+
+export const memoryBodies = {
+  item: itemBody,
+  correction: correctionBody,
+  rating: ratingBody,
+  wakeUp: wakeUpBody,
+  search: searchBody,
+  graph: graphBody,
+  settings: settingsBody,
+};

@@ -1,0 +1,19 @@
+/** What is told of a route that is not of inference. */
+import type { ErrorCode } from '../../core/errors.ts';
+import type { AnswerName } from './answers.ts';
+import type { PlainTextStatus } from './error-answers.ts';
+
+export interface RouteFacts {
+  readonly tag: string;
+  readonly summary: string;
+  readonly door: 'key' | 'admin' | 'none';
+  readonly parameters?: readonly string[];
+  /** Name of the schema of the body; `optional`: it may be left out. */
+  readonly body?: { readonly name: string; readonly optional?: true };
+  readonly answers: Readonly<Record<string, AnswerName>>;
+  readonly codes: readonly ErrorCode[];
+  readonly plain?: readonly PlainTextStatus[];
+}
+
+export const keyCodes = ['missing_key', 'invalid_key', 'keystore_unavailable', 'limits_unavailable'] as const;
+export const databaseCodes = ['query_failed', 'no_db'] as const;

@@ -1,0 +1,90 @@
+/** The memory routes as a caller meets them, and what they answer, as far as tests look at it. */
+import { expect } from '@jest/globals';
+import type { TestGateway } from '../support/gateway.ts';
+
+export const unknownId = '01936b1e-0000-7000-8000-000000000000';
+
+export interface ItemShape {
+  readonly id: string;
+  readonly text: string;
+  readonly kind: string;
+  readonly importance: number;
+  readonly subject: string | null;
+  readonly pinned: boolean;
+  readonly origin: string;
+  readonly author: string;
+  readonly state: string;
+  readonly in_recall: boolean;
+  readonly ratings: { readonly useful: number; readonly wrong: number };
+  readonly supersedes: string | null;
+  readonly superseded_by: string | null;
+  readonly created_at: string;
+  readonly closed_at: string | null;
+}
+
+export interface SearchShape {
+  readonly vector: boolean;
+  readonly memories: readonly { readonly item: ItemShape; readonly score: number; readonly matched_by: readonly string[] }[];
+  readonly episodes: readonly {
+    readonly id: string;
+    readonly title: string | null;
+    readonly subject: string | null;
+    readonly snippet: string;
+    readonly score: number;
+  }[];
+}
+
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+
+/** One request with the key; a string goes as it is, anything else as JSON. */
+export async function send(
+  gateway: TestGateway,
+  method: Method,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const response = await fetch(`${gateway.url}/v1/memory${path}`, {
+    method,
+    headers: { authorization: `Bearer ${gateway.key}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    ...(body === undefined ? {} : { body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, type: response.headers.get('content-type')?.split(';')[0] ?? '', text };
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly text: string;
+}
+
+/** The JSON of an answer with this status. */
+export async function expectJson<Shape>(answer: Promise<Answer> | Answer, status: number): Promise<Shape> {
+  const { status: found, type, text } = await answer;
+  expect([found, type, text]).toEqual([status, 'application/json', text]);
+  return JSON.parse(text) as Shape;
+}
+
+/** A JSON error of the table of codes; what its message says. */
+export async function expectCode(answer: Promise<Answer> | Answer, status: number, code: string): Promise<string> {
+  const { error } = await expectJson<{ error: { type: string; code: string; message: string } }>(answer, status);
+  expect(error).toEqual({ type: code, code, message: expect.any(String) });
+  return error.message;
+}
+
+export async function expectPlain(answer: Promise<Answer> | Answer, status: number): Promise<void> {
+  const { status: found, type, text } = await answer;
+  expect([found, type, text]).toEqual([status, 'text/plain', expect.stringMatching(/\S/)]);
+}
+
+export const saveItem = (gateway: TestGateway, body: unknown): Promise<ItemShape> => expectJson(send(gateway, 'POST', '/items', body), 201);
+export const search = (gateway: TestGateway, body: unknown): Promise<SearchShape> =>
+  expectJson(send(gateway, 'POST', '/search', body), 200);
+
+export const textsOf = ({ memories }: SearchShape): string[] => memories.map(({ item }) => item.text);
+
+/** As if a person had written it in the console. */
+export async function asPersons({ database }: TestGateway, { id }: Pick<ItemShape, 'id'>): Promise<void> {
+  await database.query(`update memory_items set origin = 'person', author = 'ada@example.org' where id = $1::uuid`, [id]);
+}
