@@ -68,7 +68,14 @@ export function readYamlFile(text: string, fileName: string, env: Environment, f
     if (offset !== undefined) starts.set(keyOf(path), lines.linePos(offset).line);
   };
 
-  for (const error of document.errors) faults.push(`${fileName}:${lines.linePos(error.pos[0]).line}: ${error.message}`);
+  // Behind its first mistake the rest of a file is read as what it is not: what is said of that helps nobody. Keys that stand twice are each
+  // a mistake of their own.
+  const firstBroken = document.errors.findIndex(({ code }) => code !== 'DUPLICATE_KEY');
+  const told = firstBroken < 0 ? document.errors : document.errors.slice(0, firstBroken + 1);
+  for (const { pos, message } of told) {
+    const { line, col } = lines.linePos(pos[0]);
+    faults.push(`${fileName}:${line}:${col}: ${message.split('\n', 1)[0]}`);
+  }
   const value = document.errors.length > 0 ? {} : (read(document.contents, []) ?? {});
   return { value, place, sourceOf: (path) => sources.get(keyOf(path)) ?? null };
 }

@@ -6,6 +6,7 @@ import express from 'express';
 import { gatewayError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
 import { createErrorHandler } from './error-handler.ts';
+import { allowHalfOpen } from './half-open.ts';
 import type { HealthDeps } from './routes/health.ts';
 import { createHealthRoutes } from './routes/health.ts';
 import type { MediaRouteDeps } from './routes/media.ts';
@@ -97,6 +98,7 @@ export function createHealthServer({ health, logger }: Pick<ServerDeps, 'health'
 
 function serve(app: Express): Server {
   const server = createServer(fastClasses(app), app);
+  allowHalfOpen(server);
   // Above the idle limits of common load balancers (60 s), so that they, not we, close idle connections (lessons, design note 6).
   server.keepAliveTimeout = 65_000;
   server.headersTimeout = 66_000;

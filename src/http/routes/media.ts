@@ -14,6 +14,7 @@ import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
 import { asPlainText, checkContentType, readBody, scanJson } from '../body.ts';
 import { sendError } from '../error-handler.ts';
+import { watchHalfClosed } from '../half-open.ts';
 import { readCorrelation, readText } from '../headers.ts';
 import { sendImages, sendMedia } from '../reply.ts';
 import type { RoutedProject } from './text.ts';
@@ -47,6 +48,7 @@ export function createMediaRoutes(deps: MediaRouteDeps) {
         // An answer that was sent whole closes too; a hang-up then would end the vendor's connection, which can be used again.
         if (!response.writableFinished) control.hangUp();
       });
+      watchHalfClosed(response, null);
       await sendMedia(response, await answerSpeech(call, project, { fields, control }));
     }),
   };

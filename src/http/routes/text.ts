@@ -15,6 +15,7 @@ import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
 import { asPlainText, checkContentType, readBody, scanJson } from '../body.ts';
 import { sendError } from '../error-handler.ts';
+import { emptyEvent, watchHalfClosed } from '../half-open.ts';
 import { readCacheWish, readCorrelation, readMemoryMode, readPassedHeaders, readSubject, readText, readTimeoutMs } from '../headers.ts';
 import { sendAnswer } from '../reply.ts';
 
@@ -54,6 +55,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
         // An answer that was sent whole closes too; a hang-up then would end the vendor's connection, which can be used again.
         if (!response.writableFinished) control.hangUp();
       });
+      if (call.stream) watchHalfClosed(response, emptyEvent);
       try {
         await sendAnswer(response, await answerCall(call, project.settings, control));
       } finally {

@@ -1,0 +1,88 @@
+/** Callers who close their sending side behind the request: they are answered like all others, and those who are gone are noticed. */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { describe, expect, it } from '@jest/globals';
+import type { TestGateway } from '../support/gateway.ts';
+import { callsOf, eventually, shareGateway } from '../support/gateway.ts';
+import { dialects, paths, providersYaml, vendors } from './dialects-gateway.ts';
+
+const lent = shareGateway({ yaml: providersYaml });
+let projects = 0;
+const lend = (): Promise<TestGateway> => {
+  projects += 1;
+  return lent().withProject(`half-${projects}`);
+};
+
+/** Sends one call as bytes, then closes the sending side. */
+function send({ url, key }: TestGateway, path: string, body: object, version = '1.1'): Socket {
+  const text = JSON.stringify({ max_tokens: 50, messages: [{ role: 'user', content: 'hi' }], ...body });
+  const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true });
+  socket.end(
+    [
+      `POST ${path} HTTP/${version}`,
+      'host: gateway.test',
+      `authorization: Bearer ${key}`,
+      'content-type: application/json',
+      `content-length: ${Buffer.byteLength(text)}`,
+      '',
+      text,
+    ].join('\r\n'),
+  );
+  return socket;
+}
+
+async function readAll(socket: Socket): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of socket) pieces.push(piece as Buffer);
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+const timesAsked = ({ vendor }: TestGateway): number => vendor.requests().length;
+
+describe.each(dialects)('on %s', (dialect) => {
+  const model = (name: string): string => `${vendors[dialect]}/${name}`;
+
+  it.each([
+    ['echo', '1.1'],
+    ['slow-300+echo', '1.1'],
+    ['slow-300+echo', '1.0'],
+  ])('200: %s over HTTP/%s, plain and streamed, and the connection ends', async (name, version) => {
+    const gateway = await lend();
+    const plain = await readAll(send(gateway, paths[dialect], { model: model(name) }, version));
+    expect(plain).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+    expect(plain).toContain('You said: hi');
+    const streamed = await readAll(send(gateway, paths[dialect], { model: model(name), stream: true }, version));
+    expect(streamed).toMatch(/^(?:HTTP\/1\.1 102 Processing\r\n\r\n)*HTTP\/1\.1 200 OK\r\n/);
+    expect(streamed).toMatch(dialect === 'chat' ? /data: \[DONE\]/ : /event: message_stop/);
+    expect(await callsOf(gateway)).toMatchObject([{ outcome: 'ok' }, { outcome: 'ok' }]);
+  });
+
+  it('200: a stream that pauses for long comes whole', async () => {
+    const gateway = await lend();
+    const streamed = await readAll(send(gateway, paths[dialect], { model: model('pace-250+long-6'), stream: true }));
+    expect(streamed).toMatch(dialect === 'chat' ? /data: \[DONE\]/ : /event: message_stop/);
+    expect(streamed).toMatch(/\n\n\r\n3\r\n:\n\n\r\n/);
+    expect(await callsOf(gateway)).toMatchObject([{ outcome: 'ok' }]);
+  });
+
+  it.each([
+    ['before the first piece', 'hang'],
+    ['between two pieces', 'long-20+stall-after-3'],
+  ])('a caller who leaves %s, its sending side closed, is noticed', async (_when, name) => {
+    const gateway = await lend();
+    const before = timesAsked(gateway);
+    const socket = send(gateway, paths[dialect], { model: model(name), stream: true });
+    socket.on('error', () => undefined).resume();
+    await eventually(async () => expect(timesAsked(gateway)).toBe(before + 1));
+    if (name !== 'hang') await once(socket, 'data');
+    socket.destroy();
+    await eventually(async () => expect(await callsOf(gateway)).toMatchObject([{ outcome: 'client_left' }]));
+  });
+});
+
+it('400: a request that is cut in the middle by the end of the sending side', async () => {
+  const { url } = await lend();
+  const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true });
+  socket.end('POST /v1/messages HTTP/1.1\r\nhost: gateway.test\r\ncontent-length: 10\r\n\r\n{"a"');
+  expect(await readAll(socket)).toMatch(/^HTTP\/1\.1 40[01] /);
+});
