@@ -4,8 +4,17 @@
  *   node scripts/write-openapi.js
  */
 import { mkdir, writeFile } from 'node:fs/promises';
-import { describeApi } from '../src/http/openapi.ts';
+import { fileURLToPath } from 'node:url';
+import { prepare, runChild } from './launch.js';
 
-const folder = new URL('../docs/api/', import.meta.url);
-await mkdir(folder, { recursive: true });
-await writeFile(new URL('openapi.json', folder), `${JSON.stringify(describeApi(), null, 2)}\n`);
+const node = await prepare({ dev: true });
+if (node === process.execPath) {
+  // Only now: an older Node can't read TypeScript.
+  const { describeApi } = await import('../src/http/openapi.ts');
+  const folder = new URL('../docs/api/', import.meta.url);
+  await mkdir(folder, { recursive: true });
+  await writeFile(new URL('openapi.json', folder), `${JSON.stringify(describeApi(), null, 2)}\n`);
+} else {
+  const { code } = await runChild(node, [fileURLToPath(import.meta.url)]);
+  process.exitCode = code ?? 1;
+}

@@ -17,17 +17,30 @@ export interface KeySettings {
 const wholeLimit = z.int().min(0).nullable().optional();
 const window = z.enum(['day', 'month', 'total']).optional();
 
-const keyInput = z.strictObject({
+/** The body of "issue a key". */
+export const keyInput = z.strictObject({
   name: z.string().trim().min(1).max(200),
-  models: z.array(z.string().min(1).max(300)).max(1_000).nullable().optional(),
+  models: z.array(z.string().min(1).max(300)).max(1_000).nullable().optional().describe('models and tiers; null for all'),
   ceilings: z
-    .strictObject({ calls: wholeLimit, cost: z.number().min(0).max(9_000_000).nullable().optional(), rpm: wholeLimit, tpm: wholeLimit })
+    .strictObject({
+      calls: wholeLimit,
+      cost: z.number().min(0).max(9_000_000).nullable().optional().describe('USD'),
+      rpm: wholeLimit,
+      tpm: wholeLimit,
+    })
     .optional(),
-  windows: z.strictObject({ calls: window, cost: window }).optional(),
-  expires_at: z.iso.datetime({ offset: true, error: 'must be a time in RFC 3339, for example 2027-01-01T00:00:00Z' }).nullable().optional(),
+  windows: z.strictObject({ calls: window, cost: window }).optional().describe('only beside the ceiling of that name'),
+  expires_at: z.iso
+    .datetime({ offset: true, error: 'must be a time in RFC 3339, for example 2027-01-01T00:00:00Z' })
+    .nullable()
+    .optional()
+    .describe('a time that is to come'),
 });
 
-const rotateInput = z.strictObject({ grace_seconds: z.int().min(0).max(31_536_000).optional() });
+/** The body of "rotate a key". */
+export const rotateInput = z.strictObject({
+  grace_seconds: z.int().min(0).max(31_536_000).optional().describe('for which the old key stays valid'),
+});
 
 /** The settings in `input`; throws `bad_request` naming all that is wrong. */
 export function readKeyInput(input: unknown, now: number): KeySettings {

@@ -29,12 +29,13 @@ export type StoredApplication = z.output<typeof storedApplication>;
 
 /** A ceiling of 0 is allowed: such an application is answered only what costs nothing. */
 const calls = z.int().min(0).nullable();
-const cost = z.number().min(0).max(9_000_000).nullable();
+const cost = z.number().min(0).max(9_000_000).nullable().describe('USD');
 const window = z.enum(['day', 'month', 'total']);
 
 const ceilings = { calls, cost };
 const windows = { calls: window, cost: window };
 
+<<<<<<< HEAD
 const applicationInput = z
   .strictObject({
     ceilings: z.strictObject(ceilings).partial(),
@@ -43,6 +44,11 @@ const applicationInput = z
     image_tiers: tiers,
     speech_tiers: tiers,
   })
+=======
+/** The body of `PUT …/applications/{source}`. */
+export const applicationInput = z
+  .strictObject({ ceilings: z.strictObject(ceilings).partial(), windows: z.strictObject(windows).partial(), tiers })
+>>>>>>> 02464b2 (Provisioning bodies are described by the schemas that read them; the interface description is written from any Node)
   .partial();
 
 /** A newer server may have stored more than this one knows. */

@@ -37,17 +37,18 @@ const retiredName = z
 const cache = z.strictObject({ enabled: z.boolean(), ttl_seconds: z.int().min(1).max(86_400) });
 
 const fields = {
-  providers: z.array(providerName).max(200).nullable(),
+  providers: z.array(providerName).max(200).nullable().describe('null for all'),
   tiers,
   image_tiers: tiers,
   speech_tiers: tiers,
-  retired: z.array(retiredName).max(1_000),
-  catalog_fill: z.boolean().nullable(),
+  retired: z.array(retiredName).max(1_000).describe('models and providers that are called last'),
+  catalog_fill: z.boolean().nullable().describe('null: as the configuration file says'),
   may_call: z.boolean(),
-  monthly_cap: z.number().min(0).max(9_000_000).nullable(),
+  monthly_cap: z.number().min(0).max(9_000_000).nullable().describe('USD'),
 };
 
-const projectInput = z.strictObject({ ...fields, name: z.string().trim().min(1).max(200), cache: cache.partial() }).partial();
+/** The body of `PUT /provision/teams/{project}`. */
+export const projectInput = z.strictObject({ ...fields, name: z.string().trim().min(1).max(200), cache: cache.partial() }).partial();
 
 const storedSettings = z.object({
   providers: fields.providers.default(null),

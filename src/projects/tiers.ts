@@ -11,7 +11,10 @@ const modelId = z
 
 const tierName = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a tier is named with letters, digits, ".", "_" and "-"')
-  .refine((name) => name !== 'auto', '"auto" is no tier: it lets the gateway choose one');
+  // One expression, so that the interface description says it too.
+  .regex(/^(?!auto$)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, {
+    error: ({ input }) =>
+      input === 'auto' ? '"auto" is no tier: it lets the gateway choose one' : 'a tier is named with letters, digits, ".", "_" and "-"',
+  });
 
-export const tiers = z.record(tierName, z.array(modelId).max(100));
+export const tiers = z.record(tierName, z.array(modelId).max(100)).describe('chains of models by tier; `auto` is no tier');

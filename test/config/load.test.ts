@@ -98,8 +98,16 @@ colour: red
   });
 
   test('text that is no YAML is told with its line', () => {
-    expect(faultsOf('providers:\n  openai: {base_url: [}\n')[0]).toMatch(/^gateway\.yaml:2: /);
-    expect(faultsOf('providers: {}\nproviders: {}\n')[0]).toMatch(/^gateway\.yaml:2: /);
+    expect(faultsOf('providers: {}\nproviders: {}\n')).toEqual(['gateway.yaml:2:1: Map keys must be unique']);
+    for (const [text, place] of [
+      ['providers:\n  openai: {base_url: [}\n', '2:23'],
+      ['a: [1, 2\nb: {c: d\ne: f\n  g: h\n', '2:1'],
+      ['a: 1\n\tb: 2\nc: 3\n', '2:1'],
+    ] as const) {
+      const faults = faultsOf(text);
+      expect(faults).toHaveLength(1);
+      expect(faults[0]).toMatch(new RegExp(`^gateway\\.yaml:${place}: [^\\n]+$`));
+    }
     expect(faultsOf('just text')).toEqual(['gateway.yaml: must hold keys and values at its top, such as providers']);
   });
 

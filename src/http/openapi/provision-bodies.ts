@@ -1,13 +1,17 @@
 /**
- * Bodies of the provisioning routes. They are validated in the rooms that own what they change; a property test holds these schemas and
- * those validators together.
+ * Bodies of the provisioning routes: the schemas by which the rooms read them. Rows of the catalog are read by the configuration, which this
+ * room may not know; a property test holds what is said of them here and its reading together.
  */
 import { z } from 'zod';
+import { keyInput, rotateInput } from '../../keys/key-input.ts';
+import { applicationInput } from '../../projects/application-settings.ts';
+import { projectInput } from '../../projects/project-settings.ts';
 
 const modelId = z
   .string()
   .max(300)
   .regex(/^[^/\s]+\/\S+$/);
+<<<<<<< HEAD
 const name = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 const tiers = z
   .record(z.string().regex(/^(?!auto$)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/), z.array(modelId).max(100))
@@ -67,6 +71,8 @@ const applicationBody = z
   .partial()
   .nullable()
   .describe('What is left out stays as it is.');
+=======
+>>>>>>> 02464b2 (Provisioning bodies are described by the schemas that read them; the interface description is written from any Node)
 
 const placeAndAction = { place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) };
 const rulesBody = z
@@ -90,11 +96,20 @@ const catalogBody = z
   .strictObject({ models: z.record(modelId, z.record(z.string(), z.unknown()).nullable()) })
   .describe('Rows in the form of `models` of gateway.yaml, by `<provider>/<model>`; null takes an imported row away.');
 
+const partial = 'What is left out stays as it is.';
+
 export const provisionBodies = {
+<<<<<<< HEAD
   project: projectBody,
   key: keyBody,
   rotate: rotateBody,
   application: applicationBody,
   rules: rulesBody,
+=======
+  project: projectInput.nullable().describe(partial),
+  key: keyInput.describe('A new virtual key.'),
+  rotate: rotateInput.nullable().describe('Without it the old key ends at once.'),
+  application: applicationInput.nullable().describe(partial),
+>>>>>>> 02464b2 (Provisioning bodies are described by the schemas that read them; the interface description is written from any Node)
   catalog: catalogBody,
 };
