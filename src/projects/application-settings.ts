@@ -35,8 +35,8 @@ const window = z.enum(['day', 'month', 'total']);
 const ceilings = { calls, cost };
 const windows = { calls: window, cost: window };
 
-<<<<<<< HEAD
-const applicationInput = z
+/** The body of `PUT …/applications/{source}`. */
+export const applicationInput = z
   .strictObject({
     ceilings: z.strictObject(ceilings).partial(),
     windows: z.strictObject(windows).partial(),
@@ -44,11 +44,6 @@ const applicationInput = z
     image_tiers: tiers,
     speech_tiers: tiers,
   })
-=======
-/** The body of `PUT …/applications/{source}`. */
-export const applicationInput = z
-  .strictObject({ ceilings: z.strictObject(ceilings).partial(), windows: z.strictObject(windows).partial(), tiers })
->>>>>>> 02464b2 (Provisioning bodies are described by the schemas that read them; the interface description is written from any Node)
   .partial();
 
 /** A newer server may have stored more than this one knows. */
