@@ -8,7 +8,7 @@ export interface VideoRooms {
 }
 
 /** A third of the workflow's heartbeat timeout. */
-const heartbeatMs = 10_000;
+const heartbeatMs = 4_000;
 
 export function createVideoActivities({ lookAtVideo }: VideoRooms): Pick<Activities, 'pollVideo'> {
   return {

@@ -9,7 +9,7 @@ import type { Activities, VideoOperationInput } from './contract.ts';
 
 const { pollVideo } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
-  heartbeatTimeout: '30 seconds',
+  heartbeatTimeout: '12 seconds',
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
 });
 

@@ -1,0 +1,178 @@
+/** Videos and the process that serves them: files of any size in flat memory, and costs that stand once whatever is killed when. */
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { eventually, jsonOf } from '../support/gateway.ts';
+import { createProcesses, firstKeyOf, type GatewayProcess } from '../support/gateway-process.ts';
+import { run } from '../support/run.ts';
+import { createVideoVendor, json, sendBytes, type VideoVendor } from './video-vendor.ts';
+
+const mebibyte = 1024 * 1024;
+const fileBytes = 200 * mebibyte;
+const filePath = '/v1beta/files/big:download?alt=media';
+const processes = createProcesses();
+afterAll(() => processes.takeBack());
+
+let vendor: VideoVendor;
+beforeEach(async () => {
+  vendor = await createVideoVendor();
+});
+afterEach(() => vendor.close());
+
+async function newHome(): Promise<string> {
+  const home = await processes.home('migrated');
+  await writeFile(
+    join(home, 'gateway.yaml'),
+    `
+providers:
+  film: { base_url: ${vendor.url}/v1beta, api_key: video-key-0123456789, dialect: gemini }
+models: { film/clip: { per_second: 0.05 }, film/poor-clip: { per_second: 0.05 } }
+defaults: { video_model: clip }
+`,
+  );
+  return home;
+}
+
+/** A download whose answer nobody reads yet. */
+async function openDownload({ url }: GatewayProcess, key: string): Promise<IncomingMessage> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const asked = request(`${url}/v1/video/download`, { method: 'POST', headers });
+  asked.end(JSON.stringify({ uri: vendor.url + filePath }));
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+  expect(answer.statusCode).toBe(200);
+  expect(answer.headers['content-length']).toBe(String(fileBytes));
+  return answer;
+}
+
+/** What the process holds in memory. */
+async function memoryOf({ child }: GatewayProcess): Promise<number> {
+  if (process.platform !== 'linux') return 1024 * Number(await run('ps', ['-o', 'rss=', '-p', String(child.pid)]));
+  const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
+  return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
+}
+
+describe('a file of 200 MiB', () => {
+  test('200 waits at the vendor while its caller does not read, and comes whole in flat memory', async () => {
+    vendor.files.set(filePath, (response) => sendBytes(response, fileBytes));
+    const gateway = await processes.start('start', { home: await newHome() });
+    const key = firstKeyOf(gateway) ?? '';
+    const before = await memoryOf(gateway);
+    const answer = await openDownload(gateway, key);
+
+    let sent = -1;
+    await eventually(async () => {
+      const last = sent;
+      sent = vendor.bytesSent();
+      expect(sent).toBe(last);
+    });
+    // What the sockets of four ends hold, at most.
+    expect(sent).toBeLessThan(fileBytes / 4);
+    let most = await memoryOf(gateway);
+
+    let received = 0;
+    let nextLook = 0;
+    for await (const chunk of answer) {
+      received += (chunk as Buffer).length;
+      if (received < nextLook) continue;
+      nextLook = received + 10 * mebibyte;
+      most = Math.max(most, await memoryOf(gateway));
+    }
+    expect(received).toBe(fileBytes);
+    // Half of the file would show; what a process grows by at its first work is far less.
+    expect(most - before).toBeLessThan(100 * mebibyte);
+    expect(await gateway.end('SIGTERM')).toBe(0);
+  });
+
+  test('ends at the vendor when its caller goes away', async () => {
+    let isClosed = false;
+    vendor.files.set(filePath, (response) => {
+      response.once('close', () => {
+        isClosed = true;
+      });
+      sendBytes(response, fileBytes);
+    });
+    const gateway = await processes.start('start', { home: await newHome() });
+    const answer = await openDownload(gateway, firstKeyOf(gateway) ?? '');
+    answer.destroy();
+    await eventually(async () => expect(isClosed).toBe(true));
+    expect(vendor.bytesSent()).toBeLessThan(fileBytes);
+    expect(await gateway.end('SIGTERM')).toBe(0);
+  });
+
+  test('breaks off for its caller when it breaks off at the vendor', async () => {
+    vendor.files.set(filePath, (response) => {
+      response.writeHead(200, { 'content-length': fileBytes });
+      response.write(Buffer.alloc(mebibyte), () => response.destroy());
+    });
+    const gateway = await processes.start('start', { home: await newHome() });
+    const answer = await openDownload(gateway, firstKeyOf(gateway) ?? '');
+    const read = async (): Promise<void> => {
+      for await (const _ of answer);
+    };
+    await expect(read()).rejects.toThrow();
+    expect(await gateway.end('SIGTERM')).toBe(0);
+  });
+});
+
+interface CallRow {
+  readonly outcome: string;
+  readonly cost: number;
+  readonly estimated: boolean;
+}
+
+async function rowsOf(gateway: GatewayProcess): Promise<readonly CallRow[]> {
+  const { data } = await jsonOf<{ data: readonly CallRow[] }>(gateway.admin('GET', '/provision/teams/default/calls'));
+  return data.map(({ outcome, cost, estimated }) => ({ outcome, cost, estimated }));
+}
+
+describe('kill -9 of a gateway that has videos made', () => {
+  test('while they are polled: the cost of each stands once, whether it is made or fails, though nobody asks', async () => {
+    const home = await newHome();
+    const env = { GATEWAY_TEMPORAL: 'on' };
+    const samples = [{ video: { uri: 'https://film.example/v1/files/a' } }];
+    const made = { response: { generateVideoResponse: { generatedSamples: samples } } };
+    const failed = { error: { code: 13, message: 'no', status: 'INTERNAL' } };
+    let isOver = false;
+    let polls = 0;
+    /** The first polls are never answered: the kill falls into them. */
+    vendor.operation = (name: string, response: ServerResponse) => {
+      polls += 1;
+      if (polls > 2) json(response, 200, isOver ? { name, done: true, ...(name.includes('/clip/') ? made : failed) } : { name });
+    };
+    const first = await processes.start('start', { home, env });
+    const key = firstKeyOf(first) ?? '';
+    for (const model of ['clip', 'poor-clip'])
+      expect((await first.call(key, '/v1/video/generations', { prompt: 'a cat', model })).status).toBe(200);
+    await eventually(async () => expect(polls).toBe(2), 60_000);
+    await first.end('SIGKILL');
+
+    // The second is killed when it has learned that both still run.
+    const second = await processes.start('start', { home, env });
+    await eventually(async () => expect(polls).toBeGreaterThan(5), 90_000);
+    const estimate = { outcome: 'ok', cost: 0.4, estimated: true };
+    expect(await rowsOf(second)).toEqual([estimate, estimate]);
+    await second.end('SIGKILL');
+    isOver = true;
+
+    const third = await processes.start('start', { home, env });
+    const settled = { outcome: 'ok', cost: 0.4, estimated: false };
+    await eventually(async () => expect(await rowsOf(third)).toEqual([{ outcome: 'failed', cost: 0, estimated: false }, settled]), 90_000);
+    expect(await jsonOf<object>(third.call(key, '/usage/me'))).toMatchObject({ spend: 0.4, by_source: [{ cost: 0.4, calls: 2 }] });
+    expect(await third.end('SIGTERM')).toBe(0);
+  }, 300_000);
+
+  test('while the vendor is asked for it: the call is unknown, at what was asked for', async () => {
+    const home = await newHome();
+    const first = await processes.start('start', { home });
+    const key = firstKeyOf(first) ?? '';
+    vendor.files.set('/v1beta/models/clip:predictLongRunning', () => first.child.kill('SIGKILL'));
+    await expect(first.call(key, '/v1/video/generations', { prompt: 'a cat', duration_seconds: 4 })).rejects.toThrow();
+    await first.exited;
+    const second = await processes.start('start', { home });
+    await eventually(async () => expect(await rowsOf(second)).toEqual([{ outcome: 'unknown', cost: 0.2, estimated: true }]), 30_000);
+    expect(await second.end('SIGTERM')).toBe(0);
+  });
+});
