@@ -103,8 +103,10 @@ export function createMediaCalls({ breakers, journal, clock, logger }: MediaDeps
     if (cause instanceof VendorError) judge(request, cause);
     const status = cause instanceof VendorError ? cause.status : null;
     const isCut = cause instanceof VendorError && cause.fault === 'stopped';
+    // The vendor has taken the order, and it could not be written down (video.ts).
+    const isUnrecorded = error.code === 'budget_unavailable';
     const end =
-      hasLeft || isCut
+      hasLeft || isCut || isUnrecorded
         ? ({ outcome: hasLeft ? 'client_left' : 'unknown', units: request.units, tokens: null } as const)
         : ({ outcome: isRefusal(cause) ? 'refused' : 'failed', units: {}, tokens: noTokens } as const);
     await settle(settledOf({ ...running, status }, { ...end, error, status: hasLeft ? 499 : error.status, endedAt: clock.now() }));

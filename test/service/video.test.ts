@@ -8,6 +8,8 @@ let now = Date.now();
 const clock = { now: () => now };
 /** While set, statements on videos find no database. */
 let isDown = false;
+/** While set, no transaction finds it. */
+let isLost = false;
 
 const lent = shareGateway({
   clock,
@@ -29,7 +31,7 @@ defaults: { video_provider: film, video_model: clip }
     ({
       ...database,
       query: (text, values) => (isDown && text.includes('videos') ? refuse() : database.query(text, values)),
-      transaction: (work) => database.transaction(work),
+      transaction: (work) => (isLost ? refuse() : database.transaction(work)),
       listen: (channel, onPayload, onReconnect) => database.listen(channel, onPayload, onReconnect),
       close: () => database.close(),
     }) satisfies Database,
@@ -58,6 +60,7 @@ beforeAll(async () => {
 });
 afterEach(() => {
   isDown = false;
+  isLost = false;
 });
 
 const generate = (body: unknown, of = gateway): Promise<Response> => of.call('/v1/video/generations', body);
@@ -266,6 +269,19 @@ describe('what the routes refuse', () => {
     isDown = false;
     expect((await ask(operation)).status).toBe(200);
   });
+
+  test('503 budget_unavailable when the database goes away while the vendor is asked: the call is unknown, at what was asked for', async () => {
+    const of = await freshProject();
+    const asked = await vendorRequests(async () => {
+      isLost = true;
+      expect(await refusal(generate({ prompt: 'x' }, of))).toMatchObject({ status: 503, code: 'budget_unavailable' });
+      isLost = false;
+    });
+    expect(asked).toEqual(['/v1beta/models/clip:predictLongRunning']);
+    await eventually(async () =>
+      expect(await callsOf(of)).toMatchObject([{ outcome: 'unknown', code: 'budget_unavailable', cost: 0.4, estimated: true }]),
+    );
+  }, 30_000);
 
   test.each([{}, { operation: '' }, { operation: null }])('400 missing_operation: %j', async (body) => {
     expect(await refusal(gateway.call('/v1/video/operations', body))).toMatchObject({ status: 400, code: 'missing_operation' });
