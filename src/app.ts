@@ -5,6 +5,9 @@ import { createApi } from './app/api.ts';
 import { createMedia } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
 import { correctStoredCalls, createVideoRooms } from './app/videos.ts';
+import { createAdmission } from './ceilings/admission.ts';
+import { countCalls } from './ceilings/count-calls.ts';
+import { createReadUse } from './ceilings/read-use.ts';
 import { cacheDirectory } from './config/cache-directory.ts';
 import { readImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
@@ -118,16 +121,21 @@ export async function createApp(options: AppOptions): Promise<App> {
     const added = await storeCalls(tx, calls);
     const stored = calls.filter(({ facts }) => added.has(facts.id));
     await correctStoredCalls(tx, stored);
+    await countCalls(tx, stored);
     await recordCalls(tx, stored);
   };
   const journal = await createJournal({ dataDir, clock, logger, sync: config.journalSync });
+  const admission = createAdmission({ database, clock, logger, process: journal.id, onStoreDown: () => config.onBudgetStoreDown });
   const prepare = (): Promise<void> => ensurePartitions(database, clock);
-  const drain = createDrain({ journal, dataDir, database, store, clock, logger, prepare });
+  const drain = createDrain({ journal, dataDir, database, store, clock, logger, prepare, onStored: admission.counted });
   const estimateCost: EstimateCost = (model, { tokens, units, searches }) => {
     const row = catalog.models.get(model);
     return row ? (unitCostOf(units, row.unitPrices) ?? (row.price ? costOf(tokens, row.price, searches) : null)) : null;
   };
-  const onRecovered = (journalId: string): Promise<void> => forgetProcess(database, journalId);
+  const onRecovered = async (journalId: string): Promise<void> => {
+    await admission.leases.release(journalId);
+    await forgetProcess(database, journalId);
+  };
   const recoveryOptions = { dataDir, database, store, logger, estimateCost, onRecovered };
   const recovery = createRecovery({ ...recoveryOptions, ownId: journal.id });
   const presence = createPresence({ database, journalId: journal.id, logger });
@@ -142,6 +150,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     door,
     findProvider: (name) => providers.get(name),
     breakers,
+    ceilingsOf: keyring.ceilingsOf,
+    admission,
     journal,
     clock,
     logger,
@@ -174,6 +184,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           breakers,
           reports,
           memory,
+          readUse: createReadUse({ database, admission, process: journal.id }),
           answerCall,
           media,
           videos,
@@ -188,6 +199,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   await projects.start();
   await memory.settings.start();
   await modelsInForce.start();
+  await admission.start();
   drain.start();
   recovery.start();
   presence.start();
@@ -240,7 +252,9 @@ export async function createApp(options: AppOptions): Promise<App> {
       await callsSettled(performance.now() + cutLimitMs);
       await recovery.stop();
       await drain.stop();
-      await journal.close();
+      await admission.stop();
+      // Its recovery gives back the leases, now or, should the database be away, at the next start.
+      await journal.close({ keepFolder: true });
       await recoverOnce(recoveryOptions, journal.id);
       await presence.stop();
       await modelsInForce.stop();

@@ -1,5 +1,6 @@
 /** What the API's routes get: each route's questions, answered by the rooms that know. Decides nothing; `app.ts` builds the rooms. */
 import type { Server } from 'node:http';
+import type { createReadUse } from '../ceilings/read-use.ts';
 import type { CatalogRow, Config } from '../config/config.ts';
 import { hostOf } from '../config/starter-catalog.ts';
 import type { Clock } from '../core/time.ts';
@@ -35,6 +36,7 @@ export interface ApiDeps {
   readonly breakers: Breakers;
   readonly reports: UsageReports;
   readonly memory: Memory;
+  readonly readUse: ReturnType<typeof createReadUse>;
   readonly answerCall: AnswerCall;
   readonly media: AnswerMedia;
   readonly videos: AnswerVideos;
@@ -46,7 +48,7 @@ export interface ApiDeps {
 }
 
 export function createApi(deps: ApiDeps): Server {
-  const { config, catalog, switches, modelsInForce, keyring, projects, breakers, reports, memory, answerCall, drain } = deps;
+  const { config, catalog, switches, modelsInForce, keyring, projects, breakers, reports, readUse, memory, answerCall, drain } = deps;
   const { media, videos, health, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
@@ -73,7 +75,12 @@ export function createApi(deps: ApiDeps): Server {
         const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.ceilingsOf(caller.keyId)]);
         const { demo } = config();
         const providers = [...catalog().providers.keys()];
-        return read(() => statusReport({ reports, project, caller, ceilings, breakers, providers, clock, demo }));
+        const { projectId, keyId } = caller;
+        const limits = { projectId, keyId, source: project.slug, key: ceilings, project: project.settings };
+        return read(async () => {
+          const counted = await readUse(limits, clock.now());
+          return statusReport({ reports, project, caller, ceilings, breakers, providers, clock, demo, counted });
+        });
       },
     },
     models: {

@@ -1,4 +1,5 @@
 /** What starts, follows and fetches videos, joined of the rooms that know. Decides nothing. */
+import { countCostChanges } from '../ceilings/count-calls.ts';
 import type { SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
@@ -40,7 +41,7 @@ export function createVideoRooms({ database, catalog, switches, providers, calls
   const videos = createVideos({
     database,
     async correctCalls(tx, corrections) {
-      await correctCalls(tx, corrections);
+      await countCostChanges(tx, await correctCalls(tx, corrections));
     },
   });
   const vendor = createVideoVendor({ door, now: () => clock.now() });
@@ -63,7 +64,7 @@ export function createVideoRooms({ database, catalog, switches, providers, calls
   }
 }
 
-/** Calls that were just stored in `tx` say what is known of their videos by now. */
+/** Calls that were just stored in `tx` say what is known of their videos by now; they are counted after this. */
 export async function correctStoredCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   const ids = calls.flatMap(({ facts }) => (facts.route === 'video' ? [facts.id] : []));
   await correctCalls(tx, await lockCorrections(tx, ids));

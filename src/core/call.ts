@@ -231,6 +231,16 @@ export interface CallFacts {
   readonly bodyBytes: number;
   /** What a media call asks for: all there is to charge where its process dies before it settles. */
   readonly units?: Units;
+  /** The store of the ceilings was down: it was let through without them, and is counted when it is stored (decisions 6). */
+  readonly unmetered?: true;
+}
+
+/** What a call took of the slices of ceilings that its process holds. */
+export interface ConsumedLeases {
+  /** The process: its journal's id. */
+  readonly process: string;
+  /** By row of `limit_counters`. */
+  readonly amounts: readonly { readonly counter: number; readonly amount: number }[];
 }
 
 /** How a call ended. */
@@ -250,6 +260,8 @@ export interface CallResult {
   readonly durationMs: number;
   readonly firstByteMs: number | null;
   readonly attempts: readonly Attempt[];
+  /** Absent: no ceiling applied. */
+  readonly consumed?: ConsumedLeases;
 }
 
 /** The assistant's part of an answer: what memory may read of it. */

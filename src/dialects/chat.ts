@@ -9,7 +9,7 @@ import { readChatUsage } from './counts.ts';
 import { readPositiveInteger, readText, repeatedKey } from './members.ts';
 import type { AnswerReading, RequestFacts, RouteRules, StreamReader } from './route-rules.ts';
 
-const keysRead = ['model', 'stream', 'stream_options', 'messages', 'user', 'max_tokens', 'max_completion_tokens'];
+const keysRead = ['model', 'stream', 'stream_options', 'messages', 'user', 'max_tokens', 'max_completion_tokens', 'n'];
 
 export const chat: RouteRules = {
   route: 'chat',

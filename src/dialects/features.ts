@@ -40,6 +40,11 @@ export function readFeatures(body: Buffer, { members }: BodySpans): RequestFeatu
   };
 }
 
+/** How many images the body shows, wherever they stand; counted up to 1,000 of each kind. */
+export function countImages(body: Buffer): number {
+  return imageTypes.reduce((sum, type) => sum + findEach(body, type, (at) => body[skipSpaceBack(body, at - 1)] === colon), 0);
+}
+
 function bytesOf(body: Buffer, member: Member | undefined): Buffer {
   return member ? body.subarray(member.value.start, member.value.end) : body.subarray(0, 0);
 }

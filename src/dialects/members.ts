@@ -16,6 +16,7 @@ export const keysOfBodies: ReadonlySet<string> = new Set([
   'max_tokens',
   'max_completion_tokens',
   'max_output_tokens',
+  'n',
 ]);
 
 /** Key of `keys` that the body repeats: gateway and vendor could read two different values, so such a body is refused. */

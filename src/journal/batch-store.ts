@@ -24,6 +24,8 @@ export interface BatchStoreOptions {
   readonly quarantine: Quarantine;
   readonly logger: Logger;
   readonly faultPoint: PassPoint;
+  /** Told of each batch that is in the database. */
+  readonly onStored?: (calls: readonly SettledCall[]) => void;
 }
 
 /** A settled call and its frame in the journal; null for one that was made up (`recover.ts`). */
@@ -52,17 +54,19 @@ const batchRows = 500;
 /** Text is read and hashed on the event loop before it is stored: of a second call only what fits into this beside the first. */
 const batchBytes = 4 * 1_024 * 1_024;
 
-export function createBatchStore({ database, store, quarantine, logger, faultPoint }: BatchStoreOptions): BatchStore {
+export function createBatchStore({ database, store, quarantine, logger, faultPoint, onStored }: BatchStoreOptions): BatchStore {
   let stored = 0;
   let quarantined = 0;
   let refused = 0;
 
-  const commit = (calls: readonly SettledCall[]): Promise<void> =>
-    database.transaction(async (tx) => {
+  const commit = async (calls: readonly SettledCall[]): Promise<void> => {
+    await database.transaction(async (tx) => {
       await takeProjects(tx, calls);
       await store(tx, calls);
       faultPoint('before commit');
     });
+    onStored?.(calls);
+  };
 
   const storeBatch = async (entries: readonly BatchEntry[]): Promise<void> => {
     const [first] = entries;

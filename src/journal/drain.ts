@@ -7,6 +7,7 @@
  * window of a segment at a time, so memory does not grow with the backlog.
  */
 
+import type { SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { isConnectionFault } from '../db/faults.ts';
@@ -39,6 +40,8 @@ export interface DrainOptions {
   readonly intervalMs?: number;
   /** Before the first batch and then daily: makes the partitions that the calls will need (`usage/partitions.ts`). */
   readonly prepare?: () => Promise<void>;
+  /** Told of calls once they are in the database. */
+  readonly onStored?: (calls: readonly SettledCall[]) => void;
   readonly faultPoint?: PassPoint;
 }
 
@@ -60,9 +63,9 @@ const dayMs = 86_400_000;
 const idleSegmentMs = 10_000;
 
 export function createDrain(options: DrainOptions): Drain {
-  const { journal, dataDir, database, store, clock, logger, intervalMs = 100, prepare, faultPoint = () => undefined } = options;
+  const { journal, dataDir, database, store, clock, logger, intervalMs = 100, prepare, onStored, faultPoint = () => undefined } = options;
   const quarantine = createQuarantine(dataDir);
-  const batches = createBatchStore({ database, store, quarantine, logger, faultPoint });
+  const batches = createBatchStore({ database, store, quarantine, logger, faultPoint, ...(onStored && { onStored }) });
   let position: Position = { segment: 0, offset: 0 };
   let waiters: readonly Waiter[] = [];
   let timer: { readonly handle: NodeJS.Timeout; readonly dueAt: number } | null = null;

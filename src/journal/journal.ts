@@ -43,8 +43,11 @@ export interface Journal {
   /** All of this segment is stored: deletes it, unless an open call still needs it (false: ask again later). */
   discard(segment: number): Promise<boolean>;
   state(): JournalState;
-  /** Writes what waits and gives the folder back; what is not discarded by then is adopted by another process or the next start. */
-  close(): Promise<void>;
+  /**
+   * Writes what waits and gives the folder back; what is not discarded by then is adopted by another process or the next start. An empty
+   * folder goes, unless it is to be kept: then whoever adopts it also gives back what else was in this process's name.
+   */
+  close(options?: { readonly keepFolder?: boolean }): Promise<void>;
 }
 
 /** For metrics and `/readyz`. */
@@ -215,7 +218,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       const calls = { openCalls: openCalls.size, parkedCalls: parked.size, lostCalls: parked.lost };
       return { accepting: isAccepting, segments: segments.length, bytes, ...calls };
     },
-    async close() {
+    async close({ keepFolder = false } = {}) {
       isClosing = true;
       if (repairTimer) clearTimeout(repairTimer);
       await repairing;
@@ -226,7 +229,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       await writer.close();
       await reserve.giveUp();
       // With nothing left in it, the folder goes while its lock is still held; otherwise recovery finds it free.
-      if (writer.segments().length === 0) await files.remove(folder);
+      if (!keepFolder && writer.segments().length === 0) await files.remove(folder);
       lock.release();
     },
   };

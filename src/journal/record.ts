@@ -72,6 +72,7 @@ const factsSchema: z.ZodType<CallFacts> = z.object({
   units: z
     .object({ images: z.number().exactOptional(), characters: z.number().exactOptional(), seconds: z.number().exactOptional() })
     .exactOptional(),
+  unmetered: z.literal(true).exactOptional(),
 });
 
 const attemptStart = { n: z.number(), provider: z.string(), model: z.string(), startedAt: z.number() };
@@ -103,6 +104,7 @@ const resultSchema: z.ZodType<CallResult> = z.object({
   durationMs: z.number(),
   firstByteMs: countOrNull,
   attempts: z.array(attemptSchema),
+  consumed: z.object({ process: z.string(), amounts: z.array(z.object({ counter: z.number(), amount: z.number() })) }).exactOptional(),
 });
 
 const answerSchema = z.object({ text: z.string(), toolCalls: z.array(z.object({ name: z.string(), arguments: z.string() })) });

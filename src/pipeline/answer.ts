@@ -1,9 +1,12 @@
 /**
- * The story of a call: plan, rules, cache, attempt, settle. Whatever happens, a call that reached a vendor is in the journal before the last
- * byte of its answer leaves.
+ * The story of a call: plan, rules, cache, admit, attempt, settle. Whatever happens, a call that reached a vendor is in the journal before the
+ * last byte of its answer leaves.
  */
+import type { Admission, Holds } from '../ceilings/admission.ts';
+import type { Limits } from '../ceilings/counters.ts';
+import { hasCostCeiling } from '../ceilings/counters.ts';
 import type { Call, CallFacts, CallResult, Outcome, SettledCall } from '../core/call.ts';
-import { VendorError } from '../core/errors.ts';
+import { gatewayError, VendorError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
 import type { AnswerReading } from '../dialects/route-rules.ts';
 import { rulesOf } from '../dialects/rules-of.ts';
@@ -15,6 +18,7 @@ import type { StreamedAnswer, VendorAnswer } from '../vendors/text.ts';
 import { createAsk } from './ask.ts';
 import type { AttemptDeps } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
+import { boundsOf } from './bound.ts';
 import type { CalledProject } from './called-project.ts';
 import { createRuleChecks } from './check-rules.ts';
 import type { CallControl } from './control.ts';
@@ -42,6 +46,9 @@ export interface AnswerDeps extends AttemptDeps {
   /** Chooses for `auto`; a promise only where a model is asked. */
   readonly chooseTier: (request: TierRequest) => string | Promise<string>;
   readonly responseCache: ResponseCache;
+  /** Ceilings of a key; a promise only when they must be read. Throws `limits_unavailable`. */
+  readonly ceilingsOf: (keyId: string) => Limits['key'] | Promise<Limits['key']>;
+  readonly admission: Admission;
   readonly journal: Journal;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -53,7 +60,7 @@ const streamType = 'text/event-stream';
 export type AnswerCall = (call: Call, project: CalledProject, control: CallControl) => Promise<Answer>;
 
 export function createAnswerCall(deps: AnswerDeps): AnswerCall {
-  const { planner, chooseTier, responseCache, journal, clock, logger } = deps;
+  const { planner, chooseTier, responseCache, ceilingsOf, admission, journal, clock, logger } = deps;
   const attemptChain = createAttemptChain(deps);
   const { checkInput, checkAnswer, checkWhole } = createRuleChecks({ logger });
 
@@ -61,14 +68,25 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
   async function answerCall(call: Call, project: CalledProject, control: CallControl): Promise<Answer> {
     const { caller, source, route, modelAsked } = call;
     const autoTier = modelAsked === 'auto' ? await tierFor(call, project, control) : null;
-    const plan = planner.plan({ caller, project, source, route, modelAsked, autoTier });
+    const found = ceilingsOf(caller.keyId);
+    const key = found instanceof Promise ? await found : found;
+    const limits: Limits = { projectId: caller.projectId, keyId: caller.keyId, source, key, project };
+    const plan = planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice: hasCostCeiling(limits) });
+    if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkInput(call, project.rules.input);
-    const facts = factsOf(call, plan);
     const { hit, recording } = responseCache.lookUp({ call, settings: project.cache, candidates: plan.candidates });
-    if (hit) return answerFromCache({ hit, ending: { call, facts, failed: [] }, project, control });
+    if (hit) return answerFromCache({ hit, ending: { call, facts: factsOf(call, plan), failed: [] }, project, control });
 
-    const outcome = await attemptChain({ call, facts, candidates: plan.candidates, control });
+    const admitted = admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(call, plan.candidates) });
+    const holds = admitted instanceof Promise ? await admitted : admitted;
+    const facts = factsOf(call, plan, holds);
+    const outcome = await attemptChain({ call, facts, candidates: plan.candidates, control }).catch((error: unknown) => {
+      // The call was not made, and leaves no record.
+      holds.release();
+      throw error;
+    });
     const ending = { call, facts, failed: outcome.failed };
+    const settle = (settled: SettledCall): Promise<void> => record({ ...settled, result: holds.settle(settled.result) });
     if (outcome.kind === 'failed') {
       await settle(settleFailed({ ...ending, endedAt: clock.now() }, outcome.error, outcome.outcome));
       throw outcome.error;
@@ -114,11 +132,11 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
     // The rules in force now; they may be stricter than those that the answer has passed.
     const error = project.rules.output ? await checkWhole(call, project.rules.output, bytes) : null;
     if (error) {
-      await settle(settleHit({ ...ending, endedAt: clock.now() }, hit, { outcome: 'refused', error }));
+      await record(settleHit({ ...ending, endedAt: clock.now() }, hit, { outcome: 'refused', error }));
       throw error;
     }
     const end = (_reading: AnswerReading, outcome: Outcome): Promise<void> =>
-      settle(settleHit({ ...ending, endedAt: clock.now() }, hit, { outcome, error: null }));
+      record(settleHit({ ...ending, endedAt: clock.now() }, hit, { outcome, error: null }));
     if (call.stream) return { kind: 'stream', pieces: deliver({ call, answer: replayHit(hit), end }), model, cache: 'hit' };
     await end(reading, 'ok');
     return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit' };
@@ -157,7 +175,7 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
     }
   }
 
-  async function settle(settled: SettledCall): Promise<void> {
+  async function record(settled: SettledCall): Promise<void> {
     await journal.settle(settled);
     logCall(logger, settled);
   }
@@ -184,7 +202,7 @@ interface Delivery {
   readonly record?: ((bytes: Buffer) => void) | undefined;
 }
 
-function factsOf(call: Call, plan: Plan): CallFacts {
+function factsOf(call: Call, plan: Plan, holds?: Holds): CallFacts {
   return {
     id: call.id,
     startedAt: call.startedAt,
@@ -201,5 +219,6 @@ function factsOf(call: Call, plan: Plan): CallFacts {
     correlation: call.correlation,
     plan: plan.lines,
     bodyBytes: call.body.length,
+    ...(holds?.isUnmetered && { unmetered: true as const }),
   };
 }

@@ -23,6 +23,8 @@ export interface PlanRequest {
   readonly modelAsked: string;
   /** The tier a classifier chose for `auto` (classify.ts). Where it has no open model, and without it, `auto` is the route's usual tier. */
   readonly autoTier?: string | null;
+  /** Money is limited: models without a price are left out, as `price_unknown`. */
+  readonly requiresPrice?: boolean;
 }
 
 export interface PlannerDeps {

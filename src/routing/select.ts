@@ -16,6 +16,8 @@ export interface SelectRequest extends RoutingView {
   readonly caller: Caller;
   readonly route: TextRoute;
   readonly switches: RoutingSwitches;
+  /** Money is limited: a model whose cost cannot be told is none for this call. */
+  readonly requiresPrice?: boolean;
 }
 
 export interface Selection {
@@ -42,20 +44,24 @@ export function selectModels(request: SelectRequest, asked: string, isAuto: bool
   const open: string[] = [];
   const left: PlanLine[] = [];
   let isRefusedByKey = false;
+  let isServed = false;
+  const isUnpriced = (id: string): boolean => request.requiresPrice === true && !catalog.models.get(id)?.price;
   for (const id of new Set(resolution.ids)) {
     const unserved = reasonToSkip(request, route, switches.translates, id);
-    const skipped = unserved ?? (isPermitted(caller.models, names, id) ? null : 'not_permitted_for_key');
+    const forbidden = unserved ?? (isPermitted(caller.models, names, id) ? null : 'not_permitted_for_key');
+    const skipped = forbidden ?? (isUnpriced(id) ? 'price_unknown' : null);
     if (skipped === null) open.push(id);
     else left.push({ model: id, skipped });
-    if (unserved === null && skipped !== null) isRefusedByKey = true;
+    isServed ||= unserved === null;
+    isRefusedByKey ||= unserved === null && forbidden !== null;
   }
-  const isServed = open.length > 0 || isRefusedByKey;
   if (isServed || !(project.catalogFill ?? switches.catalogFill)) return { open, left, isRefusedByKey, isFilled: false };
 
   // A model that stands in for another does not go by the other's name: only tier names open it to a key.
   const openers = resolution.kind === 'tier' ? names : [];
   for (const id of findFill({ catalog, route, resolution, isAuto })) {
     if (reasonToSkip(request, route, switches.translates, id) !== null) continue;
+    if (isUnpriced(id)) continue;
     if (isPermitted(caller.models, openers, id)) open.push(id);
     else if (left.length < longestFill) left.push({ model: id, skipped: 'not_permitted_for_key', filled: true });
     isRefusedByKey ||= open.length === 0;

@@ -31,6 +31,8 @@ export interface CallRow {
   /** The cost is null because an attempt's model has no price. */
   readonly price_unknown: boolean;
   readonly estimated: boolean;
+  /** It was let through without its ceilings, whose store was down. */
+  readonly unmetered: boolean;
   readonly duration_ms: number;
   readonly first_byte_ms: number | null;
   readonly task_id: string | null;
@@ -96,7 +98,7 @@ type StoredCall = Omit<CallRow, 'created_at' | 'tokens' | 'cost' | 'price_unknow
 
 /** Columns that go out under their own names are not aliased. */
 const selectCalls = `
-  select id, key_prefix as key, source, route, model_asked, model, status, code, outcome, stream, cache, estimated, duration_ms,
+  select id, key_prefix as key, source, route, model_asked, model, status, code, outcome, stream, cache, estimated, unmetered, duration_ms,
          first_byte_ms, task_id, turn_id, agent_id, trigger_kind, trigger_detail, iteration, distil_saved,
          encode(subject_sha256, 'hex') as subject_sha256, plan, started_at as "startedAt", cost_nanos as "costNanos",
          tokens_input as input, tokens_cached_input as "cachedInput",

@@ -8,9 +8,9 @@ import { firstIdOf } from '../core/ids.ts';
 import { usdOf } from '../core/money.ts';
 import type { Clock } from '../core/time.ts';
 import { formatTime, monthOf } from '../core/time.ts';
+import { type WindowKind, windowOf } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
 import { type CallRow, type ListOptions, listCalls } from './call-rows.ts';
-import { type WindowKind, windowOf } from './windows.ts';
 
 /** Shapes 2. */
 export interface UsageReport {
@@ -112,14 +112,14 @@ const selectTotals = `
   )
   select level, name, cost, tokens, calls from ranked where place <= 1000 order by level, place`;
 
-/** A cache hit costs nothing and uses no slot (decisions 3). */
+/** By the rule of `core/spending.ts`. */
 const selectKeyUse = `
-  select count(*) filter (where id >= $2::uuid and not is_hit) as calls,
+  select count(*) filter (where id >= $2::uuid and vendor_called) as calls,
          coalesce(sum(cost_nanos) filter (where id >= $3::uuid), 0)::bigint as cost,
-         count(*) filter (where id >= $4::uuid and not is_hit) as rpm,
-         coalesce(sum(tokens) filter (where id >= $4::uuid and not is_hit), 0)::bigint as tpm
+         count(*) filter (where id >= $4::uuid and vendor_called) as rpm,
+         coalesce(sum(tokens) filter (where id >= $4::uuid and vendor_called), 0)::bigint as tpm
     from (
-      select id, cost_nanos, ${allTokens} as tokens, cache is not distinct from 'hit' as is_hit
+      select id, cost_nanos, ${allTokens} as tokens, vendor_called
         from calls
        where key_id = $1::uuid and id >= $5::uuid
     ) as used`;

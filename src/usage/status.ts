@@ -3,10 +3,8 @@ import type { Caller } from '../core/call.ts';
 import { usdOf } from '../core/money.ts';
 import type { Clock } from '../core/time.ts';
 import { formatTime } from '../core/time.ts';
+import { type CeilingName, resetTime, type WindowKind, windowOf } from '../core/windows.ts';
 import type { UsageReports } from './reports.ts';
-import { resetTime, type WindowKind, windowOf } from './windows.ts';
-
-export type CeilingName = 'calls' | 'cost' | 'rpm' | 'tpm';
 
 export type Ceilings = Readonly<Record<CeilingName, { readonly limit: number | null; readonly window: WindowKind }>>;
 
@@ -21,10 +19,20 @@ export interface StatusInput {
   readonly providers: readonly string[];
   /** The models are the demo vendor's: said here so that nobody takes its answers for a model's. */
   readonly demo?: boolean;
-  /** Estimates of the key's running calls, in the ceiling's unit. */
-  readonly reserved?: (keyId: string, ceiling: CeilingName) => number;
-  /** Nano-dollars that running calls of the project hold. */
-  readonly reservedOfProject?: (projectId: string) => number;
+  /** What is counted of the key's ceilings and of the project's month; what nobody has limited, or called under a limit, is not there. */
+  readonly counted?: CountedUse;
+}
+
+export interface CounterUse {
+  /** Calls, tokens or nano-dollars of settled calls. */
+  readonly used: number;
+  /** Estimates of running calls. */
+  readonly reserved: number;
+}
+
+export interface CountedUse {
+  readonly key: Readonly<Partial<Record<CeilingName, CounterUse>>>;
+  readonly month?: CounterUse;
 }
 
 export interface StatusReport {
@@ -50,7 +58,7 @@ export interface CeilingReport {
 }
 
 export async function statusReport(input: StatusInput): Promise<StatusReport> {
-  const { reports, clock, project, caller, ceilings, breakers, providers, demo = false, reserved = none, reservedOfProject = none } = input;
+  const { reports, clock, project, caller, ceilings, breakers, providers, demo = false, counted = nothingCounted } = input;
   const now = clock.now();
   const [use, spent] = await Promise.all([
     reports.keyUse(caller.keyId, { calls: ceilings.calls.window, cost: ceilings.cost.window }),
@@ -58,12 +66,13 @@ export async function statusReport(input: StatusInput): Promise<StatusReport> {
   ]);
   const report = (name: CeilingName, unit: (amount: number) => number = asIs): CeilingReport => {
     const { limit, window } = ceilings[name];
-    const held = reserved(caller.keyId, name);
+    // Of the row that admission goes by, where there is one (lessons 9).
+    const { used, reserved } = counted.key[name] ?? { used: use[name], reserved: 0 };
     return {
       limit: limit === null ? null : unit(limit),
-      used: unit(use[name]),
-      reserved: unit(held),
-      remaining: limit === null ? null : unit(Math.max(0, limit - use[name] - held)),
+      used: unit(used),
+      reserved: unit(reserved),
+      remaining: limit === null ? null : unit(Math.max(0, limit - used - reserved)),
       window,
       resets_at: resetTime(windowOf(window, now)),
     };
@@ -75,7 +84,7 @@ export async function statusReport(input: StatusInput): Promise<StatusReport> {
       expires_at: caller.expiresAt === null ? null : formatTime(caller.expiresAt),
       ceilings: { calls: report('calls'), cost: report('cost', usdOf), rpm: report('rpm'), tpm: report('tpm') },
     },
-    credit: creditOf(spent, reservedOfProject(project.id), project.settings.monthlyCapNanos),
+    credit: creditOf(counted.month?.used ?? spent, counted.month?.reserved ?? 0, project.settings.monthlyCapNanos),
     breakers: breakers.report(project.id, providers),
     ...(demo ? { demo: true } : {}),
   };
@@ -92,10 +101,7 @@ function creditOf(spent: number, held: number, cap: number | null): StatusReport
   };
 }
 
-/** Nothing is held where nobody counts it. */
-function none(): number {
-  return 0;
-}
+const nothingCounted: CountedUse = { key: {} };
 
 function asIs(amount: number): number {
   return amount;

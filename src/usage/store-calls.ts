@@ -1,6 +1,7 @@
 /** What the journal's drain writes of settled calls: a row per call and per attempt. Idempotent by call id. */
 import { createHash } from 'node:crypto';
 import type { Attempt, SettledCall } from '../core/call.ts';
+import { isVendorAsked } from '../core/spending.ts';
 import type { Queries } from '../db/database.ts';
 
 /** Stores the calls in the transaction `tx`, and attempts for those that are new; returns the ids of these. */
@@ -20,13 +21,14 @@ const insertCalls = `
     id, project_id, key_id, key_prefix, source, route, model_asked, model, stream, status, code, outcome, cache,
     tokens_input, tokens_cached_input, tokens_cache_write, tokens_cache_write_1h, tokens_output, cost_nanos, estimated,
     duration_ms, first_byte_ms, task_id, turn_id, agent_id, trigger_kind, trigger_detail, iteration, distil_saved,
-    subject_sha256, plan, started_at
+    subject_sha256, plan, started_at, vendor_called, unmetered
   )
   select * from unnest(
     $1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::boolean[], $10::integer[],
     $11::text[], $12::text[], $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[],
     $20::boolean[], $21::integer[], $22::integer[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[], $28::bigint[],
-    $29::bigint[], $30::bytea[], $31::jsonb[], $32::timestamptz[]
+    $29::bigint[], $30::bytea[], $31::jsonb[], $32::timestamptz[],
+    $33::boolean[], $34::boolean[]
   )
   on conflict (id) do nothing
   returning id`;
@@ -66,6 +68,8 @@ function callRow({ facts, result }: SettledCall): readonly unknown[] {
     facts.memory.subject === null ? null : createHash('sha256').update(facts.memory.subject, 'utf8').digest(),
     JSON.stringify(facts.plan),
     new Date(facts.startedAt),
+    isVendorAsked(result),
+    facts.unmetered === true,
   ];
 }
 

@@ -101,6 +101,7 @@ describeDatabases('call rows', (database) => {
         cost: 0.000001,
         price_unknown: false,
         estimated: true,
+        unmetered: false,
         duration_ms: 50,
         first_byte_ms: 21,
         task_id: 't-1',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import { windowOf } from '../../src/core/windows.ts';
 import type { UsageReports } from '../../src/usage/reports.ts';
 import { type Ceilings, type StatusInput, statusReport } from '../../src/usage/status.ts';
-import { windowOf } from '../../src/usage/windows.ts';
 import { clockAt } from '../journal/calls.ts';
 
 const now = Date.UTC(2026, 10, 20, 22, 40, 30);
@@ -37,8 +37,8 @@ function statusOf(changes: Partial<StatusInput> & { spent?: number; cap?: number
 }
 
 test('the status has the shape that was promised', async () => {
-  const held: Record<string, number> = { calls: 2, cost: 80_000_000, rpm: 0, tpm: 0 };
-  expect(await statusOf({ reserved: (_keyId, ceiling) => held[ceiling] ?? 0 })).toEqual({
+  const counted = { key: { calls: { used: 412, reserved: 2 }, cost: { used: 12_340_000_000, reserved: 80_000_000 } } };
+  expect(await statusOf({ counted })).toEqual({
     project: 'acme',
     key: {
       prefix: 'k7f3a9c2',
@@ -73,7 +73,7 @@ describe('credit', () => {
     ['exhausted', 1_000, 0],
     ['exhausted', 1_200, 0],
   ])('is %s with %i spent and %i held of 1,000', async (state, spent, held) => {
-    const { credit } = await statusOf({ spent, cap: 1_000, reservedOfProject: () => held });
+    const { credit } = await statusOf({ cap: 1_000, counted: { key: {}, month: { used: spent, reserved: held } } });
     expect(credit).toEqual({ state, monthly_cap: 0.000001, spent: spent / 1e9 });
   });
 });

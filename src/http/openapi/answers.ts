@@ -162,6 +162,7 @@ const call = z.looseObject({
   cost: usd.nullable().describe('null: the price is unknown'),
   price_unknown: z.boolean().describe('The model has no price in the catalog; the call is in no sum of costs'),
   estimated: z.boolean(),
+  unmetered: z.boolean().describe('let through without its ceilings, whose store was down'),
   duration_ms: count,
   first_byte_ms: count.nullable(),
   task_id: text,

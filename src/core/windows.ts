@@ -1,5 +1,8 @@
 /** Windows of ceilings (shapes 18): calendar month, day and minute in UTC, or all time. */
-import { formatTime, minuteOf, monthOf } from '../core/time.ts';
+import { formatTime, minuteOf, monthOf } from './time.ts';
+
+/** What a ceiling counts: calls, nano-dollars, calls of a minute, tokens of a minute. */
+export type CeilingName = 'calls' | 'cost' | 'rpm' | 'tpm';
 
 export type WindowKind = 'minute' | 'day' | 'month' | 'total';
 

@@ -1,0 +1,112 @@
+/**
+ * Counts settled calls, in the transaction that stores their rows, so that `settled` of a counter is at any time the sum over the rows of its
+ * window. Counts for every counter of the call's key, application and project, also for a call that held none of them.
+ */
+import type { SettledCall } from '../core/call.ts';
+import type { Queries } from '../db/database.ts';
+import { keepCounters } from './leases.ts';
+
+/** `calls` are those that `tx` has newly stored. */
+export async function countCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
+  if (calls.length === 0) return;
+  const ids = calls.map(({ facts }) => facts.id);
+  const consumed = consumedBy(calls);
+  const columns = [consumed.map(({ process }) => process), consumed.map(({ counter }) => counter), consumed.map(({ amount }) => amount)];
+  await keepCounters(tx, [...new Set(calls.map(({ facts }) => facts.projectId))]);
+  // A statement of its own, so that the next one reads the rows as they are once they are ours.
+  const locked = await tx.query<{ id: number }>(lockCounters, [ids, columns[1]]);
+  if (locked.length === 0) return;
+  await tx.query(raiseCounters, [ids]);
+  if (consumed.length > 0) await tx.query(lowerLeases, columns);
+}
+
+/** The costs of stored calls have changed by so much, in the transaction `tx`. What they held is long given back. */
+export async function countCostChanges(
+  tx: Queries,
+  changes: readonly { readonly callId: string; readonly nanos: number }[],
+): Promise<void> {
+  const real = changes.filter(({ nanos }) => nanos !== 0);
+  if (real.length === 0) return;
+  const columns = [real.map(({ callId }) => callId), real.map(({ nanos }) => nanos)];
+  const projects = await tx.query<{ id: string }>('select distinct project_id as id from calls where id = any($1::uuid[])', [columns[0]]);
+  await keepCounters(
+    tx,
+    projects.map(({ id }) => id),
+  );
+  await tx.query(lockChanged, columns);
+  await tx.query(raiseChanged, columns);
+}
+
+interface Consumed {
+  readonly process: string;
+  readonly counter: number;
+  readonly amount: number;
+}
+
+/** One row for each lease. */
+function consumedBy(calls: readonly SettledCall[]): Consumed[] {
+  const sums = new Map<string, Consumed>();
+  for (const { result } of calls) {
+    for (const { counter, amount } of result.consumed?.amounts ?? []) {
+      const process = result.consumed?.process ?? '';
+      const key = `${process} ${counter}`;
+      sums.set(key, { process, counter, amount: amount + (sums.get(key)?.amount ?? 0) });
+    }
+  }
+  return [...sums.values()].filter(({ amount }) => amount > 0);
+}
+
+/** Windows begin at full minutes, so calls of a minute are counted together. `spent` selects what is counted. */
+const countersOf = (spent: string): string => `
+  spent as (
+    select project_id, key_id, source, date_trunc('minute', started_at, 'UTC') as minute, ${spent}
+     group by 1, 2, 3, 4
+  ), counted as (
+    select c.id, sum(case c.ceiling when 'cost' then spent.cost when 'tpm' then spent.tokens else spent.slots end)::bigint as amount
+      from spent
+     cross join lateral (values ('key', spent.key_id::text), ('source', spent.source), ('project', '')) as held (holder, holder_id)
+      join limit_counters c on c.project_id = spent.project_id and c.holder = held.holder and c.holder_id = held.holder_id
+       and spent.minute >= c.window_start and (c.window_end is null or spent.minute < c.window_end)
+     group by c.id
+  )`;
+
+const newCalls = countersOf(`
+           count(*) filter (where vendor_called) as slots,
+           coalesce(sum(cost_nanos), 0) as cost,
+           coalesce(sum(tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output)
+                      filter (where vendor_called), 0) as tokens
+      from calls
+     where id = any($1::uuid[])`);
+
+const lockCounters = `
+  with ${newCalls}
+  select id from limit_counters where id in (select id from counted) or id = any($2::bigint[]) order by id for update`;
+
+const raiseCounters = `
+  with ${newCalls}
+  update limit_counters c set settled = c.settled + counted.amount from counted where c.id = counted.id`;
+
+const changedCosts = countersOf(`
+           0 as slots, sum(change.nanos) as cost, 0 as tokens
+      from calls join unnest($1::uuid[], $2::bigint[]) as change (id, nanos) using (id)`);
+
+const lockChanged = `
+  with ${changedCosts}
+  select id from limit_counters where id in (select id from counted) order by id for update`;
+
+const raiseChanged = `
+  with ${changedCosts}
+  update limit_counters c set settled = c.settled + counted.amount from counted where c.id = counted.id`;
+
+/** A lease that was written off has been taken off its counter already. */
+const lowerLeases = `
+  with consumed as (
+    select * from unnest($1::uuid[], $2::bigint[], $3::bigint[]) as consumed (process, counter_id, amount)
+  ), lowered as (
+    update limit_leases l set amount = l.amount - consumed.amount
+      from consumed where l.process = consumed.process and l.counter_id = consumed.counter_id
+    returning l.counter_id, consumed.amount
+  )
+  update limit_counters c set leased = c.leased - lowered.amount
+    from (select counter_id, sum(amount)::bigint as amount from lowered group by counter_id) as lowered
+   where c.id = lowered.counter_id`;

@@ -1,0 +1,238 @@
+/**
+ * The tables `limit_counters` and `limit_leases`: counters are made, and slices of them leased, given back and written off. Every statement
+ * that changes a lease holds the row of its counter first, and several of them in the order of their ids, so that none waits in a circle.
+ */
+import { firstIdOf } from '../core/ids.ts';
+import type { Database, Queries } from '../db/database.ts';
+import type { CounterName, Holder } from './counters.ts';
+
+export interface RaiseRequest {
+  readonly process: string;
+  readonly counter: CounterName;
+  readonly limit: number;
+  /** The least that is of use: less than this is only leased when `alone`. */
+  readonly need: number;
+  /** What all waiting calls need. */
+  readonly demand: number;
+  /** Usual size of a slice; it shrinks to a tenth of what is left. */
+  readonly slice: number;
+  /** Nothing of this process's slice is reserved: where no other process holds anything either, all that is left is leased, however little. */
+  readonly alone: boolean;
+}
+
+export interface Raised {
+  /** Id of the counter. */
+  readonly id: number;
+  readonly granted: number;
+  /** What other processes hold. */
+  readonly others: number;
+}
+
+export interface LeaseRow {
+  readonly process: string;
+  readonly counters: number;
+  readonly reserved: number;
+  readonly oldestWindow: Date;
+}
+
+export interface Leases {
+  /** Raises the lease of the process by what its need and the ceiling allow; makes the counter when it is not there. */
+  raise(request: RaiseRequest): Promise<Raised>;
+  lower(process: string, id: number, amount: number): Promise<void>;
+  /** Sets the lease to at most `amount`: after a statement of which nobody knows whether it was done. */
+  reconcile(process: string, id: number, amount: number): Promise<void>;
+  /** Gives up the lease. */
+  drop(process: string, id: number): Promise<void>;
+  /** Says what the running calls of the process hold. */
+  publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
+  /** Asks all processes to give back what is free of their slices. */
+  askBack(process: string, id: number): Promise<void>;
+  /** Gives up all leases of a process; returns how many there were. */
+  release(process: string): Promise<number>;
+  list(): Promise<LeaseRow[]>;
+  /** Deletes some of the counters whose minute or day ended before `epochMs`, with what is leased of them. */
+  deleteEnded(epochMs: number): Promise<void>;
+}
+
+/** Carries `<process> <counter id>`: give back what is free. */
+export const askBackChannel = 'gateway_limits';
+
+/** Second argument of the project's advisory lock: another lock than that of erasure (journal/batch-store.ts). */
+const lockSeed = 1;
+const deletedAtOnce = 100;
+
+export function createLeases(database: Database): Leases {
+  return {
+    async raise(request) {
+      const raised = await raiseExisting(database, request);
+      if (raised) return raised;
+      await createCounter(database, request.counter);
+      const again = await raiseExisting(database, request);
+      if (!again) throw new Error('a counter that was just made is not there');
+      return again;
+    },
+    async lower(process, id, amount) {
+      await database.query(
+        `with counter as (
+           select id from limit_counters where id = $2::bigint for update
+         ), lowered as (
+           update limit_leases l set amount = l.amount - $3::bigint
+             from counter where l.counter_id = counter.id and l.process = $1::uuid
+           returning l.counter_id
+         )
+         update limit_counters c set leased = c.leased - $3::bigint from lowered where c.id = lowered.counter_id`,
+        [process, id, amount],
+      );
+    },
+    reconcile: (process, id, amount) =>
+      database.transaction(async (tx) => {
+        await tx.query('select 1 from limit_counters where id = $1::bigint for update', [id]);
+        await tx.query(
+          `with before as (select amount from limit_leases where counter_id = $1::bigint and process = $2::uuid),
+                after as (update limit_leases set amount = least(amount, $3::bigint) where counter_id = $1::bigint and process = $2::uuid)
+           update limit_counters set leased = leased - greatest(0, before.amount - $3::bigint) from before where id = $1::bigint`,
+          [id, process, amount],
+        );
+      }),
+    async drop(process, id) {
+      await database.transaction(async (tx) => {
+        await tx.query('select 1 from limit_counters where id = $1::bigint for update', [id]);
+        await tx.query(
+          `with gone as (delete from limit_leases where counter_id = $1::bigint and process = $2::uuid returning amount)
+           update limit_counters set leased = leased - gone.amount from gone where id = $1::bigint`,
+          [id, process],
+        );
+      });
+    },
+    async publish(process, reserved) {
+      // Never waits: a drain of this process may hold some of the rows, and would then wait for others in turn.
+      await database.query(
+        `with given as (
+           select * from unnest($2::bigint[], $3::bigint[]) as given (id, reserved)
+         ), mine as (
+           select l.counter_id from limit_leases l join given on given.id = l.counter_id where l.process = $1::uuid for update of l skip locked
+         )
+         update limit_leases l set reserved = given.reserved from given join mine on mine.counter_id = given.id
+          where l.counter_id = given.id and l.process = $1::uuid`,
+        [process, [...reserved.keys()], [...reserved.values()]],
+      );
+    },
+    async askBack(process, id) {
+      await database.query('select pg_notify($1::text, $2::text)', [askBackChannel, `${process} ${id}`]);
+    },
+    release: (process) =>
+      database.transaction(async (tx) => {
+        await tx.query(
+          `select 1 from limit_counters
+            where id in (select counter_id from limit_leases where process = $1::uuid) order by id for update`,
+          [process],
+        );
+        const rows = await tx.query(
+          `with gone as (delete from limit_leases where process = $1::uuid returning counter_id, amount)
+           update limit_counters c set leased = c.leased - gone.amount from gone where c.id = gone.counter_id returning c.id`,
+          [process],
+        );
+        return rows.length;
+      }),
+    list: () =>
+      database.query<LeaseRow>(
+        `select l.process, count(*) as counters, coalesce(sum(l.reserved), 0)::bigint as reserved, min(c.window_start) as "oldestWindow"
+           from limit_leases l join limit_counters c on c.id = l.counter_id
+          group by l.process order by l.process`,
+      ),
+    async deleteEnded(epochMs) {
+      await database.query(
+        `delete from limit_counters where id in (
+           select id from limit_counters where window_kind in ('minute', 'day') and window_end < $1::timestamptz
+            order by id limit ${deletedAtOnce} for update skip locked)`,
+        [new Date(epochMs)],
+      );
+    },
+  };
+}
+
+/** Null: there is no such counter yet. */
+async function raiseExisting(queries: Queries, request: RaiseRequest): Promise<Raised | null> {
+  const { process, counter, limit, need, demand, slice, alone } = request;
+  const [raised] = await queries.query<Raised>(raiseLease, [...nameOf(counter), process, limit, need, demand, slice, alone]);
+  return raised ?? null;
+}
+
+/** The counter and the own lease are read as rows locked for update: as they are, not as they were when the statement began to wait. */
+const raiseLease = `
+  with counter as (
+    select id, leased, $8::bigint - settled - leased as remaining
+      from limit_counters
+     where project_id = $1::uuid and holder = $2::text and holder_id = $3::text and ceiling = $4::text
+       and window_kind = $5::text and window_start = $6::timestamptz
+       for update
+  ), own as (
+    select l.amount from limit_leases l join counter on l.counter_id = counter.id where l.process = $7::uuid for update of l
+  ), answer as (
+    select id, leased - coalesce((select amount from own), 0) as others, remaining
+      from counter
+  ), granted as (
+    select id, others,
+           case when remaining >= $9::bigint
+                then least(remaining, greatest(least($10::bigint, greatest($11::bigint, $9::bigint)), least($11::bigint, remaining / 10)))
+                when $12::boolean and others = 0 then greatest(0, remaining)
+                else 0 end as amount
+      from answer
+  ), raised as (
+    update limit_counters c set leased = c.leased + granted.amount from granted where c.id = granted.id and granted.amount > 0
+  ), lease as (
+    insert into limit_leases (counter_id, process, amount)
+    select id, $7::uuid, amount from granted where amount > 0
+    on conflict (counter_id, process) do update set amount = limit_leases.amount + excluded.amount
+  )
+  select id, amount as granted, others from granted`;
+
+/**
+ * A counter begins with what its window's call rows count for: a ceiling that is set in mid-month counts the calls before it. The lock keeps
+ * drains from storing calls of the project between the sum and the row.
+ */
+async function createCounter(database: Database, counter: CounterName): Promise<void> {
+  const { projectId, holderId, holder, ceiling, start, end } = counter;
+  await database.transaction(async (tx) => {
+    await tx.query(`select pg_advisory_xact_lock(hashtextextended($1::text, ${lockSeed}))`, [projectId]);
+    await tx.query(
+      `insert into limit_counters (project_id, holder, holder_id, ceiling, window_kind, window_start, window_end, settled)
+       select $1::uuid, $2::text, $3::text, $4::text, $5::text, $6::timestamptz, $7::timestamptz, coalesce(${spentBy[ceiling]}, 0)
+         from calls
+        where project_id = $1::uuid and ${rowsOf[holder]} and id >= $9::uuid and ($10::uuid is null or id < $10::uuid)
+       on conflict do nothing`,
+      [...nameOf(counter), end === null ? null : new Date(end), holderId, firstIdOf(start), end === null ? null : firstIdOf(end)],
+    );
+  });
+}
+
+function nameOf({ projectId, holder, holderId, ceiling, window, start }: CounterName): unknown[] {
+  return [projectId, holder, holderId, ceiling, window, new Date(start)];
+}
+
+const rowsOf: Readonly<Record<Holder, string>> = {
+  key: 'key_id = $8::uuid',
+  source: 'source = $8::text',
+  // Every statement uses each of its parameters.
+  project: `$8::text = ''`,
+};
+
+const slots = 'count(*) filter (where vendor_called)';
+
+/** By the rule of `core/spending.ts`, over call rows. */
+const spentBy = {
+  calls: slots,
+  rpm: slots,
+  cost: 'sum(cost_nanos)::bigint',
+  tpm: `sum(tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output) filter (where vendor_called)::bigint`,
+};
+
+/** Waits until no counter of these projects is being made, and keeps others from it until the transaction ends. In order, against deadlocks. */
+export async function keepCounters(tx: Queries, projectIds: readonly string[]): Promise<void> {
+  await tx.query(
+    `select pg_advisory_xact_lock_shared(hashtextextended(project.id, ${lockSeed}))
+       from unnest($1::text[]) with ordinality as project (id, position)
+      order by project.position`,
+    [projectIds.toSorted()],
+  );
+}

@@ -1,0 +1,23 @@
+/** What a settled call counts for against ceilings. `calls.vendor_called` holds the same, so that SQL can count call rows. */
+import type { CallResult } from './call.ts';
+import type { CeilingName } from './windows.ts';
+
+/** A call uses a slot once a vendor was asked (shapes 21): not a cache hit, and not one that no vendor's dialect could express. */
+export function isVendorAsked({ cache, attempts }: CallResult): boolean {
+  return cache !== 'hit' && attempts.some(({ outcome, status }) => outcome !== 'refused' || status !== null);
+}
+
+/** In the ceiling's unit: calls, tokens or nano-dollars. */
+export function spentOf(ceiling: CeilingName, result: CallResult): number {
+  switch (ceiling) {
+    case 'calls':
+    case 'rpm':
+      return isVendorAsked(result) ? 1 : 0;
+    case 'tpm': {
+      const { input, cachedInput, cacheWrite, cacheWrite1h, output } = result.tokens;
+      return isVendorAsked(result) ? input + cachedInput + cacheWrite + cacheWrite1h + output : 0;
+    }
+    case 'cost':
+      return result.costNanos ?? 0;
+  }
+}

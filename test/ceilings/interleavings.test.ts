@@ -1,0 +1,109 @@
+/** Ledger and SQL together, under random orders of admit, settle, store, kill and recover by several processes. */
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { describeDatabases } from '../db/databases.ts';
+import { clockAt, noon } from '../journal/calls.ts';
+import { type CounterRow, countersIn, createTestProcess, limitsOf, type RunningCall, storeAndCount, type TestProcess } from './counting.ts';
+
+const ceilings = { calls: 25, cost: 4_000, rpm: 20, tpm: 3_000 };
+
+const step = fc.record({
+  kind: fc.constantFrom('admit', 'admit', 'admit', 'settle', 'settle', 'store', 'kill', 'ask'),
+  process: fc.nat(2),
+  amount: fc.integer({ min: 0, max: 700 }),
+  /** What the call really spends, in hundredths of its bound. */
+  share: fc.integer({ min: 0, max: 130 }),
+});
+
+describeDatabases('admission under random interleavings', (database) => {
+  test('never holds more than the ceiling but by what calls spend beyond their bounds, and counts every call once', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 120 }), async (steps) => {
+        const clock = clockAt(noon);
+        const limits = limitsOf(ceilings);
+        const start = async (): Promise<{ process: TestProcess; running: RunningCall[]; bounds: number[] }> => {
+          const process = createTestProcess({ database: database(), clock });
+          await process.admission.start();
+          return { process, running: [], bounds: [] };
+        };
+        const all = [await start(), await start(), await start()];
+        const dead: TestProcess[] = [];
+        let excess = 0;
+        const pending: Promise<unknown>[] = [];
+        try {
+          for (const { kind, process: index, amount, share } of steps) {
+            const one = all[index];
+            if (!one) continue;
+            const { process, running, bounds } = one;
+            switch (kind) {
+              case 'admit': {
+                const call = process.admit(limits, { costNanos: amount, tokens: amount });
+                // Every other admission is waited for; the rest overlap.
+                const noted = call.then((admitted) => {
+                  if (!admitted) return;
+                  running.push(admitted);
+                  bounds.push(amount);
+                });
+                if (share % 2 === 0) await noted;
+                else pending.push(noted);
+                break;
+              }
+              case 'settle': {
+                const call = running.shift();
+                const bound = bounds.shift() ?? 0;
+                if (!call) break;
+                const spent = Math.round((bound * share) / 100);
+                excess += Math.max(0, spent - bound);
+                process.settle(call, { costNanos: spent, tokens: spent });
+                break;
+              }
+              case 'store':
+                await process.store();
+                break;
+              case 'kill': {
+                await Promise.all(pending.splice(0));
+                // What it had settled is in its journal; what ran is settled as unknown.
+                for (const call of running) process.settle(call, { costNanos: 10, tokens: 10 });
+                const left = process.journal();
+                // It stops nothing and gives nothing back.
+                dead.push(process);
+                await storeAndCount(database(), left);
+                await storeAndCount(database(), left);
+                await process.admission.leases.release(process.id);
+                all[index] = await start();
+                break;
+              }
+              case 'ask':
+                expectSound(await countersIn(database(), limits.projectId), excess);
+            }
+          }
+          await Promise.all(pending);
+          for (const { process, running } of all) {
+            for (const call of running) process.settle(call, { costNanos: 10, tokens: 10 });
+            await process.store();
+          }
+          expectSound(await countersIn(database(), limits.projectId), excess);
+        } finally {
+          for (const process of [...dead, ...all.map((one) => one.process)]) {
+            await process.admission.stop();
+            await process.admission.leases.release(process.id);
+          }
+        }
+        const rows = await countersIn(database(), limits.projectId);
+        expect(rows.map(({ leased, leases }) => [leased, leases])).toEqual(rows.map(() => [0, 0]));
+      }),
+      { numRuns: 12, seed: 5 },
+    );
+  }, 300_000);
+});
+
+/** An oversized call may hold less than its bound, so what it spends within its bound counts as excess too. */
+function expectSound(rows: readonly CounterRow[], excess: number): void {
+  for (const { ceiling, settled, leased, leases, rows: sum } of rows) {
+    expect({ ceiling, settled }).toEqual({ ceiling, settled: sum });
+    expect({ ceiling, leased }).toEqual({ ceiling, leased: leases });
+    const limit = ceilings[ceiling];
+    const allowed = ceiling === 'calls' || ceiling === 'rpm' ? 0 : excess + 700;
+    expect(settled + leased).toBeLessThanOrEqual(limit + allowed);
+  }
+}

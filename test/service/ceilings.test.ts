@@ -1,0 +1,170 @@
+/** Ceilings through the whole service: who is refused, when, and with which words (specification 7.4, 7.5; decisions 6). */
+import { expect, test } from '@jest/globals';
+import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
+import { onBothDatabases } from './both-databases.ts';
+
+/** Of a vendor that is given time: a thousand calls at once are slow. */
+const chat = (changes: object = {}) => ({ model: 'two/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }], ...changes });
+
+interface Status {
+  readonly key: { readonly ceilings: Readonly<Record<string, { used: number; reserved: number; remaining: number | null }>> };
+  readonly credit: { readonly state: string };
+}
+
+/** The project with another key: one that has ceilings. */
+async function limited(gateway: TestGateway, slug: string, ceilings: object, windows?: object): Promise<TestGateway> {
+  const lent = await gateway.withProject(slug);
+  const { key } = await jsonOf<{ key: string }>(
+    lent.admin('POST', `/provision/teams/${slug}/keys`, { name: 'limited', ceilings, windows }),
+  );
+  const call: TestGateway['call'] = (path, body, headers = {}) => lent.call(path, body, { authorization: `Bearer ${key}`, ...headers });
+  return { ...lent, key, call };
+}
+
+async function statusesOf(work: readonly Promise<Response>[]): Promise<Record<number, number>> {
+  const counts: Record<number, number> = {};
+  for (const answer of await Promise.all(work)) {
+    await answer.arrayBuffer();
+    counts[answer.status] = (counts[answer.status] ?? 0) + 1;
+  }
+  return counts;
+}
+
+/** The minute must not end among the calls of a test that counts it. */
+async function earlyInMinute(): Promise<void> {
+  await eventually(async () => expect(Date.now() % 60_000).toBeLessThan(35_000), 30_000);
+}
+
+onBothDatabases('ceilings', (database) => {
+  const gateway = shareGateway({ database });
+
+  test('200 for exactly 100 of 1,000 concurrent calls under calls: 100, and 429 for the others', async () => {
+    const { call } = await limited(gateway(), 'thousand-calls', { calls: 100 });
+    const counts = await statusesOf(Array.from({ length: 1_000 }, () => call('/v1/chat/completions', chat())));
+    expect(counts).toEqual({ 200: 100, 429: 900 });
+    expect((await call('/v1/chat/completions', chat())).status).toBe(429);
+    const status = await jsonOf<Status>(call('/status/peek'));
+    expect(status.key.ceilings.calls).toMatchObject({ used: 100, reserved: 0, remaining: 0 });
+  });
+
+  test('200 for exactly 50 of 1,000 concurrent calls under rpm: 50', async () => {
+    const { call } = await limited(gateway(), 'thousand-rpm', { rpm: 50 });
+    await earlyInMinute();
+    expect(await statusesOf(Array.from({ length: 1_000 }, () => call('/v1/chat/completions', chat())))).toEqual({ 200: 50, 429: 950 });
+  }, 90_000);
+
+  test('429 names the ceiling in both dialects, with retry-after: 60', async () => {
+    await earlyInMinute();
+    for (const ceiling of ['calls', 'cost', 'rpm', 'tpm']) {
+      const { call } = await limited(gateway(), `words-${ceiling}`, { [ceiling]: 0 });
+      const message = `key budget exceeded (${ceiling})`;
+      const onChat = await call('/v1/chat/completions', chat());
+      expect([onChat.status, onChat.headers.get('retry-after')]).toEqual([429, '60']);
+      expect(await onChat.json()).toEqual({ error: { message, type: 'tenant_capped', code: 'tenant_capped' } });
+      const onMessages = await call('/v1/messages', chat({ model: 'three/echo' }));
+      expect([onMessages.status, onMessages.headers.get('retry-after')]).toEqual([429, '60']);
+      expect(await onMessages.json()).toEqual({ type: 'error', error: { type: 'rate_limit_error', message } });
+    }
+  }, 90_000);
+
+  test('429 from the key before the application, and from the application before the month', async () => {
+    const { call, admin, project } = await limited(gateway(), 'order', { calls: 1 });
+    await admin('PUT', `/provision/teams/${project}/applications/app`, { ceilings: { calls: 2 } });
+    await admin('PUT', `/provision/teams/${project}`, { monthly_cap: 0 });
+    const ask = async () => {
+      const answer = await call('/v1/chat/completions', chat(), { 'x-gateway-source': 'app' });
+      return [answer.status, answer.headers.get('retry-after'), (await jsonOf<{ error?: { message: string } }>(answer)).error?.message];
+    };
+    expect(await ask()).toEqual([429, '3600', 'the monthly cap of the project is reached']);
+    await admin('PUT', `/provision/teams/${project}`, { monthly_cap: 1 });
+    await admin('PUT', `/provision/teams/${project}/applications/app`, { ceilings: { calls: 0, cost: 0 } });
+    expect(await ask()).toEqual([429, '60', "source budget exceeded for 'app' (calls)"]);
+    await admin('PUT', `/provision/teams/${project}/applications/app`, { ceilings: { calls: null } });
+    expect(await ask()).toEqual([429, '60', "source budget exceeded for 'app' (cost)"]);
+    await admin('PUT', `/provision/teams/${project}/applications/app`, { ceilings: { cost: null } });
+    expect((await ask())[0]).toBe(200);
+    expect(await ask()).toEqual([429, '60', 'key budget exceeded (calls)']);
+  });
+
+  test('402 for a project that may not call, behind no_route and before ceilings', async () => {
+    const { call, admin, project } = await limited(gateway(), 'may-not', { calls: 0 });
+    await admin('PUT', `/provision/teams/${project}`, { may_call: false });
+    expect((await call('/v1/chat/completions', chat())).status).toBe(402);
+    expect((await call('/v1/chat/completions', chat({ model: 'nobody/knows' }))).status).toBe(400);
+    const onMessages = await call('/v1/messages', chat({ model: 'three/echo' }));
+    expect(await onMessages.json()).toMatchObject({ type: 'error', error: { type: 'permission_error' } });
+  });
+
+  test('400 no_route, and a call that fails before a vendor is asked, take no slot; a failed call does', async () => {
+    const { call } = await limited(gateway(), 'no-slot', { calls: 2 });
+    for (let n = 0; n < 5; n += 1) expect((await call('/v1/chat/completions', chat({ model: 'nobody/knows' }))).status).toBe(400);
+    // Audio in a message cannot be told to a vendor of the other dialect.
+    const untold = {
+      model: 'three/echo',
+      messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } }] }],
+    };
+    for (let n = 0; n < 5; n += 1) expect((await call('/v1/chat/completions', untold)).status).toBe(400);
+    expect((await call('/v1/chat/completions', chat({ model: 'dead/echo' }))).status).toBe(503);
+    expect((await call('/v1/chat/completions', chat())).status).toBe(200);
+    expect((await call('/v1/chat/completions', chat())).status).toBe(429);
+  });
+
+  test('200 from the cache under an exhausted ceiling: a hit takes no slot', async () => {
+    const { call, admin, project } = await limited(gateway(), 'hits', { calls: 1, cost: 1 });
+    await admin('PUT', `/provision/teams/${project}`, { cache: { enabled: true } });
+    const question = chat();
+    for (const cache of ['miss', 'hit', 'hit']) {
+      const answer = await call('/v1/chat/completions', question);
+      await answer.arrayBuffer();
+      expect([answer.status, answer.headers.get('x-gateway-cache')]).toEqual([200, cache]);
+    }
+    expect((await call('/v1/chat/completions', chat({ max_tokens: 17 }))).status).toBe(429);
+    const { ceilings } = (await jsonOf<Status>(call('/status/peek'))).key;
+    expect(ceilings.calls).toMatchObject({ used: 1, remaining: 0 });
+  });
+
+  test('a stream holds its ceilings until it ends, and both ways are counted to the nano-dollar', async () => {
+    const { call, project, admin } = await limited(gateway(), 'streams', { calls: 4, cost: 1, tpm: 1_000_000 });
+    for (const stream of [true, false]) await (await call('/v1/chat/completions', chat({ stream }))).text();
+    const rows = await callsOf({ admin, project });
+    const spent = rows.reduce((sum, { cost }) => sum + cost, 0);
+    expect(spent).toBeGreaterThan(0);
+    const { ceilings } = (await jsonOf<Status>(call('/status/peek'))).key;
+    expect(ceilings.calls).toEqual(expect.objectContaining({ used: 2, reserved: 0, remaining: 2 }));
+    expect(ceilings.cost?.used).toBeCloseTo(spent, 12);
+    expect(ceilings.cost?.reserved).toBe(0);
+  });
+
+  test('a model without a price is left out where money is limited, and used where it is not', async () => {
+    const { call, admin, project } = await limited(gateway(), 'unpriced', { cost: 1 });
+    await admin('PUT', `/provision/teams/${project}`, { tiers: { mixed: ['one/unlisted', 'two/echo'] } });
+    const answer = await call('/v1/chat/completions', chat({ model: 'mixed' }));
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'two/echo']);
+    const [row] = await callsOf({ admin, project });
+    expect(row?.plan).toContainEqual({ model: 'one/unlisted', skipped: 'price_unknown' });
+    expect((await call('/v1/chat/completions', chat({ model: 'one/unlisted' }))).status).toBe(400);
+  });
+
+  test('a ceiling that is set in the middle of the month counts the calls before it, and a lowered one holds at once', async () => {
+    const { call, admin, project } = await gateway().withProject('mid-month');
+    const source = `/provision/teams/${project}/applications/${project}`;
+    const ask = async () => (await call('/v1/chat/completions', chat())).status;
+    expect([await ask(), await ask(), await ask()]).toEqual([200, 200, 200]);
+    await callsOf({ admin, project });
+    await admin('PUT', source, { ceilings: { calls: 5 } });
+    expect([await ask(), await ask(), await ask()]).toEqual([200, 200, 429]);
+    await admin('PUT', source, { ceilings: { calls: 1_000 } });
+    expect([await ask(), await ask()]).toEqual([200, 200]);
+    await admin('PUT', source, { ceilings: { calls: 8 } });
+    expect([await ask(), await ask()]).toEqual([200, 429]);
+  });
+
+  test('a call whose bound is larger than what is left is let in alone, and gets all of it', async () => {
+    const { call } = await limited(gateway(), 'alone', { tpm: 1_000 });
+    await earlyInMinute();
+    const large = chat({ max_tokens: 100_000 });
+    const counts = await statusesOf([call('/v1/chat/completions', large), call('/v1/chat/completions', large)]);
+    expect(counts).toEqual({ 200: 1, 429: 1 });
+    expect((await call('/v1/chat/completions', large)).status).toBe(200);
+  }, 60_000);
+});
