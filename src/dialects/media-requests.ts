@@ -3,7 +3,7 @@
  * Values travel as the JSON text in which the caller wrote them, so that a seed of twenty digits stays what it is. Pure.
  */
 import { gatewayError } from '../core/errors.ts';
-import { parseJson } from '../core/json.ts';
+import { parseJson, textOf } from '../core/json.ts';
 import type { BodySpans } from '../core/json-spans.ts';
 import { readText, repeatedKey } from './members.ts';
 
@@ -76,6 +76,11 @@ export function countCharacters({ input = '""' }: MediaFields): number {
     if (isBetween(text.charCodeAt(position), 0xdc00, 0xdfff) && isBetween(text.charCodeAt(position - 1), 0xd800, 0xdbff)) pairs += 1;
   }
   return text.length - pairs;
+}
+
+/** What is to be drawn or spoken. */
+export function textsOf({ prompt, input }: MediaFields): string[] {
+  return [prompt, input].flatMap((json) => (json === undefined ? [] : (textOf(parseJson(json)) ?? [])));
 }
 
 /** The two sides of a size, as JSON; null for `auto`, which leaves it to the vendor. Throws `bad_json` for anything else. */

@@ -4,7 +4,7 @@
  *
  * What a rule found is logged with its class and place, never with what it found.
  */
-import type { Call } from '../core/call.ts';
+import type { Call, Route } from '../core/call.ts';
 import type { GatewayError } from '../core/errors.ts';
 import { gatewayError, VendorError } from '../core/errors.ts';
 import { parseJson } from '../core/json.ts';
@@ -21,6 +21,8 @@ import type { StreamedAnswer, VendorAnswer } from '../vendors/text.ts';
 export interface RuleChecks {
   /** Throws `guardrail_blocked`. */
   checkInput(call: Call, rules: PlaceRules): Promise<void>;
+  /** The same for what a media call is to draw or speak. */
+  checkTexts(call: JudgedCall, rules: PlaceRules, texts: readonly string[]): Promise<void>;
   /**
    * The answer as it may be told, and the error of one that is blocked. Under a rule that blocks a stream is read to its end first, and what
    * comes back replays it; under rules that only observe it runs on.
@@ -30,12 +32,15 @@ export interface RuleChecks {
   checkWhole(call: Call, rules: PlaceRules, bytes: Buffer): Promise<GatewayError | null>;
 }
 
+/** What a rule's log line says of a call. */
+type JudgedCall = Pick<Call, 'id' | 'caller'> & { readonly route: Route };
+
 /** As large as a plain answer may be. */
 const mostHeldBytes = 64 * 1024 * 1024;
 
 export function createRuleChecks({ logger }: { readonly logger: Logger }): RuleChecks {
   /** The error of texts that are blocked, null for those that pass. */
-  async function judge(call: Call, rules: PlaceRules, place: RulePlace, texts: readonly string[]): Promise<GatewayError | null> {
+  async function judge(call: JudgedCall, rules: PlaceRules, place: RulePlace, texts: readonly string[]): Promise<GatewayError | null> {
     const { blockedBy, observed } = await judgeTexts(rules, texts);
     const told = { call: call.id, project: call.caller.projectId, route: call.route, place };
     for (const observedClass of observed) logger.info({ ...told, class: observedClass, action: 'observe' }, 'content rule');
@@ -44,11 +49,14 @@ export function createRuleChecks({ logger }: { readonly logger: Logger }): RuleC
     return gatewayError('guardrail_blocked', { message: `a content rule blocked the call: ${blockedBy} in ${place}` });
   }
 
+  async function checkTexts(call: JudgedCall, rules: PlaceRules, texts: readonly string[]): Promise<void> {
+    const error = await judge(call, rules, 'input', texts);
+    if (error) throw error;
+  }
+
   return {
-    async checkInput(call, rules) {
-      const error = await judge(call, rules, 'input', readRequestTexts(parseJson(call.body.toString('utf8'))));
-      if (error) throw error;
-    },
+    checkInput: (call, rules) => checkTexts(call, rules, readRequestTexts(parseJson(call.body.toString('utf8')))),
+    checkTexts,
     async checkAnswer(call, rules, answer) {
       if (answer.kind === 'plain') {
         const error = await judge(call, rules, 'output', readAnswerTexts(call.route, parseJson(answer.bytes.toString('utf8'))));

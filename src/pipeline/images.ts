@@ -5,11 +5,11 @@ import { gatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
 import { estimateTokens } from '../dialects/counts.ts';
 import type { MediaFields } from '../dialects/media-requests.ts';
-import { countImages } from '../dialects/media-requests.ts';
-import type { ProjectRouting } from '../routing/rules.ts';
+import { countImages, textsOf } from '../dialects/media-requests.ts';
 import { prepareImages } from '../vendors/images.ts';
 import type { MediaProvider } from '../vendors/media.ts';
 import type { VendorDoor } from '../vendors/request.ts';
+import type { CalledProject } from './called-project.ts';
 import type { MediaCalls } from './media.ts';
 
 export interface ImageResult {
@@ -20,14 +20,14 @@ export interface ImageResult {
 
 /** What the image and speech calls are made of. */
 export interface MediaRouteDeps {
-  readonly planMedia: (call: MediaCall, project: ProjectRouting) => MediaCandidate;
+  readonly planMedia: (call: MediaCall, project: CalledProject) => MediaCandidate;
   readonly findProvider: (name: string) => MediaProvider | undefined;
   readonly mediaCalls: MediaCalls;
   readonly door: VendorDoor;
   readonly clock: Clock;
 }
 
-export type AnswerImages = (call: MediaCall, project: ProjectRouting, fields: MediaFields) => Promise<ImageResult>;
+export type AnswerImages = (call: MediaCall, project: CalledProject, fields: MediaFields) => Promise<ImageResult>;
 
 /** What a picture of 1024 by 1024 comes to at OpenAI, in its middle quality: for vendors that charge by tokens and count none. */
 const tokensOfImage = 1_056;
@@ -39,8 +39,9 @@ export function createAnswerImages({ planMedia, findProvider, mediaCalls, door, 
     const provider = providerOf(candidate, findProvider);
     const ask = prepareImages({ provider, model: candidate.model, fields, now: () => clock.now() });
     const images = countImages(fields);
+    const texts = textsOf(fields);
     const likelyTokens = { ...noTokens, input: estimateTokens(fields.prompt?.length ?? 0), output: images * tokensOfImage };
-    const json = await mediaCalls.answer({ call, candidate, units: { images }, likelyTokens }, async () => {
+    const json = await mediaCalls.answer({ call, project, texts, candidate, units: { images }, likelyTokens }, async () => {
       const answer = await ask(door);
       const created = answer.created ?? Math.floor(clock.now() / 1_000);
       const data = answer.images.map((b64_json) => ({ b64_json }));

@@ -12,6 +12,8 @@ import { isProviderFault, kindOf } from '../failover/verdict.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { AttemptStart } from '../journal/record.ts';
 import type { Logger } from '../observability/logger.ts';
+import type { CalledProject } from './called-project.ts';
+import { createRuleChecks } from './check-rules.ts';
 import type { CallControl } from './control.ts';
 import { logCall } from './settle.ts';
 
@@ -24,6 +26,9 @@ export interface MediaDeps {
 
 export interface MediaRequest {
   readonly call: MediaCall;
+  readonly project: CalledProject;
+  /** What is to be drawn or spoken: content rules look at it. */
+  readonly texts: readonly string[];
   readonly candidate: MediaCandidate;
   /** What is asked for, which is charged where the vendor's own count never comes. */
   readonly units: Units;
@@ -64,6 +69,8 @@ export interface MediaCalls {
 }
 
 export function createMediaCalls({ breakers, journal, clock, logger }: MediaDeps): MediaCalls {
+  const { checkTexts } = createRuleChecks({ logger });
+
   return {
     async answer(request, ask) {
       const running = await open(request);
@@ -85,7 +92,8 @@ export function createMediaCalls({ breakers, journal, clock, logger }: MediaDeps
   };
 
   async function open(request: MediaRequest): Promise<Running> {
-    const { call, candidate, units } = request;
+    const { call, project, candidate, units, texts } = request;
+    if (project.rules.input) await checkTexts(call, project.rules.input, texts);
     const start = { n: 1, provider: candidate.provider, model: candidate.model, startedAt: clock.now() };
     const facts = factsOf(call, candidate, units);
     await journal.open(facts, start);

@@ -3,9 +3,9 @@ import type { MediaCall } from '../core/call.ts';
 import { noTokens } from '../core/call.ts';
 import { estimateTokens } from '../dialects/counts.ts';
 import type { MediaFields } from '../dialects/media-requests.ts';
-import { countCharacters } from '../dialects/media-requests.ts';
-import type { ProjectRouting } from '../routing/rules.ts';
+import { countCharacters, textsOf } from '../dialects/media-requests.ts';
 import { prepareSpeech } from '../vendors/speech.ts';
+import type { CalledProject } from './called-project.ts';
 import type { CallControl } from './control.ts';
 import type { MediaRouteDeps } from './images.ts';
 import { providerOf } from './images.ts';
@@ -13,7 +13,7 @@ import type { MediaStream } from './media.ts';
 
 export type AnswerSpeech = (
   call: MediaCall,
-  project: ProjectRouting,
+  project: CalledProject,
   request: { readonly fields: MediaFields; readonly control: CallControl },
 ) => Promise<MediaStream>;
 
@@ -32,8 +32,9 @@ export function createAnswerSpeech({ planMedia, findProvider, mediaCalls, door, 
     const seconds = characters / charactersOfSecond;
     const isCounted = candidate.unitPrices.perMillionCharactersNanos !== null;
     const units = isCounted ? { characters } : { characters, seconds };
+    const texts = textsOf(fields);
     const likelyTokens = { ...noTokens, input: estimateTokens(characters), output: Math.ceil(seconds * tokensOfSecond) };
-    return mediaCalls.stream({ call, candidate, units, areUnitsLikely: !isCounted, likelyTokens }, control, () =>
+    return mediaCalls.stream({ call, project, texts, candidate, units, areUnitsLikely: !isCounted, likelyTokens }, control, () =>
       ask(door, control.signal),
     );
   };

@@ -99,7 +99,7 @@ async function fetchImage(door: VendorDoor, { provider, address, restBytes, now 
     if (bytes.length === 0) throw new VendorError('unreadable', 'it is empty');
     return bytes.toString('base64');
   } catch (cause) {
-    if (!(cause instanceof VendorError)) throw cause;
+    if (!(cause instanceof VendorError) || cause.fault === 'stopped') throw cause;
     throw new VendorError('unreadable', `an image cannot be fetched from the vendor: ${cause.message}`, { status: cause.status, cause });
   }
 }
@@ -164,7 +164,7 @@ async function readObject(response: VendorResponse): Promise<Readonly<Record<str
   const { status } = response;
   const bytes = await readAll(response.body, answerLimitBytes).catch((cause: unknown) => {
     // What broke off after it had begun is an answer that cannot be read.
-    throw cause instanceof VendorError ? new VendorError('unreadable', cause.message, { status, cause }) : cause;
+    throw cause instanceof VendorError && cause.fault === 'broken' ? unreadable(cause.message, status, cause) : cause;
   });
   const answer = parseJson(bytes.toString('utf8'));
   if (!isObject(answer)) throw unreadable('the answer is no JSON object', status);
@@ -175,6 +175,6 @@ function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
-function unreadable(message: string, status: number): VendorError {
-  return new VendorError('unreadable', message, { status });
+function unreadable(message: string, status: number, cause?: VendorError): VendorError {
+  return new VendorError('unreadable', message, { status, cause });
 }

@@ -1,0 +1,406 @@
+/** Images and speech at vendors that are large, slow, rude or dangerous, and callers that leave. */
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { request as httpRequest } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from '@jest/globals';
+import OpenAI from 'openai';
+import type { TestGateway } from '../support/gateway.ts';
+import { callsOf, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
+import { expectRouteError } from './inference-routes.ts';
+import { askMedia, images, mediaYaml, speech } from './media-routes.ts';
+import { shareVendor, vendorKey, withListener } from './media-vendor.ts';
+
+const mebibyte = 1024 * 1024;
+const { withVendor, withAssets } = shareVendor();
+
+interface ImageResult {
+  readonly data: readonly { readonly b64_json: string }[];
+}
+
+async function rowOf(gateway: TestGateway) {
+  const [row] = await callsOf(gateway);
+  if (!row) throw new Error('no call is recorded');
+  return row;
+}
+
+const json = (response: ServerResponse, body: unknown): unknown =>
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+
+describe('the openai SDK, with only address and key changed', () => {
+  const lent = shareGateway({ yaml: mediaYaml });
+  const sdk = () => new OpenAI({ baseURL: `${lent().url}/v1`, apiKey: lent().key, maxRetries: 0 });
+
+  it('images.generate: base64 of every provider', async () => {
+    for (const model of ['standard', 'one/image-url', 'artful']) {
+      const { data } = await sdk().images.generate({ model, prompt: 'a fox', size: '1024x1024' });
+      expect(
+        Buffer.from(data?.[0]?.b64_json ?? '', 'base64')
+          .subarray(1, 4)
+          .toString(),
+      ).toBe('PNG');
+    }
+  });
+
+  it('audio.speech.create: audio of every provider', async () => {
+    for (const model of ['standard', 'path/rachel', 'query/aura']) {
+      const audio = await sdk().audio.speech.create({ model, input: 'Hello, fox.', voice: 'alloy' });
+      expect((await audio.arrayBuffer()).byteLength).toBeGreaterThan(100);
+    }
+  });
+
+  it('an error is one that it knows', async () => {
+    await expect(sdk().images.generate({ model: 'one/a b', prompt: 'x' })).rejects.toMatchObject({ status: 400, code: 'bad_model' });
+    await expect(sdk().audio.speech.create({ model: 'nobody/x', input: 'x', voice: 'alloy' })).rejects.toMatchObject({
+      status: 400,
+      code: 'no_route',
+    });
+  });
+});
+
+describe('large images', () => {
+  const large = Buffer.alloc(22 * mebibyte, 7).toString('base64');
+
+  it('200: an image of 30 MB in base64 comes whole', () =>
+    withVendor(
+      (response) => json(response, { created: 5, data: [{ b64_json: large }] }),
+      async (gateway) => {
+        const { data } = await jsonOf<ImageResult>(askMedia(gateway, images, 'own/picture'));
+        expect([data.length, data[0]?.b64_json === large]).toEqual([1, true]);
+      },
+    ));
+
+  it('200: so does one that is fetched', () =>
+    withVendor(
+      (response, { path, headers }) =>
+        path === '/big' ? response.end(Buffer.alloc(22 * mebibyte, 7)) : json(response, { data: [{ url: `http://${headers.host}/big` }] }),
+      async (gateway) => {
+        const { data } = await jsonOf<ImageResult>(askMedia(gateway, images, 'own/picture'));
+        expect(data[0]?.b64_json === large).toBe(true);
+      },
+    ));
+
+  it('502: one without end is given up', () =>
+    withVendor(
+      (response, { path, headers }) => {
+        if (path !== '/endless') return json(response, { data: [{ url: `http://${headers.host}/endless` }] });
+        const chunk = Buffer.alloc(mebibyte);
+        const write = (): void => {
+          while (!response.destroyed && response.write(chunk));
+          response.once('drain', write);
+        };
+        return write();
+      },
+      async (gateway) => {
+        const answer = await askMedia(gateway, images, 'own/picture');
+        await expectRouteError(answer, images, { status: 502, code: 'bad_upstream_response', message: /larger than/ });
+      },
+    ));
+});
+
+describe('addresses of images', () => {
+  const promptOf = (body: string): string => (body === '' ? '' : (JSON.parse(body) as { prompt: string }).prompt);
+
+  it('502: an address that is not the vendor’s is never asked, nor one that the vendor redirects to', () =>
+    withListener(
+      (response) => response.end('image'),
+      (elsewhere) =>
+        withVendor(
+          (response, { path, body }) =>
+            path === '/away'
+              ? response.writeHead(302, { location: `${elsewhere.url}/x` }).end()
+              : json(response, { data: [{ url: promptOf(body) }] }),
+          async (gateway, vendor) => {
+            const { port } = new URL(elsewhere.url);
+            for (const prompt of [
+              `${elsewhere.url}/x`,
+              `${vendor.url}/away`,
+              `http://localhost:${port}/x`,
+              `http://127.0.0.1@127.0.0.1:${port}/x`,
+              `${vendor.url}@127.0.0.1:${port}/x`,
+              `//127.0.0.1:${port}/x`,
+              'data:image/png;base64,AAAA',
+              'file:///etc/passwd',
+              '/x',
+            ]) {
+              const answer = await askMedia(gateway, images, 'own/picture', { more: { prompt } });
+              await expectRouteError(answer, images, { status: 502, code: 'bad_upstream_response' });
+            }
+            expect(elsewhere.connections()).toBe(0);
+          },
+        ),
+    ));
+
+  it('200: an asset host is asked without the key; the vendor’s own with it', () =>
+    withAssets(
+      (response) => response.end('image'),
+      (response, { path, body }) => (path === '/own' ? response.end('own') : json(response, { data: [{ url: promptOf(body) }] })),
+      async (gateway, vendor, assets) => {
+        for (const [prompt, image] of [
+          [`${assets.url}/a`, 'image'],
+          [`${vendor.url}/own`, 'own'],
+        ] as const) {
+          const { data } = await jsonOf<ImageResult>(askMedia(gateway, images, 'files/picture', { more: { prompt } }));
+          expect(data).toEqual([{ b64_json: Buffer.from(image).toString('base64') }]);
+        }
+        expect(assets.asked).toHaveLength(1);
+        expect(JSON.stringify(assets.asked)).not.toContain(vendorKey);
+        expect(vendor.asked.at(-1)?.headers.authorization).toBe(`Bearer ${vendorKey}`);
+      },
+    ));
+});
+
+describe('slow jobs of the artifacts shape', () => {
+  const done = { artifacts: [{ base64: 'aW1hZ2U=', finishReason: 'SUCCESS', seed: 1 }] };
+  const accept = (response: ServerResponse, id: string): unknown => response.writeHead(202, { 'nvcf-reqid': id }).end();
+
+  it('200: a job that is accepted is asked for until it is done', () => {
+    let polls = 0;
+    return withVendor(
+      (response, { method }) => {
+        if (method === 'POST') return accept(response, 'job-1');
+        polls += 1;
+        return polls < 2 ? accept(response, 'job-1') : json(response, done);
+      },
+      async (gateway, vendor) => {
+        const answer = await askMedia(gateway, images, 'jobs/picture');
+        expect([answer.status, (await jsonOf<ImageResult>(answer)).data]).toEqual([200, [{ b64_json: 'aW1hZ2U=' }]]);
+        expect(vendor.asked.map(({ method, path }) => `${method} ${path}`)).toEqual([
+          'POST /v1/picture',
+          ...Array.from({ length: 2 }, () => 'GET /v2/nvcf/pexec/status/job-1'),
+        ]);
+        expect(vendor.asked.at(-1)?.headers.authorization).toBe(`Bearer ${vendorKey}`);
+        expect(await rowOf(gateway)).toMatchObject({ cost: 0.04, outcome: 'ok' });
+      },
+    );
+  });
+
+  it('503: one that is never done', () =>
+    withVendor(
+      (response) => accept(response, 'job-1'),
+      async (gateway) => {
+        await expectRouteError(await askMedia(gateway, images, 'hasty/picture'), images, { status: 503, code: 'upstream_failed' });
+      },
+    ));
+
+  it('502: one without a name, or with one that is a path', async () => {
+    for (const id of ['', '../../secrets', 'a b', 'x'.repeat(200)]) {
+      await withVendor(
+        (response) => accept(response, id),
+        async (gateway, vendor) => {
+          await expectRouteError(await askMedia(gateway, images, 'jobs/picture'), images, { status: 502, code: 'bad_upstream_response' });
+          expect(vendor.asked).toHaveLength(1);
+        },
+      );
+    }
+  });
+});
+
+describe('what vendors say', () => {
+  it.each([images, speech])('502 on $name: the key is in no message, wherever the vendor repeats it', (route) =>
+    withVendor(
+      (response, { headers }) => response.writeHead(401).end(JSON.stringify({ error: `wrong key: ${headers.authorization}` })),
+      async (gateway) => {
+        const answer = await askMedia(gateway, route, 'own/x');
+        const message = 'the vendor answered 401: {"error":"wrong key: Bearer [key]"}';
+        await expectRouteError(answer, route, { status: 502, code: 'upstream_error', message });
+        expect(gateway.logs.join('')).not.toContain(vendorKey);
+      },
+    ),
+  );
+
+  it('200: a vendor that names no audio type speaks audio/mpeg', () =>
+    withVendor(
+      (response) => response.writeHead(200, { 'content-type': 'application/octet-stream' }).end('abc'),
+      async (gateway) => {
+        const answer = await askMedia(gateway, speech, 'own/voice');
+        expect([answer.status, answer.headers.get('content-type'), await answer.text()]).toEqual([200, 'audio/mpeg', 'abc']);
+      },
+    ));
+
+  it.each([images, speech])('403 on $name: what a content rule blocks never reaches a vendor', (route) =>
+    withVendor(
+      (response) => response.end(),
+      async (gateway, vendor) => {
+        await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, {
+          rules: [{ class: 'email', place: 'input', action: 'block' }],
+        });
+        const more = { prompt: 'ada@example.com', input: 'ada@example.com' };
+        const answer = await askMedia(gateway, route, 'own/x', { more });
+        await expectRouteError(answer, route, { status: 403, code: 'guardrail_blocked', message: /email in input/ });
+        expect([vendor.asked, await callsOf(gateway)]).toEqual([[], []]);
+      },
+    ),
+  );
+});
+
+describe('audio on its way', () => {
+  /** A vendor that speaks `total` bytes as fast as they are taken; tells how many left it. */
+  function speaker(total: number) {
+    const state = { sent: 0, closed: false };
+    const chunk = Buffer.alloc(64 * 1024, 3);
+    const answer = (response: ServerResponse): void => {
+      response.writeHead(200, { 'content-type': 'audio/mpeg' });
+      response.once('close', () => {
+        state.closed = true;
+      });
+      const write = (): void => {
+        while (state.sent < total && !response.destroyed) {
+          state.sent += chunk.length;
+          if (!response.write(chunk)) return void response.once('drain', write);
+        }
+        response.end();
+      };
+      write();
+    };
+    return { state, answer };
+  }
+
+  function ask({ url, key }: TestGateway, body: object) {
+    const request = httpRequest(`${url}${speech.path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    });
+    request.on('error', () => undefined);
+    request.end(JSON.stringify(body));
+    return request;
+  }
+
+  const spoken = { model: 'own/voice', input: 'Hello' };
+  const charged = { cost: (5 * 15) / 1e6 };
+
+  it('a caller that does not read makes the vendor wait: nothing piles up; then it comes whole', () => {
+    const total = 96 * mebibyte;
+    const { state, answer } = speaker(total);
+    return withVendor(answer, async (gateway) => {
+      const request = ask(gateway, spoken);
+      const [response] = (await once(request, 'response')) as [NodeJS.ReadableStream];
+      // Until the vendor has stopped writing, since every buffer on the way is full.
+      let before = -1;
+      await eventually(async () => {
+        const { sent } = state;
+        const isStill = sent === before;
+        before = sent;
+        await sleep(100);
+        if (!isStill) throw new Error('the vendor still writes');
+      });
+      expect(state.sent).toBeLessThan(24 * mebibyte);
+      let read = 0;
+      for await (const chunk of response) read += chunk.length;
+      expect(read).toBe(total);
+      expect(await rowOf(gateway)).toMatchObject({ outcome: 'ok', ...charged, estimated: false });
+    });
+  });
+
+  it('the first audio comes while the vendor still speaks', () => {
+    let finish: () => void = () => undefined;
+    return withVendor(
+      (response) => {
+        response.writeHead(200, { 'content-type': 'audio/mpeg' }).write('first');
+        finish = () => response.end('last');
+      },
+      async (gateway) => {
+        const answer = await askMedia(gateway, speech, 'own/voice', { more: spoken });
+        const reader = answer.body?.getReader();
+        expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('first');
+        finish();
+        expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('last');
+        expect((await reader?.read())?.done).toBe(true);
+        expect(await rowOf(gateway)).toMatchObject({ outcome: 'ok', ...charged });
+      },
+    );
+  });
+
+  it('a vendor that breaks off breaks the caller’s stream visibly, and is charged', () =>
+    withVendor(
+      (response) => {
+        response.writeHead(200, { 'content-type': 'audio/mpeg' }).write('some');
+        setImmediate(() => response.destroy());
+      },
+      async (gateway) => {
+        const answer = await askMedia(gateway, speech, 'own/voice', { more: spoken });
+        expect(answer.status).toBe(200);
+        await expect(answer.arrayBuffer()).rejects.toThrow();
+        expect(await rowOf(gateway)).toMatchObject({ outcome: 'interrupted', code: 'upstream_failed', estimated: true, ...charged });
+      },
+    ));
+
+  it('a caller that leaves in the middle ends the vendor’s request, and is charged what the vendor bills', () => {
+    const { state, answer } = speaker(512 * mebibyte);
+    return withVendor(answer, async (gateway) => {
+      const request = ask(gateway, spoken);
+      const [response] = (await once(request, 'response')) as [NodeJS.ReadableStream];
+      await once(response, 'readable');
+      request.destroy();
+      await eventually(async () => expect(state.closed).toBe(true));
+      expect(state.sent).toBeLessThan(64 * mebibyte);
+      await eventually(async () => expect(await rowOf(gateway)).toMatchObject({ outcome: 'client_left', estimated: true, ...charged }));
+    });
+  });
+
+  it('a caller that leaves before the first audio ends the vendor’s request too', () => {
+    const state = { asked: false, closed: false };
+    return withVendor(
+      (response) => {
+        state.asked = true;
+        response.once('close', () => {
+          state.closed = true;
+        });
+      },
+      async (gateway) => {
+        const request = ask(gateway, spoken);
+        await eventually(async () => expect(state.asked).toBe(true));
+        request.destroy();
+        await eventually(async () => expect(state.closed).toBe(true));
+        await eventually(async () => expect(await rowOf(gateway)).toMatchObject({ outcome: 'client_left', status: 499, ...charged }));
+      },
+    );
+  });
+
+  it('a caller of images that leaves leaves the call to be read and settled, since the vendor bills it', () => {
+    let finish: () => void = () => undefined;
+    return withVendor(
+      (response) => {
+        finish = () => json(response, { data: [{ b64_json: 'aW1hZ2U=' }] });
+      },
+      async (gateway, vendor) => {
+        const leaving = new AbortController();
+        const { url, key } = gateway;
+        const left = fetch(url + images.path, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ model: 'own/picture', prompt: 'x' }),
+          signal: leaving.signal,
+        }).catch((error: unknown) => error);
+        await eventually(async () => expect(vendor.asked).toHaveLength(1));
+        leaving.abort();
+        await left;
+        finish();
+        await eventually(async () => expect(await rowOf(gateway)).toMatchObject({ outcome: 'ok', cost: 0.04 }));
+      },
+    );
+  });
+});
+
+it(
+  'a service that ends while images are drawn charges what was asked for',
+  () =>
+    withListener(
+      () => undefined,
+      async (vendor) => {
+        const yaml = () => `
+providers: { own: { base_url: ${vendor.url}/v1, api_key: ${vendorKey}, dialect: chat } }
+models: { own/picture: { per_image: 0.04 } }
+`;
+        await withGateway({ yaml }, async (gateway) => {
+          const answer = askMedia(gateway, images, 'own/picture', { more: { n: 3 } }).catch((error: unknown) => error);
+          await eventually(async () => expect(vendor.asked).toHaveLength(1));
+          await gateway.app.close();
+          await answer;
+          const rows = await gateway.database.query(`select outcome, cost_nanos::float8 as cost, estimated from calls`);
+          expect(rows).toEqual([{ outcome: 'unknown', cost: 120_000_000, estimated: true }]);
+        });
+      },
+    ),
+  60_000,
+);
