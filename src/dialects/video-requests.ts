@@ -28,6 +28,8 @@ export interface VideoRequestFacts {
   /** What one video is charged for, and how many are asked for. */
   readonly durationMs: number;
   readonly samples: number;
+  /** What is to be seen, and what is not. */
+  readonly texts: readonly string[];
   /** In the vendor's form. */
   readonly vendorBody: Buffer;
 }
@@ -62,6 +64,7 @@ export function readVideoRequest(body: Buffer, spans: BodySpans): VideoRequestFa
     model: readModel(valueAt('model')),
     durationMs: Math.round(1_000 * Math.min(longestSeconds, positiveOf(valueAt('duration_seconds')) ?? usualSeconds)),
     samples: Math.min(100, Math.max(1, Math.round(positiveOf(valueAt('n')) ?? 1))),
+    texts: [prompt, textOf(valueAt('negative_prompt')) ?? ''],
     vendorBody: Buffer.from(`{"instances":[${instance}],"parameters":{${parameters.join(',')}}}`),
   };
 }

@@ -7,15 +7,15 @@ import type { MediaCall, MediaCandidate } from '../core/call.ts';
 import { noTokens } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { ProjectRouting } from '../routing/rules.ts';
 import type { MediaProvider } from '../vendors/media.ts';
 import type { VideoVendor } from '../vendors/video.ts';
 import type { NewVideo, Videos } from '../videos/videos.ts';
+import type { CalledProject } from './called-project.ts';
 import type { MediaCalls } from './media.ts';
 
 export interface VideoDeps {
   /** The one model that may be asked. Throws `no_route`. */
-  readonly plan: (call: MediaCall, project: ProjectRouting, modelAsked: string | null) => MediaCandidate;
+  readonly plan: (call: MediaCall, project: CalledProject, modelAsked: string | null) => MediaCandidate;
   readonly findProvider: (name: string) => MediaProvider | undefined;
   readonly calls: MediaCalls;
   readonly vendor: VideoVendor;
@@ -29,6 +29,8 @@ export interface VideoWish {
   readonly model: string | null;
   readonly durationMs: number;
   readonly samples: number;
+  /** Content rules look at them. */
+  readonly texts: readonly string[];
   readonly vendorBody: Buffer;
 }
 
@@ -39,7 +41,7 @@ export interface VideoStart {
 }
 
 /** Throws GatewayError; the call is recorded then, if the vendor was asked. */
-export type StartVideo = (call: MediaCall, project: ProjectRouting, wish: VideoWish) => Promise<VideoStart>;
+export type StartVideo = (call: MediaCall, project: CalledProject, wish: VideoWish) => Promise<VideoStart>;
 
 /** The vendor has the order already: a database that is away for a moment must not lose the video. */
 const addPausesMs = [100, 500, 1_500, 4_000];
@@ -53,11 +55,14 @@ export function createStartVideo({ plan, findProvider, calls, vendor, videos, lo
     await videos.probe();
     const units = { seconds: (wish.durationMs * wish.samples) / 1_000 };
     const named = { ...call, modelAsked: wish.model ?? candidate.id };
-    const operation = await calls.answer({ call: named, candidate, units, likelyTokens: noTokens }, async () => {
-      const started = await vendor.start(provider, candidate.model, wish.vendorBody);
-      await addPatiently({ ...videoOf(call, candidate, wish), operation: started });
-      return { value: started, status: 200, units, tokens: null };
-    });
+    const operation = await calls.answer(
+      { call: named, project, texts: wish.texts, candidate, units, likelyTokens: noTokens },
+      async () => {
+        const started = await vendor.start(provider, candidate.model, wish.vendorBody);
+        await addPatiently({ ...videoOf(call, candidate, wish), operation: started });
+        return { value: started, status: 200, units, tokens: null };
+      },
+    );
     return { operation, model: candidate.id };
   };
 

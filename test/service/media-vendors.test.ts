@@ -392,7 +392,7 @@ it(
 providers: { own: { base_url: ${vendor.url}/v1, api_key: ${vendorKey}, dialect: chat } }
 models: { own/picture: { per_image: 0.04 } }
 `;
-        await withGateway({ yaml }, async (gateway) => {
+        await withGateway({ yaml, graceMs: 100 }, async (gateway) => {
           const answer = askMedia(gateway, images, 'own/picture', { more: { n: 3 } }).catch((error: unknown) => error);
           await eventually(async () => expect(vendor.asked).toHaveLength(1));
           await gateway.app.close();

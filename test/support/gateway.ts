@@ -57,6 +57,8 @@ export interface GatewayOptions {
   /** What the app works with instead of the database. */
   readonly wrapDatabase?: (database: Database) => Database;
   readonly clock?: Clock;
+  /** How long the end of the gateway lets running answers take. */
+  readonly graceMs?: number;
   /** The lent projects keep answers, as projects do that nobody has told otherwise. Most tests ask the same again and want the vendor. */
   readonly cache?: boolean;
 }
@@ -111,7 +113,7 @@ export function shareGateway(options: GatewayOptions): () => TestGateway {
 }
 
 export async function withGateway<Result>(options: GatewayOptions, work: (gateway: TestGateway) => Promise<Result>): Promise<Result> {
-  const { temporal = false, wrapDatabase = (given) => given, clock, cache = false } = options;
+  const { temporal = false, wrapDatabase = (given) => given, clock, graceMs, cache = false } = options;
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gateway-test-')));
   const returns: (() => Promise<unknown>)[] = options.dataDir ? [] : [() => rm(dataDir, { recursive: true, force: true })];
   try {
@@ -135,6 +137,7 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
       // What the search for the Temporal program needs of it.
       environment: temporal ? process.env : {},
       ...(clock && { clock }),
+      ...(graceMs !== undefined && { graceMs }),
     });
     returns.push(() => app.close());
     const url = await app.listen('127.0.0.1', 0);
