@@ -1,13 +1,19 @@
 /** All activities, made from the rooms they work in. What they throw is made safe where they are registered (`jobs/wrap-activities.ts`). */
 import type { Activities } from '../workflows/contract.ts';
 import { type ConversationRooms, createConversationActivities } from './conversations.ts';
+import { createEmbeddingActivities, type EmbeddingRooms } from './embeddings.ts';
 import { createVideoActivities, type VideoRooms } from './videos.ts';
 
 export interface ActivityRooms {
   readonly memory: ConversationRooms;
+  readonly embeddings: EmbeddingRooms;
   readonly videos: VideoRooms;
 }
 
 export function createActivities(rooms: ActivityRooms): Activities {
-  return { ...createConversationActivities(rooms.memory), ...createVideoActivities(rooms.videos) };
+  return {
+    ...createConversationActivities(rooms.memory),
+    ...createEmbeddingActivities(rooms.embeddings),
+    ...createVideoActivities(rooms.videos),
+  };
 }

@@ -32,9 +32,11 @@ import type { EstimateCost } from './journal/unsettled-calls.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
 import { recordCalls } from './memory/conversations.ts';
+import { enqueueEmbeddings } from './memory/embedding-runs.ts';
 import { enqueueUnread } from './memory/unread.ts';
 import type { Logger } from './observability/logger.ts';
 import { createAnswerCall } from './pipeline/answer.ts';
+import { createEmbedder } from './pipeline/embed.ts';
 import { createMediaCalls } from './pipeline/media.ts';
 import type { ResponseCache } from './pipeline/response-cache.ts';
 import { createResponseCache } from './pipeline/response-cache.ts';
@@ -115,7 +117,6 @@ export async function createApp(options: AppOptions): Promise<App> {
   const breakers = createBreakers(clock);
   const door = createVendorDoor();
   const reports = createUsageReports({ database, clock });
-  const memory = createMemory({ database, clock, logger });
 
   const store = async (tx: Queries, calls: readonly SettledCall[]): Promise<void> => {
     const added = await storeCalls(tx, calls);
@@ -156,6 +157,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     clock,
     logger,
   });
+  const embedder = createEmbedder({ answerCall, catalog: () => catalog, clock });
+  const memory = createMemory({ database, clock, logger, embedder, findProject: projects.get });
   const mediaParts = {
     catalog: () => catalog,
     switches,
@@ -224,10 +227,12 @@ export async function createApp(options: AppOptions): Promise<App> {
         database,
         activities: createActivities({
           memory: { idleMs: () => config.memory.idleMs, readConversation: memory.episodes.readConversation },
+          embeddings: { embedPassages: memory.embedPassages },
           videos: { lookAtVideo: videos.lookAtVideo },
         }),
         async repair() {
           await enqueueUnread(database);
+          await enqueueEmbeddings(database);
           await enqueueRunning(database);
         },
         logger,

@@ -33,7 +33,21 @@ export type VideoLook =
   | { readonly kind: 'gone' } // there is no such video any more
   | { readonly kind: 'wait'; readonly waitMs: number }; // it runs, or the vendor could not be asked: look again after this time
 
+/** Input of `embedMemory`; the member names are those of the outbox row. */
+export interface EmbedMemoryInput {
+  readonly project_id: string;
+  /** Counts the runs of the project; an older one has nothing to do. */
+  readonly run: number;
+}
+
+export interface EmbedLook {
+  /** `more`: ask again. */
+  readonly kind: 'done' | 'more';
+}
+
 export interface Activities {
+  /** Computes vectors of stored text that has none of the project's model. Harmless when it runs twice. */
+  embedPassages(input: EmbedMemoryInput): Promise<EmbedLook>;
   /** Asks the vendor and settles what it says, else says how long to wait. Harmless when it runs twice. */
   pollVideo(input: VideoOperationInput): Promise<VideoLook>;
   /** Reads the conversation if no turn came for the idle time, else says how long to wait. Harmless when it runs twice. */
@@ -41,6 +55,10 @@ export interface Activities {
 }
 
 /** The workflows an outbox row may name, each with its queue. */
-export const workflowQueues = { conversationIdle: memoryQueue, videoOperation: memoryQueue } as const satisfies Record<string, string>;
+export const workflowQueues = {
+  conversationIdle: memoryQueue,
+  embedMemory: memoryQueue,
+  videoOperation: memoryQueue,
+} as const satisfies Record<string, string>;
 
 export type WorkflowName = keyof typeof workflowQueues;

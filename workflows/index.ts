@@ -1,3 +1,4 @@
 /** Entry of the workflow bundle: every function exported here is a workflow of that name. */
 export { conversationIdle } from './conversation-idle.ts';
+export { embedMemory } from './embed-memory.ts';
 export { videoOperation } from './video-operation.ts';

@@ -5,19 +5,54 @@ import type { Database } from '../db/database.ts';
 import type { FindCaller } from '../http/authenticate.ts';
 import { answerDatabaseFaults } from '../http/database-faults.ts';
 import type { MemoryRouteDeps } from '../http/routes/memory.ts';
+import { createEmbedPassages } from '../memory/embed-passages.ts';
 import { createEpisodes } from '../memory/episodes.ts';
 import { createGraph } from '../memory/graph.ts';
 import { itemJson, removalJson } from '../memory/item-record.ts';
 import { createItems, type Writer } from '../memory/items.ts';
-import { createSearch, searchJson } from '../memory/search.ts';
+import { createSearch, type EmbedText, searchJson } from '../memory/search.ts';
 import { createMemorySettings } from '../memory/settings.ts';
 import { createWakeUp } from '../memory/wake-up.ts';
 import type { Logger } from '../observability/logger.ts';
+import { backgroundCaller, type EmbedAsker, type Embedder, isRefusedText } from '../pipeline/embed.ts';
 
 export type Memory = ReturnType<typeof createMemory>;
 
-export function createMemory({ database, clock, logger }: { database: Database; clock: Clock; logger: Logger }) {
+export interface MemoryParts {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly embedder: Embedder;
+  readonly findProject: (projectId: string) => EmbedAsker['project'] | Promise<EmbedAsker['project']>;
+}
+
+/** A request for vectors of stored text: nobody waits for it, so a vendor may take its time. */
+const backgroundLimitMs = 60_000;
+
+export function createMemory({ database, clock, logger, embedder, findProject }: MemoryParts) {
   return {
+    /** The vector of a text, asked for on behalf of a caller; null where its project has no route for embeddings. */
+    embedFor:
+      (caller: Caller, limitMs: number): EmbedText =>
+      async (text) => {
+        const project = await findProject(caller.projectId);
+        if (embedder.modelOf(project.settings) === null) return null;
+        const { model, vectors } = await embedder.embed({ caller, project, texts: [text], limitMs });
+        return vectors[0] ? { model, values: vectors[0] } : null;
+      },
+    embedPassages: createEmbedPassages({
+      database,
+      clock,
+      modelOf: async (projectId) => embedder.modelOf((await findProject(projectId)).settings),
+      embed: async (projectId, texts) =>
+        embedder.embed({
+          caller: backgroundCaller(projectId),
+          project: await findProject(projectId),
+          texts,
+          limitMs: backgroundLimitMs,
+        }),
+      isRefusedText,
+    }),
     episodes: createEpisodes({ database }),
     items: createItems({ database, clock }),
     search: createSearch({ database }),
@@ -47,8 +82,11 @@ export function createMemoryRouteDeps({ findCaller, memory, read }: MemoryRouteR
       answerDatabaseFaults(async () => itemJson(await items.correct(caller.projectId, id, text, writerOf(caller)))),
     removeItem: (caller, id) => answerDatabaseFaults(async () => removalJson(await items.remove(caller.projectId, id, writerOf(caller)))),
     rateItem: ({ projectId }, id, rating) => answerDatabaseFaults(async () => itemJson(await items.rate(projectId, id, rating))),
-    search: ({ projectId }, request) =>
-      read(async () => searchJson(await memory.search(request, { projectId, embed: async () => null, ...searchLimits }))),
+    search: (caller, request) =>
+      read(async () => {
+        const embed = memory.embedFor(caller, searchLimits.embedLimitMs);
+        return searchJson(await memory.search(request, { projectId: caller.projectId, embed, ...searchLimits }));
+      }),
     wakeUp: ({ projectId }, subject) => read(() => memory.wakeUp(projectId, subject)),
     findFacts: ({ projectId }, query) => answerDatabaseFaults(() => memory.findFacts(projectId, query)),
   };

@@ -1,6 +1,7 @@
 /** Conversations as callers see them (routes call them episodes), and the step from `stored` to `read`. */
 import { formatTime } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
+import { wakeEmbedding } from './embedding-runs.ts';
 import { composeText, composeTitle, readMessages, type StoredMessage } from './read-conversation.ts';
 
 /** Shapes 14. */
@@ -62,8 +63,8 @@ export function createEpisodes({ database }: { readonly database: Database }): E
 
     readConversation: ({ conversationId, opened, idleMs }) =>
       database.transaction(async (tx): Promise<ReadOutcome> => {
-        const [row] = await tx.query<{ state: 'stored' | 'read'; opened: number; messages: number; waitMs: number }>(
-          `select state, opened, messages, greatest(0, extract(epoch from last_turn_at - now()) * 1000 + $2::float8)::float8 as "waitMs"
+        const [row] = await tx.query<ReadRow>(
+          `select project_id as "projectId", state, opened, messages, greatest(0, extract(epoch from last_turn_at - now()) * 1000 + $2::float8)::float8 as "waitMs"
              from conversations
             where id = $1::uuid
               for update`,
@@ -80,9 +81,18 @@ export function createEpisodes({ database }: { readonly database: Database }): E
             where id = $1::uuid`,
           [conversationId, composeTitle(messages), composeText(messages)],
         );
+        await wakeEmbedding(tx, row.projectId);
         return { kind: 'read' };
       }),
   };
+}
+
+interface ReadRow {
+  readonly projectId: string;
+  readonly state: 'stored' | 'read';
+  readonly opened: number;
+  readonly messages: number;
+  readonly waitMs: number;
 }
 
 interface EpisodeRow {

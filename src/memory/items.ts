@@ -11,6 +11,7 @@ import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { maskCredentials } from '../guardrails/credentials.ts';
 import { findInjection } from '../guardrails/injection.ts';
+import { wakeEmbedding } from './embedding-runs.ts';
 import type { NewItem, Rating } from './item-input.ts';
 import { type Item, type ItemOrigin, itemColumns } from './item-record.ts';
 import { addItemPassages, dropItemPassage } from './passages.ts';
@@ -70,6 +71,7 @@ export function createItems({ database, clock }: ItemsOptions): Items {
     );
     const written = mustBeLive(row);
     await addItemPassages(tx, projectId, [written]);
+    await wakeEmbedding(tx, projectId);
     return written;
   };
 

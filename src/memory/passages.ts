@@ -16,18 +16,30 @@ const longestMessage = 24_000;
 /** Of what one batch adds to a conversation; the newest count. */
 const mostPassages = 400;
 
+/** Word stems (weight A), and the words as they stand (weight B), so that names and other languages are found too. */
+function lexemesOf(column: string): string {
+  return `setweight(to_tsvector('english', ${column}), 'A') || setweight(to_tsvector('simple', ${column}), 'B')`;
+}
+
+/** In lower case: a server with the locale C folds only ASCII letters itself. Queries must be folded likewise. */
+export function foldText(text: string): string {
+  return text.normalize('NFC').toLowerCase();
+}
+
 type IndexedItem = Pick<Item, 'id' | 'text' | 'kind' | 'subject'>;
 
 export async function addItemPassages(tx: Queries, projectId: string, items: readonly IndexedItem[]): Promise<void> {
   await tx.query(
-    `insert into memory_passages (project_id, subject, item_id, kind, text)
-     select $1::uuid, new.* from unnest($2::text[], $3::uuid[], $4::text[], $5::text[]) as new`,
+    `insert into memory_passages (project_id, subject, item_id, kind, text, lexemes)
+     select $1::uuid, new.subject, new.item_id, new.kind, new.text, ${lexemesOf('new.folded')}
+       from unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[]) as new (subject, item_id, kind, text, folded)`,
     [
       projectId,
       items.map((item) => item.subject),
       items.map((item) => item.id),
       items.map((item) => item.kind),
       items.map((item) => item.text),
+      items.map((item) => foldText(item.text)),
     ],
   );
 }
@@ -49,13 +61,15 @@ export async function addConversationPassages(tx: Queries, added: readonly Added
   const rows = added.flatMap(({ messages, ...place }) => cutPassages(messages).map((text) => ({ ...place, text: maskCredentials(text) })));
   for (const slice of slicesOf(rows, ({ text }) => text.length)) {
     await tx.query(
-      `insert into memory_passages (project_id, subject, conversation_id, text)
-       select * from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[])`,
+      `insert into memory_passages (project_id, subject, conversation_id, text, lexemes)
+       select new.project_id, new.subject, new.conversation_id, new.text, ${lexemesOf('new.folded')}
+         from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[]) as new (project_id, subject, conversation_id, text, folded)`,
       [
         slice.map((row) => row.projectId),
         slice.map((row) => row.subject),
         slice.map((row) => row.conversationId),
         slice.map((row) => row.text),
+        slice.map((row) => foldText(row.text)),
       ],
     );
   }

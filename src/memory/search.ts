@@ -7,8 +7,10 @@ import { z } from 'zod';
 import { makeStorable } from '../core/storable.ts';
 import { formatTime } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
+import { noticeModel } from './embedding-runs.ts';
 import { subjectInput } from './item-input.ts';
 import { type Item, itemJson, itemKinds } from './item-record.ts';
+import { foldText } from './passages.ts';
 import { searchStatement } from './search-query.ts';
 import { cutSnippet } from './snippet.ts';
 import { type TextVector, vectorLiteral } from './vectors.ts';
@@ -70,8 +72,6 @@ export interface FoundEpisode {
 export interface SearchResult {
   /** Vectors took part. */
   readonly vector: boolean;
-  /** Of the query's vector, null without one. */
-  readonly model: string | null;
   readonly memories: readonly FoundMemory[];
   readonly episodes: readonly FoundEpisode[];
 }
@@ -87,7 +87,7 @@ export function createSearch({ database }: { readonly database: Database }): Sea
       tx.query<Row>(searchStatement({ of, dims: vector?.values.length ?? null, recalledOnly: options.recalledOnly ?? false }), [
         options.projectId,
         subject,
-        query,
+        foldText(query),
         limit,
         leastScore,
         // Kinds are of memories: conversations have none to be chosen by.
@@ -98,9 +98,9 @@ export function createSearch({ database }: { readonly database: Database }): Sea
       await tx.query(sessionSettings, [String(options.queryLimitMs)]);
       const memories = wanted('memories') ? await find<MemoryRow>(tx, 'memories') : [];
       const episodes = wanted('episodes') ? await find<EpisodeRow>(tx, 'episodes') : [];
+      if (vector) await noticeModel(tx, options.projectId, vector.model);
       return {
         vector: vector !== null,
-        model: vector?.model ?? null,
         memories: memories.map(toMemory),
         episodes: episodes.map(({ text, ...row }) => ({ ...row, snippet: cutSnippet(text, query) })),
       };

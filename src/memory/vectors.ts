@@ -6,6 +6,22 @@ export interface TextVector {
   readonly values: readonly number[];
 }
 
+/** More than pgvector keeps; models have a few thousand. */
+const mostDimensions = 16_000;
+
+/** The vector made as long as 1; null for what is no direction: empty, not of numbers, all zero. */
+export function unitVector(values: readonly unknown[]): number[] | null {
+  if (values.length === 0 || values.length > mostDimensions) return null;
+  let squares = 0;
+  for (const value of values) {
+    if (typeof value !== 'number' || !Number.isFinite(value)) return null;
+    squares += value * value;
+  }
+  const length = Math.sqrt(squares);
+  if (length === 0 || !Number.isFinite(length)) return null;
+  return values.map((value) => Number(value) / length);
+}
+
 /** As pgvector reads it. */
 export function vectorLiteral(values: readonly number[]): string {
   return `[${values.join(',')}]`;

@@ -1,0 +1,150 @@
+/** Search by words and vectors, whose vectors come through the project's own routing; shapes 4, specification 4.8 rules 5, 6 and 9. */
+import { expect, it } from '@jest/globals';
+import type { TestGateway } from '../support/gateway.ts';
+import { callsOf, defaultYaml, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
+import { onBothDatabases } from './both-databases.ts';
+import { projectLender } from './inference-routes.ts';
+import { saveItem, search, textsOf } from './memory-routes.ts';
+
+/** The vectors of the demo vendor know which words a text holds: texts of the same words in another form are near each other. */
+const yaml = (vendorUrl: string, deadUrl: string): string =>
+  defaultYaml(vendorUrl, deadUrl).replace('tiers:\n', 'tiers:\n  embed: [one/embedder, two/embedder]\n');
+
+async function untilEmbedded({ database, project }: TestGateway, model: string): Promise<void> {
+  await eventually(async () => {
+    const rows = await database.query<{ model: string | null; dims: number | null; active: boolean; known: string | null }>(
+      `select passage.embedding_model as model, passage.embedding_dims as dims, run.active, run.model as known
+         from memory_passages passage
+         join projects on projects.id = passage.project_id and projects.slug = $1::text
+         join memory_embeddings run on run.project_id = passage.project_id`,
+      [project],
+    );
+    expect(rows.length).toBeGreaterThan(0);
+    for (const row of rows) expect(row).toEqual({ model, dims: 256, active: false, known: model });
+  }, 30_000);
+}
+
+onBothDatabases('with Temporal, stored text', (database) => {
+  const lent = shareGateway({ database, temporal: true, yaml });
+  const lendProject = projectLender(lent, 'vectors');
+
+  it('gets its vectors in the background, paid under gateway-memory, and again when the model changes; search uses them', async () => {
+    const gateway = await lendProject();
+    lent().app.startDurable();
+    await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
+    await saveItem(gateway, { text: 'Coffee beans are bought in Bergen' });
+    const chat = { model: 'one/echo', messages: [{ role: 'user', content: 'Where is the red bicycle parked?' }] };
+    expect((await gateway.call('/v1/chat/completions', chat)).status).toBe(200);
+    await untilEmbedded(gateway, 'embedder');
+    const found = await search(gateway, { query: 'Thursday deployment' });
+    expect(found.vector).toBe(true);
+    expect(found.memories[0]).toMatchObject({
+      item: { text: 'The deployment happens on Thursday evening' },
+      matched_by: ['vector', 'text'],
+    });
+    expect((await search(gateway, { query: 'bicycle', include: ['episodes'] })).episodes[0]?.snippet).toContain('red bicycle');
+
+    const { by_source: sources } = await jsonOf<{ by_source: readonly { source: string; calls: number }[] }>(gateway.call('/usage/me'));
+    expect(sources.find(({ source }) => source === 'gateway-memory')?.calls).toBeGreaterThanOrEqual(3);
+    const byKey = await gateway.database.query<{ prefix: string }>(
+      `select distinct key_prefix as prefix from calls where source = 'gateway-memory'`,
+    );
+    expect(byKey.map(({ prefix }) => prefix).sort()).toEqual([gateway.key.split('-')[2], 'gateway'].sort());
+
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { 'memory-embed': ['two/other'] } });
+    expect((await search(gateway, { query: 'Thursday' })).memories[0]).toMatchObject({ matched_by: ['text'] });
+    await untilEmbedded(gateway, 'other');
+    expect((await search(gateway, { query: 'Thursday' })).memories[0]).toMatchObject({ matched_by: ['vector', 'text'] });
+  });
+});
+
+onBothDatabases('without Temporal', (database) => {
+  const lent = shareGateway({ database, yaml });
+  const lendProject = projectLender(lent, 'words');
+
+  it('rows wait for their vectors, and are found by their words', async () => {
+    const gateway = await lendProject();
+    await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
+    const found = await search(gateway, { query: 'when is the deployment' });
+    expect(found).toMatchObject({ vector: true, memories: [{ matched_by: ['text'] }] });
+    const [row] = await gateway.database.query(
+      `select count(*)::integer as count from outbox join projects on projects.id::text = outbox.input ->> 'project_id'
+        where workflow = 'embedMemory' and slug = $1::text`,
+      [gateway.project],
+    );
+    expect(row).toEqual({ count: 1 });
+  });
+
+  it.each([
+    ['fails', 'one/fail-500'],
+    ['refuses', 'one/refuse-422'],
+    ['answers nonsense', 'one/garbage'],
+    ['hangs', 'one/hang'],
+  ])('text matches are answered when the embedding vendor %s', async (_title, model) => {
+    const gateway = await lendProject();
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: [model] } });
+    await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
+    expect(await search(gateway, { query: 'deployment' })).toMatchObject({ vector: false, memories: [{ matched_by: ['text'] }] });
+  });
+
+  it('vector is false, and no call is made, for a project without a route for embeddings', async () => {
+    const gateway = await lendProject();
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: [] } });
+    await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
+    expect(await search(gateway, { query: 'deployment' })).toMatchObject({ vector: false, memories: [{ matched_by: ['text'] }] });
+    expect(await callsOf(gateway)).toEqual([]);
+  });
+
+  it('an allow-list of the key is about what its application asks for, not about the vectors of memory', async () => {
+    const gateway = await lendProject();
+    const issued = await gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, { name: 'narrow', models: ['one/echo'] });
+    const { key } = await jsonOf<{ key: string }>(issued);
+    await saveItem({ ...gateway, key }, { text: 'Narrow keys remember too' });
+    expect((await search({ ...gateway, key }, { query: 'narrow' })).vector).toBe(true);
+  });
+
+  it('words: stems and plain words, any of them, the rarer ones first; scores are 0 to 1', async () => {
+    const gateway = await lendProject();
+    await saveItem(gateway, { text: 'Prefers trains to planes when travelling' });
+    await saveItem(gateway, { text: 'Ærø er en ø i Danmark' });
+    await saveItem(gateway, { text: 'The invoice number is AB-2231' });
+    expect(textsOf(await search(gateway, { query: 'What does the user prefer for a travel?' }))).toEqual([
+      'Prefers trains to planes when travelling',
+    ]);
+    expect(textsOf(await search(gateway, { query: 'hvor ligger ærø' }))).toEqual(['Ærø er en ø i Danmark']);
+    expect(textsOf(await search(gateway, { query: 'AB-2231' }))).toEqual(['The invoice number is AB-2231']);
+    const { memories } = await search(gateway, { query: 'trains invoice' });
+    for (const { score } of memories) expect(score > 0 && score <= 1).toBe(true);
+    for (const query of [`'; drop table memory_items; --`, '\\ & | ! <-> :* (', '%_', '???', "o'clock 'quoted'", '\\x00', 'the'])
+      expect(Array.isArray((await search(gateway, { query })).memories)).toBe(true);
+  });
+
+  it('scope: with a subject that one’s and the whole project’s, without one everybody’s; kinds, limit, include, min_score', async () => {
+    const gateway = await lendProject();
+    const shared = { text: 'tea is served at four', kind: 'event' };
+    await saveItem(gateway, shared);
+    await saveItem(gateway, { text: 'ann drinks tea', subject: 'ann', kind: 'preference' });
+    await saveItem(gateway, { text: 'bob drinks tea', subject: 'bob', kind: 'preference' });
+    const find = async (body: object): Promise<string[]> => textsOf(await search(gateway, { query: 'tea', ...body })).sort();
+    expect(await find({ subject: 'ann' })).toEqual(['ann drinks tea', 'tea is served at four']);
+    expect(await find({ subject: 'nobody' })).toEqual(['tea is served at four']);
+    expect(await find({})).toEqual(['ann drinks tea', 'bob drinks tea', 'tea is served at four']);
+    expect(await find({ kinds: ['preference'] })).toEqual(['ann drinks tea', 'bob drinks tea']);
+    expect(await find({ kinds: ['preference'], subject: 'bob' })).toEqual(['bob drinks tea']);
+    expect(await find({ limit: 1 })).toHaveLength(1);
+    expect(await find({ min_score: 1 })).toEqual([]);
+    expect(await search(gateway, { query: 'tea', include: ['episodes'] })).toMatchObject({ memories: [], episodes: [] });
+    const chat = { model: 'one/echo', user: 'ann', messages: [{ role: 'user', content: 'Is there green tea left?' }] };
+    expect((await gateway.call('/v1/chat/completions', chat)).status).toBe(200);
+    // As soon as it is stored, before anything has read it.
+    for (const [subject, count] of [
+      ['ann', 1],
+      ['bob', 0],
+      [null, 1],
+    ] as const)
+      expect((await search(gateway, { query: 'green tea', subject, include: ['episodes'] })).episodes).toHaveLength(count);
+    const both = await search(gateway, { query: 'green tea' });
+    expect(both.episodes).toMatchObject([{ title: null, subject: 'ann', snippet: expect.stringContaining('green tea left') }]);
+    expect(both.memories).toHaveLength(3);
+  });
+});
