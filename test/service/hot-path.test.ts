@@ -105,7 +105,8 @@ onBothDatabases('a steady stream of calls', (database) => {
       // The drain looks ten times a second.
       const passes = Math.ceil((performance.now() - from) / 100) + 1;
 
-      const { statements } = watched;
+      // Once in five seconds the process says that it lives, whether calls come or not.
+      const statements = watched.statements.filter(({ text }) => !text.startsWith('insert into processes '));
       expect(statements.filter(({ transaction }) => transaction === null)).toEqual([]);
       const byTransaction = Map.groupBy(statements, ({ transaction }) => transaction);
       expect(byTransaction.size).toBeLessThanOrEqual(passes + calls / 500);
