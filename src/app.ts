@@ -164,7 +164,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     switches,
     providers: () => mediaProviders,
     breakers,
-    calls: createMediaCalls({ breakers, journal, clock, logger }),
+    calls: createMediaCalls({ ceilingsOf: keyring.ceilingsOf, admission, breakers, journal, clock, logger }),
     door,
     clock,
     logger,

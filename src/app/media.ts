@@ -29,7 +29,8 @@ export interface MediaParts {
 
 export function createMedia({ catalog, switches, providers, breakers, calls, door, clock }: MediaParts): AnswerMedia {
   const deps = {
-    planMedia: (call, project) => planMedia({ ...call, project, catalog: catalog(), catalogFill: switches().catalogFill, breakers }),
+    planMedia: (call, project, requiresPrice) =>
+      planMedia({ ...call, project, requiresPrice, catalog: catalog(), catalogFill: switches().catalogFill, breakers }),
     findProvider: (name) => providers().get(name),
     mediaCalls: calls,
     door,

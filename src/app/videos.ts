@@ -46,8 +46,8 @@ export function createVideoRooms({ database, catalog, switches, providers, calls
   });
   const vendor = createVideoVendor({ door, now: () => clock.now() });
   const looks = createVideoLooks({ videos, vendor, findProvider: (name) => providers().get(name) ?? null, clock, logger });
-  const plan: Parameters<typeof createStartVideo>[0]['plan'] = (call, project, modelAsked) =>
-    planMedia({ ...call, modelAsked, project, catalog: catalog(), catalogFill: switches().catalogFill });
+  const plan: Parameters<typeof createStartVideo>[0]['plan'] = (call, project, asked) =>
+    planMedia({ ...call, ...asked, project, catalog: catalog(), catalogFill: switches().catalogFill });
   return {
     startVideo: createStartVideo({ plan, findProvider: (name) => providers().get(name), calls, vendor, videos, logger }),
     answers: createVideoAnswers({ videos, vendor, looks, providers: askable, clock }),

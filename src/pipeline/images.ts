@@ -20,7 +20,7 @@ export interface ImageResult {
 
 /** What the image and speech calls are made of. */
 export interface MediaRouteDeps {
-  readonly planMedia: (call: MediaCall, project: CalledProject) => MediaCandidate;
+  readonly planMedia: (call: MediaCall, project: CalledProject, requiresPrice: boolean) => MediaCandidate;
   readonly findProvider: (name: string) => MediaProvider | undefined;
   readonly mediaCalls: MediaCalls;
   readonly door: VendorDoor;
@@ -31,23 +31,28 @@ export type AnswerImages = (call: MediaCall, project: CalledProject, fields: Med
 
 /** What a picture of 1024 by 1024 comes to at OpenAI, in its middle quality: for vendors that charge by tokens and count none. */
 const tokensOfImage = 1_056;
+/** The largest of its pictures, in the best quality. */
+const mostTokensOfImage = 6_240;
 
 export function createAnswerImages({ planMedia, findProvider, mediaCalls, door, clock }: MediaRouteDeps): AnswerImages {
   /** Throws GatewayError; the call has been recorded then, if the vendor was asked. */
   return async function answerImages(call, project, fields) {
-    const candidate = planMedia(call, project);
+    const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = providerOf(candidate, findProvider);
     const ask = prepareImages({ provider, model: candidate.model, fields, now: () => clock.now() });
     const images = countImages(fields);
     const texts = textsOf(fields);
     const likelyTokens = { ...noTokens, input: estimateTokens(fields.prompt?.length ?? 0), output: images * tokensOfImage };
-    const json = await mediaCalls.answer({ call, project, texts, candidate, units: { images }, likelyTokens }, async () => {
-      const answer = await ask(door);
-      const created = answer.created ?? Math.floor(clock.now() / 1_000);
-      const data = answer.images.map((b64_json) => ({ b64_json }));
-      const { status, tokens } = answer;
-      return { value: Buffer.from(JSON.stringify({ created, data })), status, tokens, units: { images: answer.images.length } };
-    });
+    const json = await mediaCalls.answer(
+      { call, project, texts, candidate, units: { images }, likelyTokens, mostOutputTokens: images * mostTokensOfImage },
+      async () => {
+        const answer = await ask(door);
+        const created = answer.created ?? Math.floor(clock.now() / 1_000);
+        const data = answer.images.map((b64_json) => ({ b64_json }));
+        const { status, tokens } = answer;
+        return { value: Buffer.from(JSON.stringify({ created, data })), status, tokens, units: { images: answer.images.length } };
+      },
+    );
     return { model: candidate.id, json };
   };
 }

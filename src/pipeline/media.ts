@@ -2,6 +2,9 @@
  * The story of a media call, the shorter sister of `answer.ts`: one provider is asked, once. The call stands in the journal before the
  * vendor is asked, and is settled before the last byte of its answer leaves, however it ends.
  */
+import type { Admission, Holds } from '../ceilings/admission.ts';
+import type { Limits } from '../ceilings/counters.ts';
+import { hasCostCeiling } from '../ceilings/counters.ts';
 import type { CallFacts, CallResult, MediaCall, MediaCandidate, Outcome, SettledCall, Tokens, Units } from '../core/call.ts';
 import { noTokens } from '../core/call.ts';
 import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
@@ -18,6 +21,9 @@ import type { CallControl } from './control.ts';
 import { logCall } from './settle.ts';
 
 export interface MediaDeps {
+  /** Ceilings of a key; a promise only when they must be read. Throws `limits_unavailable`. */
+  readonly ceilingsOf: (keyId: string) => Limits['key'] | Promise<Limits['key']>;
+  readonly admission: Admission;
   readonly breakers: Breakers;
   readonly journal: Journal;
   readonly clock: Clock;
@@ -36,6 +42,8 @@ export interface MediaRequest {
   readonly areUnitsLikely?: boolean;
   /** Tokens that are likely to be charged, where the model is charged by tokens and the vendor does not count them. */
   readonly likelyTokens: Tokens;
+  /** The most that it may come to: what is held of ceilings while the call runs. */
+  readonly mostOutputTokens: number;
 }
 
 /** What a vendor was asked and gave. */
@@ -62,16 +70,19 @@ export interface VendorStream {
 }
 
 export interface MediaCalls {
+  /** Whether a cost ceiling applies, so that a model without a price must not be asked. Throws `limits_unavailable`. */
+  requiresPrice(call: MediaCall, project: CalledProject): Promise<boolean>;
   /** Asks for what comes whole. Throws GatewayError; the call is recorded then, if the vendor was asked. */
   answer<Value>(request: MediaRequest, ask: () => Promise<MediaAnswer<Value>>): Promise<Value>;
   /** Asks for what comes as a stream; `control` ends it when the caller leaves. Throws likewise, until the stream has begun. */
   stream(request: MediaRequest, control: CallControl, ask: () => Promise<VendorStream>): Promise<MediaStream>;
 }
 
-export function createMediaCalls({ breakers, journal, clock, logger }: MediaDeps): MediaCalls {
+export function createMediaCalls({ ceilingsOf, admission, breakers, journal, clock, logger }: MediaDeps): MediaCalls {
   const { checkTexts } = createRuleChecks({ logger });
 
   return {
+    requiresPrice: async (call, project) => hasCostCeiling(await limitsOf(call, project)),
     async answer(request, ask) {
       const running = await open(request);
       const answer = await ask().catch((error: unknown) => fail(running, error, null));
@@ -79,7 +90,7 @@ export function createMediaCalls({ breakers, journal, clock, logger }: MediaDeps
       const { status, units, tokens, value } = answer;
       const endedAt = clock.now();
       const begun = { ...running, firstByteMs: endedAt - running.start.startedAt };
-      await settle(settledOf(begun, { outcome: 'ok', status, units, tokens, endedAt }));
+      await settle(begun, { outcome: 'ok', status, units, tokens, endedAt });
       return value;
     },
     async stream(request, control, ask) {
@@ -91,13 +102,26 @@ export function createMediaCalls({ breakers, journal, clock, logger }: MediaDeps
     },
   };
 
+  async function limitsOf({ caller, source }: MediaCall, project: CalledProject): Promise<Limits> {
+    return { projectId: caller.projectId, keyId: caller.keyId, source, key: await ceilingsOf(caller.keyId), project };
+  }
+
+  /** Throws what refuses the call; then nothing of it is left. */
   async function open(request: MediaRequest): Promise<Running> {
-    const { call, project, candidate, units, texts } = request;
+    const { call, project, candidate, texts } = request;
+    if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkTexts(call, project.rules.input, texts);
+    const limits = await limitsOf(call, project);
+    const holds = await admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(request) });
     const start = { n: 1, provider: candidate.provider, model: candidate.model, startedAt: clock.now() };
-    const facts = factsOf(call, candidate, units);
-    await journal.open(facts, start);
-    return { request, facts, start, status: null, firstByteMs: null };
+    const facts = factsOf(request, holds);
+    try {
+      await journal.open(facts, start);
+    } catch (error) {
+      holds.release();
+      throw error;
+    }
+    return { request, facts, holds, start, status: null, firstByteMs: null };
   }
 
   /**
@@ -117,7 +141,7 @@ export function createMediaCalls({ breakers, journal, clock, logger }: MediaDeps
       hasLeft || isCut || isUnrecorded
         ? ({ outcome: hasLeft ? 'client_left' : 'unknown', units: request.units, tokens: null } as const)
         : ({ outcome: isRefusal(cause) ? 'refused' : 'failed', units: {}, tokens: noTokens } as const);
-    await settle(settledOf({ ...running, status }, { ...end, error, status: hasLeft ? 499 : error.status, endedAt: clock.now() }));
+    await settle({ ...running, status }, { ...end, error, status: hasLeft ? 499 : error.status, endedAt: clock.now() });
     throw error;
   }
 
@@ -129,7 +153,7 @@ export function createMediaCalls({ breakers, journal, clock, logger }: MediaDeps
       if (isSettled) return;
       isSettled = true;
       const end = { outcome, status: status ?? 200, units: request.units, tokens: null, endedAt: clock.now() };
-      await settle(settledOf(running, error ? { ...end, error } : end));
+      await settle(running, error ? { ...end, error } : end);
     };
     try {
       yield* pieces;
@@ -157,7 +181,9 @@ export function createMediaCalls({ breakers, journal, clock, logger }: MediaDeps
       breakers.cool(projectId, candidate.provider, clock.now() + error.retryAfterMs);
   }
 
-  async function settle(settled: SettledCall): Promise<void> {
+  async function settle(running: Running, end: MediaEnd): Promise<void> {
+    const { facts, result, content } = settledOf(running, end);
+    const settled = { facts, result: running.holds.settle(result), content };
     await journal.settle(settled);
     logCall(logger, settled);
   }
@@ -167,6 +193,7 @@ export function createMediaCalls({ breakers, journal, clock, logger }: MediaDeps
 interface Running {
   readonly request: MediaRequest;
   readonly facts: CallFacts;
+  readonly holds: Holds;
   readonly start: AttemptStart;
   /** The vendor's. */
   readonly status: number | null;
@@ -229,6 +256,19 @@ function chargeOf(
   return { tokens: charged, costNanos: costOf(charged, candidate.price), isEstimated: isCut || tokens === null };
 }
 
+/** What is held of ceilings (decisions 6). A token has at least one byte; what has no price by tokens counts none. */
+function boundsOf({ call, candidate, units, mostOutputTokens }: MediaRequest): { costNanos: number; tokens: number } {
+  const { price, unitPrices } = candidate;
+  const most = { ...noTokens, input: call.bodyBytes, output: mostOutputTokens };
+  const costNanos = unitCostOf(units, unitPrices) ?? (price === null ? 0 : costOf(most, price));
+  return { costNanos: countable(costNanos), tokens: price === null ? 0 : countable(most.input + most.output) };
+}
+
+/** Callers may ask for any number of images; the database counts no further. */
+function countable(amount: number): number {
+  return Math.min(amount, Number.MAX_SAFE_INTEGER);
+}
+
 /** What a vendor's failure is to the caller of a media route (specification 7.4, shapes 21). */
 function asGatewayError(cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause;
@@ -250,7 +290,7 @@ function asGatewayError(cause: unknown): GatewayError {
   }
 }
 
-function factsOf(call: MediaCall, candidate: MediaCandidate, units: Units): CallFacts {
+function factsOf({ call, candidate, units }: MediaRequest, { isUnmetered }: Holds): CallFacts {
   const { id, startedAt, caller, source, sourceGiven, route, modelAsked, correlation, bodyBytes } = call;
   return {
     id,
@@ -269,5 +309,6 @@ function factsOf(call: MediaCall, candidate: MediaCandidate, units: Units): Call
     plan: [{ model: candidate.id, skipped: null }],
     bodyBytes,
     units,
+    ...(isUnmetered && { unmetered: true as const }),
   };
 }

@@ -21,11 +21,13 @@ export type AnswerSpeech = (
 const charactersOfSecond = 15;
 /** …and OpenAI makes so many tokens of it: its list price for a minute, 0.015 USD, divided by that for a token. */
 const tokensOfSecond = 1_250 / 60;
+/** Nobody who is understood speaks so many times slower. */
+const slowest = 4;
 
 export function createAnswerSpeech({ planMedia, findProvider, mediaCalls, door, clock }: MediaRouteDeps): AnswerSpeech {
   /** Throws GatewayError; the call has been recorded then, if the vendor was asked. */
   return async function answerSpeech(call, project, { fields, control }) {
-    const candidate = planMedia(call, project);
+    const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = providerOf(candidate, findProvider);
     const ask = prepareSpeech({ provider, model: candidate.model, fields, now: () => clock.now() });
     const characters = countCharacters(fields);
@@ -34,8 +36,10 @@ export function createAnswerSpeech({ planMedia, findProvider, mediaCalls, door, 
     const units = isCounted ? { characters } : { characters, seconds };
     const texts = textsOf(fields);
     const likelyTokens = { ...noTokens, input: estimateTokens(characters), output: Math.ceil(seconds * tokensOfSecond) };
-    return mediaCalls.stream({ call, project, texts, candidate, units, areUnitsLikely: !isCounted, likelyTokens }, control, () =>
-      ask(door, control.signal),
+    return mediaCalls.stream(
+      { call, project, texts, candidate, units, areUnitsLikely: !isCounted, likelyTokens, mostOutputTokens: likelyTokens.output * slowest },
+      control,
+      () => ask(door, control.signal),
     );
   };
 }

@@ -7,6 +7,7 @@ import type { MediaCall, MediaCandidate } from '../core/call.ts';
 import { noTokens } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
+import type { MediaPlanRequest } from '../routing/media-plan.ts';
 import type { MediaProvider } from '../vendors/media.ts';
 import type { VideoVendor } from '../vendors/video.ts';
 import type { NewVideo, Videos } from '../videos/videos.ts';
@@ -15,7 +16,7 @@ import type { MediaCalls } from './media.ts';
 
 export interface VideoDeps {
   /** The one model that may be asked. Throws `no_route`. */
-  readonly plan: (call: MediaCall, project: CalledProject, modelAsked: string | null) => MediaCandidate;
+  readonly plan: (call: MediaCall, project: CalledProject, asked: Pick<MediaPlanRequest, 'modelAsked' | 'requiresPrice'>) => MediaCandidate;
   readonly findProvider: (name: string) => MediaProvider | undefined;
   readonly calls: MediaCalls;
   readonly vendor: VideoVendor;
@@ -48,7 +49,7 @@ const addPausesMs = [100, 500, 1_500, 4_000];
 
 export function createStartVideo({ plan, findProvider, calls, vendor, videos, logger }: VideoDeps): StartVideo {
   return async (call, project, wish) => {
-    const candidate = plan(call, project, wish.model);
+    const candidate = plan(call, project, { modelAsked: wish.model, requiresPrice: await calls.requiresPrice(call, project) });
     const provider = findProvider(candidate.provider);
     // The Gemini form is the only one of videos.
     if (provider?.dialect !== 'gemini') throw gatewayError('bad_shape');
@@ -56,7 +57,7 @@ export function createStartVideo({ plan, findProvider, calls, vendor, videos, lo
     const units = { seconds: (wish.durationMs * wish.samples) / 1_000 };
     const named = { ...call, modelAsked: wish.model ?? candidate.id };
     const operation = await calls.answer(
-      { call: named, project, texts: wish.texts, candidate, units, likelyTokens: noTokens },
+      { call: named, project, texts: wish.texts, candidate, units, likelyTokens: noTokens, mostOutputTokens: 0 },
       async () => {
         const started = await vendor.start(provider, candidate.model, wish.vendorBody);
         await addPatiently({ ...videoOf(call, candidate, wish), operation: started });

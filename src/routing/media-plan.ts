@@ -22,6 +22,8 @@ export interface MediaPlanRequest {
   readonly modelAsked: string | null;
   /** For projects that do not say themselves. */
   readonly catalogFill: boolean;
+  /** A cost ceiling applies: a model whose cost cannot be told must not be asked. */
+  readonly requiresPrice?: boolean;
   /** Absent: nobody is going to be called. */
   readonly breakers?: Breakers;
 }
@@ -38,7 +40,8 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
   if (providers.size === 0) throw noRoute(`no ${word} provider configured`);
 
   const { asked, ids } = resolve(request, providers);
-  const served = ids.filter((id) => providers.has(splitModelId(id)?.provider ?? ''));
+  const isServed = (id: string): boolean => providers.has(splitModelId(id)?.provider ?? '');
+  const served = ids.filter((id) => isServed(id) && (request.requiresPrice !== true || isPriced(catalog, id)));
   if (served.length === 0) throw noRoute('no models available for route');
   const open = served.filter((id) => isPermitted(caller.models, [asked], id));
   if (open.length === 0) throw noRoute(`model not permitted for this key: ${asked.slice(0, longestName)}`);
@@ -51,6 +54,11 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
     if (isRetired(project, id)) return 2;
     return open.length === 1 || !breakers || breakers.admits(caller.projectId, splitModelId(id)?.provider ?? '') ? 0 : 1;
   }
+}
+
+function isPriced(catalog: Catalog, id: string): boolean {
+  const row = catalog.models.get(id);
+  return row !== undefined && (row.price !== null || Object.values(row.unitPrices).some((price) => price !== null));
 }
 
 const longestName = 256;

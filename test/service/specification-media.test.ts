@@ -1,7 +1,7 @@
 /**
  * Specification 4.2, 4.3, 4.6 for images and speech, row by row, and the media rows of 7.2, 7.4 and 7.5.
  *
- * Video is in files of its own. Not here: rows of ceilings and content rules, which are those of every route.
+ * Video is in files of its own; the row of content rules is in media-vendors.test.ts.
  */
 import { describe, expect, it } from '@jest/globals';
 import { makeSecret } from '../../src/keys/secret.ts';
@@ -412,6 +412,62 @@ describe('7.4 codes', () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { image_tiers: tiers, speech_tiers: tiers });
     await expectRouteError(await askMedia(gateway, route, 'pair'), route, { status: [502, 503], code: 'upstream_error' });
     expect((await rowOf(gateway)).attempts).toHaveLength(1);
+  });
+});
+
+describe('7.4 ceilings', () => {
+  const priced = (route: MediaRoute): string => (route.name === 'images' ? 'one/picture' : 'one/spoken');
+
+  it.each(mediaRoutes)('tenant_capped, 429 on $name: the key reached a ceiling; what does not pass uses no slot', async (route) => {
+    const gateway = await lendProject();
+    for (const [ceiling, ceilings] of [
+      ['calls', { calls: 1 }],
+      ['rpm', { rpm: 1 }],
+      ['cost', { cost: route.name === 'images' ? 0.04 : 0.000165 }],
+    ] as const) {
+      const { key } = await issueKey(gateway, { ceilings });
+      const asked = () => askMedia(gateway, route, priced(route), { headers: bearer(key) });
+      const noRoute = await askMedia(gateway, route, 'nobody/x', { headers: bearer(key) });
+      expect(noRoute.status).toBe(400);
+      const first = await asked();
+      expect([ceiling, first.status]).toEqual([ceiling, 200]);
+      await first.arrayBuffer();
+      const refused = await asked();
+      expect(refused.headers.get('retry-after')).toBe('60');
+      const message = new RegExp(`budget exceeded \\(${ceiling}\\)`);
+      await expectRouteError(refused, route, { status: 429, code: 'tenant_capped', message });
+    }
+  });
+
+  it.each(mediaRoutes)('source_capped and credits_exhausted, 429 on $name', async (route) => {
+    const gateway = await lendProject();
+    const path = `/provision/teams/${gateway.project}`;
+    await gateway.admin('PUT', `${path}/applications/bot`, { ceilings: { calls: 0 } });
+    const message = "source budget exceeded for 'bot' (calls)";
+    const bot = await askMedia(gateway, route, priced(route), { headers: { 'x-gateway-source': 'bot' } });
+    await expectRouteError(bot, route, { status: 429, code: 'source_capped', message });
+    await gateway.admin('PUT', path, { monthly_cap: 0 });
+    const capped = await askMedia(gateway, route, priced(route));
+    expect(capped.headers.get('retry-after')).toBe('3600');
+    await expectRouteError(capped, route, { status: 429, code: 'credits_exhausted' });
+  });
+
+  it.each(mediaRoutes)('subscription_required, 402 on $name', async (route) => {
+    const gateway = await lendProject();
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { may_call: false });
+    await expectRouteError(await askMedia(gateway, route, priced(route)), route, { status: 402, code: 'subscription_required' });
+  });
+
+  it.each(mediaRoutes)('on $name a model without a price is not asked where a cost ceiling applies', async (route) => {
+    const gateway = await lendProject();
+    const { key } = await issueKey(gateway, { ceilings: { cost: 5 } });
+    const tiers = { mixed: ['two/unknown', priced(route)] };
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { image_tiers: tiers, speech_tiers: tiers });
+    const answer = await askMedia(gateway, route, 'mixed', { headers: bearer(key) });
+    expect(answer.headers.get('x-gateway-model')).toBe(priced(route));
+    await answer.arrayBuffer();
+    const refused = await askMedia(gateway, route, 'two/unknown', { headers: bearer(key) });
+    await expectRouteError(refused, route, { status: 400, code: 'no_route', message: 'no models available for route' });
   });
 });
 

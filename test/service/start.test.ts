@@ -62,6 +62,14 @@ describe('gateway start, on one data directory', () => {
     expect((await fetch(pages)).status).toBe(200);
   });
 
+  it('draws and speaks with that key at once', async () => {
+    const image = await gateway.call(key, '/v1/images/generations', { model: 'standard', prompt: 'a fox', size: '64x64' });
+    expect([image.status, await image.json()]).toMatchObject([200, { data: [{ b64_json: expect.stringMatching(/^iVBOR/) }] }]);
+    const audio = await gateway.call(key, '/v1/audio/speech', { model: 'standard', input: 'Hello' });
+    expect([audio.status, audio.headers.get('content-type')]).toEqual([200, 'audio/mpeg']);
+    expect((await audio.arrayBuffer()).byteLength).toBeGreaterThan(100);
+  });
+
   it('is told in one line that another process has the directory', async () => {
     const other = await processes.start('start', { home });
     await expectComplaint(
@@ -89,7 +97,11 @@ describe('gateway start, on one data directory', () => {
     expect(gateway.stdout()).toContain(`Address         ${gateway.url}\n`);
     expect(firstKeyOf(gateway)).toBeNull();
     expect(gateway.stdout()).toContain('gateway keys create --project default');
-    expect(await jsonOf(gateway.call(key, '/usage/me'))).toMatchObject({ by_model: [{ model: 'demo/echo', calls: 1 }] });
+    expect(await jsonOf(gateway.call(key, '/usage/me'))).toMatchObject({
+      by_model: expect.arrayContaining(
+        ['demo/echo', 'demo/image', 'demo/speech'].map((model) => expect.objectContaining({ model, calls: 1 })),
+      ),
+    });
     expect(await gateway.end('SIGTERM')).toBe(0);
   });
 });
