@@ -38,6 +38,9 @@ export interface Caller {
   readonly expiresAt: number | null;
 }
 
+/** In the place of a key for calls that the gateway makes by itself, in the background: the project's limits hold, a key's do not. */
+export const ownKeyId = '00000000-0000-0000-0000-000000000000';
+
 /** What the caller wants of the project memory for this call (specification 4.2). */
 export interface MemoryWish {
   readonly mode: 'write' | 'recall' | 'off';

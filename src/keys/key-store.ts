@@ -102,7 +102,7 @@ export function keyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceilings 
   return { ...key, ceilings: ceilings ?? noCeilings };
 }
 
-const noCeilings = ceilingsFrom((name) => ({ limit: null, window: defaultWindows[name] }));
+export const noCeilings = ceilingsFrom((name) => ({ limit: null, window: defaultWindows[name] }));
 
 const keyColumns = `id, project_id as "projectId", prefix, secret_sha256 as "secretHash", name, models, expires_at as "expiresAt",
   revoked_at as "revokedAt", created_at as "createdAt"`;

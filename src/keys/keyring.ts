@@ -5,7 +5,7 @@
  * prefix, the hash is compared each time). A revoked key is refused within a second in every process, by NOTIFY; a store that is down
  * is bridged as `db/row-cache.ts` says.
  */
-import type { Caller } from '../core/call.ts';
+import { type Caller, ownKeyId } from '../core/call.ts';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
@@ -14,7 +14,7 @@ import type { Database, Queries } from '../db/database.ts';
 import { createRowCache } from '../db/row-cache.ts';
 import { type KeySettings, readGraceSeconds, readKeyInput } from './key-input.ts';
 import type { Ceilings, KeyRecord } from './key-record.ts';
-import { endKey, insertKey, keyChannel, keyRecord, listKeys, lockKey, readCeilings, readKey, readPrefix } from './key-store.ts';
+import { endKey, insertKey, keyChannel, keyRecord, listKeys, lockKey, noCeilings, readCeilings, readKey, readPrefix } from './key-store.ts';
 import { hashSecret, makeSecret, matchesHash, splitSecret } from './secret.ts';
 
 export interface Keyring {
@@ -114,6 +114,7 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
       return found instanceof Promise ? found.then((row) => admit(row, secret)) : admit(found, secret);
     },
     ceilingsOf(keyId) {
+      if (keyId === ownKeyId) return noCeilings;
       const prefix = prefixes.get(keyId);
       if (prefix === undefined) return findById(keyId).then((record) => record.ceilings);
       const found = cache.get(prefix);

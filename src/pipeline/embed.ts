@@ -5,7 +5,7 @@
  * Vectors of different models have nothing to do with each other. So a model is known by its own name, whoever serves it, and an answer of
  * another model than the first of the chain is worth nothing here: the same model at two vendors is a chain that holds.
  */
-import type { Call, Caller } from '../core/call.ts';
+import { type Call, type Caller, ownKeyId } from '../core/call.ts';
 import { GatewayError, gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { isObject, listOf, objectOf, parseJson } from '../core/json.ts';
@@ -47,7 +47,7 @@ const tiers = ['memory-embed', 'embed'];
 
 /** Of calls in the background: no key of a caller stands behind them, so none of its ceilings does. */
 export function backgroundCaller(projectId: string): Caller {
-  return { keyId: '00000000-0000-0000-0000-000000000000', keyPrefix: 'gateway', projectId, models: null, expiresAt: null };
+  return { keyId: ownKeyId, keyPrefix: 'gateway', projectId, models: null, expiresAt: null };
 }
 
 export function createEmbedder({ answerCall, catalog, clock }: EmbedDeps): Embedder {
