@@ -114,6 +114,8 @@ export interface TemporalConfig {
   readonly apiKey: string | null;
   /** Null: no TLS. Files are read by whoever connects. */
   readonly tls: TemporalTls | null;
+  /** 32 bytes each, in base64; the first encrypts what passes to Temporal, all of them decrypt. None: nothing is encrypted. */
+  readonly payloadKeys: readonly string[];
   readonly workerBuildId: string | null;
 }
 

@@ -99,8 +99,18 @@ function readTemporal(
     namespace: text('TEMPORAL_NAMESPACE') ?? (mode === 'dev' ? null : 'default'),
     apiKey,
     tls: encrypted ? files : null,
+    payloadKeys: readPayloadKeys(text('TEMPORAL_PAYLOAD_KEY'), faults),
     workerBuildId: text('TEMPORAL_WORKER_BUILD_ID'),
   };
+}
+
+/** Keys separated by commas. What is wrong with one is told without quoting it. */
+function readPayloadKeys(given: string | null, faults: string[]): readonly string[] {
+  const keys = given === null ? [] : given.split(',').map((key) => key.trim());
+  const isKey = (key: string): boolean => /^[A-Za-z0-9+/]{43}=$/.test(key);
+  if (keys.every(isKey)) return keys;
+  faults.push('TEMPORAL_PAYLOAD_KEY: must be 32 random bytes in base64 (openssl rand -base64 32), or several of them separated by commas');
+  return [];
 }
 
 function isPostgresUrl(text: string): boolean {

@@ -7,6 +7,8 @@ export interface TemporalConnection {
   readonly address: string | null;
   readonly namespace: string;
   readonly apiKey?: string;
+  /** Payloads are encrypted with the first of them. */
+  readonly payloadKeys?: readonly Uint8Array[];
   readonly buildId?: string;
   /** True: TLS with the system's certificates. */
   readonly tls?: true | TlsFiles;
@@ -20,12 +22,13 @@ interface TlsFiles {
 
 /** Throws ConfigError naming each file that cannot be read. */
 export function readTemporalConnection(config: TemporalConfig): TemporalConnection {
-  const { mode, address, namespace, apiKey, tls, workerBuildId } = config;
+  const { mode, address, namespace, apiKey, tls, payloadKeys, workerBuildId } = config;
   return {
     mode,
     address,
     namespace: namespace ?? 'default',
     ...(apiKey !== null && { apiKey }),
+    ...(payloadKeys.length > 0 && { payloadKeys: payloadKeys.map((key) => Buffer.from(key, 'base64')) }),
     ...(workerBuildId !== null && { buildId: workerBuildId }),
     ...(tls !== null && { tls: readTls(tls) }),
   };

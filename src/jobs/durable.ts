@@ -32,6 +32,7 @@ export interface TemporalSettings {
   readonly namespace: string;
   readonly tls?: TemporalOptions['tls'];
   readonly apiKey?: string;
+  readonly payloadKeys?: TemporalOptions['payloadKeys'];
   /** Set: workers take part in worker versioning under this id. */
   readonly buildId?: string;
 }
@@ -117,8 +118,15 @@ export function startDurable(options: DurableOptions): Durable {
   }
 
   function join({ address, namespace }: { address: string; namespace: string }): void {
-    const { tls, apiKey, buildId } = settings;
-    temporal = createTemporal({ address, namespace, logger, ...(tls !== undefined && { tls }), ...(apiKey !== undefined && { apiKey }) });
+    const { tls, apiKey, payloadKeys, buildId } = settings;
+    temporal = createTemporal({
+      address,
+      namespace,
+      logger,
+      ...(tls !== undefined && { tls }),
+      ...(apiKey !== undefined && { apiKey }),
+      ...(payloadKeys !== undefined && { payloadKeys }),
+    });
     if (options.role === 'worker') {
       const bundle = (bundleSignal: AbortSignal): Promise<string> => prepareWorkflowBundle({ dataDir, logger, signal: bundleSignal });
       worker = temporal.startWorker({

@@ -6,9 +6,12 @@
  * times are made of these characters too. Whatever breaks it is refused by an error that names the place, never the value.
  *
  * It holds for every payload of client and worker: inputs, results, signals, memos, heartbeats. Headers (tracing) do not pass a codec.
- * Answers to the SDK's own `__` queries are let through by their form (`system-queries.ts`); no query's answer enters a history.
+ * Answers to the SDK's own `__` queries are let through by their form (`system-queries.ts`); no query's answer enters a history. Message and
+ * stack of a failure are let through by the mark that `failure-converter.ts` sets: they are ours, since `wrap-activities.ts` replaces all others.
  */
 import type { Payload, PayloadCodec } from '@temporalio/common';
+import { isObject } from '../core/json.ts';
+import { failureMark } from './failure-mark.ts';
 import { isSystemQueryAnswer } from './system-queries.ts';
 
 const maxBytes = 16 * 1024;
@@ -44,16 +47,22 @@ function checkEncoded({ metadata, data }: Payload): void {
   const encoding = metadata?.['encoding'] ? Buffer.from(metadata['encoding']).toString() : '';
   if (encoding === 'binary/null') return;
   if (encoding !== 'json/plain' || !data) throw new PayloadRefused('it is not plain JSON');
-  checkText(Buffer.from(data).toString(), { systemQueries: true });
+  const text = Buffer.from(data).toString();
+  if (metadata?.[failureMark]) checkFailure(text);
+  else checkText(text, { systemQueries: true });
+}
+
+/** The mark opens the door for two strings and nothing else. */
+function checkFailure(text: string): void {
+  const value = parse(text);
+  const isFailure =
+    isObject(value) &&
+    Object.entries(value).every(([name, member]) => (name === 'message' || name === 'stack_trace') && typeof member === 'string');
+  if (!isFailure) throw new PayloadRefused('it is marked as a failure and is none');
 }
 
 function checkText(text: string, { systemQueries = false } = {}): void {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new PayloadRefused('it cannot be read as JSON'); // The parser's own message would quote the text.
-  }
+  const value = parse(text);
   if (systemQueries && isSystemQueryAnswer(value)) return;
   if (Buffer.byteLength(text) > maxBytes) throw new PayloadRefused(`it is larger than ${maxBytes} bytes`);
   checkStrings(value);
@@ -72,6 +81,14 @@ function checkStrings(root: unknown): void {
         open.push({ place: `${place}.${key}`.slice(0, 200), value: member });
       }
     }
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new PayloadRefused('it cannot be read as JSON'); // The parser's own message would quote the text.
   }
 }
 

@@ -22,10 +22,11 @@ import { workflowQueues } from '../../workflows/contract.ts';
 import { isObject } from '../core/json.ts';
 import type { OutboxEntry } from '../db/outbox.ts';
 import type { Logger } from '../observability/logger.ts';
+import { createDataConverter, failureConverterPath } from './data-converter.ts';
 import { reasonOf } from './faults.ts';
 import { keepRunning } from './keep-running.ts';
 import { StartRefused } from './outbox-rows.ts';
-import { checkPayload, createPayloadCodec, PayloadRefused } from './payloads.ts';
+import { checkPayload, PayloadRefused } from './payloads.ts';
 import { createSdkLogger } from './temporal-log.ts';
 import { type WorkerPlan, workerOptions } from './worker-plan.ts';
 
@@ -34,6 +35,8 @@ export interface TemporalOptions {
   readonly namespace: string;
   readonly tls?: ConnectionOptions['tls'];
   readonly apiKey?: string;
+  /** Keys of 32 bytes: payloads are encrypted with the first of them. */
+  readonly payloadKeys?: readonly Uint8Array[];
   readonly logger: Logger;
 }
 
@@ -70,7 +73,7 @@ const alreadyExists = 6;
 export function createTemporal(options: TemporalOptions): Temporal {
   const { namespace, logger } = options;
   const connection = connect(options);
-  const client = new Client({ connection, namespace, dataConverter: { payloadCodecs: [createPayloadCodec()] } });
+  const client = new Client({ connection, namespace, dataConverter: createDataConverter(options.payloadKeys) });
 
   return {
     client,
@@ -109,7 +112,7 @@ export async function writeWorkflowBundle(entry: string, target: string): Promis
     warn: silent,
     error: (message: string) => process.stderr.write(`${message}\n`),
   };
-  const { code } = await bundleWorkflowCode({ workflowsPath: entry, logger });
+  const { code } = await bundleWorkflowCode({ workflowsPath: entry, failureConverterPath: failureConverterPath(), logger });
   const unfinished = `${target}.${randomUUID()}`;
   await writeFile(unfinished, code, { mode: 0o600 });
   await rename(unfinished, target);
@@ -194,7 +197,7 @@ function runWorker(options: TemporalOptions, plan: WorkerPlan): RunningWorker {
     const connection = await NativeConnection.connect(placeOf(options));
     try {
       worker = await Worker.create({
-        ...workerOptions(plan, logger),
+        ...workerOptions(plan, { dataConverter: createDataConverter(options.payloadKeys), logger }),
         connection,
         namespace: options.namespace,
         workflowBundle: { codePath },

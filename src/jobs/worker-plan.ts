@@ -1,6 +1,6 @@
 /** What a worker is to run, and how it is sized. */
+import type { DataConverter } from '@temporalio/common';
 import type { Logger } from '../observability/logger.ts';
-import { createPayloadCodec } from './payloads.ts';
 import { wrapActivities } from './wrap-activities.ts';
 
 export interface WorkerPlan {
@@ -15,11 +15,14 @@ export interface WorkerPlan {
 }
 
 /** Sized for two cores: our activities wait for the database, and workflow tasks last a millisecond. */
-export function workerOptions({ queue, activities, buildId, graceMs = 10_000 }: WorkerPlan, logger: Logger) {
+export function workerOptions(
+  { queue, activities, buildId, graceMs = 10_000 }: WorkerPlan,
+  { dataConverter, logger }: { dataConverter: DataConverter; logger: Logger },
+) {
   const options = {
     taskQueue: queue,
     activities: wrapActivities(activities, logger),
-    dataConverter: { payloadCodecs: [createPayloadCodec()] },
+    dataConverter,
     maxCachedWorkflows: 200,
     workflowThreadPoolSize: 1,
     maxConcurrentWorkflowTaskExecutions: 10,

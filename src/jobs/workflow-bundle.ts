@@ -47,10 +47,14 @@ function workflowsEntry(): string {
 /** Hash of the workflows' sources and of the SDK's version, which is baked into a bundle. */
 async function hashSources(): Promise<string> {
   const folder = fileURLToPath(new URL('../../workflows/', import.meta.url));
+  const converters = ['failure-converter', 'failure-mark'].map((name) =>
+    fileURLToPath(new URL(`./${name}${extension()}`, import.meta.url)),
+  );
   const hash = createHash('sha256').update(sdkVersion());
   for (const name of (await readdir(folder)).filter((file) => file.endsWith(extension())).sort()) {
     hash.update(`\0${name}\0`).update(await readFile(join(folder, name)));
   }
+  for (const converter of converters) hash.update(await readFile(converter));
   return hash.digest('hex').slice(0, 16);
 }
 

@@ -6,7 +6,7 @@ test('an empty environment is the embedded service on the loopback', () => {
     faults: [],
     settings: {
       server: { host: '127.0.0.1', port: 8080, dataDir: '.gateway', databaseUrl: null, logLevel: 'info', workers: 1, otlpEndpoint: null },
-      temporal: { mode: 'dev', address: null, namespace: null, apiKey: null, tls: null, workerBuildId: null },
+      temporal: { mode: 'dev', address: null, namespace: null, apiKey: null, tls: null, payloadKeys: [], workerBuildId: null },
       adminToken: null,
       journalSync: false,
     },
@@ -72,4 +72,17 @@ test('Temporal: off, external with an API key over TLS, or a dev server', () => 
     tls: { serverName: null, caFile: null, certificateFile: null, keyFile: null },
   });
   expect(temporalOf({ TEMPORAL_NAMESPACE: 'mine' })).toMatchObject({ mode: 'dev', namespace: 'mine' });
+});
+
+test('TEMPORAL_PAYLOAD_KEY is one key or several, and a wrong one is told without being quoted', () => {
+  const key = Buffer.alloc(32, 7).toString('base64');
+  const other = Buffer.alloc(32, 8).toString('base64');
+  expect(readEnvironment({ TEMPORAL_PAYLOAD_KEY: key }).settings.temporal.payloadKeys).toEqual([key]);
+  expect(readEnvironment({ TEMPORAL_PAYLOAD_KEY: `${key}, ${other}` }).settings.temporal.payloadKeys).toEqual([key, other]);
+  const short = Buffer.alloc(16, 9).toString('base64');
+  for (const wrong of [short, `${key},`, `${key},${short}`, 'secret']) {
+    const { faults } = readEnvironment({ TEMPORAL_PAYLOAD_KEY: wrong });
+    expect(faults).toEqual([expect.stringContaining('TEMPORAL_PAYLOAD_KEY: must be 32 random bytes in base64')]);
+    expect(faults.join()).not.toContain(short);
+  }
 });

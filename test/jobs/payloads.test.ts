@@ -71,6 +71,17 @@ describe('a workflow payload', () => {
     );
   });
 
+  test('of a failure holds its message and its stack, and nothing else passes by its mark', async () => {
+    const marked = (given: unknown): Payload => {
+      const made = defaultPayloadConverter.toPayload(given);
+      return { ...made, metadata: { ...made?.metadata, 'gateway-failure': Uint8Array.of(1) } };
+    };
+    await codec.encode([marked({ message: 'internal error', stack_trace: 'Error: internal error' })]);
+    for (const given of [planted, { message: planted, title: 'a' }, { message: { deep: planted } }, [planted]])
+      await expect(codec.encode([marked(given)])).rejects.toBeInstanceOf(PayloadRefused);
+    await expect(encode({ message: planted, stack_trace: '' })).rejects.toBeInstanceOf(PayloadRefused);
+  });
+
   test('that nests deeply is read to its end', () => {
     const deep = (leaf: string): unknown => JSON.parse(`${'['.repeat(1_000)}"${leaf}"${']'.repeat(1_000)}`);
     checkPayload(deep('id'));

@@ -20,6 +20,21 @@ export async function readCommittedHistory(name: string): Promise<string> {
   return readFile(new URL(`../fixtures/histories/${name}.json`, import.meta.url), 'utf8');
 }
 
+/**
+ * A history as Temporal keeps it and its UI shows it: one text with all payloads' bytes as they are. Read member by member, since the
+ * message's own `toJSON` would hide the bytes in base64.
+ */
+export function rawHistory(history: object): string {
+  return JSON.stringify(readable(history));
+}
+
+function readable(value: unknown): unknown {
+  if (ArrayBuffer.isView(value)) return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString();
+  if (Array.isArray(value)) return value.map(readable);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, readable(member)]));
+}
+
 /** Exported JSON writes times and durations as text; messages have seconds and nanoseconds. All else `fromObject` understands. */
 function expandTimes(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(expandTimes);

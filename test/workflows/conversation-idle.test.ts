@@ -3,6 +3,7 @@ import { type ConversationRooms, createConversationActivities } from '../../acti
 import { gatewayError } from '../../src/core/errors.ts';
 import { StartRefused } from '../../src/jobs/outbox-rows.ts';
 import type { ConversationLook } from '../../workflows/contract.ts';
+import { rawHistory } from '../support/histories.ts';
 import { sharedTemporal, type TestTemporal, until } from '../support/temporal.ts';
 
 const planted = 'the patient said she is pregnant';
@@ -23,12 +24,7 @@ function quietAfter(looks: number, waitMs = 1_000): { read: Read; seen: () => nu
 /** The whole history, as Temporal keeps it and its UI shows it. */
 async function historyOf({ temporal }: TestTemporal, id: string): Promise<string> {
   const history = await temporal.client.workflow.getHandle(`conversation/${id}/1`).fetchHistory();
-  const decoded = JSON.stringify(history, (_key, value: unknown) => (isBytes(value) ? Buffer.from(value).toString() : value));
-  return decoded;
-}
-
-function isBytes(value: unknown): value is Uint8Array {
-  return ArrayBuffer.isView(value);
+  return rawHistory(history);
 }
 
 describe('conversationIdle', () => {

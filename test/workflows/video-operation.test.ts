@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { createVideoActivities, type VideoRooms } from '../../activities/videos.ts';
 import { gatewayError } from '../../src/core/errors.ts';
 import type { VideoLook } from '../../workflows/contract.ts';
+import { rawHistory } from '../support/histories.ts';
 import { sharedTemporal, until } from '../support/temporal.ts';
 
 const planted = 'a film about the patient';
@@ -22,9 +23,7 @@ describe('videoOperation', () => {
       await temporal.start(entryOf(id));
       const handle = temporal.client.workflow.getHandle(`video/${id}`);
       await handle.result();
-      return JSON.stringify(await handle.fetchHistory(), (_key, value: unknown) =>
-        ArrayBuffer.isView(value) ? Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString() : value,
-      );
+      return rawHistory(await handle.fetchHistory());
     } finally {
       await worker.stop();
     }

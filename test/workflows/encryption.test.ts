@@ -1,0 +1,45 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { createConversationActivities } from '../../activities/conversations.ts';
+import { gatewayError } from '../../src/core/errors.ts';
+import { createTemporal } from '../../src/jobs/temporal.ts';
+import { memoryQueue } from '../../workflows/contract.ts';
+import { rawHistory } from '../support/histories.ts';
+import { createTestLog, prepareTestBundle, sharedTemporal } from '../support/temporal.ts';
+
+describe('with TEMPORAL_PAYLOAD_KEY', () => {
+  const shared = sharedTemporal();
+
+  test('a run goes from its start to its end, and its history holds neither its ids nor the words of a failure', async () => {
+    const { server } = shared();
+    const place = { address: server.address, namespace: server.namespace, logger: createTestLog().logger };
+    const temporal = createTemporal({ ...place, payloadKeys: [randomBytes(32)] });
+    const stranger = createTemporal(place);
+    const seen: string[] = [];
+    const activities = createConversationActivities({
+      idleMs: () => 1_000,
+      readConversation: async ({ conversationId }) => {
+        seen.push(conversationId);
+        if (seen.length === 1) throw gatewayError('query_failed');
+        return { kind: 'read' };
+      },
+    });
+    const worker = temporal.startWorker({ queue: memoryQueue, activities, bundle: prepareTestBundle, graceMs: 1_000 });
+    try {
+      await temporal.probe();
+      const workflowId = 'conversation/a/1';
+      await temporal.start({ workflow: 'conversationIdle', workflowId, input: { conversation_id: 'planted-id', opened: 1 } });
+      await temporal.client.workflow.getHandle(workflowId).result();
+      expect(seen).toEqual(['planted-id', 'planted-id']);
+      const history = rawHistory(await stranger.client.workflow.getHandle(workflowId).fetchHistory());
+      expect(history).toContain('binary/encrypted');
+      expect(history).toContain('Encoded failure');
+      expect(history).toContain('query_failed');
+      expect(history).not.toContain('planted-id');
+      expect(history).not.toContain('internal error');
+    } finally {
+      await worker.stop();
+      await Promise.all([temporal.close(), stranger.close()]);
+    }
+  });
+});
