@@ -167,4 +167,21 @@ onBothDatabases('ceilings', (database) => {
     expect(counts).toEqual({ 200: 1, 429: 1 });
     expect((await call('/v1/chat/completions', large)).status).toBe(200);
   }, 60_000);
+
+  test('media calls go by the same ceilings: 429, 402, and 400 for a model without a price where money is limited', async () => {
+    const image = { model: 'one/painter', prompt: 'a fox', size: '8x8' };
+    const { call, admin, project } = await limited(gateway(), 'media', { calls: 1 });
+    const first = await call('/v1/images/generations', image);
+    await first.arrayBuffer();
+    expect(first.status).toBe(200);
+    const second = await call('/v1/images/generations', image);
+    expect([second.status, second.headers.get('retry-after')]).toEqual([429, '60']);
+    expect(await second.json()).toMatchObject({ error: { code: 'tenant_capped', message: 'key budget exceeded (calls)' } });
+    await admin('PUT', `/provision/teams/${project}`, { monthly_cap: 1 });
+    expect((await call('/v1/images/generations', image)).status).toBe(400);
+    await admin('PUT', `/provision/teams/${project}`, { monthly_cap: null, may_call: false });
+    expect((await call('/v1/images/generations', image)).status).toBe(402);
+    const { ceilings } = (await jsonOf<Status>(call('/status/peek'))).key;
+    expect(ceilings.calls).toMatchObject({ used: 1, reserved: 0, remaining: 0 });
+  });
 });

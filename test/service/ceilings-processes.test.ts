@@ -1,0 +1,139 @@
+/** Ceilings over several real processes and one database: never more than the ceiling, also past a kill -9, and nothing is lost by it. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, expect, test } from '@jest/globals';
+import { createDemoVendor } from '../../src/demo-vendor/server.ts';
+import { callsOf, eventually, jsonOf, withGateway } from '../support/gateway.ts';
+import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
+import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+
+const chat = { model: 'one/echo', max_tokens: 8, messages: [{ role: 'user', content: 'hi' }] };
+
+async function issue({ admin }: GatewayProcess, ceilings: object): Promise<string> {
+  await admin('PUT', '/provision/teams/acme', { cache: { enabled: false } });
+  return (await jsonOf<{ key: string }>(admin('POST', '/provision/teams/acme/keys', { name: 'limited', ceilings }))).key;
+}
+
+/** How many of `count` concurrent calls were let in; a process that dies meanwhile lets nobody in. */
+async function admitted(gateways: readonly GatewayProcess[], key: string, count: number): Promise<number> {
+  const statuses = await Promise.all(
+    Array.from({ length: count }, async (_, n) => {
+      const gateway = gateways[n % gateways.length];
+      const answer = await gateway?.call(key, '/v1/chat/completions', chat).catch(() => null);
+      await answer?.arrayBuffer().catch(() => null);
+      return answer?.status ?? 0;
+    }),
+  );
+  return statuses.filter((status) => status === 200).length;
+}
+
+describePostgres('three processes over one database', () => {
+  const processes = createProcesses();
+  const returns: (() => Promise<unknown>)[] = [() => processes.takeBack()];
+  afterAll(async () => {
+    for (const giveBack of returns) await giveBack();
+  });
+
+  test('let in never more than the ceiling, also when one is killed, and what that one held is usable again', async () => {
+    const lent = await createTestDatabase();
+    const vendor = await createDemoVendor();
+    returns.push(
+      () => vendor.close(),
+      () => lent.drop(),
+    );
+    const home = await processes.home('empty');
+    const yaml = `
+providers:
+  one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat }
+models:
+  one/echo: { input: 1, output: 1 }
+`;
+    await writeFile(join(home, 'gateway.yaml'), yaml);
+    const start = (command: 'start' | 'serve') => processes.start(command, { home, env: { DATABASE_URL: lent.url } });
+    const first = await start('start');
+    const [second, third] = await Promise.all([start('serve'), start('serve')]);
+    const all = [first, second, third];
+
+    const whole = await issue(first, { calls: 60 });
+    expect(await admitted(all, whole, 300)).toBeLessThanOrEqual(60);
+    // Whoever was refused while others held slices finds the rest now.
+    await eventually(async () => {
+      const { key } = await jsonOf<{ key: { ceilings: { calls: { used: number; remaining: number } } } }>(
+        first.call(whole, '/status/peek'),
+      );
+      if (key.ceilings.calls.remaining > 0) await admitted(all, whole, 30);
+      expect(key.ceilings.calls).toMatchObject({ used: 60, remaining: 0 });
+    }, 20_000);
+    expect(await admitted(all, whole, 30)).toBe(0);
+
+    const key = await issue(first, { calls: 200 });
+    const before = admitted(all, key, 240);
+    await eventually(async () =>
+      expect((await callsOf({ admin: first.admin, project: 'acme' }, '?limit=1000')).length).toBeGreaterThan(80),
+    );
+    await third.end('SIGKILL');
+    await before;
+    const survivors = [first, second];
+    const rows = async () => (await callsOf({ admin: first.admin, project: 'acme' }, '?limit=1000')).length - 60;
+    // All that is left comes to use within a minute: the journal of the dead one is adopted by its neighbours, and its leases go.
+    await eventually(async () => {
+      await admitted(survivors, key, 20);
+      expect(await rows()).toBe(200);
+    }, 60_000);
+    expect(await admitted(survivors, key, 20)).toBe(0);
+    expect(await rows()).toBe(200);
+  }, 240_000);
+});
+
+describePostgres('while the store of the ceilings is down', () => {
+  const run = (onDown: 'allow' | 'refuse', work: Parameters<typeof withGateway>[1]) =>
+    withGateway(
+      {
+        database: 'server',
+        yaml: (vendorUrl) => `
+providers:
+  one: { base_url: ${vendorUrl}/v1, api_key: any, dialect: chat }
+models:
+  one/echo: { input: 1, output: 1 }
+on_budget_store_down: ${onDown}
+`,
+      },
+      work,
+    );
+
+  test('200 for calls that find no slice, where they are allowed: they are unmetered, and counted afterwards', async () => {
+    await run('allow', async ({ admin, call, database, project }) => {
+      const { key } = await jsonOf<{ key: string }>(
+        admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 3 } }),
+      );
+      const ask = async () => (await call('/v1/chat/completions', chat, { authorization: `Bearer ${key}` })).status;
+      expect(await ask()).toBe(200);
+      await database.query('alter table limit_counters rename to hidden_counters');
+      expect([await ask(), await ask(), await ask(), await ask()]).toEqual([200, 200, 200, 200]);
+      await database.query('alter table hidden_counters rename to limit_counters');
+      await eventually(async () => expect(await ask()).toBe(429));
+      type Rows = { data: { unmetered: boolean }[] };
+      const { data } = await jsonOf<Rows>(admin('GET', `/provision/teams/${project}/calls`));
+      expect(data.filter(({ unmetered }) => unmetered).length).toBeGreaterThanOrEqual(4);
+      const status = await jsonOf<{ key: { ceilings: { calls: { used: number } } } }>(
+        call('/status/peek', undefined, { authorization: `Bearer ${key}` }),
+      );
+      expect(status.key.ceilings.calls.used).toBe(data.length);
+    });
+  });
+
+  test('503 budget_unavailable with retry-after: 5, where they are refused', async () => {
+    await run('refuse', async ({ admin, call, database, project }) => {
+      const { key } = await jsonOf<{ key: string }>(
+        admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 3 } }),
+      );
+      const ask = () => call('/v1/chat/completions', chat, { authorization: `Bearer ${key}` });
+      await database.query('alter table limit_counters rename to hidden_counters');
+      const answer = await ask();
+      expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
+      expect(await answer.json()).toMatchObject({ error: { code: 'budget_unavailable' } });
+      await database.query('alter table hidden_counters rename to limit_counters');
+      await eventually(async () => expect((await ask()).status).toBe(200));
+    });
+  });
+});
