@@ -21,6 +21,7 @@ providers:
   dead: { base_url: ${deadUrl}/v1beta, api_key: key-dead, dialect: gemini }
   shapeless: { base_url: ${vendorUrl}/v1, api_key: key-chat, dialect: chat, serves: [video] }
 models:
+  chat/echo: { input: 1, output: 1 }
   film/clip: { per_second: 0.05 }
   "film/video-polls-0": { per_second: 0.05 }
   "film/video-polls-0:video-fails": { per_second: 0.05 }
@@ -190,6 +191,25 @@ describe('a video that fails', () => {
     lent().vendor.clear();
     expect(await refusal(ask(operation, of))).toMatchObject({ code: 'video_failed', message: message.split(': ').slice(0, 2).join(': ') });
   });
+});
+
+test('200 a ceiling of cost holds the estimate, and gets it back when the video fails', async () => {
+  const of = await freshProject();
+  const { key: capped } = await jsonOf<{ key: string }>(
+    of.admin('POST', `/provision/teams/${of.project}/keys`, { name: 'capped', ceilings: { cost: 1 } }),
+  );
+  const authorization = { authorization: `Bearer ${capped}` };
+  const used = async (): Promise<number> =>
+    (await jsonOf<{ key: { ceilings: { cost: { used: number } } } }>(of.call('/status/peek', undefined, authorization))).key.ceilings.cost
+      .used;
+  // A call of text makes the counters, if no video has.
+  await of.call('/v1/chat/completions', { model: 'chat/echo', messages: [{ role: 'user', content: 'hi' }] }, authorization);
+  const before = await used();
+  const body = { model: 'film/video-polls-0:video-fails', prompt: 'a cat' };
+  const { operation } = await jsonOf<Started>(of.call('/v1/video/generations', body, authorization));
+  expect((await used()) - before).toBeCloseTo(0.4, 9);
+  expect((await ask(operation, of)).status).toBe(502);
+  expect(await used()).toBe(before);
 });
 
 describe('what the routes refuse', () => {
