@@ -4,11 +4,12 @@
  * What stops a start is a StartError with one clear sentence. A stop undoes the start in reverse order, each phase with a limit of its own.
  */
 import { constants } from 'node:fs';
-import { access, mkdir, rm, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { access, mkdir } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { App, Role } from './app.ts';
 import { createApp } from './app.ts';
+import { announceAddress } from './cli/addresses.ts';
 import { formatBanner } from './cli/banner.ts';
 import { readAdminToken } from './config/admin-token.ts';
 import type { Config } from './config/config.ts';
@@ -131,9 +132,8 @@ function createCompletion(role: Role, { member }: ServiceHost, started: Started)
 
 /** For the commands that call a running service. */
 async function writeAddress(dataDir: string, url: string, started: Started): Promise<void> {
-  const file = join(dataDir, 'address');
-  await orStartError(`${file} cannot be written`, writeFile(file, `${url}\n`, { mode: 0o600 }));
-  started.push({ name: 'address file', limitMs: 1_000, stop: () => rm(file, { force: true }) });
+  const stop = await orStartError(`${dataDir}/addresses cannot be written`, announceAddress(dataDir, url));
+  started.push({ name: 'address file', limitMs: 1_000, stop });
 }
 
 async function listen(app: App, { server }: Config): Promise<string> {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { readAdminTokenOfFile } from '../config/admin-token.ts';
 import { type Environment, readEnvironment } from '../config/environment.ts';
 import { isObject, type JsonObject, textOf } from '../core/json.ts';
+import { findAddress } from './addresses.ts';
 
 /** Why a command failed, in one line for whoever typed it. */
 export class CommandError extends Error {
@@ -27,10 +28,10 @@ export interface ServiceClient {
 
 const patienceMs = 15_000;
 
-/** Finds the service and the token: `url`, else what the service left in its data directory, else HOST and PORT. */
+/** Finds the service and the token: `url`, else a service that has its data directory here, else HOST and PORT. */
 export async function connectService(environment: Environment, url: string | undefined): Promise<ServiceClient> {
   const { server, adminToken } = readEnvironment(environment).settings;
-  const baseUrl = url ?? (await readFirstLine(join(server.dataDir, 'address'))) ?? addressOf(server.host, server.port);
+  const baseUrl = url ?? (await findAddress(server.dataDir)) ?? addressOf(server.host, server.port);
   if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl))
     throw new CommandError(`${baseUrl} is no address; use one like http://127.0.0.1:8080`);
   const tokenFile = join(server.dataDir, 'admin-token');

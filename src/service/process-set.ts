@@ -11,12 +11,12 @@
  */
 import type { Worker } from 'node:cluster';
 import cluster from 'node:cluster';
-import { rm, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Role } from '../app.ts';
+import { announceAddress } from '../cli/addresses.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config.ts';
 import { type ConfigSource, loadConfig, readConfigSource } from '../config/load.ts';
@@ -66,11 +66,12 @@ export async function runProcessSet({ role, source, config, host }: SetStart): P
   const output = standardOutput();
   const logger = createLogger({ level: config.server.logLevel, destination: output });
   const demoVendor = lendDemoVendor();
-  const addressFile = join(resolve(config.server.dataDir), 'address');
+  const dataDir = resolve(config.server.dataDir);
   const members = new Map<number, Member>();
   const count = config.server.workers;
   let basis = basisOf(source, await demoVendor.urlFor(config));
   let address = '';
+  let withdraw = async (): Promise<void> => undefined;
 
   cluster.setupPrimary({ exec: main, args: ['member', role], stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   cluster.schedulingPolicy = cluster.SCHED_RR;
@@ -82,7 +83,8 @@ export async function runProcessSet({ role, source, config, host }: SetStart): P
     if (url !== null && url !== address) {
       // Also when all had died and the system chose another port for `PORT=0`.
       address = url;
-      await orStartError(`${addressFile} cannot be written`, writeFile(addressFile, `${url}\n`, { mode: 0o600 }));
+      await withdraw();
+      withdraw = await orStartError(`${dataDir}/addresses cannot be written`, announceAddress(dataDir, url));
     }
     return member;
   };
@@ -139,7 +141,7 @@ export async function runProcessSet({ role, source, config, host }: SetStart): P
     if (!host.stopping.aborted) signalStop();
     await Promise.all([...members.values()].map(untilEnded));
     process.off('exit', signalStop);
-    await rm(addressFile, { force: true });
+    await withdraw();
     await demoVendor.stop();
   }
 }

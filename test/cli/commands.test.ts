@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import express from 'express';
+import { announceAddress } from '../../src/cli/addresses.ts';
 import { runCommand } from '../../src/cli/commands.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
@@ -53,7 +54,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   // What the service leaves for its commands.
-  await writeFile(join(dataDir, 'address'), `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}\n`);
+  await announceAddress(dataDir, `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`);
   await writeFile(join(dataDir, 'admin-token'), `${adminToken}\n`);
 });
 afterAll(async () => {

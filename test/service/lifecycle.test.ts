@@ -30,7 +30,7 @@ describe('a data directory with something else in the place of a file', () => {
   it.each([
     ['db.lock', 'folder', /^gateway: the embedded database cannot be opened: cannot lock \S+: [^\n]+\n$/],
     ['admin-token', 'folder', /^gateway: the admin token of \S+ cannot be read: EISDIR[^\n]+\n$/],
-    ['address', 'folder', /^gateway: \S+ cannot be written: EISDIR[^\n]+\n$/],
+    ['addresses', 'file', /^gateway: \S+ cannot be written: EEXIST[^\n]+\n$/],
     ['journal', 'file', /^gateway: the data directory [^\n]+ENOTDIR[^\n]+\n$/],
   ])('%s that is a %s: one line, exit status 1', async (name, kind, complaint) => {
     // Not with an environment that has a token: then the file of it is not read.

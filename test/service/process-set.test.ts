@@ -5,6 +5,7 @@ import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { findAddress } from '../../src/cli/addresses.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
@@ -107,7 +108,7 @@ tiers:
     expect(gateway.logs().filter(({ msg }) => msg === 'listening')).toEqual([
       expect.objectContaining({ url: gateway.url, processes: size }),
     ]);
-    expect((await readFile(join(home, 'data', 'address'), 'utf8')).trim()).toBe(gateway.url);
+    expect(await findAddress(join(home, 'data'))).toBe(gateway.url);
     await expectEverywhere('demo/echo');
     await eventually(async () => {
       const answering = gateway.logs().filter(({ msg }) => msg === 'call');

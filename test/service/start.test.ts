@@ -1,8 +1,9 @@
 /** Starting, and being wrong about it, as the person at the console sees it (decisions 1, 11). */
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { compareVersions } from '../../scripts/versions.js';
+import { findAddress } from '../../src/cli/addresses.ts';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { withDatabaseDoor } from '../support/database-door.ts';
@@ -41,13 +42,13 @@ describe('gateway start, on one data directory', () => {
   let home = '';
   let gateway: GatewayProcess;
   let key = '';
-  const addressFile = (): Promise<string> => readFile(join(home, 'data', 'address'), 'utf8');
+  const announced = (): Promise<string | null> => findAddress(join(home, 'data'));
 
   it('first prints the address, a key and a curl line that works when pasted, and soon the address of Temporal’s pages', async () => {
     home = await processes.home('migrated');
     gateway = await processes.start('start', { home, env: { GATEWAY_TEMPORAL: '' } });
     expect(gateway.stdout()).toContain(`Address         ${gateway.url}\n`);
-    expect(await addressFile()).toBe(`${gateway.url}\n`);
+    expect(await announced()).toBe(gateway.url);
     key = firstKeyOf(gateway) ?? '';
     expect(gateway.stdout()).toContain(`Virtual key     ${key}\n`);
     const curlLine = /^ *(curl .*)$/m.exec(gateway.stdout())?.[1] ?? '';
@@ -89,7 +90,7 @@ describe('gateway start, on one data directory', () => {
     expect(await gateway.end('SIGINT')).toBe(0);
     expect(gateway.stderr()).toBe('');
     expect(await processesOf(home)).toEqual([]);
-    await expect(addressFile()).rejects.toThrow('ENOENT');
+    expect(await announced()).toBe(null);
   });
 
   it('starts again at once, with its data, and prints no key', async () => {
