@@ -153,12 +153,20 @@ export async function createApp(options: AppOptions): Promise<App> {
     breakers,
     ceilingsOf: keyring.ceilingsOf,
     admission,
+    recall: (request) => memory.recall(request),
     journal,
     clock,
     logger,
   });
   const embedder = createEmbedder({ answerCall, catalog: () => catalog, clock });
-  const memory = createMemory({ database, clock, logger, embedder, findProject: projects.get });
+  const memory = createMemory({
+    database,
+    clock,
+    logger,
+    recallDeadlineMs: () => config.memory.recallDeadlineMs,
+    embedder,
+    findProject: projects.get,
+  });
   const mediaParts = {
     catalog: () => catalog,
     switches,

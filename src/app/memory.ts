@@ -10,6 +10,7 @@ import { createEpisodes } from '../memory/episodes.ts';
 import { createGraph } from '../memory/graph.ts';
 import { itemJson, removalJson } from '../memory/item-record.ts';
 import { createItems, type Writer } from '../memory/items.ts';
+import { createRecall } from '../memory/recall.ts';
 import { createSearch, type EmbedText, searchJson } from '../memory/search.ts';
 import { createMemorySettings } from '../memory/settings.ts';
 import { createWakeUp } from '../memory/wake-up.ts';
@@ -24,22 +25,38 @@ export interface MemoryParts {
   readonly logger: Logger;
   readonly embedder: Embedder;
   readonly findProject: (projectId: string) => EmbedAsker['project'] | Promise<EmbedAsker['project']>;
+  readonly recallDeadlineMs: () => number;
 }
 
 /** A request for vectors of stored text: nobody waits for it, so a vendor may take its time. */
 const backgroundLimitMs = 60_000;
 
-export function createMemory({ database, clock, logger, embedder, findProject }: MemoryParts) {
+export function createMemory({ database, clock, logger, embedder, findProject, recallDeadlineMs }: MemoryParts) {
+  const search = createSearch({ database });
+  const settings = createMemorySettings({ database, clock, logger });
+  /** The vector of a text, asked for on behalf of a caller; null where its project has no route for embeddings. */
+  const embedFor =
+    (caller: Caller, limitMs: number): EmbedText =>
+    async (text) => {
+      const project = await findProject(caller.projectId);
+      if (embedder.modelOf(project.settings) === null) return null;
+      const { model, vectors } = await embedder.embed({ caller, project, texts: [text], limitMs });
+      return vectors[0] ? { model, values: vectors[0] } : null;
+    };
   return {
-    /** The vector of a text, asked for on behalf of a caller; null where its project has no route for embeddings. */
-    embedFor:
-      (caller: Caller, limitMs: number): EmbedText =>
-      async (text) => {
-        const project = await findProject(caller.projectId);
-        if (embedder.modelOf(project.settings) === null) return null;
-        const { model, vectors } = await embedder.embed({ caller, project, texts: [text], limitMs });
-        return vectors[0] ? { model, values: vectors[0] } : null;
+    embedFor,
+    recall: createRecall({
+      isOn: async (projectId) => (await settings.get(projectId)).enabled,
+      embedFor,
+      findMemories: async ({ projectId, subject, text, vector, limit, limitMs }) => {
+        const request = { query: text, subject, limit, kinds: [], include: ['memories' as const], min_score: 0 };
+        const limits = { embedLimitMs: limitMs, queryLimitMs: limitMs };
+        const { memories } = await search(request, { projectId, embed: async () => vector, ...limits, recalledOnly: true });
+        return memories.map(({ item }) => item);
       },
+      deadlineMs: recallDeadlineMs,
+      logger,
+    }),
     embedPassages: createEmbedPassages({
       database,
       clock,
@@ -55,10 +72,10 @@ export function createMemory({ database, clock, logger, embedder, findProject }:
     }),
     episodes: createEpisodes({ database }),
     items: createItems({ database, clock }),
-    search: createSearch({ database }),
+    search,
     wakeUp: createWakeUp({ database }),
     findFacts: createGraph({ database }),
-    settings: createMemorySettings({ database, clock, logger }),
+    settings,
   };
 }
 

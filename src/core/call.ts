@@ -277,6 +277,8 @@ export interface AssistantTurn {
 export interface CallContent {
   readonly request: Buffer;
   readonly answer: AssistantTurn | null;
+  /** Ids of the memory items that were put into the prompt, whose text is not in `request`; absent: none were. */
+  readonly recalled?: readonly string[];
 }
 
 /** A finished call on its way from the journal to the database. */

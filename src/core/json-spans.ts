@@ -106,6 +106,17 @@ export function scanMembers(bytes: Buffer, start: number, wanted?: ReadonlySet<s
   }
 }
 
+/** The elements of the list that starts at `start`, one after the other; who stops early has scanned no further. Its syntax is known to be right. */
+export function* scanElements(bytes: Buffer, start: number): Generator<Pick<Member, 'kind' | 'value'>, void> {
+  let at = skipSpace(bytes, start + 1);
+  while (bytes[at] !== closeBracket) {
+    const end = skipValue(bytes, at);
+    yield { kind: kindAt(bytes, at), value: { start: at, end } };
+    at = skipSpace(bytes, end);
+    if (bytes[at] === comma) at = skipSpace(bytes, at + 1);
+  }
+}
+
 /** A key that is wanted, null for one that is not. Each of its characters may be written as an escape of six bytes. */
 function readKey(bytes: Buffer, span: Span, wanted: ReadonlySet<string> | undefined): string | null {
   if (wanted !== undefined && span.end - span.start > longestWantedKey * 6) return null;

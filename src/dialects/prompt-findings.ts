@@ -5,6 +5,7 @@
 import { objectOf, textOf } from '../core/json.ts';
 import { makeStorable } from '../core/storable.ts';
 import { digestOf, isBase64Character, readDataUrl } from './data-url.ts';
+import { withoutRecalled } from './recalled-block.ts';
 
 /** An extra without its place. `type` is the role or block type under which it was sent. */
 export type Finding =
@@ -12,7 +13,7 @@ export type Finding =
   | { readonly kind: 'binary'; readonly type: string; readonly bytes: number; readonly sha256: string; readonly media_type: string | null };
 
 export function textFinding(kind: 'system' | 'tool_result' | 'thinking' | 'other', type: string, text: string): Finding {
-  return { kind, type, text: makeStorable(text) };
+  return { kind, type, text: makeStorable(withoutRecalled(text)) };
 }
 
 /** Base64 of which only the vendor knows the meaning: redacted thinking, encrypted reasoning. */

@@ -15,6 +15,7 @@ import { makeStorable } from '../core/storable.ts';
 import { foldDataUrls } from './data-url.ts';
 import { describeBlock, type Finding, jsonTextOf, opaqueFinding, textFinding } from './prompt-findings.ts';
 import { cutText, mostToolCalls, newestBlocks, newestMessages, readNewest } from './prompt-limits.ts';
+import { withoutRecalled } from './recalled-block.ts';
 
 /** A message as it is chained, stored and learned from. */
 export interface NormalMessage {
@@ -63,10 +64,10 @@ export function readPrompt(route: PromptRoute, body: unknown): Prompt {
 
 /** The message in normal form: storable text, tool calls that have a name; null when nothing of it is left. */
 export function normalMessage(role: NormalMessage['role'], turn: AssistantTurn): NormalMessage | null {
-  const text = makeStorable(cutText(foldDataUrls(turn.text)));
+  const text = makeStorable(cutText(foldDataUrls(withoutRecalled(turn.text))));
   const toolCalls = turn.toolCalls
     .slice(0, mostToolCalls)
-    .map((call) => ({ name: makeStorable(call.name), arguments: makeStorable(cutText(call.arguments)) }))
+    .map((call) => ({ name: makeStorable(call.name), arguments: makeStorable(cutText(withoutRecalled(call.arguments))) }))
     .filter((call) => call.name !== '');
   return text.trim() === '' && toolCalls.length === 0 ? null : { role, text, toolCalls };
 }
@@ -205,7 +206,7 @@ function textAndBlocks(kind: 'system' | 'tool_result', type: string, content: un
   if (content === undefined || content === null) return [];
   const blocks = newestBlocks(content);
   const texts = blocks.map(textOfBlock);
-  const text = texts.filter((piece) => piece !== null).join('\n');
+  const text = withoutRecalled(texts.filter((piece) => piece !== null).join('\n'));
   const others = blocks.filter((_, index) => texts[index] === null).flatMap(otherSteps);
   return [...(text === '' ? [] : [found(() => [textFinding(kind, type, text)], kind === 'system')]), ...others];
 }

@@ -28,7 +28,12 @@ export type ReadRecord = JournalRecord | { readonly kind: 'unreadable'; readonly
 export function encodeRecord(record: JournalRecord): Buffer[] {
   if (record.kind !== 'settled') return encodeFrame(JSON.stringify(record), null);
   const { facts, result, content } = record.call;
-  const meta = { kind: record.kind, facts, result, content: content === null ? null : { answer: content.answer } };
+  const meta = {
+    kind: record.kind,
+    facts,
+    result,
+    content: content === null ? null : { answer: content.answer, recalled: content.recalled },
+  };
   return encodeFrame(JSON.stringify(meta), content?.request ?? null);
 }
 
@@ -38,7 +43,7 @@ export function decodeRecord({ meta, attachment }: Frame): ReadRecord {
   if (!parsed.success) return { kind: 'unreadable', callId: callIdSchema.safeParse(json).data?.facts.id ?? null };
   const record = parsed.data;
   if (record.kind !== 'settled') return record;
-  const content = record.content === null ? null : { request: attachment, answer: record.content.answer };
+  const content = record.content === null ? null : { request: attachment, ...record.content };
   return { kind: 'settled', call: { facts: record.facts, result: record.result, content } };
 }
 
@@ -116,7 +121,7 @@ const recordSchema = z.discriminatedUnion('kind', [
     kind: z.literal('settled'),
     facts: factsSchema,
     result: resultSchema,
-    content: z.object({ answer: answerSchema.nullable() }).nullable(),
+    content: z.object({ answer: answerSchema.nullable(), recalled: z.array(z.uuid()).exactOptional() }).nullable(),
   }),
   z.object({ kind: z.literal('probe') }),
 ]);

@@ -59,8 +59,8 @@ function storableAttempt(attempt: Attempt): Attempt {
   return { ...attempt, provider: makeStorable(attempt.provider), model: makeStorable(attempt.model) };
 }
 
-function storableContent({ request, answer }: CallContent): CallContent {
-  return { request, answer: answer === null ? null : storableAnswer(answer) };
+function storableContent({ answer, ...content }: CallContent): CallContent {
+  return { ...content, answer: answer === null ? null : storableAnswer(answer) };
 }
 
 function storableAnswer({ text, toolCalls }: AssistantTurn): AssistantTurn {

@@ -13,6 +13,8 @@ export interface CallText {
   /** Messages of the request, then the answer when there is one. */
   readonly parts: readonly Part[];
   readonly promptLength: number;
+  /** Ids of the memory items that stood in the prompt beside this. */
+  readonly recalled: readonly string[];
 }
 
 /** Those of `callIds` whose text is stored already. */
@@ -34,8 +36,10 @@ async function insertTexts(
   conversationOf: ReadonlyMap<string, string>,
 ): Promise<void> {
   await tx.query(
-    `insert into call_texts (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at)
-     select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::jsonb[], $6::bytea[], $7::boolean[], $8::timestamptz[])`,
+    `insert into call_texts (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items)
+     select call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items::uuid[]
+       from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::jsonb[], $6::bytea[], $7::boolean[], $8::timestamptz[], $9::text[])
+         as text (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items)`,
     [
       texts.map((text) => text.callId),
       texts.map((text) => text.projectId),
@@ -45,6 +49,8 @@ async function insertTexts(
       texts.map((text) => text.parts.at(-1)?.hash ?? null),
       texts.map((text) => text.parts.length > text.promptLength),
       texts.map((text) => new Date(text.startedAt).toISOString()),
+      // Lists of a list must be of one length; as the text of an array each has its own.
+      texts.map((text) => `{${text.recalled.join(',')}}`),
     ],
   );
 }

@@ -90,6 +90,7 @@ function readText(call: CallWithText): CallText {
     extras,
     parts: chainMessages([...prompt, ...(answer ? [answer] : [])]),
     promptLength: prompt.length,
+    recalled: content.recalled ?? [],
   };
 }
 

@@ -1,6 +1,6 @@
 /**
- * The story of a call: plan, rules, cache, admit, attempt, settle. Whatever happens, a call that reached a vendor is in the journal before the
- * last byte of its answer leaves.
+ * The story of a call: plan, rules, recall, cache, admit, attempt, settle. Whatever happens, a call that reached a vendor is in the journal
+ * before the last byte of its answer leaves.
  */
 import type { Admission, Holds } from '../ceilings/admission.ts';
 import type { Limits } from '../ceilings/counters.ts';
@@ -11,6 +11,7 @@ import type { Clock } from '../core/time.ts';
 import type { AnswerReading } from '../dialects/route-rules.ts';
 import { rulesOf } from '../dialects/rules-of.ts';
 import type { Journal } from '../journal/journal.ts';
+import type { Recall } from '../memory/recall.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { TierRequest } from '../routing/classify.ts';
 import type { Plan, Planner } from '../routing/plan.ts';
@@ -22,6 +23,7 @@ import { boundsOf } from './bound.ts';
 import type { CalledProject } from './called-project.ts';
 import { createRuleChecks } from './check-rules.ts';
 import type { CallControl } from './control.ts';
+import { recallFor } from './recall-step.ts';
 import { replayHit } from './replay-hit.ts';
 import type { Hit, ResponseCache } from './response-cache.ts';
 import type { Ending } from './settle.ts';
@@ -45,6 +47,7 @@ export interface AnswerDeps extends AttemptDeps {
   readonly planner: Planner;
   /** Chooses for `auto`; a promise only where a model is asked. */
   readonly chooseTier: (request: TierRequest) => string | Promise<string>;
+  readonly recall: Recall;
   readonly responseCache: ResponseCache;
   /** Ceilings of a key; a promise only when they must be read. Throws `limits_unavailable`. */
   readonly ceilingsOf: (keyId: string) => Limits['key'] | Promise<Limits['key']>;
@@ -60,7 +63,7 @@ const streamType = 'text/event-stream';
 export type AnswerCall = (call: Call, project: CalledProject, control: CallControl) => Promise<Answer>;
 
 export function createAnswerCall(deps: AnswerDeps): AnswerCall {
-  const { planner, chooseTier, responseCache, ceilingsOf, admission, journal, clock, logger } = deps;
+  const { planner, chooseTier, recall, responseCache, ceilingsOf, admission, journal, clock, logger } = deps;
   const attemptChain = createAttemptChain(deps);
   const { checkInput, checkAnswer, checkWhole } = createRuleChecks({ logger });
 
@@ -74,18 +77,24 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
     const plan = planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice: hasCostCeiling(limits) });
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkInput(call, project.rules.input);
-    const { hit, recording } = responseCache.lookUp({ call, settings: project.cache, candidates: plan.candidates });
-    if (hit) return answerFromCache({ hit, ending: { call, facts: factsOf(call, plan), failed: [] }, project, control });
+    // Vendors, cache and bounds go by the body as recall left it; the records hold what the caller sent.
+    const known = call.memory.mode === 'recall' ? await recallFor(call, recall) : null;
+    const asked = known?.call ?? call;
+    const recalled = known?.recalled.itemIds ?? [];
+    const { candidates } = plan;
+    const about = known?.recalled.subjects ?? [];
+    const { hit, recording } = responseCache.lookUp({ call: asked, alsoAbout: about, settings: project.cache, candidates });
+    if (hit) return answerFromCache({ hit, ending: { call, recalled, facts: factsOf(call, plan), failed: [] }, project, control });
 
-    const admitted = admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(call, plan.candidates) });
+    const admitted = admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(asked, candidates) });
     const holds = admitted instanceof Promise ? await admitted : admitted;
     const facts = factsOf(call, plan, holds);
-    const outcome = await attemptChain({ call, facts, candidates: plan.candidates, control }).catch((error: unknown) => {
+    const outcome = await attemptChain({ call: asked, facts, candidates, control }).catch((error: unknown) => {
       // The call was not made, and leaves no record.
       holds.release();
       throw error;
     });
-    const ending = { call, facts, failed: outcome.failed };
+    const ending = { call, recalled, facts, failed: outcome.failed };
     const settle = (settled: SettledCall): Promise<void> => record({ ...settled, result: holds.settle(settled.result) });
     if (outcome.kind === 'failed') {
       await settle(settleFailed({ ...ending, endedAt: clock.now() }, outcome.error, outcome.outcome));

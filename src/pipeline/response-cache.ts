@@ -43,8 +43,17 @@ export interface CacheUse {
   readonly recording: Recording | null;
 }
 
+export interface LookUp {
+  /** With the body as recall left it. */
+  readonly call: Call;
+  /** Subjects of what was recalled. */
+  readonly alsoAbout: readonly string[];
+  readonly settings: CacheSettings;
+  readonly candidates: readonly Candidate[];
+}
+
 export interface ResponseCache {
-  lookUp(request: { readonly call: Call; readonly settings: CacheSettings; readonly candidates: readonly Candidate[] }): CacheUse;
+  lookUp(request: LookUp): CacheUse;
   /** Erasure: forgets what was kept of calls about a subject, also of those under way now; returns how many answers went. */
   dropSubject(projectId: string, subjectSha256: string): number;
   dropProject(projectId: string): number;
@@ -94,7 +103,7 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
   };
 
   return {
-    lookUp({ call, settings, candidates }) {
+    lookUp({ call, alsoAbout, settings, candidates }) {
       const { route, caller, cache, stream, memory, startedAt } = call;
       const isUsed = settings.enabled && (cache.reads || cache.writes);
       if (!isUsed || (route !== 'chat' && route !== 'messages')) return noUse;
@@ -105,7 +114,7 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
       if (hit) hits += 1;
       else if (cache.reads) misses += 1;
       if (hit || !cache.writes) return { hit, recording: null };
-      const subjects = memory.subject === null ? [] : [sha256Of(memory.subject)];
+      const subjects = [...new Set([...(memory.subject === null ? [] : [memory.subject]), ...alsoAbout])].map(sha256Of);
       const keep = (bytes: Buffer, answer: { contentType: string; model: string }): void => {
         if (marks.isDropped(projectId, subjects, startedAt)) return;
         const keptAt = clock.now();

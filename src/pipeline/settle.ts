@@ -10,7 +10,10 @@ import type { OpenAttempt } from './attempt.ts';
 import type { Hit } from './response-cache.ts';
 
 export interface Ending {
+  /** As the caller sent it. */
   readonly call: Call;
+  /** Ids of the memory items that were put into its prompt. */
+  readonly recalled: readonly string[];
   readonly facts: CallFacts;
   readonly failed: readonly Attempt[];
   readonly endedAt: number;
@@ -50,7 +53,7 @@ export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: An
       firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,
       attempts: [...failed, last],
     },
-    content: contentOf(call, reading.turn),
+    content: contentOf(ending, reading.turn),
   };
 }
 
@@ -60,16 +63,17 @@ export function settleBlocked(ending: Ending, attempt: OpenAttempt, reading: Ans
   return {
     ...settled,
     result: { ...result, outcome: 'refused', status: error.status, code: error.code },
-    content: contentOf(ending.call, null),
+    content: contentOf(ending, null),
   };
 }
 
 /** A call that the response cache answered: no attempt, no tokens, no cost. `error`: a content rule kept the answer back. */
 export function settleHit(
-  { call, facts, endedAt }: Ending,
+  ending: Ending,
   { model, reading }: Pick<Hit, 'model' | 'reading'>,
   { outcome, error }: { outcome: Outcome; error: GatewayError | null },
 ): SettledCall {
+  const { call, facts, endedAt } = ending;
   return {
     facts,
     result: {
@@ -85,12 +89,13 @@ export function settleHit(
       firstByteMs: null,
       attempts: [],
     },
-    content: contentOf(call, error ? null : reading.turn),
+    content: contentOf(ending, error ? null : reading.turn),
   };
 }
 
 /** A call that no vendor answered, as far as anybody knows: of outcome `unknown` the last attempt may have been. */
-export function settleFailed({ call, facts, failed, endedAt }: Ending, error: GatewayError, outcome: Outcome): SettledCall {
+export function settleFailed(ending: Ending, error: GatewayError, outcome: Outcome): SettledCall {
+  const { call, facts, failed, endedAt } = ending;
   const cut = outcome === 'unknown' ? failed.at(-1) : undefined;
   return {
     facts,
@@ -108,7 +113,7 @@ export function settleFailed({ call, facts, failed, endedAt }: Ending, error: Ga
       firstByteMs: null,
       attempts: failed,
     },
-    content: contentOf(call, null),
+    content: contentOf(ending, null),
   };
 }
 
@@ -118,8 +123,9 @@ export function cacheOf({ route }: Call): 'miss' | null {
 }
 
 /** Prompts are stored for chat, messages and responses (decisions 9). */
-function contentOf({ route, body }: Call, answer: AssistantTurn | null): CallContent | null {
-  return route === 'chat' || route === 'messages' || route === 'responses' ? { request: body, answer } : null;
+function contentOf({ call: { route, body }, recalled }: Ending, answer: AssistantTurn | null): CallContent | null {
+  if (route !== 'chat' && route !== 'messages' && route !== 'responses') return null;
+  return { request: body, answer, ...(recalled.length > 0 && { recalled }) };
 }
 
 /** The vendor's final counts; where they never came, what was sent and delivered is estimated (lessons 11). */

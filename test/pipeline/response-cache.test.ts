@@ -63,7 +63,7 @@ function lendCache(options: { maxBytes?: number; maxAnswerBytes?: number; revisi
   let now = 1_000;
   const cache = createResponseCache({ clock: { now: () => now }, revision: () => 0, ...options });
   const lookUp = (call: Call, more: { ttlMs?: number; enabled?: boolean; candidates?: readonly Candidate[] } = {}) =>
-    cache.lookUp({ call, settings: { ...settings, ...more }, candidates: more.candidates ?? candidates });
+    cache.lookUp({ call, alsoAbout: [], settings: { ...settings, ...more }, candidates: more.candidates ?? candidates });
   const keep = (call: Call, bytes: Buffer): void => {
     const { recording } = lookUp(call);
     recording?.add(bytes);

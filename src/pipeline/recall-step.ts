@@ -1,0 +1,24 @@
+/** Recall on the way of a call: what the project remembers goes into its body, all other bytes stay as they are. */
+import type { Call } from '../core/call.ts';
+import { scanObject, splice } from '../core/json-spans.ts';
+import { keysOfBodies } from '../dialects/members.ts';
+import { findRecallPlace } from '../dialects/recall-place.ts';
+import type { Recall, Recalled } from '../memory/recall.ts';
+
+export interface RecalledCall {
+  /** As vendors and the response cache see it. What is recorded is the caller's own. */
+  readonly call: Call;
+  readonly recalled: Recalled;
+}
+
+/** For a call that asks for it. Null: nothing is recalled, and the call goes on as it came. Never fails. On responses recall acts as write (specification 4.2). */
+export async function recallFor(call: Call, recall: Recall): Promise<RecalledCall | null> {
+  const { route, body, spans, caller, memory } = call;
+  if (route !== 'chat' && route !== 'messages') return null;
+  const place = findRecallPlace(route, body, spans);
+  if (!place) return null;
+  const recalled = await recall({ caller, subject: memory.subject, text: place.userText });
+  if (!recalled) return null;
+  const changed = splice(body, place.insert(recalled.block));
+  return { call: { ...call, body: changed, spans: scanObject(changed, keysOfBodies) }, recalled };
+}
