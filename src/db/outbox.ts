@@ -6,17 +6,30 @@ export interface OutboxEntry {
   readonly workflow: string;
   /** Temporal workflow id; starting twice with the same id while it runs is harmless. */
   readonly workflowId: string;
-  /** Ids, counts and hashes only; never text (decisions 8). */
-  readonly input: Readonly<Record<string, string | number | boolean | null>>;
+  /** Of the start. Ids, counts and hashes only; never text (decisions 8). */
+  readonly input: OutboxInput;
+  /** For operators, who look for runs of a project; left out where the work is of none. */
+  readonly projectId?: string;
+  /** Sent to the workflow, which is started first where it does not run. It may come twice: what it causes must be the same then. */
+  readonly signal?: { readonly name: string; readonly input: OutboxInput };
 }
+
+export type OutboxInput = Readonly<Record<string, string | number | boolean | null>>;
 
 /** Writes the rows in the transaction `tx`, in order, and wakes the dispatcher when it commits. */
 export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Promise<void> {
   if (entries.length === 0) return;
   await tx.query(
-    `insert into outbox (workflow, workflow_id, input)
-     select * from unnest($1::text[], $2::text[], $3::jsonb[])`,
-    [entries.map((entry) => entry.workflow), entries.map((entry) => entry.workflowId), entries.map((entry) => JSON.stringify(entry.input))],
+    `insert into outbox (workflow, workflow_id, input, project_id, signal, signal_input)
+     select * from unnest($1::text[], $2::text[], $3::jsonb[], $4::uuid[], $5::text[], $6::jsonb[])`,
+    [
+      entries.map((entry) => entry.workflow),
+      entries.map((entry) => entry.workflowId),
+      entries.map((entry) => JSON.stringify(entry.input)),
+      entries.map((entry) => entry.projectId ?? null),
+      entries.map((entry) => entry.signal?.name ?? null),
+      entries.map((entry) => entry.signal && JSON.stringify(entry.signal.input)),
+    ],
   );
   await tx.query(`select pg_notify('gateway_outbox', '')`);
 }

@@ -11,7 +11,7 @@ import type { Database } from '../db/database.ts';
 import type { OutboxEntry } from '../db/outbox.ts';
 import type { Logger } from '../observability/logger.ts';
 import { reasonOf } from './faults.ts';
-import { claimRows, deliverRows } from './outbox-rows.ts';
+import { claimRows, deliverRows, measureLag } from './outbox-rows.ts';
 
 export interface DispatcherOptions {
   readonly database: Database;
@@ -31,6 +31,8 @@ export interface DispatcherOptions {
 export interface Dispatcher {
   /** Temporal was started anew: look at once, and repair. */
   reconnect(): void;
+  /** How long the oldest row waits that is to be delivered, as far as the table was seen last; grows while nothing can be delivered. */
+  lagMs(): number;
   /** Resolves when what was claimed is delivered or given back. */
   stop(): Promise<void>;
 }
@@ -65,6 +67,8 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   let reachable: boolean | null = null;
   /** What cannot be reached at the moment; the log has been told. */
   let trouble: Place | null = null;
+  /** When the oldest row was written, on our clock. */
+  let waitingSince: number | null = null;
   let listening: { stop(): Promise<void> } | null = null;
   const running = run();
 
@@ -73,6 +77,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
       provedAt = repairedAt = never;
       bell.ring();
     },
+    lagMs: () => (waitingSince === null ? 0 : performance.now() - waitingSince),
     async stop() {
       stopping.abort();
       bell.ring();
@@ -98,7 +103,9 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   /** One look at the table. False: nothing was due. */
   async function pass(): Promise<boolean> {
     listening ??= await reaching('the database', () => database.listen('gateway_outbox', ringIfWell, ringIfWell));
+    const waitedMs = await reaching('the database', () => measureLag(database));
     const now = performance.now();
+    waitingSince = waitedMs === 0 ? null : now - waitedMs;
     if (now - provedAt >= proofMs) {
       await reaching('Temporal', options.probe);
       provedAt = now;

@@ -54,6 +54,8 @@ export interface DurableOptions {
 
 export interface Durable {
   state(): DurableState;
+  /** How long the oldest wish that is written down waits for Temporal, in milliseconds; 0 while nothing waits. */
+  lagMs(): number;
   /** Address of the web UI's page of our namespace; null when there is none of ours. */
   uiUrl(): string | null;
   /** Drains the worker, then ends the dev server if there is one. */
@@ -78,6 +80,7 @@ export function startDurable(options: DurableOptions): Durable {
 
   const durable: Durable = {
     state: () => (phase === 'ready' && worker?.polls() === false ? 'connecting' : phase),
+    lagMs: () => dispatcher?.lagMs() ?? 0,
     uiUrl: () => (server ? `${server.uiUrl}/namespaces/${server.namespace}/workflows` : null),
     async stop() {
       stopping.abort();

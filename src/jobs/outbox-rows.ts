@@ -5,7 +5,7 @@
  * asked between them.
  */
 import type { Database } from '../db/database.ts';
-import type { OutboxEntry } from '../db/outbox.ts';
+import type { OutboxEntry, OutboxInput } from '../db/outbox.ts';
 import type { Logger } from '../observability/logger.ts';
 import { reasonOf } from './faults.ts';
 
@@ -31,7 +31,7 @@ const parallelStarts = 20;
  * keeps them in order; rows that another process is claiming at this moment are passed over.
  */
 export async function claimRows(database: Database): Promise<OutboxRow[]> {
-  const rows = await database.query<OutboxRow>(
+  const rows = await database.query<StoredRow>(
     `update outbox
      set next_try_at = now() + interval '30 seconds', attempts = attempts + 1
      where id in (
@@ -41,10 +41,33 @@ export async function claimRows(database: Database): Promise<OutboxRow[]> {
        order by due.next_try_at, due.id
        limit $1::integer
        for update skip locked)
-     returning id, workflow, workflow_id as "workflowId", input, attempts`,
+     returning id, workflow, workflow_id as "workflowId", input, attempts, project_id as "projectId", signal, signal_input as "signalInput"`,
     [batchRows],
   );
-  return rows.sort((left, right) => left.id - right.id);
+  return rows.sort((left, right) => left.id - right.id).map(toOutboxRow);
+}
+
+interface StoredRow extends Pick<OutboxRow, 'id' | 'workflow' | 'workflowId' | 'input' | 'attempts'> {
+  readonly projectId: string | null;
+  readonly signal: string | null;
+  readonly signalInput: OutboxInput | null;
+}
+
+function toOutboxRow({ projectId, signal, signalInput, ...row }: StoredRow): OutboxRow {
+  return {
+    ...row,
+    ...(projectId !== null && { projectId }),
+    ...(signal !== null && { signal: { name: signal, input: signalInput ?? {} } }),
+  };
+}
+
+/** How long the oldest row waits that is to be delivered, in milliseconds; 0 when there is none. Rows that were refused are not counted. */
+export async function measureLag(database: Database): Promise<number> {
+  const [oldest] = await database.query<{ waitedMs: number }>(
+    `select (extract(epoch from now() - created_at) * 1000)::float8 as "waitedMs"
+       from outbox where next_try_at <= now() + interval '30 seconds' order by id limit 1`,
+  );
+  return Math.max(0, oldest?.waitedMs ?? 0);
 }
 
 /** Starts the workflows of claimed rows and settles each row. Returns the error that says that Temporal is away, or null. */

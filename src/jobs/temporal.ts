@@ -16,6 +16,7 @@ import {
   NamespaceNotFoundError,
   WorkflowExecutionAlreadyStartedError,
 } from '@temporalio/client';
+import type { SearchAttributePair } from '@temporalio/common';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { bundleWorkflowCode, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { workflowQueues } from '../../workflows/contract.ts';
@@ -27,6 +28,7 @@ import { reasonOf } from './faults.ts';
 import { keepRunning } from './keep-running.ts';
 import { StartRefused } from './outbox-rows.ts';
 import { checkPayload, PayloadRefused } from './payloads.ts';
+import { createSearchAttributes, type SearchAttributes } from './search-attributes.ts';
 import { createSdkLogger } from './temporal-log.ts';
 import { type WorkerPlan, workerOptions } from './worker-plan.ts';
 
@@ -53,7 +55,7 @@ export interface Temporal {
   readonly client: Client;
   /** Resolves when the server answers and has the namespace, which is created where that is allowed. */
   probe(): Promise<void>;
-  /** Starts the entry's workflow unless it runs. Throws `StartRefused` when this entry can never start, anything else when Temporal is away. */
+  /** Starts the entry's workflow unless it runs, and sends its signal if it has one. Throws `StartRefused` when this entry can never start, anything else when Temporal is away. */
   start(entry: OutboxEntry): Promise<void>;
   /** Runs a worker in the background until it is stopped. */
   startWorker(plan: WorkerPlan): RunningWorker;
@@ -69,16 +71,31 @@ const retentionMs = 3 * 24 * 3_600_000; // Short, since erasure cannot reach int
 const requestFaults: readonly unknown[] = [3 /* INVALID_ARGUMENT */, 9 /* FAILED_PRECONDITION */, 11 /* OUT_OF_RANGE */];
 const notFound = 5;
 const alreadyExists = 6;
+/** The number of the type Keyword of search attributes. */
+const keyword = 2;
 
 export function createTemporal(options: TemporalOptions): Temporal {
   const { namespace, logger } = options;
   const connection = connect(options);
   const client = new Client({ connection, namespace, dataConverter: createDataConverter(options.payloadKeys) });
 
+  const attributes = createSearchAttributes(
+    (names) => within(connection, () => registerSearchAttributes(connection, namespace, names)),
+    logger,
+  );
+
   return {
     client,
-    probe: () => within(connection, () => ensureNamespace(connection, namespace, logger)),
-    start: (entry) => within(connection, () => startEntry(client, entry)),
+    async probe() {
+      try {
+        await within(connection, () => ensureNamespace(connection, namespace, logger));
+      } catch (error) {
+        attributes.forget();
+        throw error;
+      }
+      await attributes.prepare();
+    },
+    start: (entry) => within(connection, () => startEntry(client, entry, attributes)),
     startWorker: (plan) => runWorker(options, plan),
     close: () => connection.close(),
   };
@@ -152,19 +169,47 @@ async function ensureNamespace({ workflowService }: Connection, namespace: strin
   }
 }
 
-async function startEntry(client: Client, { workflow, workflowId, input }: OutboxEntry): Promise<void> {
+/** They are known to a server for a whole namespace; one that knows them already says so. */
+async function registerSearchAttributes({ operatorService }: Connection, namespace: string, names: readonly string[]): Promise<void> {
+  const { customAttributes } = await operatorService.listSearchAttributes({ namespace });
+  const missing = names.filter((name) => !Object.hasOwn(customAttributes, name));
+  if (missing.length === 0) return;
+  try {
+    await operatorService.addSearchAttributes({ namespace, searchAttributes: Object.fromEntries(missing.map((name) => [name, keyword])) });
+  } catch (error) {
+    if (codeOf(error) !== alreadyExists) throw error; // Another process of ours was faster.
+  }
+}
+
+async function startEntry(client: Client, entry: OutboxEntry, attributes: SearchAttributes): Promise<void> {
+  const { workflow, workflowId, input, signal } = entry;
   const queue = Object.entries(workflowQueues).find(([name]) => name === workflow)?.[1];
   if (queue === undefined) throw new StartRefused(`there is no workflow ${workflow}`);
-  try {
-    checkPayload(workflowId);
-    checkPayload(input);
-    await client.workflow.start(workflow, {
+  const start = async (typedSearchAttributes: SearchAttributePair[] | undefined): Promise<void> => {
+    const options = {
       workflowId,
       taskQueue: queue,
       args: [input],
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
       workflowIdConflictPolicy: 'USE_EXISTING',
-    });
+      ...(typedSearchAttributes && { typedSearchAttributes }),
+    } as const;
+    if (signal) await client.workflow.signalWithStart(workflow, { ...options, signal: signal.name, signalArgs: [signal.input] });
+    else await client.workflow.start(workflow, options);
+  };
+  try {
+    checkPayload(workflowId);
+    checkPayload(input);
+    checkPayload(signal);
+    const known = attributes.of(entry);
+    try {
+      await start(known);
+    } catch (error) {
+      if (known === undefined || !requestFaults.includes(codeOf(error))) throw error;
+      // It may be the attributes that the server refuses.
+      attributes.suspend();
+      await start(undefined);
+    }
   } catch (error) {
     if (error instanceof WorkflowExecutionAlreadyStartedError) return;
     if (error instanceof PayloadRefused || requestFaults.includes(codeOf(error))) throw new StartRefused(reasonOf(error), { cause: error });

@@ -30,7 +30,7 @@ export async function wakeEmbedding(tx: Queries, projectId: string, { always = f
 
 /** Starting it again while its workflow runs is harmless: the workflow id holds the number of the run. */
 function embedEntry(projectId: string, run: number): OutboxEntry {
-  return { workflow: 'embedMemory', workflowId: `embedding/${projectId}/${run}`, input: { project_id: projectId, run } };
+  return { workflow: 'embedMemory', workflowId: `embedding/${projectId}/${run}`, input: { project_id: projectId, run }, projectId };
 }
 
 /** Temporal lost its state, or came late: starts again what should run, and looks once through the projects where nothing does (decisions 8). */

@@ -11,8 +11,8 @@ export async function enqueueUnread(database: Database): Promise<void> {
   let after = '00000000-0000-0000-0000-000000000000';
   for (;;) {
     const last = await database.transaction(async (tx) => {
-      const rows = await tx.query<{ id: string; opened: number }>(
-        `select id, opened from conversations where state = 'stored' and id > $1::uuid order by id limit $2::integer`,
+      const rows = await tx.query<{ id: string; projectId: string; opened: number }>(
+        `select id, project_id as "projectId", opened from conversations where state = 'stored' and id > $1::uuid order by id limit $2::integer`,
         [after, sliceRows],
       );
       await enqueue(tx, rows.map(idleEntry));

@@ -170,8 +170,8 @@ export async function enqueueRunning(database: Database): Promise<void> {
   let after = '00000000-0000-0000-0000-000000000000';
   for (;;) {
     const last = await database.transaction(async (tx) => {
-      const rows = await tx.query<{ callId: string; provider: string; operation: string }>(
-        `select call_id as "callId", provider, operation from videos
+      const rows = await tx.query<VideoName>(
+        `select call_id as "callId", project_id as "projectId", provider, operation from videos
           where state = 'running' and call_id > $1::uuid order by call_id limit $2::integer`,
         [after, sliceRows],
       );
@@ -203,9 +203,11 @@ function costOfEnding(video: Video, ending: VideoEnding): number | null {
 }
 
 /** The call is part of the hash: a vendor that forgot its operations may use their names again. */
-function videoEntry({ callId, provider, operation }: Pick<NewVideo, 'callId' | 'provider' | 'operation'>): OutboxEntry {
+type VideoName = Pick<NewVideo, 'callId' | 'projectId' | 'provider' | 'operation'>;
+
+function videoEntry({ callId, projectId, provider, operation }: VideoName): OutboxEntry {
   const hash = createHash('sha256').update([provider, operation, callId].join('\n')).digest('hex');
-  return { workflow: 'videoOperation', workflowId: `video/${hash}`, input: { call_id: callId } };
+  return { workflow: 'videoOperation', workflowId: `video/${hash}`, input: { call_id: callId }, projectId };
 }
 
 type VideoRow = Omit<Video, 'startedAt' | 'polledAt'> & { readonly startedAt: Date; readonly polledAt: Date | null };

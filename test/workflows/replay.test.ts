@@ -1,7 +1,8 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Worker } from '@temporalio/worker';
 import { installRuntime } from '../../src/jobs/temporal.ts';
+import { workflowQueues } from '../../workflows/contract.ts';
 import { parseHistory, readCommittedHistory } from '../support/histories.ts';
 import { createTestLog, prepareTestBundle } from '../support/temporal.ts';
 
@@ -20,6 +21,18 @@ describe('a committed history', () => {
 
   test.each(names)('is replayed by the workflows of today: %s', async (name) => {
     await Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(await readCommittedHistory(name)));
+  });
+
+  test.each(Object.keys(workflowQueues))('is there for the workflow %s', async (workflow) => {
+    const recorded = await Promise.all(names.map(async (name) => parseHistory(await readCommittedHistory(name))));
+    const types = recorded.map(({ events }) => events[0]?.workflowExecutionStartedEventAttributes?.workflowType?.name);
+    expect(types).toContain(workflow);
+  });
+
+  test('is looked for under the name of every workflow that a worker runs', async () => {
+    const index = await readFile(new URL('../../workflows/index.ts', import.meta.url), 'utf8');
+    const exported = [...index.matchAll(/^export \{ (\w+) \}/gm)].map(([, name]) => name);
+    expect(exported.sort()).toEqual(Object.keys(workflowQueues).sort());
   });
 
   test('that the workflows of today could not have made is refused', async () => {

@@ -1,0 +1,82 @@
+import { describe, expect, test } from '@jest/globals';
+import { createTemporal } from '../../src/jobs/temporal.ts';
+import { rawHistory } from '../support/histories.ts';
+import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
+
+const projectId = '0198c5f2-7d2e-7000-8000-00000000000a';
+
+describe('operators', () => {
+  const shared = sharedTemporal();
+
+  const entryOf = (id: string) => ({
+    workflow: 'conversationIdle',
+    workflowId: `conversation/${id}/1`,
+    input: { conversation_id: id, opened: 1 },
+    projectId,
+  });
+
+  test('find runs by project and kind, once the server knows these words', async () => {
+    const { temporal } = shared();
+    await temporal.probe();
+    let n = 0;
+    await until('a start has its attributes', async () => {
+      const id = `find-${n++}`;
+      await temporal.probe();
+      await temporal.start(entryOf(id));
+      const { searchAttributes } = await temporal.client.workflow.getHandle(`conversation/${id}/1`).describe();
+      return (
+        JSON.stringify(searchAttributes) ===
+        JSON.stringify({ ...searchAttributes, GatewayKind: ['conversation'], GatewayProject: [projectId] })
+      );
+    });
+    await until('they are found', async () => {
+      const found: string[] = [];
+      for await (const run of temporal.client.workflow.list({ query: `GatewayProject="${projectId}" and GatewayKind="conversation"` }))
+        found.push(run.workflowId);
+      return found.includes(`conversation/find-${n - 1}/1`);
+    });
+  });
+
+  test('lose nothing where the server does not know them: the start goes without', async () => {
+    const { server, temporal } = shared();
+    await temporal.probe();
+    const { logger, lines } = createTestLog();
+    const other = createTemporal({ address: server.address, namespace: 'model-gateway-forgetful', logger });
+    try {
+      await other.probe();
+      // As after a server lost its state while nobody noticed.
+      await until('the new namespace is there', async () => {
+        await other.probe();
+        const names = ['GatewayProject', 'GatewayKind', 'GatewayState'];
+        return other.client.connection.operatorService
+          .removeSearchAttributes({ namespace: 'model-gateway-forgetful', searchAttributes: names })
+          .then(
+            () => true,
+            (error: { code?: unknown }) => (error.code === 5 ? false : Promise.reject(error)),
+          );
+      });
+      await until('the new namespace takes starts', async () => {
+        await other.start(entryOf('plain'));
+        return true;
+      });
+      const handle = other.client.workflow.getHandle('conversation/plain/1');
+      expect((await handle.describe()).status.name).toBe('RUNNING');
+      expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
+    } finally {
+      await other.close();
+    }
+  });
+
+  test('see a signal, which starts the workflow where it does not run and is checked like all payloads', async () => {
+    const { temporal } = shared();
+    await temporal.probe();
+    const signal = { name: 'batchEnded', input: { batch_id: 'b1' } };
+    await temporal.start({ ...entryOf('signalled'), signal });
+    await temporal.start({ ...entryOf('signalled'), signal });
+    const history = rawHistory(await temporal.client.workflow.getHandle('conversation/signalled/1').fetchHistory());
+    expect(history.match(/batchEnded/g)).toHaveLength(2);
+    expect(history).toContain('b1');
+    const bad = { ...entryOf('bad'), signal: { name: 'batchEnded', input: { text: 'the patient said' } } };
+    await expect(temporal.start(bad)).rejects.toMatchObject({ name: 'StartRefused' });
+  });
+});
