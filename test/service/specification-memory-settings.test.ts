@@ -1,0 +1,145 @@
+/** Specification 3 (conversation), 4.2 (memory headers), 4.8 rules 1 to 3 and 10, shapes 12: settings, and which calls are recorded. */
+import { describe, expect, it } from '@jest/globals';
+import type { TestGateway } from '../support/gateway.ts';
+import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
+import { onBothDatabases } from './both-databases.ts';
+import { ask, expectChatError, projectLender, routeOf } from './inference-routes.ts';
+
+const defaults = { enabled: true, only_senders: [], delete_conversations_after_days: null, batch_of: 20, at_least_every_minutes: 60 };
+
+onBothDatabases('memory settings', (database) => {
+  const lent = shareGateway({ database });
+  const lendProject = projectLender(lent, 'settings');
+  const put = (gateway: TestGateway, body: unknown): Promise<Response> =>
+    gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, body);
+  const read = (gateway: TestGateway): Promise<unknown> => jsonOf(gateway.admin('GET', `/provision/teams/${gateway.project}/memory`));
+
+  it('200: the defaults; what a body leaves out stays', async () => {
+    const gateway = await lendProject();
+    expect(await read(gateway)).toEqual(defaults);
+    const changes = [{ batch_of: 5 }, { only_senders: ['a', 'b'], delete_conversations_after_days: 30 }, {}, { only_senders: [] }];
+    const expected = { ...defaults, batch_of: 5, delete_conversations_after_days: 30 };
+    const answers: unknown[] = [];
+    for (const change of changes) answers.push(await jsonOf(put(gateway, change)));
+    expect(answers).toEqual([
+      { ...defaults, batch_of: 5 },
+      { ...expected, only_senders: ['a', 'b'] },
+      { ...expected, only_senders: ['a', 'b'] },
+      expected,
+    ]);
+    expect(await read(gateway)).toEqual(expected);
+  });
+
+  it('200: changes made at once all last', async () => {
+    const gateway = await lendProject();
+    await Promise.all([put(gateway, { batch_of: 7 }), put(gateway, { at_least_every_minutes: 9 }), put(gateway, { enabled: false })]);
+    expect(await read(gateway)).toEqual({ ...defaults, batch_of: 7, at_least_every_minutes: 9, enabled: false });
+  });
+
+  it.each<[string, object]>([
+    ['batch_of 0', { batch_of: 0 }],
+    ['batch_of 1001', { batch_of: 1_001 }],
+    ['batch_of 2.5', { batch_of: 2.5 }],
+    ['at_least_every_minutes 0', { at_least_every_minutes: 0 }],
+    ['at_least_every_minutes 43201', { at_least_every_minutes: 43_201 }],
+    ['as long as the deletion period', { at_least_every_minutes: 1_440, delete_conversations_after_days: 1 }],
+    ['a deletion period of 0 days', { delete_conversations_after_days: 0 }],
+    ['senders that are no list', { only_senders: 'app' }],
+    ['a sender without a name', { only_senders: [''] }],
+    ['enabled as text', { enabled: 'yes' }],
+    ['an unknown member', { batchOf: 3 }],
+  ])('400 bad_request, and nothing changes: %s', async (_title, body) => {
+    const gateway = await lendProject();
+    await expectChatError(await put(gateway, body), 400, 'bad_request');
+    expect(await read(gateway)).toEqual(defaults);
+  });
+
+  it('400 bad_request: a deletion period that a pause set before does not fit into; with a longer one it is taken', async () => {
+    const gateway = await lendProject();
+    expect((await put(gateway, { at_least_every_minutes: 2_880 })).status).toBe(200);
+    await expectChatError(await put(gateway, { delete_conversations_after_days: 2 }), 400, 'bad_request');
+    expect((await put(gateway, { delete_conversations_after_days: 3 })).status).toBe(200);
+  });
+
+  it('404 not_found: no such project; 401 for a virtual key', async () => {
+    await expectChatError(await lent().admin('PUT', '/provision/teams/nobody/memory', {}), 404, 'not_found');
+    await expectChatError(await lent().call(`/provision/teams/${lent().project}/memory`), 401, 'invalid_key');
+  });
+
+  interface Recording {
+    readonly title: string;
+    readonly recorded: boolean;
+    readonly route?: Parameters<typeof routeOf>[0];
+    readonly model?: string;
+    readonly settings?: object;
+    readonly headers?: Record<string, string>;
+    readonly more?: Record<string, unknown>;
+    readonly subject?: string | null;
+  }
+
+  describe('a call is recorded when all of rule 3 holds, under the subject of 4.2', () => {
+    const senders = { only_senders: ['listed'] };
+    const by = (source: string): Record<string, string> => ({ 'x-gateway-source': source });
+    const mode = (value: string): Record<string, string> => ({ 'x-gateway-memory': value });
+    const about = (subject: string): Record<string, string> => ({ 'x-gateway-memory-subject': subject });
+    const rows: readonly Recording[] = [
+      { title: 'chat', recorded: true },
+      { title: 'messages', route: 'messages', recorded: true },
+      { title: 'responses', route: 'responses', recorded: true },
+      { title: 'embeddings', route: 'embeddings', recorded: false },
+      { title: 'moderations', route: 'moderations', recorded: false },
+      { title: 'rerank', route: 'rerank', recorded: false },
+      { title: 'a call that failed', model: 'first/fail-500', recorded: false },
+      { title: 'a call that was refused', model: 'first/refuse-400', recorded: false },
+      { title: 'memory off for the project', settings: { enabled: false }, recorded: false },
+      { title: 'a listed sender', settings: senders, headers: by('listed'), recorded: true },
+      { title: 'a sender that is not listed', settings: senders, headers: by('other'), recorded: false },
+      { title: 'no sender where senders are listed', settings: senders, recorded: false },
+      { title: 'any sender where none is listed', headers: by('other'), recorded: true },
+      ...['write', 'WRITE', '', 'recall', 'Recall'].map((value) => ({
+        title: `x-gateway-memory: ${value}`,
+        headers: mode(value),
+        recorded: true,
+      })),
+      ...['off', 'OFF'].map((value) => ({ title: `x-gateway-memory: ${value}`, headers: mode(value), recorded: false })),
+      { title: 'recall on responses, which acts as write', route: 'responses', headers: mode('recall'), recorded: true },
+      { title: 'off on messages', route: 'messages', headers: mode('off'), recorded: false },
+      { title: 'off on responses', route: 'responses', headers: mode('off'), recorded: false },
+      { title: 'a subject in the header', headers: about('ann'), more: { user: 'bob' }, subject: 'ann', recorded: true },
+      { title: 'a subject in the body of chat', more: { user: 'bob' }, subject: 'bob', recorded: true },
+      { title: 'a subject in the body of responses', route: 'responses', more: { user: 'bob' }, subject: 'bob', recorded: true },
+      {
+        title: 'a subject in the body of messages',
+        route: 'messages',
+        more: { metadata: { user_id: 'eve' } },
+        subject: 'eve',
+        recorded: true,
+      },
+      { title: 'a body user that is no subject', more: { user: 'x'.repeat(257) }, subject: null, recorded: true },
+    ];
+
+    it.each(rows)(
+      '$title: $recorded',
+      async ({ route = 'chat', model = 'first/echo', settings, headers = {}, more = {}, recorded, subject = null }) => {
+        const gateway = await lendProject();
+        if (settings) expect((await put(gateway, settings)).status).toBe(200);
+        const response = await ask(gateway, routeOf(route), model, { headers, more });
+        await response.text();
+        const id = response.headers.get('x-gateway-call-id');
+        const [stored] = await eventually(async () => {
+          const found = await gateway.database.query<{ conversation: string | null; subject: string | null }>(
+            `select conversation.id as conversation, conversation.subject from calls
+             left join call_texts text on text.call_id = calls.id
+             left join conversations conversation on conversation.id = text.conversation_id
+            where calls.id = $1::uuid`,
+            [id],
+          );
+          expect(found).toHaveLength(1);
+          return found;
+        });
+        expect(stored?.conversation !== null).toBe(recorded);
+        expect(stored?.subject ?? null).toBe(subject);
+      },
+    );
+  });
+});
