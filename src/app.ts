@@ -26,7 +26,7 @@ import type { Durable } from './jobs/durable.ts';
 import { startDurable } from './jobs/durable.ts';
 import { createDrain } from './journal/drain.ts';
 import { createJournal } from './journal/journal.ts';
-import { createPresence, forgetProcess } from './journal/presence.ts';
+import { createPresence, forgetProcess, listLive } from './journal/presence.ts';
 import { createRecovery, recoverOnce } from './journal/recover.ts';
 import type { EstimateCost } from './journal/unsettled-calls.ts';
 import type { Keyring } from './keys/keyring.ts';
@@ -195,6 +195,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           breakers,
           reports,
           memory,
+          leases: { leases: admission.leases, listLive: async () => (await listLive(database)).map(({ id }) => id) },
           readUse: createReadUse({ database, admission, process: journal.id }),
           answerCall,
           media,

@@ -27,6 +27,7 @@ Commands that call a running service:
   projects      list, create
   keys          list, create, revoke, rotate
   calls         the latest calls of a project
+  leases        list, release: what processes hold of ceilings
   catalog       list, import, remove: models and their prices
 
 gateway <command> --help tells more.
@@ -62,6 +63,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'keys':
       case 'calls':
       case 'catalog':
+      case 'leases':
         process.channel?.unref();
         // Whoever reads may stop early (`gateway catalog list | head`): that is no fault.
         process.stdout.on('error', () => process.exit(process.exitCode ?? 0));

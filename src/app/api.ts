@@ -9,6 +9,7 @@ import { answerDatabaseFaults } from '../http/database-faults.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
 import { createProvisionRoutes } from '../http/routes/provision.ts';
 import { createProvisionCatalogRoutes } from '../http/routes/provision-catalog.ts';
+import type { LeaseHandlerDeps } from '../http/routes/provision-leases.ts';
 import { createHttpServer } from '../http/server.ts';
 import type { Drain } from '../journal/drain.ts';
 import type { Keyring } from '../keys/keyring.ts';
@@ -36,6 +37,7 @@ export interface ApiDeps {
   readonly breakers: Breakers;
   readonly reports: UsageReports;
   readonly memory: Memory;
+  readonly leases: LeaseHandlerDeps;
   readonly readUse: ReturnType<typeof createReadUse>;
   readonly answerCall: AnswerCall;
   readonly media: AnswerMedia;
@@ -48,7 +50,8 @@ export interface ApiDeps {
 }
 
 export function createApi(deps: ApiDeps): Server {
-  const { config, catalog, switches, modelsInForce, keyring, projects, breakers, reports, readUse, memory, answerCall, drain } = deps;
+  const { config, catalog, switches, modelsInForce, keyring, projects, breakers, reports, readUse, leases, memory, answerCall, drain } =
+    deps;
   const { media, videos, health, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
@@ -101,6 +104,7 @@ export function createApi(deps: ApiDeps): Server {
       projects,
       keyring,
       memorySettings: memory.settings,
+      leases,
       listCalls: (projectId, filter) => read(() => reports.listCalls(projectId, filter)),
       adminToken,
     }),

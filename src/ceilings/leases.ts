@@ -31,7 +31,6 @@ export interface Raised {
 export interface LeaseRow {
   readonly process: string;
   readonly counters: number;
-  readonly reserved: number;
   readonly oldestWindow: Date;
 }
 
@@ -136,7 +135,7 @@ export function createLeases(database: Database): Leases {
       }),
     list: () =>
       database.query<LeaseRow>(
-        `select l.process, count(*) as counters, coalesce(sum(l.reserved), 0)::bigint as reserved, min(c.window_start) as "oldestWindow"
+        `select l.process, count(*) as counters, min(c.window_start) as "oldestWindow"
            from limit_leases l join limit_counters c on c.id = l.counter_id
           group by l.process order by l.process`,
       ),

@@ -71,6 +71,14 @@ export function describeCalls(rows: readonly JsonObject[]): string {
   );
 }
 
+export function describeLeases(rows: readonly JsonObject[]): string {
+  if (rows.length === 0) return 'No process holds a lease.\n';
+  return formatTable(
+    ['PROCESS', 'ALIVE', 'CEILINGS', 'OLDEST WINDOW'],
+    rows.map(({ process, alive, counters, oldest_window }) => [process, alive === true ? 'yes' : 'no', counters, oldest_window]),
+  );
+}
+
 function tokensIn(tokens: unknown): number {
   return Object.values(objectOf(tokens)).reduce<number>((sum, count) => sum + (typeof count === 'number' ? count : 0), 0);
 }

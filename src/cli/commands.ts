@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import type { Environment } from '../config/environment.ts';
 import { messageOf } from '../core/issues.ts';
 import { type JsonObject, listOf, objectOf } from '../core/json.ts';
-import { describeCalls, describeIssuedKey, describeKeys, describeProjects } from './answers.ts';
+import { describeCalls, describeIssuedKey, describeKeys, describeLeases, describeProjects } from './answers.ts';
 import { describeCatalog, describeImport, describeRemoval } from './catalog-answers.ts';
 import { importCatalog, removeImported } from './catalog-commands.ts';
 import { usageOf } from './help.ts';
@@ -117,6 +117,16 @@ const commands: Readonly<Record<string, Command>> = {
     describe: (answer, { project }) => describeIssuedKey(answer, project),
   },
   calls: { words: 0, run: listCalls, describe: (answer) => describeCalls(rowsOf(answer)) },
+  'leases list': {
+    words: 0,
+    run: ({ client }) => client.send('GET', '/provision/leases'),
+    describe: (answer) => describeLeases(rowsOf(answer)),
+  },
+  'leases release': {
+    words: 1,
+    run: ({ client, word }) => client.send('DELETE', `/provision/leases/${processOf(word)}`),
+    describe: ({ process, released }) => `${String(released)} leases of ${String(process)} are written off.\n`,
+  },
   'catalog list': {
     words: 0,
     run: ({ client }) => client.send('GET', '/provision/catalog'),
@@ -184,6 +194,11 @@ function teamPath({ project }: Options): string {
 
 function prefixOf(word: string | undefined): string {
   if (word === undefined) throw new CommandError('which key? name it by its prefix, see gateway keys list');
+  return encodeURIComponent(word);
+}
+
+function processOf(word: string | undefined): string {
+  if (word === undefined) throw new CommandError('which process? see gateway leases list');
   return encodeURIComponent(word);
 }
 

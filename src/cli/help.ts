@@ -33,6 +33,12 @@ Options of rotate:
   calls: `Usage:
   gateway calls --project <project> [--limit <n>] [--task <id>] [--source <application>] [--before <call id>]
 `,
+  leases: `Usage:
+  gateway leases list                what processes hold of ceilings
+  gateway leases release <process>   writes off what a dead process held whose journal nobody can reach
+
+The leases of a dead process come back by themselves where its journal can be reached, and with the end of their window.
+`,
   catalog: `Usage:
   gateway catalog list                       the models in force, with prices and where each row is from
   gateway catalog import <file> [--as <name in the table>=<provider>]...

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import express from 'express';
+import { createLeases } from '../../src/ceilings/leases.ts';
 import { announceAddress } from '../../src/cli/addresses.ts';
 import { runCommand } from '../../src/cli/commands.ts';
 import type { Database } from '../../src/db/database.ts';
@@ -47,8 +48,9 @@ beforeAll(async () => {
   keyring = createKeyring({ database, clock });
   const projects = createProjects({ database, clock });
   const memorySettings = createMemorySettings({ database, clock });
+  const leases = { leases: createLeases(database), listLive: async () => [] };
   const app = express();
-  app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, listCalls: async () => [callRow], adminToken }));
+  app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, listCalls: async () => [callRow], leases, adminToken }));
   app.use(createErrorHandler(quiet));
   server = createServer(app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -153,4 +155,23 @@ test('help is told on demand with status 0, and for an unknown command with stat
   expect(written).toContain('gateway keys rotate <prefix>');
   expect(await gateway('keys paint')).toBe(1);
   expect(complained).toMatch(/^gateway: there is no command "keys paint"\n\nUsage:/);
+});
+
+test('leases list and release tell what a dead process holds, and write it off', async () => {
+  const process = '01936b1e-0000-7000-8000-00000000dead';
+  expect(await gateway('leases list')).toBe(0);
+  expect(written).toBe('No process holds a lease.\n');
+  await database.query(
+    `with counter as (
+       insert into limit_counters (project_id, holder, holder_id, ceiling, window_kind, window_start, settled, leased)
+       values ($1::uuid, 'project', '', 'calls', 'total', to_timestamp(0), 0, 1) returning id
+     ) insert into limit_leases (counter_id, process, amount) select id, $1::uuid, 1 from counter`,
+    [process],
+  );
+  expect(await gateway('leases list')).toBe(0);
+  expect(written).toMatch(new RegExp(`^${process} +no +1 +1970-01-01T00:00:00Z$`, 'm'));
+  expect(await gateway(`leases release ${process}`)).toBe(0);
+  expect(written).toBe(`1 leases of ${process} are written off.\n`);
+  expect(await gateway(`leases release ${process}`)).toBe(1);
+  expect(complained).toContain('holds no lease');
 });

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import express from 'express';
+import { createLeases } from '../../src/ceilings/leases.ts';
 import { createErrorHandler } from '../../src/http/error-handler.ts';
 import { type CallsFilter, createProvisionRoutes } from '../../src/http/routes/provision.ts';
 import { createKeyring } from '../../src/keys/keyring.ts';
@@ -26,7 +27,8 @@ describeDatabases('/provision', (database) => {
       return [{ id: 'row' }];
     };
     const app = express();
-    app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, listCalls, adminToken }));
+    const leases = { leases: createLeases(database()), listLive: async () => [] };
+    app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, listCalls, leases, adminToken }));
     app.use(createErrorHandler(quiet));
     server = createServer(app);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -184,4 +184,27 @@ onBothDatabases('ceilings', (database) => {
     const { ceilings } = (await jsonOf<Status>(call('/status/peek'))).key;
     expect(ceilings.calls).toMatchObject({ used: 1, reserved: 0, remaining: 0 });
   });
+
+  test('leases are listed; 409 for those of a living process, and those of one that nobody hears of are written off', async () => {
+    const { call, admin, project } = await limited(gateway(), 'leases', { calls: 1 });
+    const list = async () => (await jsonOf<{ data: { process: string; alive: boolean }[] }>(admin('GET', '/provision/leases'))).data;
+    const lost = '01936b1e-0000-7000-8000-00000000dead';
+    await gateway().database.query(
+      `with counter as (
+         insert into limit_counters (project_id, holder, holder_id, ceiling, window_kind, window_start, settled, leased)
+         select id, 'project', 'lost', 'calls', 'total', to_timestamp(0), 0, 1 from projects where slug = $1::text returning id
+       ) insert into limit_leases (counter_id, process, amount) select id, $2::uuid, 1 from counter`,
+      [project, lost],
+    );
+    await (await call('/v1/chat/completions', chat())).arrayBuffer();
+    const living = await eventually(async () => {
+      const found = (await list()).find(({ alive }) => alive);
+      if (!found) throw new Error('nobody holds a lease');
+      return found;
+    });
+    expect((await admin('DELETE', `/provision/leases/${living.process}`)).status).toBe(409);
+    expect(await jsonOf(admin('DELETE', `/provision/leases/${lost}`))).toEqual({ process: lost, released: 1 });
+    expect((await admin('DELETE', `/provision/leases/${lost}`)).status).toBe(404);
+    expect((await admin('DELETE', '/provision/leases/nobody')).status).toBe(400);
+  });
 });

@@ -177,6 +177,13 @@ const call = z.looseObject({
   attempts: z.array(attempt),
 });
 
+const lease = z.looseObject({
+  process: z.string(),
+  alive: z.boolean().describe('heard of within the last minute'),
+  counters: z.int(),
+  oldest_window: z.string(),
+});
+
 const catalogModel = z.looseObject({
   id: z.string(),
   kind: z.string(),
@@ -230,6 +237,8 @@ export const answers = {
   ApplicationList: listOf(application),
   Rules: rules,
   CallList: listOf(call),
+  LeaseList: listOf(lease),
+  ReleasedLeases: z.looseObject({ process: z.string(), released: z.int() }),
   Catalog: catalog,
   CatalogImport: catalogImport,
   Alive: z.looseObject({ status: z.literal('ok') }),

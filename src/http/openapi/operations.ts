@@ -114,6 +114,15 @@ const routes: Readonly<Record<string, RouteFacts>> = {
     parameters: ['project', 'limit', 'before', 'task_id', 'source_only'],
     answers: { 200: 'CallList' },
   },
+  'get /provision/leases': { ...provisionRead, summary: 'What processes hold of ceilings', answers: { 200: 'LeaseList' } },
+  'delete /provision/leases/{process}': {
+    ...provisionRead,
+    summary: 'Writes off what a process held of ceilings whose journal nobody can reach',
+    parameters: ['process'],
+    answers: { 200: 'ReleasedLeases' },
+    codes: [...provisionRead.codes, 'bad_request', 'not_found', 'conflict', 'unsupported_media_type'],
+    plain: [400, 413],
+  },
   'get /provision/catalog': { ...provisionRead, summary: 'Models in force with their prices', answers: { 200: 'Catalog' } },
   'put /provision/catalog': {
     ...provisionRead,

@@ -48,6 +48,7 @@ const headers: Readonly<Record<string, Header>> = {
 const others: Readonly<Record<string, JsonObject>> = {
   project: pathParameter('project', { type: 'string', pattern: '^[a-z0-9][a-z0-9-]{0,62}$' }, 'slug of the project'),
   prefix: pathParameter('prefix', { type: 'string', minLength: 1 }, 'prefix of the key'),
+  process: pathParameter('process', { type: 'string', format: 'uuid' }, 'id of the process, as the list tells it'),
   source: pathParameter(
     'source',
     { type: 'string', minLength: 1, maxLength: 256 },

@@ -17,6 +17,7 @@ import { readJson, requireToken } from '../admin.ts';
 import { answerDatabaseFaults } from '../database-faults.ts';
 import { sendJson } from '../error-handler.ts';
 import { createApplicationHandlers } from './provision-applications.ts';
+import { createLeaseHandlers, type LeaseHandlerDeps } from './provision-leases.ts';
 import { createRulesHandlers } from './provision-rules.ts';
 
 export interface CallsFilter {
@@ -33,12 +34,13 @@ export interface ProvisionRouteDeps {
   readonly memorySettings: MemorySettingsRoom;
   /** Rows of shapes 21, newest first. */
   readonly listCalls: (projectId: string, filter: CallsFilter) => Promise<readonly unknown[]>;
+  readonly leases: LeaseHandlerDeps;
   readonly adminToken: string;
 }
 
 const bodyLimitBytes = 1024 * 1024;
 
-export function createProvisionRoutes({ projects, keyring, memorySettings, listCalls, adminToken }: ProvisionRouteDeps): Router {
+export function createProvisionRoutes({ projects, keyring, memorySettings, listCalls, leases, adminToken }: ProvisionRouteDeps): Router {
   const router = express.Router();
 
   const projectOf = async (request: Request): Promise<Project> => {
@@ -124,6 +126,9 @@ export function createProvisionRoutes({ projects, keyring, memorySettings, listC
       sendJson(response, 200, listJson(await listCalls(id, readCallsFilter(request.query))));
     }),
   );
+  const leaseHandlers = createLeaseHandlers(leases);
+  router.get('/leases', route(leaseHandlers.list));
+  router.delete('/leases/:process', route(leaseHandlers.release));
   return router;
 }
 

@@ -1,0 +1,42 @@
+/**
+ * `/provision/leases`: what processes hold of ceilings, and how to write off what one held whose journal nobody can reach (decisions 6). A
+ * journal that can be reached gives its leases back by itself, within a minute of its process's death.
+ */
+import type { Request, Response } from 'express';
+import type { Leases } from '../../ceilings/leases.ts';
+import { gatewayError } from '../../core/errors.ts';
+import { isUuid } from '../../core/ids.ts';
+import { formatTime } from '../../core/time.ts';
+import { sendJson } from '../error-handler.ts';
+
+export interface LeaseHandlerDeps {
+  readonly leases: Pick<Leases, 'list' | 'release'>;
+  /** Ids of the processes that were heard of within the last minute. */
+  readonly listLive: () => Promise<readonly string[]>;
+}
+
+export function createLeaseHandlers({ leases, listLive }: LeaseHandlerDeps) {
+  return {
+    async list(_request: Request, response: Response): Promise<void> {
+      const [rows, live] = await Promise.all([leases.list(), listLive()]);
+      const data = rows.map(({ process, counters, oldestWindow }) => ({
+        process,
+        alive: live.includes(process),
+        counters,
+        oldest_window: formatTime(oldestWindow.getTime()),
+      }));
+      sendJson(response, 200, { object: 'list', data });
+    },
+    async release(request: Request, response: Response): Promise<void> {
+      const { process = '' } = request.params;
+      if (typeof process !== 'string' || !isUuid(process)) throw gatewayError('bad_request', { message: 'process: must be a UUID' });
+      // It would go on admitting from what has been given to others.
+      if ((await listLive()).includes(process)) {
+        throw gatewayError('conflict', { message: 'the process was heard of within the last minute: what it holds is not written off' });
+      }
+      const released = await leases.release(process);
+      if (released === 0) throw gatewayError('not_found', { message: 'the process holds no lease' });
+      sendJson(response, 200, { process, released });
+    },
+  };
+}
