@@ -8,20 +8,17 @@
  * With DATABASE_URL the gateway stores the calls there, otherwise in its embedded database, which is a part of its own process and so
  * of its CPU time. `--profile` leaves a CPU profile of the gateway in the folder.
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
+import { createPrograms, makeKey } from './programs.js';
 
 /** @typedef {'plain' | 'streamed'} Kind */
 /** @typedef {{ url: string, key: string, model: string }} Way */
 /** @typedef {{ perSecond: number, firstByte: number, p50: number, p99: number }} Round Times in milliseconds. */
 /** @typedef {{ vendor: Round, gateway: Round }} Pair */
-/** @typedef {{ url: string, pid: number }} Running */
 
 const { values } = parseArgs({
   options: {
@@ -35,20 +32,18 @@ const { values } = parseArgs({
 const calls = wholeNumber(values.calls, 100_000);
 const concurrency = wholeNumber(values.concurrency, 1_000);
 const rounds = wholeNumber(values.rounds, 50);
-const token = 'benchmark-admin-token';
 /** What one run shares: started programs, connections. */
-/** @type {import('node:child_process').ChildProcess[]} */
-const children = [];
+const programs = createPrograms();
 const agent = new Agent({ connections: concurrency, pipelining: 1 });
 
 const folder = await mkdtemp(join(tmpdir(), 'gateway-benchmark-'));
 try {
-  const vendor = await start('demo-vendor', {});
+  const vendor = await programs.start('demo-vendor', {});
   const gateway = await startGateway(vendor.url);
   /** @type {{ vendor: Way, gateway: Way }} */
   const ways = {
     vendor: { url: vendor.url, key: 'any', model: 'echo' },
-    gateway: { url: gateway.url, key: await makeKey(gateway.url), model: 'vendor/echo' },
+    gateway: { url: gateway.url, key: await makeKey(gateway.url, 'benchmark'), model: 'vendor/echo' },
   };
   for (const kind of kindsOf(values.only)) {
     for (const way of Object.values(ways)) await round(way, kind, Math.min(calls, 1_000)); // Warm-up.
@@ -60,7 +55,7 @@ try {
     report(kind, pairs, ((await cpuMs(gateway.pid)) - cpuBefore) / (rounds * calls));
   }
 } finally {
-  await Promise.all(children.map(stop));
+  await programs.stopAll();
   await agent.close();
   await rm(folder, { recursive: true, force: true });
 }
@@ -75,59 +70,11 @@ async function startGateway(vendorUrl) {
     file,
     `providers:\n  vendor: { base_url: ${vendorUrl}/v1, api_key: any, dialect: chat }\nmodels:\n  vendor/echo: { input: 1, output: 2 }\n`,
   );
-  return start('start', {
-    PORT: '0',
-    HOST: '127.0.0.1',
-    GATEWAY_CONFIG: file,
-    GATEWAY_DATA_DIR: join(folder, 'data'),
-    GATEWAY_TEMPORAL: 'off',
-    GATEWAY_ADMIN_TOKEN: token,
+  return programs.start('start', {
     // A line for each call is what runs in production; where it goes to is not the gateway's cost.
-    LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'info',
+    env: { GATEWAY_CONFIG: file, GATEWAY_DATA_DIR: join(folder, 'data'), LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'info' },
+    flags: values.profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(values.profile)}`],
   });
-}
-
-/**
- * Starts a command of the gateway and waits for its address in the output.
- * @param {'start' | 'demo-vendor'} command
- * @param {NodeJS.ProcessEnv} env
- * @returns {Promise<Running>}
- */
-async function start(command, env) {
-  const profiled = command === 'start' && values.profile !== undefined;
-  const flags = profiled ? ['--cpu-prof', `--cpu-prof-dir=${resolve(values.profile ?? '.')}`] : [];
-  const child = spawn(process.execPath, [...flags, 'src/main.ts', command], {
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  children.push(child);
-  let output = '';
-  child.stdout.setEncoding('utf8').on('data', (text) => {
-    if (output.length < 10_000) output += text;
-  });
-  for (let waited = 0; waited < 60_000 && child.exitCode === null; waited += 50) {
-    const found = /http:\/\/127\.0\.0\.1:\d+/.exec(output);
-    if (found) return { url: found[0], pid: child.pid ?? 0 };
-    await sleep(50);
-  }
-  throw new Error(`gateway ${command} did not start:\n${output}`);
-}
-
-/** @param {import('node:child_process').ChildProcess} child */
-async function stop(child) {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill('SIGTERM');
-  await once(child, 'exit');
-}
-
-/** @param {string} url */
-async function makeKey(url) {
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-  const project = `${url}/provision/teams/benchmark`;
-  await request(project, { method: 'PUT', headers, body: '{}' }).then(({ body }) => body.dump());
-  const { body } = await request(`${project}/keys`, { method: 'POST', headers, body: '{"name":"benchmark"}' });
-  const made = /** @type {{ key: string }} */ (await body.json());
-  return made.key;
 }
 
 /**

@@ -26,6 +26,7 @@ import type { Durable } from './jobs/durable.ts';
 import { startDurable } from './jobs/durable.ts';
 import { createDrain } from './journal/drain.ts';
 import { createJournal } from './journal/journal.ts';
+import type { JournalFiles } from './journal/journal-files.ts';
 import { createPresence, forgetProcess, listLive } from './journal/presence.ts';
 import { createRecovery, recoverOnce } from './journal/recover.ts';
 import type { EstimateCost } from './journal/unsettled-calls.ts';
@@ -69,6 +70,8 @@ export interface AppOptions {
   readonly clock?: Clock;
   /** What the process around it still waits for before calls can be served, for `/readyz`. */
   readonly waitsFor?: () => readonly string[];
+  /** What the journal writes to instead of the disk. */
+  readonly journalFiles?: JournalFiles;
   /** How long `close` lets running answers take to end. */
   readonly graceMs?: number;
 }
@@ -93,7 +96,18 @@ export interface App {
 const cutLimitMs = 2_000;
 
 export async function createApp(options: AppOptions): Promise<App> {
-  const { role, database, logger, dataDir, adminToken, environment, clock = systemClock, waitsFor = () => [], graceMs = 25_000 } = options;
+  const {
+    role,
+    database,
+    logger,
+    dataDir,
+    adminToken,
+    environment,
+    clock = systemClock,
+    waitsFor = () => [],
+    graceMs = 25_000,
+    journalFiles,
+  } = options;
   let config = options.config;
   let catalog = buildCatalog(config);
   let providers = buildProviders(config.providers);
@@ -125,7 +139,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     await countCalls(tx, stored);
     await recordCalls(tx, stored);
   };
-  const journal = await createJournal({ dataDir, clock, logger, sync: config.journalSync });
+  const journal = await createJournal({ dataDir, clock, logger, sync: config.journalSync, ...(journalFiles && { files: journalFiles }) });
   const admission = createAdmission({ database, clock, logger, process: journal.id, onStoreDown: () => config.onBudgetStoreDown });
   const prepare = (): Promise<void> => ensurePartitions(database, clock);
   const drain = createDrain({ journal, dataDir, database, store, clock, logger, prepare, onStored: admission.counted });

@@ -19,6 +19,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
+import type { JournalFiles } from '../../src/journal/journal-files.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { copyEmbeddedTemplate } from './embedded-template.ts';
 import { createTestDatabase } from './postgres.ts';
@@ -61,6 +62,8 @@ export interface GatewayOptions {
   readonly graceMs?: number;
   /** The lent projects keep answers, as projects do that nobody has told otherwise. Most tests ask the same again and want the vendor. */
   readonly cache?: boolean;
+  /** What its journal writes to instead of the disk. */
+  readonly journalFiles?: JournalFiles;
 }
 
 /** Providers `one` and `two` (chat), `three` and `four` (messages), `dead` (nobody listens); tier `standard` over both dialects. */
@@ -113,7 +116,7 @@ export function shareGateway(options: GatewayOptions): () => TestGateway {
 }
 
 export async function withGateway<Result>(options: GatewayOptions, work: (gateway: TestGateway) => Promise<Result>): Promise<Result> {
-  const { temporal = false, wrapDatabase = (given) => given, clock, graceMs, cache = false } = options;
+  const { temporal = false, wrapDatabase = (given) => given, clock, graceMs, cache = false, journalFiles } = options;
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gateway-test-')));
   const returns: (() => Promise<unknown>)[] = options.dataDir ? [] : [() => rm(dataDir, { recursive: true, force: true })];
   try {
@@ -138,6 +141,7 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
       environment: temporal ? process.env : {},
       ...(clock && { clock }),
       ...(graceMs !== undefined && { graceMs }),
+      ...(journalFiles && { journalFiles }),
     });
     returns.push(() => app.close());
     const url = await app.listen('127.0.0.1', 0);

@@ -1,0 +1,74 @@
+/** The gateway's programs, for scripts that load them from outside. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { request } from 'undici';
+import { root } from './launch.js';
+
+const adminToken = 'token-for-measurements';
+const startLimitMs = 60_000;
+
+/** @typedef {{ url: string, pid: number, stderr: () => string }} Program */
+
+/** Whoever makes it calls `stopAll` at the end. */
+export function createPrograms() {
+  /** @type {import('node:child_process').ChildProcess[]} */
+  const children = [];
+  // Whatever ends the script ends what it started.
+  process.once('exit', () => {
+    for (const child of children) child.kill('SIGTERM');
+  });
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
+  return {
+    /**
+     * Starts a command of the gateway and waits for its address in the output.
+     * @param {'start' | 'demo-vendor'} command
+     * @param {{ env?: NodeJS.ProcessEnv, flags?: string[] }} options flags are Node's
+     * @returns {Promise<Program>}
+     */
+    async start(command, { env = {}, flags = [] }) {
+      const own = { PORT: '0', HOST: '127.0.0.1', GATEWAY_TEMPORAL: 'off', GATEWAY_ADMIN_TOKEN: adminToken };
+      const child = spawn(process.execPath, [...flags, 'src/main.ts', command], {
+        cwd: root,
+        env: { ...process.env, ...own, ...env },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      children.push(child);
+      let output = '';
+      let stderr = '';
+      child.stdout.setEncoding('utf8').on('data', (text) => {
+        if (output.length < 10_000) output += text;
+      });
+      child.stderr.setEncoding('utf8').on('data', (text) => {
+        stderr = (stderr + text).slice(-10_000);
+      });
+      for (const limitAt = performance.now() + startLimitMs; performance.now() < limitAt && child.exitCode === null; ) {
+        const found = /http:\/\/127\.0\.0\.1:\d+/.exec(output);
+        if (found) return { url: found[0], pid: child.pid ?? 0, stderr: () => stderr };
+        await sleep(50);
+      }
+      throw new Error(`gateway ${command} did not start:\n${output}\n${stderr}`);
+    },
+    async stopAll() {
+      for (const child of children) {
+        if (child.exitCode !== null || child.signalCode !== null) continue;
+        child.kill('SIGTERM');
+        await once(child, 'exit');
+      }
+    },
+  };
+}
+
+/**
+ * A key of the project, which is made if it is not there.
+ * @param {string} url
+ * @param {string} project
+ */
+export async function makeKey(url, project) {
+  const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
+  const address = `${url}/provision/teams/${project}`;
+  await request(address, { method: 'PUT', headers, body: '{}' }).then(({ body }) => body.dump());
+  const { body } = await request(`${address}/keys`, { method: 'POST', headers, body: '{"name":"measured"}' });
+  const made = /** @type {{ key: string }} */ (await body.json());
+  return made.key;
+}

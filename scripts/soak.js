@@ -1,0 +1,117 @@
+/**
+ * Mixed load for a long time, and what it leaves behind in memory: a service of its own, the demo vendor behind it, several projects and
+ * keys, every kind of call (soak-calls.js). After each round it is idle, its garbage is collected, and what is left is printed. It fails when
+ * what is left grows with the number of calls, or when a call gets what it should not.
+ *
+ *   npm run soak -- [--minutes 10] [--rounds 20] [--calls 0] [--concurrency 8]
+ *
+ * `--calls` makes each round end after so many calls instead of its share of the minutes. With DATABASE_URL calls are stored there, otherwise
+ * in the embedded database.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { Agent, request } from 'undici';
+import { growthOf, isLeak, openInspector } from './heap.js';
+import { createPrograms, makeKey } from './programs.js';
+import { kinds, makeCall, soakConfig } from './soak-calls.js';
+
+/** How long the service may take to store what the round has left in its journal. */
+const idleLimitMs = 60_000;
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '10' },
+    rounds: { type: 'string', default: '20' },
+    calls: { type: 'string', default: '0' },
+    concurrency: { type: 'string', default: '8' },
+  },
+});
+const [minutes, rounds, callsPerRound, concurrency] = [values.minutes, values.rounds, values.calls, values.concurrency].map(Number);
+
+const programs = createPrograms();
+const folder = await mkdtemp(join(tmpdir(), 'gateway-soak-'));
+const dispatcher = new Agent({ connections: 2 * (concurrency ?? 8) });
+try {
+  const vendor = await programs.start('demo-vendor', {});
+  const config = join(folder, 'gateway.yaml');
+  await writeFile(config, soakConfig(vendor.url));
+  const gateway = await programs.start('start', {
+    env: { GATEWAY_CONFIG: config, GATEWAY_DATA_DIR: join(folder, 'data'), LOG_LEVEL: 'silent' },
+    flags: ['--inspect=127.0.0.1:0'],
+  });
+  const inspector = await openInspector(gateway.stderr());
+  const projects = ['north', 'south', 'west'];
+  const keys = await Promise.all([...projects, ...projects].map((project) => makeKey(gateway.url, project)));
+  await soak(gateway.url, keys, inspector.measure).finally(inspector.close);
+} finally {
+  await programs.stopAll();
+  await dispatcher.close();
+  await rm(folder, { recursive: true, force: true });
+}
+
+/**
+ * @param {string} url
+ * @param {string[]} keys
+ * @param {() => Promise<{ heapBytes: number, bufferBytes: number }>} measure
+ */
+async function soak(url, keys, measure) {
+  /** @type {import('./heap.js').Measure[]} */
+  const measures = [];
+  const names = Object.keys(kinds);
+  let calls = 0;
+  for (let round = 1; round <= (rounds ?? 0); round += 1) {
+    const endAt = performance.now() + ((minutes ?? 0) * 60_000) / (rounds ?? 1);
+    const lastCall = calls + (callsPerRound ?? 0);
+    const goesOn = () => (callsPerRound ? calls < lastCall : performance.now() < endAt);
+    const work = async () => {
+      while (goesOn()) {
+        calls += 1;
+        const name = names[calls % names.length] ?? '';
+        const kind = kinds[name];
+        const key = kind?.stranger ? `sk-gw-aaaaaaaa-${'x'.repeat(43)}` : keys[calls % keys.length];
+        if (kind && key) await makeCall({ url, key, name, kind, fresh: round % 4 !== 0, dispatcher });
+      }
+    };
+    await Promise.all(Array.from({ length: concurrency ?? 8 }, work));
+    await untilIdle(url, keys);
+    const left = { calls, ...(await measure()) };
+    measures.push(left);
+    console.log(`round ${round}: ${calls} calls, heap ${mebibytes(left.heapBytes)}, buffers ${mebibytes(left.bufferBytes)}`);
+  }
+  const growth = [growthOf(measures, 'heapBytes'), growthOf(measures, 'bufferBytes')];
+  const [heap, buffers] = growth.map(({ bytes, calls: more }) => `${(bytes / more).toFixed(0)} bytes`);
+  console.log(`each call left ${heap} of heap and ${buffers} of buffers`);
+  if (growth.some(isLeak)) {
+    console.log('the service grows with its calls');
+    process.exitCode = 1;
+  }
+}
+
+/**
+ * What is asked for waits for the records of all calls before (at most a second, so it is asked until it does not change).
+ * @param {string} url
+ * @param {string[]} keys
+ */
+async function untilIdle(url, keys) {
+  let before = '';
+  for (const limitAt = performance.now() + idleLimitMs; performance.now() < limitAt; await sleep(500)) {
+    const usages = await Promise.all(
+      keys.map(async (key) => {
+        const { body } = await request(`${url}/usage/me`, { headers: { authorization: `Bearer ${key}` }, dispatcher });
+        return body.text();
+      }),
+    );
+    const now = usages.join();
+    if (now === before) return;
+    before = now;
+  }
+  throw new Error('the service does not come to rest');
+}
+
+/** @param {number} bytes */
+function mebibytes(bytes) {
+  return `${(bytes / 1_048_576).toFixed(2)} MiB`;
+}

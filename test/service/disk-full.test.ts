@@ -1,0 +1,116 @@
+/** The journal's disk is full: no call is made that could not be recorded, open ones settle, and room again is enough (decisions 5). */
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from '@jest/globals';
+import type { JournalFiles } from '../../src/journal/journal-files.ts';
+import { createBrokenDisk } from '../journal/broken-disk.ts';
+import { callsOf, eventually, jsonOf, type TestGateway, withGateway } from '../support/gateway.ts';
+import { describePostgres } from '../support/postgres.ts';
+
+interface Disk {
+  readonly dataDir?: string;
+  readonly journalFiles?: JournalFiles;
+  /** Takes all the room there is. */
+  fill(): void;
+  free(): void;
+}
+
+/** More than the journal's reserve and a segment. */
+const diskSize = '112m';
+
+/** A file system of its own; null where this user may not mount one. */
+async function mountDisk(): Promise<(Disk & { unmount(): Promise<void> }) | null> {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return null;
+  const dataDir = await mkdtemp(join(tmpdir(), 'gateway-disk-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${diskSize}`, 'tmpfs', dataDir], { stdio: 'ignore' });
+  } catch {
+    await rm(dataDir, { recursive: true });
+    return null;
+  }
+  const ballast = join(dataDir, 'ballast');
+  return {
+    dataDir,
+    fill() {
+      const file = openSync(ballast, 'a');
+      for (const size of [1_048_576, 4_096, 1]) {
+        try {
+          for (;;) writeSync(file, Buffer.alloc(size));
+        } catch {
+          // No room for so much: then for less.
+        }
+      }
+      closeSync(file);
+    },
+    free: () => rmSync(ballast),
+    async unmount() {
+      execFileSync('umount', [dataDir]);
+      await rm(dataDir, { recursive: true });
+    },
+  };
+}
+
+function standIn(): Disk {
+  const disk = createBrokenDisk();
+  return { journalFiles: disk.files, fill: () => disk.leave(0), free: () => disk.leave(null) };
+}
+
+const ask = (gateway: TestGateway, path: string, model: string, stream = false): Promise<Response> =>
+  gateway.call(path, { model, stream, max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] });
+
+const asked = ({ vendor }: TestGateway, model: string): number => vendor.requests().filter(({ body }) => body.includes(model)).length;
+
+async function expectHonest(disk: Disk): Promise<void> {
+  const { dataDir, journalFiles } = disk;
+  await withGateway({ database: 'server', ...(dataDir && { dataDir }), ...(journalFiles && { journalFiles }) }, async (gateway) => {
+    const open = await ask(gateway, '/v1/chat/completions', 'one/echo+pace-40+long-50', true);
+    expect(open.status).toBe(200);
+    disk.fill();
+    // The page in which the last record ends has room for some more.
+    await eventually(async () => expect((await ask(gateway, '/v1/chat/completions', 'one/echo+squeezed')).status).toBe(503));
+    for (const path of ['/v1/chat/completions', '/v1/messages']) {
+      const refused = await ask(gateway, path, 'one/echo+unseen');
+      expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
+      expect(await refused.text()).toContain('calls cannot be recorded at the moment');
+    }
+    expect(asked(gateway, 'echo+unseen')).toBe(0);
+    const ready = await gateway.call('/readyz');
+    expect([ready.status, await jsonOf(ready)]).toEqual([503, { status: 'not_ready', reasons: ['the journal cannot be written'] }]);
+    // The room of the reserve that was given up is taken as well.
+    disk.fill();
+    expect(await open.text()).toContain('data: [DONE]');
+
+    disk.free();
+    await eventually(async () => expect((await ask(gateway, '/v1/chat/completions', 'one/echo+again')).status).toBe(200));
+    expect((await gateway.call('/readyz')).status).toBe(200);
+    await eventually(async () => {
+      const calls = await callsOf(gateway);
+      expect(calls.map(({ outcome }) => outcome)).toEqual(calls.map(() => 'ok'));
+      // Those that were refused before a vendor was asked are no calls; each that a vendor saw is one.
+      expect(calls).toHaveLength(['echo+pace-40', 'echo+squeezed', 'echo+again'].reduce((sum, model) => sum + asked(gateway, model), 0));
+    });
+  });
+}
+
+const mounted = await mountDisk();
+const disks: readonly (readonly [string, Disk & { unmount?(): Promise<void> }])[] = [
+  // Where none can be mounted, the stand-in is all there is.
+  ...(mounted ? [['a real file system', mounted] as const] : []),
+  ['a stand-in', standIn()],
+];
+
+describePostgres('the disk of the journal is full', () => {
+  it.each(disks)(
+    '503 with retry-after before the vendor is called; open calls settle; 200 when there is room again: on %s',
+    async (_name, disk) => {
+      try {
+        await expectHonest(disk);
+      } finally {
+        await disk.unmount?.();
+      }
+    },
+  );
+});
