@@ -142,7 +142,17 @@ export async function createApp(options: AppOptions): Promise<App> {
   const journal = await createJournal({ dataDir, clock, logger, sync: config.journalSync, ...(journalFiles && { files: journalFiles }) });
   const admission = createAdmission({ database, clock, logger, process: journal.id, onStoreDown: () => config.onBudgetStoreDown });
   const prepare = (): Promise<void> => ensurePartitions(database, clock);
-  const drain = createDrain({ journal, dataDir, database, store, clock, logger, prepare, onStored: admission.counted });
+  const drain = createDrain({
+    journal,
+    dataDir,
+    database,
+    store,
+    clock,
+    logger,
+    prepare,
+    onStored: admission.counted,
+    onRefused: admission.uncounted,
+  });
   const estimateCost: EstimateCost = (model, { tokens, units, searches }) => {
     const row = catalog.models.get(model);
     return row ? (unitCostOf(units, row.unitPrices) ?? (row.price ? costOf(tokens, row.price, searches) : null)) : null;

@@ -41,6 +41,8 @@ export interface Admission {
   admit(request: AdmissionRequest): Holds | Promise<Holds>;
   /** These calls are in the database, and counted there. */
   counted(calls: readonly SettledCall[]): void;
+  /** This call will never be in the database, and so is not counted. */
+  uncounted(call: SettledCall): void;
   /** Estimates of this process's running calls on a counter. */
   reservedOn(counter: CounterName): number;
   readonly leases: Leases;
@@ -196,10 +198,10 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
       return counters.length === 0 ? nothingHeld : holdAll(request, counters);
     },
     counted(calls) {
-      for (const { result } of calls) {
-        if (result.consumed?.process !== process) continue;
-        for (const { counter, amount } of result.consumed.amounts) lendersById.get(counter)?.counted(amount);
-      }
+      for (const call of calls) for (const { lender, amount } of consumedOf(call)) lender.counted(amount);
+    },
+    uncounted(call) {
+      for (const { lender, amount } of consumedOf(call)) lender.uncounted(amount);
     },
     reservedOn: (counter) => lenders.get(textOfCounter(counter))?.reserved ?? 0,
     async start() {
@@ -220,6 +222,15 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
       await Promise.race([closed, sleep(stopLimitMs, undefined, { ref: false })]);
     },
   };
+
+  /** What a call of this process took; one of another process has taken nothing here. */
+  function consumedOf({ result: { consumed } }: SettledCall): { lender: Lender; amount: number }[] {
+    if (consumed?.process !== process) return [];
+    return consumed.amounts.flatMap(({ counter, amount }) => {
+      const lender = lendersById.get(counter);
+      return lender ? [{ lender, amount }] : [];
+    });
+  }
 
   function findById(id: number): Lender | undefined {
     for (const lender of lenders.values()) if (lender.id === id) return lender;

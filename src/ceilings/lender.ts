@@ -21,6 +21,8 @@ export interface Lender {
   /** A call ended; returns what it consumed of the lease. */
   settle(reserved: number, spent: number): number;
   counted(consumed: number): void;
+  /** The call will never be counted. */
+  uncounted(consumed: number): void;
   /** Another process needs what is free; for a while no more is leased than is needed. */
   giveBack(): void;
   /** Called every second; `now` is the clock's. */
@@ -238,6 +240,10 @@ export function createLender({ counter, process, leases, health, askBackMs = 150
     },
     counted(consumed) {
       slice.counted(consumed);
+    },
+    uncounted(consumed) {
+      slice.uncounted(consumed);
+      somethingChanged();
     },
     giveBack() {
       contestedUntil = performance.now() + contestedMs;

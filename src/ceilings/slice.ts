@@ -20,6 +20,8 @@ export interface Slice {
   settle(reserved: number, spent: number): number;
   /** What a settled call took is now counted in the database, which lowered the lease by as much. */
   counted(consumed: number): void;
+  /** What a settled call took will never be counted: it is free again. */
+  uncounted(consumed: number): void;
   /** The database has raised the lease. */
   grant(amount: number): void;
   /** Takes all that is free out of the slice, to be given back. */
@@ -59,6 +61,9 @@ export function createSlice(): Slice {
     counted(consumed) {
       pending -= consumed;
       held -= consumed;
+    },
+    uncounted(consumed) {
+      pending -= consumed;
     },
     grant(amount) {
       held += amount;

@@ -24,8 +24,10 @@ export interface BatchStoreOptions {
   readonly quarantine: Quarantine;
   readonly logger: Logger;
   readonly faultPoint: PassPoint;
-  /** Told of each batch that is in the database. */
+  /** Told of each batch that is in the database; of each call once, also where what was to be stored with it has to come again. */
   readonly onStored?: (calls: readonly SettledCall[]) => void;
+  /** Told of a call of which not even the money could be stored. */
+  readonly onRefused?: (call: SettledCall) => void;
 }
 
 /** A settled call and its frame in the journal; null for one that was made up (`recover.ts`). */
@@ -43,6 +45,7 @@ export interface BatchCounts {
 }
 
 export interface BatchStore {
+  /** What it throws in the middle of, it goes on with when the same entries come again. */
   storeAll(entries: readonly BatchEntry[]): Promise<void>;
   /** For a record that is no record of this version. */
   refuse(callId: string | null, frame: Frame): Promise<void>;
@@ -54,7 +57,9 @@ const batchRows = 500;
 /** Text is read and hashed on the event loop before it is stored: of a second call only what fits into this beside the first. */
 const batchBytes = 4 * 1_024 * 1_024;
 
-export function createBatchStore({ database, store, quarantine, logger, faultPoint, onStored }: BatchStoreOptions): BatchStore {
+export function createBatchStore({ database, store, quarantine, logger, faultPoint, onStored, onRefused }: BatchStoreOptions): BatchStore {
+  /** Ids of the calls that are done with, while others that came with them are not. */
+  const done = new Set<string>();
   let stored = 0;
   let quarantined = 0;
   let refused = 0;
@@ -65,6 +70,7 @@ export function createBatchStore({ database, store, quarantine, logger, faultPoi
       await store(tx, calls);
       faultPoint('before commit');
     });
+    for (const { facts } of calls) done.add(facts.id);
     onStored?.(calls);
   };
 
@@ -102,6 +108,8 @@ export function createBatchStore({ database, store, quarantine, logger, faultPoi
     // A database that refuses everything (an engine that crashed has no SQLSTATE for it) is no reason to give up a record.
     await database.query('select 1');
     refused += 1;
+    done.add(call.facts.id);
+    onRefused?.(call);
     logger.error({ error: cause, ...moneyOf(call) }, 'a call could not be stored at all: the database refused even its money');
   };
 
@@ -117,8 +125,9 @@ export function createBatchStore({ database, store, quarantine, logger, faultPoi
     async storeAll(entries) {
       // A record may stand twice in a journal (written again after a fault); the first is as good as the second.
       const unique = new Map(entries.toReversed().map((entry) => [entry.call.facts.id, { ...entry, call: makeCallStorable(entry.call) }]));
-      const inOrder = [...unique.values()].toReversed();
+      const inOrder = [...unique.values()].toReversed().filter(({ call }) => !done.has(call.facts.id));
       for (const batch of cutBatches(inOrder)) await storeBatch(batch);
+      done.clear();
     },
     async refuse(callId, frame) {
       await keep(callId, frame);

@@ -42,6 +42,8 @@ export interface DrainOptions {
   readonly prepare?: () => Promise<void>;
   /** Told of calls once they are in the database. */
   readonly onStored?: (calls: readonly SettledCall[]) => void;
+  /** Told of a call that the database does not take in any form. */
+  readonly onRefused?: (call: SettledCall) => void;
   readonly faultPoint?: PassPoint;
 }
 
@@ -63,9 +65,10 @@ const dayMs = 86_400_000;
 const idleSegmentMs = 10_000;
 
 export function createDrain(options: DrainOptions): Drain {
-  const { journal, dataDir, database, store, clock, logger, intervalMs = 100, prepare, onStored, faultPoint = () => undefined } = options;
+  const { journal, dataDir, database, store, clock, logger, intervalMs = 100, prepare, faultPoint = () => undefined } = options;
+  const told = { ...(options.onStored && { onStored: options.onStored }), ...(options.onRefused && { onRefused: options.onRefused }) };
   const quarantine = createQuarantine(dataDir);
-  const batches = createBatchStore({ database, store, quarantine, logger, faultPoint, ...(onStored && { onStored }) });
+  const batches = createBatchStore({ database, store, quarantine, logger, faultPoint, ...told });
   let position: Position = { segment: 0, offset: 0 };
   let waiters: readonly Waiter[] = [];
   let timer: { readonly handle: NodeJS.Timeout; readonly dueAt: number } | null = null;

@@ -31,6 +31,14 @@ describe('a slice', () => {
     expect(slice).toMatchObject({ held: 0, free: 0, isIdle: true });
   });
 
+  test('what a call took is free again when it will never be counted', () => {
+    const slice = createSlice();
+    slice.grant(100);
+    slice.reserve(40);
+    slice.uncounted(slice.settle(40, 30));
+    expect(slice).toMatchObject({ held: 100, free: 100, isIdle: true });
+  });
+
   test('gives back only what no call holds', () => {
     const slice = createSlice();
     slice.grant(10);

@@ -145,6 +145,31 @@ describe('a database that is away', () => {
       expect(drain.counts()).toMatchObject({ quarantined: 0, refused: 0 });
     }));
 
+  test('each call is told as stored once, also when the database goes between two batches of what was read together', () => {
+    const told: SettledCall[][] = [];
+    let isTaken = 0;
+    return withDrain(
+      async ({ journal, drain }) => {
+        const calls = Array.from({ length: 1_200 }, () => settledCall());
+        await Promise.all(calls.map((call) => journal.settle(call)));
+        drain.start();
+        await until(() => idsOf(told).length >= calls.length, 'all calls are stored');
+        await drain.drained();
+        expect(idsOf(told)).toEqual(calls.map(({ facts }) => facts.id));
+        expect(drain.counts()).toMatchObject({ stored: 1_200 });
+        expect(isTaken).toBeGreaterThan(3);
+      },
+      {
+        segmentBytes: 10_000_000,
+        onStored: (calls) => void told.push([...calls]),
+        async store() {
+          isTaken += 1;
+          if (isTaken === 2) throw connectionFault();
+        },
+      },
+    );
+  });
+
   test('partitions are asked for before the first batch and again after a day, and an outage then is like any other', () => {
     let asked = 0;
     let isAway = true;

@@ -15,7 +15,7 @@ export interface Lent {
   batches: SettledCall[][];
 }
 
-type LentOptions = Partial<Omit<DrainOptions, 'store'>> & { refuses?: (call: SettledCall) => boolean; segmentBytes?: number };
+type LentOptions = Partial<DrainOptions> & { refuses?: (call: SettledCall) => boolean; segmentBytes?: number };
 
 /** Lends a drain into memory; `refuses` says which calls the database does not take. */
 export function withDrain(

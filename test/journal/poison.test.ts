@@ -41,8 +41,9 @@ describe('a record that the database refuses', () => {
       { refuses: ({ facts }) => facts.correlation.taskId === 'poison' },
     ));
 
-  test('is left to the quarantine, and its money to the log, when nothing of it is taken', () =>
-    withDrain(
+  test('is left to the quarantine, and its money to the log, when nothing of it is taken', () => {
+    const refused: SettledCall[] = [];
+    return withDrain(
       async ({ journal, drain, batches, logger }) => {
         const [bad, good] = [settledCall({ facts: { keyId: 'no uuid' } }), settledCall()];
         await Promise.all([journal.settle(bad), journal.settle(good)]);
@@ -51,9 +52,11 @@ describe('a record that the database refuses', () => {
         expect(drain.counts()).toMatchObject({ stored: 1, quarantined: 1, refused: 1 });
         const line = logger.lines.find(({ message }) => message.includes('could not be stored at all'));
         expect(line?.fields).toMatchObject({ call: bad.facts.id, costNanos: 1_000 });
+        expect(idsOf([refused])).toEqual([bad.facts.id]);
       },
-      { refuses: ({ facts }) => facts.keyId === 'no uuid' },
-    ));
+      { refuses: ({ facts }) => facts.keyId === 'no uuid', onRefused: (call) => void refused.push(call) },
+    );
+  });
 
   test('does not stop the drain when the quarantine cannot be written either', () =>
     withDrain(
