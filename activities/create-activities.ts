@@ -2,11 +2,13 @@
 import type { Activities } from '../workflows/contract.ts';
 import { type ConversationRooms, createConversationActivities } from './conversations.ts';
 import { createEmbeddingActivities, type EmbeddingRooms } from './embeddings.ts';
+import { createLearningActivities, type LearningRooms } from './learning.ts';
 import { createVideoActivities, type VideoRooms } from './videos.ts';
 
 export interface ActivityRooms {
   readonly memory: ConversationRooms;
   readonly embeddings: EmbeddingRooms;
+  readonly learning: LearningRooms;
   readonly videos: VideoRooms;
 }
 
@@ -14,6 +16,7 @@ export function createActivities(rooms: ActivityRooms): Activities {
   return {
     ...createConversationActivities(rooms.memory),
     ...createEmbeddingActivities(rooms.embeddings),
+    ...createLearningActivities(rooms.learning),
     ...createVideoActivities(rooms.videos),
   };
 }

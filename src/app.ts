@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createActivities } from '../activities/create-activities.ts';
 import { createApi } from './app/api.ts';
+import { createLearning, wakeWaitingBatches } from './app/learning.ts';
 import { createMedia } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
 import { correctStoredCalls, createVideoRooms } from './app/videos.ts';
@@ -34,9 +35,11 @@ import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
 import { recordCalls } from './memory/conversations.ts';
 import { enqueueEmbeddings } from './memory/embedding-runs.ts';
+import { enqueueUnlearned } from './memory/learning/unlearned.ts';
 import { enqueueUnread } from './memory/unread.ts';
 import type { Logger } from './observability/logger.ts';
 import { createAnswerCall } from './pipeline/answer.ts';
+import { createMemoryModel } from './pipeline/ask-memory.ts';
 import { createEmbedder } from './pipeline/embed.ts';
 import { createMediaCalls } from './pipeline/media.ts';
 import type { ResponseCache } from './pipeline/response-cache.ts';
@@ -127,7 +130,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
   });
   const keyring = createKeyring({ database, clock, logger });
-  const projects = createProjects({ database, clock, logger });
+  const projects = createProjects({ database, clock, logger, onChange: (id) => wakeWaitingBatches(database, logger, id) });
   const breakers = createBreakers(clock);
   const door = createVendorDoor();
   const reports = createUsageReports({ database, clock });
@@ -190,6 +193,12 @@ export async function createApp(options: AppOptions): Promise<App> {
     recallDeadlineMs: () => config.memory.recallDeadlineMs,
     embedder,
     findProject: projects.get,
+  });
+  const learning = createLearning({
+    database,
+    clock,
+    model: createMemoryModel({ answerCall, planner, catalog: () => catalog, findProject: projects.get, clock }),
+    retry: () => config.memory.retry,
   });
   const mediaParts = {
     catalog: () => catalog,
@@ -261,11 +270,13 @@ export async function createApp(options: AppOptions): Promise<App> {
         activities: createActivities({
           memory: { idleMs: () => config.memory.idleMs, readConversation: memory.episodes.readConversation },
           embeddings: { embedPassages: memory.embedPassages },
+          learning: learning.activities,
           videos: { lookAtVideo: videos.lookAtVideo },
         }),
         async repair() {
           await enqueueUnread(database);
           await enqueueEmbeddings(database);
+          await enqueueUnlearned(database);
           await enqueueRunning(database);
         },
         logger,
@@ -279,6 +290,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       providers = buildProviders(next.providers);
       mediaProviders = buildMediaProviders(next.providers);
       modelsInForce.reconfigure(next.models);
+      wakeWaitingBatches(database, logger, null);
     },
     async close() {
       const limitAt = performance.now() + graceMs;

@@ -48,9 +48,53 @@ export interface EmbedLook {
   readonly kind: 'done' | 'more';
 }
 
+/** The one signal of the learning workflows: something has changed, look again now. */
+export const lookSignal = 'look';
+
+/** Input of `projectLearning`; the member name is that of the outbox row. */
+export interface ProjectLearningInput {
+  readonly project_id: string;
+}
+
+/** What a project's waiting messages ask for. */
+export type LearningLook =
+  | { readonly kind: 'gone' } // there is no such project
+  | { readonly kind: 'idle' } // nothing waits, or memory is off: a signal tells when that changes
+  | { readonly kind: 'running' } // a normal batch runs, just begun or not: it signals its end
+  | { readonly kind: 'wait'; readonly waitMs: number }; // too few messages for a batch: look again when the oldest is old enough
+
+/** Input of `learningBatch`; the member name is that of the outbox row. */
+export interface LearningBatchInput {
+  readonly batch_id: string;
+}
+
+/** A group of a batch; its position is its name. */
+export interface LearningGroupInput extends LearningBatchInput {
+  readonly position: number;
+}
+
+/** What is left of a batch: its groups that are neither done nor parked, each with how long it is still to wait for its next try. */
+export interface OpenBatch {
+  readonly groups: readonly { readonly position: number; readonly waitMs: number }[];
+}
+
+/** What became of a step of a group. */
+export type LearningStep =
+  | { readonly kind: 'settled' } // done, now or before; or parked, or erased: nothing is left for this step
+  | { readonly kind: 'wait'; readonly waitMs: number }; // it failed, or no tier has a chain: try again after this time, or when told
+
 export interface Activities {
   /** Computes vectors of stored text that has none of the project's model. Harmless when it runs twice. */
   embedPassages(input: EmbedMemoryInput): Promise<EmbedLook>;
+  /** Begins a batch when one is due, else says what to wait for. Harmless when it runs twice. */
+  lookAtLearning(input: ProjectLearningInput): Promise<LearningLook>;
+  openBatch(input: LearningBatchInput): Promise<OpenBatch>;
+  /** Asks the memory model what is worth remembering of a group's messages, and stores it. A group that has been through this is not asked again. */
+  learnGroup(input: LearningGroupInput): Promise<LearningStep>;
+  /** Merges what a group has learned with what was known, files facts and writes the page. Likewise. */
+  consolidateGroup(input: LearningGroupInput): Promise<LearningStep>;
+  /** Closes the batch and tells its project, if no group is open. */
+  finishBatch(input: LearningBatchInput): Promise<{ readonly finished: boolean }>;
   /** Asks the vendor and settles what it says, else says how long to wait. Harmless when it runs twice. */
   pollVideo(input: VideoOperationInput): Promise<VideoLook>;
   /** Reads the conversation if no turn came for the idle time, else says how long to wait. Harmless when it runs twice. */
@@ -61,6 +105,8 @@ export interface Activities {
 export const workflowQueues = {
   conversationIdle: memoryQueue,
   embedMemory: memoryQueue,
+  learningBatch: memoryQueue,
+  projectLearning: memoryQueue,
   videoOperation: memoryQueue,
 } as const satisfies Record<string, string>;
 

@@ -1,4 +1,6 @@
 /** Entry of the workflow bundle: every function exported here is a workflow of that name. */
 export { conversationIdle } from './conversation-idle.ts';
 export { embedMemory } from './embed-memory.ts';
+export { learningBatch } from './learning-batch.ts';
+export { projectLearning } from './project-learning.ts';
 export { videoOperation } from './video-operation.ts';

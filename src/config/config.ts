@@ -84,7 +84,12 @@ export interface Config {
   readonly auto: { readonly classifier: 'rules' | 'model' | 'off' };
   readonly catalogFill: boolean;
   readonly onBudgetStoreDown: 'allow' | 'refuse';
-  readonly memory: { readonly idleMs: number; readonly recallDeadlineMs: number };
+  readonly memory: {
+    readonly idleMs: number;
+    readonly recallDeadlineMs: number;
+    /** Waits between the tries of a learning batch. */
+    readonly retry: { readonly firstMs: number; readonly factor: number; readonly longestMs: number };
+  };
   /** Flush the journal to the disk at each write (`GATEWAY_JOURNAL_SYNC=on`). */
   readonly journalSync: boolean;
   /** No provider is configured anywhere: start the demo vendor and use `demoConfig`. */

@@ -91,7 +91,18 @@ export const fileSchema = z.strictObject({
   catalog_fill: z.boolean().optional(),
   on_budget_store_down: z.enum(['allow', 'refuse']).optional(),
   memory: z
-    .strictObject({ idle_minutes: z.number().positive().max(1_440).optional(), recall_deadline_ms: z.int().min(1).max(60_000).optional() })
+    .strictObject({
+      idle_minutes: z.number().positive().max(1_440).optional(),
+      recall_deadline_ms: z.int().min(1).max(60_000).optional(),
+      retry: z
+        .strictObject({
+          first_minutes: z.number().positive().max(1_440),
+          factor: z.number().min(1).max(10),
+          longest_minutes: z.number().positive().max(10_080),
+        })
+        .partial()
+        .optional(),
+    })
     .optional(),
   admin_token: z
     .string()

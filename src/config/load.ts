@@ -58,6 +58,11 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
     memory: {
       idleMs: Math.round((values.memory?.idle_minutes ?? 10) * 60_000),
       recallDeadlineMs: values.memory?.recall_deadline_ms ?? 800,
+      retry: {
+        firstMs: Math.round((values.memory?.retry?.first_minutes ?? 1) * 60_000),
+        factor: values.memory?.retry?.factor ?? 2,
+        longestMs: Math.round((values.memory?.retry?.longest_minutes ?? 360) * 60_000),
+      },
     },
     journalSync: settings.journalSync,
     demo,

@@ -1,6 +1,6 @@
 /**
  * Turns outbox rows into workflow starts (decisions 8): in order for each workflow id, at least once, by any number of processes beside
- * each other. A start twice is harmless, so a row is deleted after its start and not before.
+ * each other. A start or a signal twice is harmless, so a row is deleted after its start and not before.
  *
  * Temporal away, not yet there, or without its state: rows wait, and the log has one line when it begins and one when it ends. After
  * each (re)connection and once a day `repair` writes rows again for what the tables show unfinished, so no work is lost with Temporal's
@@ -15,7 +15,7 @@ import { claimRows, deliverRows, measureLag } from './outbox-rows.ts';
 
 export interface DispatcherOptions {
   readonly database: Database;
-  /** Starts the entry's workflow unless it runs. Whatever it throws, but `StartRefused`, means that Temporal is away. */
+  /** Starts the entry's workflow unless it runs, and signals it where the entry says so. Whatever it throws, but `StartRefused`, means that Temporal is away. */
   readonly start: (entry: OutboxEntry) => Promise<void>;
   /** Resolves when Temporal answers. */
   readonly probe: () => Promise<void>;

@@ -71,6 +71,7 @@ const retentionMs = 3 * 24 * 3_600_000; // Short, since erasure cannot reach int
 const requestFaults: readonly unknown[] = [3 /* INVALID_ARGUMENT */, 9 /* FAILED_PRECONDITION */, 11 /* OUT_OF_RANGE */];
 const notFound = 5;
 const alreadyExists = 6;
+const resourceExhausted = 8;
 /** The number of the type Keyword of search attributes. */
 const keyword = 2;
 
@@ -181,6 +182,18 @@ async function registerSearchAttributes({ operatorService }: Connection, namespa
   }
 }
 
+/** A run that ends at this very moment, or goes on as new, takes no signal; the next one does. */
+async function outsideOfEnds(start: () => Promise<void>): Promise<void> {
+  for (let pauseMs = 50; ; pauseMs *= 2) {
+    try {
+      return await start();
+    } catch (error) {
+      if (codeOf(error) !== resourceExhausted || pauseMs > 500) throw error;
+      await sleep(pauseMs);
+    }
+  }
+}
+
 async function startEntry(client: Client, entry: OutboxEntry, attributes: SearchAttributes): Promise<void> {
   const { workflow, workflowId, input, signal } = entry;
   const queue = Object.entries(workflowQueues).find(([name]) => name === workflow)?.[1];
@@ -203,7 +216,7 @@ async function startEntry(client: Client, entry: OutboxEntry, attributes: Search
     checkPayload(signal);
     const known = attributes.of(entry);
     try {
-      await start(known);
+      await outsideOfEnds(() => start(known));
     } catch (error) {
       if (known === undefined || !requestFaults.includes(codeOf(error))) throw error;
       // It may be the attributes that the server refuses.

@@ -2,6 +2,7 @@
 import { formatTime } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { wakeEmbedding } from './embedding-runs.ts';
+import { wakeLearning } from './learning/entries.ts';
 import { composeText, composeTitle, readMessages, type StoredMessage } from './read-conversation.ts';
 
 /** Shapes 14. */
@@ -64,7 +65,8 @@ export function createEpisodes({ database }: { readonly database: Database }): E
     readConversation: ({ conversationId, opened, idleMs }) =>
       database.transaction(async (tx): Promise<ReadOutcome> => {
         const [row] = await tx.query<ReadRow>(
-          `select project_id as "projectId", state, opened, messages, greatest(0, extract(epoch from last_turn_at - now()) * 1000 + $2::float8)::float8 as "waitMs"
+          `select project_id as "projectId", state, opened, messages, learnable,
+                  greatest(0, extract(epoch from last_turn_at - now()) * 1000 + $2::float8)::float8 as "waitMs"
              from conversations
             where id = $1::uuid
               for update`,
@@ -82,6 +84,7 @@ export function createEpisodes({ database }: { readonly database: Database }): E
           [conversationId, composeTitle(messages), composeText(messages)],
         );
         await wakeEmbedding(tx, row.projectId);
+        if (row.learnable) await wakeLearning(tx, row.projectId);
         return { kind: 'read' };
       }),
   };
@@ -92,6 +95,7 @@ interface ReadRow {
   readonly state: 'stored' | 'read';
   readonly opened: number;
   readonly messages: number;
+  readonly learnable: boolean;
   readonly waitMs: number;
 }
 

@@ -3,6 +3,7 @@ import type { Queries } from '../db/database.ts';
 import { enqueue } from '../db/outbox.ts';
 import type { AddedPart, Book, Conversation } from './book.ts';
 import { idleEntry } from './idle-entry.ts';
+import { wakeLearning } from './learning/entries.ts';
 import { addConversationPassages } from './passages.ts';
 import { slicesOf } from './slices.ts';
 
@@ -28,6 +29,9 @@ export async function saveBook(tx: Queries, book: Book): Promise<void> {
   );
   await nameAnswers(tx, book);
   await enqueue(tx, changed.filter((conversation) => conversation.openedNow).map(idleEntry));
+  // A repeat of a call may say that a conversation which was read already is to be learned from.
+  const told = changed.filter(({ state, learnable, isNew }) => state === 'read' && learnable && !isNew);
+  for (const projectId of new Set(told.map((conversation) => conversation.projectId))) await wakeLearning(tx, projectId);
 }
 
 async function insertNew(tx: Queries, conversations: readonly Conversation[]): Promise<void> {

@@ -10,6 +10,7 @@ import { describeIssues } from '../core/issues.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { createRowCache } from '../db/row-cache.ts';
+import { wakeLearning } from './learning/entries.ts';
 
 export interface MemorySettings {
   readonly enabled: boolean;
@@ -99,6 +100,8 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
           [projectId, JSON.stringify(next), new Date(clock.now())],
         );
         await tx.query(`select pg_notify($1::text, $2::text)`, [channel, projectId]);
+        // What waits may be enough for a batch now.
+        await wakeLearning(tx, projectId);
         return settingsOf(next);
       });
       cache.drop(projectId);

@@ -46,9 +46,11 @@ export interface ProjectsOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger?: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
+  /** Told of each project that anybody has changed, and of its applications. */
+  readonly onChange?: (projectId: string) => void;
 }
 
-export function createProjects({ database, clock, logger }: ProjectsOptions): Projects {
+export function createProjects({ database, clock, logger, onChange }: ProjectsOptions): Projects {
   const readyRules = createRuleReader();
   const projectOf = (row: ProjectRow): Project => readProject(row, readyRules);
   const cache = createRowCache<Project>({
@@ -63,6 +65,11 @@ export function createProjects({ database, clock, logger }: ProjectsOptions): Pr
     onFault: (error) => logger?.warn({ error }, 'projects cannot be read again; the last known settings stay in force'),
   });
   let listening: { stop(): Promise<void> } | null = null;
+
+  const noteChange = (projectId: string): void => {
+    cache.drop(projectId);
+    onChange?.(projectId);
+  };
 
   const put = async (slug: string, input: unknown): Promise<{ project: Project; created: boolean }> => {
     const change = readProjectChange(input);
@@ -108,7 +115,7 @@ export function createProjects({ database, clock, logger }: ProjectsOptions): Pr
       return rows.map(projectOf);
     },
     async start() {
-      listening ??= await database.listen(projectChannel, cache.drop, cache.suspectAll);
+      listening ??= await database.listen(projectChannel, noteChange, cache.suspectAll);
     },
     async stop() {
       await listening?.stop();

@@ -52,7 +52,7 @@ describe('gateway.yaml', () => {
       demo: false,
       catalogFill: true,
       onBudgetStoreDown: 'allow',
-      memory: { idleMs: 600_000, recallDeadlineMs: 800 },
+      memory: { idleMs: 600_000, recallDeadlineMs: 800, retry: { firstMs: 60_000, factor: 2, longestMs: 21_600_000 } },
     });
     expect(config.defaults).toEqual({
       imageProvider: 'openai',

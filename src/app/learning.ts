@@ -1,0 +1,51 @@
+/** Durable learning, joined of the rooms that know: what its activities do, and what its routes ask. */
+import type { LearningRooms } from '../../activities/learning.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import { type BeginBatches, createBeginBatches } from '../memory/learning/begin-batch.ts';
+import { createGroups, type RetryPolicy } from '../memory/learning/groups.ts';
+import { createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
+import { wakeBatches } from '../memory/learning/unlearned.ts';
+import type { Logger } from '../observability/logger.ts';
+
+export interface LearningParts {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly model: MemoryModel;
+  readonly retry: () => RetryPolicy;
+}
+
+export interface Learning {
+  readonly activities: LearningRooms;
+  readonly remember: BeginBatches['remember'];
+}
+
+/**
+ * Tells the batches of a project, or all, that settings have changed, in the background: what a batch waits for may be there now. Should it
+ * fail, they find out by themselves, later.
+ */
+export function wakeWaitingBatches(database: Database, logger: Logger, projectId: string | null): void {
+  wakeBatches(database, projectId).catch((error: unknown) =>
+    logger.warn({ err: error }, 'learning batches could not be told of new settings'),
+  );
+}
+
+export function createLearning({ database, clock, model, retry }: LearningParts): Learning {
+  const { lookAtLearning, remember } = createBeginBatches({ database, clock });
+  const groups = createGroups({ database, clock, retry });
+  const parts = { database, clock, groups, model };
+  return {
+    activities: {
+      lookAtLearning,
+      openBatch: groups.open,
+      learnGroup: createLearnGroup(parts),
+      consolidateGroup: async (name) => {
+        const group = await groups.find(name);
+        if (group?.state === 'learned') await groups.settle(group, async () => ({ state: 'done' }));
+        return { kind: 'settled' };
+      },
+      finishBatch: groups.finish,
+    },
+    remember,
+  };
+}

@@ -1,0 +1,186 @@
+/**
+ * When a batch begins and what it reads (specification 3): enough messages of learnable conversations wait, or the oldest has waited long
+ * enough, or somebody wants a conversation to be remembered.
+ *
+ * Beginning a batch moves the conversations' mark `batched_messages` and writes down the ranges in one transaction, so no message is in two
+ * normal batches and none is left out. What does not fit one model call waits for the next batch; remember makes several groups of it.
+ */
+import { gatewayError } from '../../core/errors.ts';
+import { newId } from '../../core/ids.ts';
+import type { Clock } from '../../core/time.ts';
+import type { Database, Queries } from '../../db/database.ts';
+import { defaultMemorySettings, type MemorySettings, readMemorySettings } from '../settings.ts';
+import { sliceRows } from '../slices.ts';
+import { cutRanges, type MessageSize, type PlannedGroup } from './cut-ranges.ts';
+import { wakeBatch } from './entries.ts';
+
+/** What a project's waiting messages ask for. */
+export type LearningLook =
+  | { readonly kind: 'gone' | 'idle' | 'running' }
+  /** Too few messages for a batch until the oldest is old enough. */
+  | { readonly kind: 'wait'; readonly waitMs: number };
+
+export interface Remembered {
+  readonly episode_id: string;
+  readonly batch_id: string;
+  readonly status: 'queued';
+  readonly focus: string | null;
+}
+
+export interface BeginBatches {
+  /** Begins a normal batch when one is due and none runs. */
+  lookAtLearning(projectId: string): Promise<LearningLook>;
+  /** Reads a conversation from its start, beside whatever runs. Throws `not_found`, `memory_off`. */
+  remember(projectId: string, conversationId: string, focus: string | null): Promise<Remembered>;
+}
+
+export function createBeginBatches({ database, clock }: { readonly database: Database; readonly clock: Clock }): BeginBatches {
+  return {
+    lookAtLearning: (projectId) =>
+      database.transaction(async (tx): Promise<LearningLook> => {
+        const [project] = await tx.query(`select 1 from projects where id = $1::uuid`, [projectId]);
+        if (!project) return { kind: 'gone' };
+        // Two that look at once would begin two batches.
+        await tx.query(`select pg_advisory_xact_lock(hashtextextended('learning ' || $1::text, 0))`, [projectId]);
+        const settings = await settingsOf(tx, projectId);
+        if (!settings.enabled) return { kind: 'idle' };
+        const [running] = await tx.query(
+          `select 1 from memory_batches where project_id = $1::uuid and kind = 'normal' and state = 'running' limit 1`,
+          [projectId],
+        );
+        if (running) return { kind: 'running' };
+        const { messages, oldestMs } = await countWaiting(tx, projectId);
+        if (messages === 0) return { kind: 'idle' };
+        const waitMs = settings.atLeastEveryMinutes * 60_000 - oldestMs;
+        if (messages < settings.batchOf && waitMs > 0) return { kind: 'wait', waitMs };
+        await beginNormal(tx, projectId);
+        return { kind: 'running' };
+      }),
+
+    remember: (projectId, conversationId, focus) =>
+      database.transaction(async (tx) => {
+        await tx.query(`select pg_advisory_xact_lock_shared(hashtextextended($1::text, 0))`, [projectId]);
+        // From now on there is something to learn from it, whatever its calls were.
+        const [conversation] = await tx.query<{ subject: string | null }>(
+          `update conversations set learnable = true where id = $1::uuid and project_id = $2::uuid returning subject`,
+          [conversationId, projectId],
+        );
+        if (!conversation) throw gatewayError('not_found', { message: 'no such conversation' });
+        if (!(await settingsOf(tx, projectId)).enabled) throw gatewayError('memory_off');
+        const sizes = await readSizes(tx, [{ id: conversationId, subject: conversation.subject, from: 0 }]);
+        const { groups, ends } = cutRanges(sizes, { several: true });
+        await markBatched(tx, ends);
+        const id = await insertBatch(tx, { projectId, kind: 'remember', conversationId, focus, groups });
+        return { episode_id: conversationId, batch_id: id, status: 'queued', focus };
+      }),
+  };
+
+  async function beginNormal(tx: Queries, projectId: string): Promise<void> {
+    const waiting = await tx.query<WaitingConversation>(
+      `select id, subject, batched_messages as "from" from conversations
+        where project_id = $1::uuid and ${isWaiting}
+        order by id
+        limit $2::integer
+          for update`,
+      [projectId, sliceRows],
+    );
+    const { groups, ends } = cutRanges(await readSizes(tx, waiting), { several: false });
+    await markBatched(tx, ends);
+    await insertBatch(tx, { projectId, kind: 'normal', conversationId: null, focus: null, groups });
+  }
+
+  async function insertBatch(tx: Queries, batch: NewBatch): Promise<string> {
+    const { projectId, kind, conversationId, focus, groups } = batch;
+    const id = newId(clock.now());
+    await tx.query(`insert into memory_batches (id, project_id, kind, conversation_id) values ($1::uuid, $2::uuid, $3::text, $4::uuid)`, [
+      id,
+      projectId,
+      kind,
+      conversationId,
+    ]);
+    await tx.query(
+      `insert into memory_batch_groups (batch_id, project_id, position, subject, focus, messages)
+       select $1::uuid, $2::uuid, new.position, new.subject, $3::text, new.messages
+         from unnest($4::integer[], $5::text[], $6::integer[]) as new (position, subject, messages)`,
+      [
+        id,
+        projectId,
+        focus,
+        groups.map((_, position) => position),
+        groups.map(({ subject }) => subject),
+        groups.map(({ messages }) => messages),
+      ],
+    );
+    const ranges = groups.flatMap((group, position) => group.ranges.map((range) => ({ ...range, position })));
+    await tx.query(
+      `insert into memory_batch_ranges (batch_id, group_position, conversation_id, from_position, to_position)
+       select $1::uuid, new.* from unnest($2::integer[], $3::uuid[], $4::integer[], $5::integer[]) as new`,
+      [
+        id,
+        ranges.map(({ position }) => position),
+        ranges.map((range) => range.conversationId),
+        ranges.map(({ from }) => from),
+        ranges.map(({ to }) => to),
+      ],
+    );
+    await wakeBatch(tx, { id, projectId });
+    return id;
+  }
+}
+
+interface NewBatch {
+  readonly projectId: string;
+  readonly kind: 'normal' | 'remember';
+  readonly conversationId: string | null;
+  readonly focus: string | null;
+  readonly groups: readonly PlannedGroup[];
+}
+
+async function markBatched(tx: Queries, ends: ReadonlyMap<string, number>): Promise<void> {
+  await tx.query(
+    `update conversations as conversation set batched_messages = greatest(batched_messages, new.until)
+       from unnest($1::uuid[], $2::integer[]) as new (id, until)
+      where conversation.id = new.id`,
+    [[...ends.keys()], [...ends.values()]],
+  );
+}
+
+interface WaitingConversation {
+  readonly id: string;
+  readonly subject: string | null;
+  readonly from: number;
+}
+
+/** Of the row of a conversation: some of its messages wait for a batch. */
+const isWaiting = `state = 'read' and learnable and batched_messages < messages`;
+
+async function settingsOf(tx: Queries, projectId: string): Promise<MemorySettings> {
+  return (await readMemorySettings(tx, [projectId])).get(projectId) ?? defaultMemorySettings;
+}
+
+/** 'Batch of' counts messages, and the oldest is that which has waited longest (shapes 21). */
+async function countWaiting(tx: Queries, projectId: string): Promise<{ messages: number; oldestMs: number }> {
+  const [row] = await tx.query<{ messages: number; oldestMs: number | null }>(
+    `select coalesce(sum(messages - batched_messages), 0)::integer as messages,
+            (extract(epoch from now() - min(oldest.created_at)) * 1000)::float8 as "oldestMs"
+       from conversations conversation
+       join conversation_parts oldest on oldest.conversation_id = conversation.id and oldest.position = conversation.batched_messages
+      where conversation.project_id = $1::uuid and ${isWaiting}`,
+    [projectId],
+  );
+  return { messages: row?.messages ?? 0, oldestMs: row?.oldestMs ?? 0 };
+}
+
+async function readSizes(tx: Queries, conversations: readonly WaitingConversation[]): Promise<MessageSize[]> {
+  return tx.query<MessageSize>(
+    `select place.conversation_id as "conversationId", wanted.subject, place.position, octet_length(part.content::text) as bytes
+       from unnest($1::uuid[], $2::text[], $3::integer[]) with ordinality as wanted (id, subject, from_position, rank)
+       join conversations conversation on conversation.id = wanted.id
+       join conversation_parts place on place.conversation_id = wanted.id and place.position >= wanted.from_position
+                                    and place.position < conversation.messages
+       join parts part on part.project_id = conversation.project_id and part.hash = place.part_hash
+      order by wanted.rank, place.position
+      limit 20000`,
+    [conversations.map(({ id }) => id), conversations.map(({ subject }) => subject), conversations.map(({ from }) => from)],
+  );
+}

@@ -1,0 +1,73 @@
+/** Puts waiting messages into groups, one for each end user and one for those without, of a size that a model can read at once. */
+
+export interface MessageSize {
+  readonly conversationId: string;
+  readonly subject: string | null;
+  readonly position: number;
+  readonly bytes: number;
+}
+
+interface Range {
+  readonly conversationId: string;
+  readonly from: number;
+  to: number;
+}
+
+export interface PlannedGroup {
+  readonly subject: string | null;
+  readonly messages: number;
+  readonly ranges: readonly Range[];
+}
+
+/** Of one model call; about 15,000 tokens. */
+const mostBytes = 60_000;
+/** What of a longer message is read (`read-group.ts`). */
+export const longestMessage = 16_000;
+/** A batch's state passes through Temporal as a list of its groups, 16 KiB at most. */
+const mostGroups = 100;
+
+interface OpenGroup {
+  readonly subject: string | null;
+  messages: number;
+  bytes: number;
+  readonly ranges: Range[];
+}
+
+/**
+ * `sizes` in the order in which they are to be read. `several`: more than one group for a subject where one does not hold all. What
+ * does not fit is left out, and so are all messages behind it in its conversation. `ends` says up to where each conversation has been taken.
+ */
+export function cutRanges(
+  sizes: readonly MessageSize[],
+  { several }: { readonly several: boolean },
+): { groups: readonly PlannedGroup[]; ends: ReadonlyMap<string, number> } {
+  const groups: OpenGroup[] = [];
+  const open = new Map<string | null, OpenGroup>();
+  const ends = new Map<string, number>();
+  const closed = new Set<string>();
+  for (const { conversationId, subject, position, bytes } of sizes) {
+    if (closed.has(conversationId)) continue;
+    const size = Math.min(bytes, longestMessage);
+    let group = open.get(subject);
+    const isFull = group !== undefined && group.messages > 0 && group.bytes + size > mostBytes;
+    if (group === undefined || (isFull && several)) {
+      if (groups.length >= mostGroups) {
+        closed.add(conversationId);
+        continue;
+      }
+      group = { subject, messages: 0, bytes: 0, ranges: [] };
+      groups.push(group);
+      open.set(subject, group);
+    } else if (isFull) {
+      closed.add(conversationId);
+      continue;
+    }
+    group.messages += 1;
+    group.bytes += size;
+    const range = group.ranges.at(-1);
+    if (range?.conversationId === conversationId && range.to === position) range.to = position + 1;
+    else group.ranges.push({ conversationId, from: position, to: position + 1 });
+    ends.set(conversationId, position + 1);
+  }
+  return { groups: groups.map(({ bytes: _, ...group }) => group), ends };
+}

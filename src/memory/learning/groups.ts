@@ -1,0 +1,192 @@
+/**
+ * Groups of a batch as rows: read, begun, failed, settled. How far a group is stands here and nowhere else, so a worker that dies, a workflow
+ * that is reset and two workers that do the same end alike.
+ *
+ * An erasure deletes the groups of its subject while it holds the project's lock; whoever commits for a group holds it shared and looks for
+ * the group first. A group that is gone is settled.
+ */
+
+import { makeStorable } from '../../core/storable.ts';
+import type { Clock } from '../../core/time.ts';
+import type { Database, Queries } from '../../db/database.ts';
+import { wakeLearning } from './entries.ts';
+
+export interface GroupName {
+  readonly batchId: string;
+  readonly position: number;
+}
+
+export interface Group extends GroupName {
+  readonly projectId: string;
+  readonly subject: string | null;
+  readonly focus: string | null;
+  readonly state: 'waiting' | 'learned' | 'done' | 'failed';
+}
+
+/** What became of a step of a group. */
+export type LearningStep = { readonly kind: 'settled' } | { readonly kind: 'wait'; readonly waitMs: number };
+
+/** Waits between tries, as data. */
+export interface RetryPolicy {
+  readonly firstMs: number;
+  readonly factor: number;
+  readonly longestMs: number;
+}
+
+/** Why a try came to nothing. `unusable`: the model's answer was of no use, or it refused the request: after some of these the group is parked. */
+export interface Failure {
+  readonly kind: 'vendor' | 'unusable' | 'unrouted';
+  /** Of the table of gateway error codes, or `unusable_answer`. */
+  readonly code: string;
+  readonly message: string;
+}
+
+const mostUnusable = 5;
+const longestErrorMessage = 500;
+/** Without a route nothing is tried: a look at the routes costs nothing, and a change of settings wakes the batch besides. */
+const unroutedWaitMs = 10 * 60_000;
+
+export interface Groups {
+  open(batchId: string): Promise<readonly { position: number; waitMs: number }[]>;
+  find(name: GroupName): Promise<Group | null>;
+  /** Writes down that a model is about to be called. */
+  beginTry(name: GroupName, callId: string): Promise<void>;
+  fail(name: GroupName, failure: Failure): Promise<LearningStep>;
+  /** Runs `commit` if the group still is in `state`, and puts it into the state that it returns. All of it in one transaction, or nothing. */
+  settle(group: Group, commit: (tx: Queries) => Promise<Progress>): Promise<void>;
+  /** False: a group is open. */
+  finish(batchId: string): Promise<boolean>;
+}
+
+/** What a step has done. */
+export interface Progress {
+  readonly state: 'learned' | 'done';
+  readonly written?: number;
+  readonly repeated?: number;
+  readonly dropped?: number;
+  readonly merged?: number;
+  readonly facts?: number;
+}
+
+export interface GroupsOptions {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly retry: () => RetryPolicy;
+}
+
+export function createGroups({ database, clock, retry }: GroupsOptions): Groups {
+  return {
+    open: (batchId) =>
+      database.query<{ position: number; waitMs: number }>(
+        `select position, greatest(0, coalesce(extract(epoch from next_try_at - $2::timestamptz) * 1000, 0))::float8 as "waitMs"
+           from memory_batch_groups
+          where batch_id = $1::uuid and state in ('waiting', 'learned')
+          order by position`,
+        [batchId, new Date(clock.now())],
+      ),
+
+    async find({ batchId, position }) {
+      const [row] = await database.query<Group>(
+        `select batch_id as "batchId", position, project_id as "projectId", subject, focus, state
+           from memory_batch_groups where batch_id = $1::uuid and position = $2::integer`,
+        [batchId, position],
+      );
+      return row ?? null;
+    },
+
+    async beginTry({ batchId, position }, callId) {
+      await database.query(
+        `update memory_batch_groups set attempts = attempts + 1, call_ids = call_ids || $3::uuid, next_try_at = null
+          where batch_id = $1::uuid and position = $2::integer`,
+        [batchId, position, callId],
+      );
+    },
+
+    fail: ({ batchId, position }, failure) =>
+      database.transaction(async (tx): Promise<LearningStep> => {
+        const [row] = await tx.query<{ failures: number; unusable: number }>(
+          `select failures, unusable from memory_batch_groups
+            where batch_id = $1::uuid and position = $2::integer and state in ('waiting', 'learned')
+              for update`,
+          [batchId, position],
+        );
+        if (!row) return { kind: 'settled' };
+        const { kind, code } = failure;
+        const failures = row.failures + (kind === 'unrouted' ? 0 : 1);
+        const unusable = row.unusable + (kind === 'unusable' ? 1 : 0);
+        const isParked = unusable >= mostUnusable;
+        const waitMs = kind === 'unrouted' ? unroutedWaitMs : waitAfter(failures, retry());
+        await tx.query(
+          `update memory_batch_groups
+              set failures = $3::integer, unusable = $4::integer, error = $5::text, error_message = $6::text,
+                  state = case when $7::boolean then 'failed' else state end, next_try_at = $8::timestamptz
+            where batch_id = $1::uuid and position = $2::integer`,
+          [
+            batchId,
+            position,
+            failures,
+            unusable,
+            code,
+            makeStorable(failure.message, longestErrorMessage),
+            isParked,
+            isParked ? null : new Date(clock.now() + waitMs),
+          ],
+        );
+        return isParked ? { kind: 'settled' } : { kind: 'wait', waitMs };
+      }),
+
+    settle: ({ batchId, position, projectId, state }, commit) =>
+      database.transaction(async (tx) => {
+        await tx.query(`select pg_advisory_xact_lock_shared(hashtextextended($1::text, 0))`, [projectId]);
+        const [row] = await tx.query(
+          `select 1 from memory_batch_groups where batch_id = $1::uuid and position = $2::integer and state = $3::text for update`,
+          [batchId, position, state],
+        );
+        if (!row) return; // Erased, or done by another worker.
+        const progress = await commit(tx);
+        await tx.query(
+          `update memory_batch_groups
+              set state = $3::text, failures = 0, unusable = 0, next_try_at = null, error = null, error_message = null,
+                  written = written + $4::integer, repeated = repeated + $5::integer, dropped = dropped + $6::integer,
+                  merged = merged + $7::integer, facts = facts + $8::integer, learned_at = coalesce(learned_at, $9::timestamptz)
+            where batch_id = $1::uuid and position = $2::integer`,
+          [
+            batchId,
+            position,
+            progress.state,
+            progress.written ?? 0,
+            progress.repeated ?? 0,
+            progress.dropped ?? 0,
+            progress.merged ?? 0,
+            progress.facts ?? 0,
+            new Date(clock.now()),
+          ],
+        );
+      }),
+
+    finish: (batchId) =>
+      database.transaction(async (tx) => {
+        const [batch] = await tx.query<{ projectId: string }>(
+          `select project_id as "projectId" from memory_batches where id = $1::uuid for update`,
+          [batchId],
+        );
+        if (!batch) return true;
+        const states = await tx.query<{ state: Group['state'] }>(
+          `select distinct state from memory_batch_groups where batch_id = $1::uuid`,
+          [batchId],
+        );
+        if (states.some(({ state }) => state === 'waiting' || state === 'learned')) return false;
+        await tx.query(
+          `update memory_batches set state = $2::text, finished_at = $3::timestamptz where id = $1::uuid and state = 'running'`,
+          [batchId, states.some(({ state }) => state === 'failed') ? 'failed' : 'done', new Date(clock.now())],
+        );
+        await wakeLearning(tx, batch.projectId);
+        return true;
+      }),
+  };
+}
+
+/** Growing waits: the first, and `factor` times as long after each further failure in a row. */
+function waitAfter(failures: number, { firstMs, factor, longestMs }: RetryPolicy): number {
+  return Math.min(longestMs, firstMs * factor ** Math.min(failures - 1, 60));
+}

@@ -1,0 +1,108 @@
+/**
+ * The two steps of a group that ask the memory model. No transaction is open while it is asked; what comes of an answer is committed at once,
+ * with the group's new state, so that no answer that arrived is paid for again.
+ */
+import { newId } from '../../core/ids.ts';
+import type { Clock } from '../../core/time.ts';
+import type { Database, Queries } from '../../db/database.ts';
+import { askForMemories, type ModelQuestion, readMemories } from './extraction.ts';
+import type { Failure, Group, GroupName, Groups, LearningStep, Progress } from './groups.ts';
+import { readGroupMessages } from './read-group.ts';
+import { storeStatements } from './store-statements.ts';
+
+export type MemoryJob = 'extract' | 'consolidate';
+
+export interface MemoryCall extends ModelQuestion {
+  readonly id: string;
+  readonly projectId: string;
+  readonly subject: string | null;
+  readonly job: MemoryJob;
+  readonly batchId: string;
+  readonly signal: AbortSignal;
+}
+
+/** What came of a call to the memory model. */
+export type MemoryAnswer = { readonly kind: 'answer'; readonly text: string } | { readonly kind: 'failure'; readonly failure: Failure };
+
+export interface MemoryModel {
+  /** Whether a tier of the job has a chain (specification 4.8 rule 9). */
+  hasRoute(projectId: string, job: MemoryJob): Promise<boolean>;
+  /** Rejects only for faults of ours and when it is called off. */
+  ask(call: MemoryCall): Promise<MemoryAnswer>;
+}
+
+export interface LearnGroupOptions {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly groups: Groups;
+  readonly model: MemoryModel;
+}
+
+/** What to ask, and what to do with the answer; null: it is of no use. */
+interface Task {
+  readonly question: ModelQuestion;
+  readonly read: (answer: string) => ((tx: Queries) => Promise<Progress>) | null;
+}
+
+export function createLearnGroup({ database, clock, groups, model }: LearnGroupOptions) {
+  return async (name: GroupName, signal: AbortSignal): Promise<LearningStep> => {
+    const group = await groups.find(name);
+    if (group?.state !== 'waiting') return { kind: 'settled' };
+    const messages = await readGroupMessages(database, name);
+    const task: Task | null =
+      messages.length === 0
+        ? null
+        : {
+            question: askForMemories(messages, group.focus),
+            read: (answer) => {
+              const read = readMemories(answer, messages);
+              if (read === null) return null;
+              return async (tx) => {
+                const { written, repeated } = await storeStatements(tx, { group, statements: read.statements, clock });
+                return { state: written > 0 ? 'learned' : 'done', written, repeated, dropped: read.dropped };
+              };
+            },
+          };
+    return runTask({ group, job: 'extract', task, groups, model, clock, signal });
+  };
+}
+
+interface Run {
+  readonly group: Group;
+  readonly job: MemoryJob;
+  /** Null: there is nothing to ask. */
+  readonly task: Task | null;
+  readonly groups: Groups;
+  readonly model: MemoryModel;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** One try. */
+async function runTask({ group, job, task, groups, model, clock, signal }: Run): Promise<LearningStep> {
+  if (task === null) {
+    await groups.settle(group, async () => ({ state: 'done' }));
+    return { kind: 'settled' };
+  }
+  if (!(await model.hasRoute(group.projectId, job))) return groups.fail(group, noRoute);
+  const id = newId(clock.now());
+  await groups.beginTry(group, id);
+  const { projectId, subject, batchId } = group;
+  const answer = await model.ask({ ...task.question, id, projectId, subject, job, batchId, signal });
+  if (answer.kind === 'failure') return groups.fail(group, answer.failure);
+  const commit = task.read(answer.text);
+  if (commit === null) return groups.fail(group, unusableAnswer);
+  await groups.settle(group, commit);
+  return { kind: 'settled' };
+}
+
+const noRoute: Failure = {
+  kind: 'unrouted',
+  code: 'no_route',
+  message: 'no tier for memory has a model: set one of memory-extract, trivial',
+};
+const unusableAnswer: Failure = {
+  kind: 'unusable',
+  code: 'unusable_answer',
+  message: 'the model did not answer with the JSON it was asked for',
+};

@@ -1,0 +1,116 @@
+/** Learning without Temporal: its steps called one by one, as the workflows do, and a memory model that answers what a test says. */
+import { expect } from '@jest/globals';
+import { createLearning } from '../../src/app/learning.ts';
+import { systemClock } from '../../src/core/time.ts';
+import type { Database } from '../../src/db/database.ts';
+import type { MemoryAnswer, MemoryCall } from '../../src/memory/learning/learn-group.ts';
+import { chatBody, record, settledCall } from './calls.ts';
+
+export const retry = { firstMs: 60_000, factor: 2, longestMs: 600_000 };
+
+type Reply = MemoryAnswer | string | object;
+
+export interface TestLearning extends ReturnType<typeof createLearning> {
+  /** Questions so far. */
+  readonly asked: readonly MemoryCall[];
+  routed: boolean;
+  /** What the model answers; by default it has learned nothing. */
+  reply: (call: MemoryCall) => Reply | Promise<Reply>;
+  /** Works on each open group of a project's batches until it is settled or must wait; returns the waits. */
+  work(projectId: string): Promise<number[]>;
+}
+
+export function createTestLearning(database: Database): TestLearning {
+  const asked: MemoryCall[] = [];
+  const learning: TestLearning = {
+    ...createLearning({
+      database,
+      clock: systemClock,
+      retry: () => retry,
+      model: {
+        hasRoute: async () => learning.routed,
+        async ask(call) {
+          asked.push(call);
+          const reply = await learning.reply(call);
+          if (typeof reply === 'string') return { kind: 'answer', text: reply };
+          return 'kind' in reply ? (reply as MemoryAnswer) : { kind: 'answer', text: JSON.stringify(reply) };
+        },
+      },
+    }),
+    asked,
+    routed: true,
+    reply: ({ job }) => (job === 'extract' ? { memories: [] } : { merges: [], facts: [], page: '' }),
+    async work(projectId) {
+      const batches = await database.query<{ id: string }>(
+        `select id from memory_batches where project_id = $1::uuid and state = 'running' order by id`,
+        [projectId],
+      );
+      const waits: number[] = [];
+      const { openBatch, learnGroup, consolidateGroup, finishBatch } = learning.activities;
+      const { signal } = new AbortController();
+      for (const { id: batchId } of batches) {
+        for (const { position } of await openBatch(batchId)) {
+          for (const step of [learnGroup, consolidateGroup]) {
+            const result = await step({ batchId, position }, signal);
+            if (result.kind === 'wait') waits.push(result.waitMs);
+          }
+        }
+        await finishBatch(batchId);
+      }
+      return waits;
+    },
+  };
+  return learning;
+}
+
+let begun = 0;
+
+/** A conversation of so many turns that is read: `words` by the user, each answered `Noted.` */
+export async function storeRead(
+  database: Database,
+  { projectId, subject = null, words }: { projectId: string; subject?: string | null; words: readonly string[] },
+): Promise<string> {
+  const lines: string[] = [];
+  begun += 100;
+  const first = begun;
+  for (const [turn, text] of words.entries()) {
+    lines.push(`u ${text}`);
+    await record(database, [settledCall({ projectId, subject, at: first + turn * 2, body: chatBody(...lines), answer: 'Noted.' })]);
+    lines.push('a Noted.');
+  }
+  const [row] = await database.query<{ id: string }>(
+    `update conversations set state = 'read', read_at = now()
+      where project_id = $1::uuid and subject is not distinct from $2::text and state = 'stored'
+     returning id`,
+    [projectId, subject],
+  );
+  expect(row).toBeDefined();
+  return row?.id ?? '';
+}
+
+export interface SeenItem {
+  readonly id: string;
+  readonly text: string;
+  readonly subject: string | null;
+  readonly origin: string;
+  readonly evidence: string | null;
+  readonly state: string;
+  readonly supersededBy: string | null;
+}
+
+export async function seeItems(database: Database, projectId: string): Promise<SeenItem[]> {
+  return database.query<SeenItem>(
+    `select id, text, subject, origin, evidence, state, superseded_by as "supersededBy"
+       from memory_items where project_id = $1::uuid order by created_at, text`,
+    [projectId],
+  );
+}
+
+/** Rows of groups, for what the steps leave behind. */
+export async function seeGroups(database: Database, projectId: string): Promise<Record<string, unknown>[]> {
+  return database.query(
+    `select subject, state, messages, attempts, failures, unusable, error, written, repeated, dropped, merged, facts
+       from memory_batch_groups where project_id = $1::uuid order by batch_id, position`,
+    [projectId],
+  );
+}
