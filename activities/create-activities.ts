@@ -1,11 +1,13 @@
 /** All activities, made from the rooms they work in. What they throw is made safe where they are registered (`jobs/wrap-activities.ts`). */
 import type { Activities } from '../workflows/contract.ts';
+import { type CleanupRooms, createCleanupActivities } from './cleanup.ts';
 import { type ConversationRooms, createConversationActivities } from './conversations.ts';
 import { createEmbeddingActivities, type EmbeddingRooms } from './embeddings.ts';
 import { createLearningActivities, type LearningRooms } from './learning.ts';
 import { createVideoActivities, type VideoRooms } from './videos.ts';
 
 export interface ActivityRooms {
+  readonly cleanup: CleanupRooms;
   readonly memory: ConversationRooms;
   readonly embeddings: EmbeddingRooms;
   readonly learning: LearningRooms;
@@ -14,6 +16,7 @@ export interface ActivityRooms {
 
 export function createActivities(rooms: ActivityRooms): Activities {
   return {
+    ...createCleanupActivities(rooms.cleanup),
     ...createConversationActivities(rooms.memory),
     ...createEmbeddingActivities(rooms.embeddings),
     ...createLearningActivities(rooms.learning),

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createActivities } from '../activities/create-activities.ts';
 import { createApi } from './app/api.ts';
+import { createCleanupSteps } from './app/cleanup.ts';
 import { createLearning, wakeWaitingBatches } from './app/learning.ts';
 import { createMedia } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
@@ -268,6 +269,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         dataDir,
         database,
         activities: createActivities({
+          cleanup: { steps: createCleanupSteps({ database, clock }) },
           memory: { idleMs: () => config.memory.idleMs, readConversation: memory.episodes.readConversation },
           embeddings: { embedPassages: memory.embedPassages },
           learning: learning.activities,

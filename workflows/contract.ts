@@ -83,7 +83,21 @@ export type LearningStep =
   | { readonly kind: 'settled' } // done, now or before; or parked, or erased: nothing is left for this step
   | { readonly kind: 'wait'; readonly waitMs: number }; // it failed, or no tier has a chain: try again after this time, or when told
 
+/** Input of `dailyCleanup` and of its activity: where to go on; null begins. */
+export interface CleanupInput {
+  readonly step: string | null;
+}
+
+export interface CleanupLook {
+  /** Null: all is done. */
+  readonly next: string | null;
+  /** How many rows the step came to, for operators. */
+  readonly rows: number;
+}
+
 export interface Activities {
+  /** Deletes, for about a minute, what is no longer to be kept. Harmless when it runs twice. */
+  cleanUp(input: CleanupInput): Promise<CleanupLook>;
   /** Computes vectors of stored text that has none of the project's model. Harmless when it runs twice. */
   embedPassages(input: EmbedMemoryInput): Promise<EmbedLook>;
   /** Begins a batch when one is due, else says what to wait for. Harmless when it runs twice. */
@@ -101,9 +115,10 @@ export interface Activities {
   readConversation(input: ConversationIdleInput): Promise<ConversationLook>;
 }
 
-/** The workflows an outbox row may name, each with its queue. */
+/** The workflows that workers run, each with its queue: an outbox row may name them. */
 export const workflowQueues = {
   conversationIdle: memoryQueue,
+  dailyCleanup: memoryQueue,
   embedMemory: memoryQueue,
   learningBatch: memoryQueue,
   projectLearning: memoryQueue,

@@ -1,5 +1,6 @@
 /** Entry of the workflow bundle: every function exported here is a workflow of that name. */
 export { conversationIdle } from './conversation-idle.ts';
+export { dailyCleanup } from './daily-cleanup.ts';
 export { embedMemory } from './embed-memory.ts';
 export { learningBatch } from './learning-batch.ts';
 export { projectLearning } from './project-learning.ts';

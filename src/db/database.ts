@@ -16,6 +16,11 @@ export interface Database extends Queries {
   /** Commits what `work` did, or rolls all of it back and throws what it threw. */
   transaction<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result>;
   /**
+   * Runs a statement that may take hours and stands outside of transactions, such as `create index concurrently`, on a connection of its own.
+   * An abort cancels it. On the embedded database, which has one session, it is a statement like any other.
+   */
+  runLong(text: string, signal: AbortSignal): Promise<void>;
+  /**
    * Calls `onPayload` for each NOTIFY on `channel`, until `stop`. After a lost connection it listens again by itself and then calls
    * `onReconnect`, since notifications sent meanwhile are lost: whoever caches must read anew.
    */

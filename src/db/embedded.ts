@@ -90,6 +90,9 @@ function joinPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLogge
     kind: 'embedded',
     query: connections.query,
     transaction: connections.transaction,
+    async runLong(text) {
+      await connections.query(text);
+    },
     async listen(channel, onPayload) {
       // PGlite's own statements would cut into a prepared statement of the pool; lending the one client keeps them apart.
       const unlisten = await connections.lend(() => pglite.listen(channel, (payload) => callSafely(() => onPayload(payload), logger)));

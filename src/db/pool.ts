@@ -55,10 +55,29 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
     kind: 'server',
     query: connections.query,
     transaction: connections.transaction,
+    runLong,
     listen: listener.listen,
     close() {
       closing ??= Promise.all([listener.close(), pool.end()]).then(() => undefined);
       return closing;
     },
   };
+
+  async function runLong(text: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const client = new pg.Client({ ...connection, statement_timeout: 0 });
+    client.on('error', warn);
+    await client.connect();
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+    const cancel = (): void => {
+      pool.query('select pg_cancel_backend($1::integer)', [rows[0]?.pid]).catch(warn);
+    };
+    signal.addEventListener('abort', cancel, { once: true });
+    try {
+      await client.query(text);
+    } finally {
+      signal.removeEventListener('abort', cancel);
+      await client.end();
+    }
+  }
 }

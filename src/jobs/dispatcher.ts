@@ -21,6 +21,8 @@ export interface DispatcherOptions {
   readonly probe: () => Promise<void>;
   /** Writes outbox rows again for what the tables show unfinished. */
   readonly repair: () => Promise<void>;
+  /** Makes what Temporal starts by itself; called beside `repair`. */
+  readonly schedule?: () => Promise<void>;
   readonly logger: Logger;
   /** Told at each change whether Temporal can be reached. */
   readonly onChange?: (reachable: boolean) => void;
@@ -111,6 +113,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
       provedAt = now;
     }
     if (now - repairedAt >= repairEveryMs) {
+      await reaching('Temporal', async () => options.schedule?.());
       await reaching('the database', options.repair);
       repairedAt = now;
     }

@@ -14,6 +14,7 @@ import { type Dispatcher, startDispatcher } from './dispatcher.ts';
 import { reasonOf } from './faults.ts';
 import type { TemporalEnvironment } from './fetch-temporal.ts';
 import { findTemporal } from './find-temporal.ts';
+import { ensureSchedules } from './schedules.ts';
 import { answersWith, createTemporal, type RunningWorker, type Temporal, type TemporalOptions } from './temporal.ts';
 import { prepareWorkflowBundle } from './workflow-bundle.ts';
 
@@ -139,8 +140,16 @@ export function startDurable(options: DurableOptions): Durable {
         ...(buildId !== undefined && { buildId }),
       });
     }
-    const { start: startEntry, probe } = temporal;
-    dispatcher = startDispatcher({ database: options.database, start: startEntry, probe, repair: options.repair, logger, onChange });
+    const joined = temporal;
+    dispatcher = startDispatcher({
+      database: options.database,
+      start: joined.start,
+      probe: joined.probe,
+      repair: options.repair,
+      schedule: () => ensureSchedules(joined, logger),
+      logger,
+      onChange,
+    });
   }
 
   function onChange(reachable: boolean): void {

@@ -111,6 +111,19 @@ export async function deliverRows(
   }
 }
 
+/**
+ * Deletes rows that were refused again and again for a month: no version of ours will start them, and `repair` writes anew what the tables
+ * still want. Rows that wait for Temporal have not been refused and stay, however old. Returns how many were deleted.
+ */
+export async function deleteHopelessRows(database: Database): Promise<number> {
+  const rows = await database.query(
+    `delete from outbox where id in (
+       select id from outbox where attempts >= 100 and created_at < now() - interval '30 days' order by id limit 500 for update skip locked)
+     returning id`,
+  );
+  return rows.length;
+}
+
 /** A row that was refused is tried again, since a new version of ours may know better: after seconds at first, then once an hour. */
 const postpone = `update outbox set next_try_at = now() + least(interval '1 hour', interval '1 second' * power(2, least(attempts, 12)))
   where id = any($1::bigint[])`;

@@ -164,7 +164,7 @@ async function ensureNamespace({ workflowService }: Connection, namespace: strin
       await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs(retentionMs) });
       logger.info({ namespace }, 'created the Temporal namespace');
     } catch (cause) {
-      if (codeOf(cause) === alreadyExists) return;
+      if (grpcCodeOf(cause) === alreadyExists) return;
       throw new Error(`the Temporal namespace ${namespace} does not exist and cannot be created (${reasonOf(cause)})`, { cause });
     }
   }
@@ -178,7 +178,7 @@ async function registerSearchAttributes({ operatorService }: Connection, namespa
   try {
     await operatorService.addSearchAttributes({ namespace, searchAttributes: Object.fromEntries(missing.map((name) => [name, keyword])) });
   } catch (error) {
-    if (codeOf(error) !== alreadyExists) throw error; // Another process of ours was faster.
+    if (grpcCodeOf(error) !== alreadyExists) throw error; // Another process of ours was faster.
   }
 }
 
@@ -188,7 +188,7 @@ async function outsideOfEnds(start: () => Promise<void>): Promise<void> {
     try {
       return await start();
     } catch (error) {
-      if (codeOf(error) !== resourceExhausted || pauseMs > 500) throw error;
+      if (grpcCodeOf(error) !== resourceExhausted || pauseMs > 500) throw error;
       await sleep(pauseMs);
     }
   }
@@ -218,14 +218,15 @@ async function startEntry(client: Client, entry: OutboxEntry, attributes: Search
     try {
       await outsideOfEnds(() => start(known));
     } catch (error) {
-      if (known === undefined || !requestFaults.includes(codeOf(error))) throw error;
+      if (known === undefined || !requestFaults.includes(grpcCodeOf(error))) throw error;
       // It may be the attributes that the server refuses.
       attributes.suspend();
       await start(undefined);
     }
   } catch (error) {
     if (error instanceof WorkflowExecutionAlreadyStartedError) return;
-    if (error instanceof PayloadRefused || requestFaults.includes(codeOf(error))) throw new StartRefused(reasonOf(error), { cause: error });
+    if (error instanceof PayloadRefused || requestFaults.includes(grpcCodeOf(error)))
+      throw new StartRefused(reasonOf(error), { cause: error });
     throw error;
   }
 }
@@ -284,11 +285,11 @@ export function installRuntime(logger: Logger): void {
 }
 
 function isMissingNamespace(error: unknown): boolean {
-  return error instanceof NamespaceNotFoundError || codeOf(error) === notFound;
+  return error instanceof NamespaceNotFoundError || grpcCodeOf(error) === notFound;
 }
 
 /** gRPC's status number of an error or of what it wraps. */
-function codeOf(error: unknown): unknown {
+export function grpcCodeOf(error: unknown): unknown {
   if (isGrpcServiceError(error)) return error.code;
-  return isObject(error) && error['cause'] !== undefined ? codeOf(error['cause']) : undefined;
+  return isObject(error) && error['cause'] !== undefined ? grpcCodeOf(error['cause']) : undefined;
 }

@@ -66,8 +66,8 @@ function byStart(a: SettledCall, b: SettledCall): number {
   return a.facts.startedAt - b.facts.startedAt || (a.facts.id < b.facts.id ? -1 : 1);
 }
 
-/** One statement, in the order of ids (a lock is taken as its row comes out of the sort), so that batches with several projects never wait for each other in a circle. */
-async function takeProjects(tx: Queries, projectIds: readonly string[]): Promise<void> {
+/** Nobody else changes conversations and stored messages of these projects until the transaction ends. One statement, in the order of ids (a lock is taken as its row comes out of the sort), so that batches with several projects never wait for each other in a circle. */
+export async function takeProjects(tx: Queries, projectIds: readonly string[]): Promise<void> {
   await tx.query(
     `select pg_advisory_xact_lock(hashtextextended('conversations ' || project_id, 0))
        from unnest($1::text[]) with ordinality as project (project_id, position)

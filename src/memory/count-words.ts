@@ -2,18 +2,20 @@
  * Which words are frequent in a project, so that search can leave them to rarer ones. Counted from its newest passages, once a day and only
  * where there are enough for it to matter; what is below a hundredth of them counts as rare and is not kept.
  */
+import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 
 const fewestPassages = 1_000;
 const sampleRows = 5_000;
-const dayMs = 24 * 3_600_000;
+/** Less than a day, so that the daily cleanup never comes a moment too early. */
+const restMs = 20 * 3_600_000;
 
 export async function countWords(database: Database, projectId: string, now: number): Promise<void> {
   const [due] = await database.query<{ count: number }>(
     `select (select count(*) from memory_passages where project_id = $1::uuid)::integer as count
        from memory_embeddings
       where project_id = $1::uuid and (counted_at is null or counted_at < $2::timestamptz)`,
-    [projectId, new Date(now - dayMs)],
+    [projectId, new Date(now - restMs)],
   );
   if (!due || due.count < fewestPassages) return;
   await database.transaction(async (tx) => {
@@ -32,4 +34,14 @@ export async function countWords(database: Database, projectId: string, now: num
       new Date(now),
     ]);
   });
+}
+
+/** Counts the words of all projects, as far as that is due: where nothing new is embedded, nobody else does. Always 0: it does all at once. */
+export async function countAllWords(database: Database, clock: Clock, signal: AbortSignal): Promise<number> {
+  const rows = await database.query<{ projectId: string }>(`select project_id as "projectId" from memory_embeddings order by project_id`);
+  for (const { projectId } of rows) {
+    signal.throwIfAborted();
+    await countWords(database, projectId, clock.now());
+  }
+  return 0;
 }

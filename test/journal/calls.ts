@@ -150,6 +150,7 @@ export function emptyDatabase(): Database & { fail(error: Error | null): void; t
       if (failure) throw failure;
       return work({ query });
     },
+    runLong: async () => {},
     listen: async () => ({ stop: async () => {} }),
     close: async () => {},
     fail(error) {

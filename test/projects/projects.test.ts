@@ -140,6 +140,7 @@ test('a project that was never read and cannot be is keystore_unavailable', asyn
       kind: 'server',
       query: () => Promise.reject(new Error('away')),
       transaction: () => Promise.reject(new Error('away')),
+      runLong: () => Promise.reject(new Error('away')),
       listen: () => Promise.reject(new Error('away')),
       close: () => Promise.resolve(),
     },

@@ -1,0 +1,19 @@
+/** The steps of the daily cleanup, in their order: what must not be kept first, what only makes things faster last. */
+import type { CleanupStep } from '../../activities/cleanup.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import { deleteHopelessRows } from '../jobs/outbox-rows.ts';
+import { countAllWords } from '../memory/count-words.ts';
+import { createExpiry } from '../memory/expire.ts';
+import { buildVectorIndex } from '../memory/vector-indexes.ts';
+
+export function createCleanupSteps({ database, clock }: { readonly database: Database; readonly clock: Clock }): readonly CleanupStep[] {
+  const expiry = createExpiry({ database, clock });
+  return [
+    { name: 'conversations', run: expiry.conversations },
+    { name: 'closed-memories', run: expiry.closedItems },
+    { name: 'outbox', run: () => deleteHopelessRows(database) },
+    { name: 'words', run: (signal) => countAllWords(database, clock, signal) },
+    { name: 'vector-indexes', run: (signal) => buildVectorIndex(database, signal) },
+  ];
+}
