@@ -36,6 +36,8 @@ import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
 import { recordCalls } from './memory/conversations.ts';
 import { enqueueEmbeddings } from './memory/embedding-runs.ts';
+import { findErasure, listErasures } from './memory/erasures.ts';
+import { discardErased } from './memory/fence.ts';
 import { enqueueUnlearned } from './memory/learning/unlearned.ts';
 import { enqueueUnread } from './memory/unread.ts';
 import type { Logger } from './observability/logger.ts';
@@ -136,7 +138,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   const door = createVendorDoor();
   const reports = createUsageReports({ database, clock });
 
-  const store = async (tx: Queries, calls: readonly SettledCall[]): Promise<void> => {
+  const store = async (tx: Queries, given: readonly SettledCall[]): Promise<void> => {
+    const calls = await discardErased(tx, given);
     const added = await storeCalls(tx, calls);
     const stored = calls.filter(({ facts }) => added.has(facts.id));
     await correctStoredCalls(tx, stored);
@@ -229,6 +232,14 @@ export async function createApp(options: AppOptions): Promise<App> {
           breakers,
           reports,
           memory,
+          erasures: {
+            listErasures: (projectId, limit) => listErasures(database, projectId, limit),
+            findErasure: (projectId, id) => findErasure(database, projectId, id),
+          },
+          keepErasure: ({ projectId, sha256 }) => ({
+            cacheEntries: responseCache.dropSubject(projectId, sha256.toString('hex')),
+            openCalls: 0,
+          }),
           leases: { leases: admission.leases, listLive: async () => (await listLive(database)).map(({ id }) => id) },
           readUse: createReadUse({ database, admission, process: journal.id }),
           answerCall,

@@ -9,6 +9,7 @@ import { answerDatabaseFaults } from '../http/database-faults.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
 import { createProvisionRoutes } from '../http/routes/provision.ts';
 import { createProvisionCatalogRoutes } from '../http/routes/provision-catalog.ts';
+import type { ErasureHandlerDeps } from '../http/routes/provision-erasures.ts';
 import type { LeaseHandlerDeps } from '../http/routes/provision-leases.ts';
 import { createHttpServer } from '../http/server.ts';
 import type { Drain } from '../journal/drain.ts';
@@ -24,7 +25,7 @@ import type { ModelsInForce } from '../usage/prices/models-in-force.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import { statusReport } from '../usage/status.ts';
 import type { AnswerMedia } from './media.ts';
-import { createMemoryRouteDeps, type Memory } from './memory.ts';
+import { createMemoryRouteDeps, type Memory, type MemoryRouteRooms } from './memory.ts';
 import type { AnswerVideos } from './videos.ts';
 
 export interface ApiDeps {
@@ -38,6 +39,8 @@ export interface ApiDeps {
   readonly reports: UsageReports;
   readonly memory: Memory;
   readonly leases: LeaseHandlerDeps;
+  readonly erasures: ErasureHandlerDeps;
+  readonly keepErasure: MemoryRouteRooms['keepErasure'];
   readonly readUse: ReturnType<typeof createReadUse>;
   readonly answerCall: AnswerCall;
   readonly media: AnswerMedia;
@@ -91,7 +94,7 @@ export function createApi(deps: ApiDeps): Server {
       findProject: projects.get,
       listModels: (asker) => listModels({ ...asker, catalog: catalog(), switches: switches(), startedAt }),
     },
-    memory: createMemoryRouteDeps({ findCaller, memory, read }),
+    memory: createMemoryRouteDeps({ findCaller, memory, keepErasure: deps.keepErasure, read }),
     health,
     provisionCatalog: createProvisionCatalogRoutes({
       listModels: () => Object.values(modelsInForce.models()).map((row) => ({ ...row, price: priceOf(row) })),
@@ -105,6 +108,7 @@ export function createApi(deps: ApiDeps): Server {
       keyring,
       memorySettings: memory.settings,
       leases,
+      erasures: deps.erasures,
       listCalls: (projectId, filter) => read(() => reports.listCalls(projectId, filter)),
       adminToken,
     }),

@@ -7,6 +7,8 @@ import { answerDatabaseFaults } from '../http/database-faults.ts';
 import type { MemoryRouteDeps } from '../http/routes/memory.ts';
 import { createEmbedPassages } from '../memory/embed-passages.ts';
 import { createEpisodes } from '../memory/episodes.ts';
+import { createErase, type Erasure } from '../memory/erase.ts';
+import { type Forgotten, receiptJson } from '../memory/erasures.ts';
 import { createGraph } from '../memory/graph.ts';
 import { itemJson, removalJson } from '../memory/item-record.ts';
 import { createItems, type Writer } from '../memory/items.ts';
@@ -75,6 +77,7 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
     search,
     wakeUp: createWakeUp({ database }),
     findFacts: createGraph({ database }),
+    erase: createErase({ database, clock }),
     settings,
   };
 }
@@ -82,6 +85,8 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
 export interface MemoryRouteRooms {
   readonly findCaller: FindCaller;
   readonly memory: Memory;
+  /** What this process does at once for an erasure. */
+  readonly keepErasure: (erasure: Erasure) => Forgotten;
   /** Runs a query once this process's own records are stored; its faults become answers of the table. */
   readonly read: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
@@ -89,7 +94,7 @@ export interface MemoryRouteRooms {
 /** What a caller of `POST /v1/memory/search` waits for at most: a vendor for the vector, the database for the rest. */
 const searchLimits = { embedLimitMs: 5_000, queryLimitMs: 15_000 };
 
-export function createMemoryRouteDeps({ findCaller, memory, read }: MemoryRouteRooms): MemoryRouteDeps {
+export function createMemoryRouteDeps({ findCaller, memory, keepErasure, read }: MemoryRouteRooms): MemoryRouteDeps {
   const { episodes, items } = memory;
   return {
     findCaller,
@@ -105,6 +110,11 @@ export function createMemoryRouteDeps({ findCaller, memory, read }: MemoryRouteR
         return searchJson(await memory.search(request, { projectId: caller.projectId, embed, ...searchLimits }));
       }),
     wakeUp: ({ projectId }, subject) => read(() => memory.wakeUp(projectId, subject)),
+    eraseSubject: (caller, subject) =>
+      read(async () => {
+        const erasure = await memory.erase({ projectId: caller.projectId, subject, askedBy: writerOf(caller).author });
+        return receiptJson(erasure, keepErasure(erasure));
+      }),
     findFacts: ({ projectId }, query) => answerDatabaseFaults(() => memory.findFacts(projectId, query)),
   };
 }

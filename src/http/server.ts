@@ -67,6 +67,8 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.post('/v1/memory/wake-up', memory.wakeUp);
   app.post('/v1/memory/graph', memory.findFacts);
   app.get('/v1/memory/episodes/:id', memory.getEpisode);
+  app.use('/v1/memory/subjects', memory.checkSubject);
+  app.delete('/v1/memory/subjects/:subject', memory.eraseSubject);
   app.get('/status/peek', peek);
   app.get('/usage/me', usage);
   app.use('/provision', refuseOptions, deps.provisionCatalog, deps.provision);

@@ -48,9 +48,13 @@ beforeAll(async () => {
   keyring = createKeyring({ database, clock });
   const projects = createProjects({ database, clock });
   const memorySettings = createMemorySettings({ database, clock });
+  const erasures = { listErasures: async () => [], findErasure: async () => null };
   const leases = { leases: createLeases(database), listLive: async () => [] };
   const app = express();
-  app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, listCalls: async () => [callRow], leases, adminToken }));
+  app.use(
+    '/provision',
+    createProvisionRoutes({ projects, keyring, memorySettings, listCalls: async () => [callRow], leases, erasures, adminToken }),
+  );
   app.use(createErrorHandler(quiet));
   server = createServer(app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -27,8 +27,9 @@ describeDatabases('/provision', (database) => {
       return [{ id: 'row' }];
     };
     const app = express();
+    const erasures = { listErasures: async () => [], findErasure: async () => null };
     const leases = { leases: createLeases(database()), listLive: async () => [] };
-    app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, listCalls, leases, adminToken }));
+    app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, listCalls, leases, erasures, adminToken }));
     app.use(createErrorHandler(quiet));
     server = createServer(app);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -81,7 +81,39 @@ const settings = z.looseObject({
   at_least_every_minutes: z.int(),
 });
 
+const erasure = z.looseObject({
+  object: z.literal('memory.erasure'),
+  id,
+  subject_sha256: z.string().describe('hexadecimal'),
+  erased_at: time.describe('what was sent before is gone; what is sent later is kept'),
+  deleted: z.looseObject({
+    memories: count,
+    profile_pages: count,
+    episodes: count,
+    calls: count.describe('calls that named the subject; their cost stays'),
+    call_parts: count,
+    graph_facts: count,
+    cache_entries: count,
+    queued_messages: count.describe('calls that were under way, or not yet stored'),
+  }),
+  workflows: z.looseObject({
+    id: z.string(),
+    state: z.enum(['queued', 'waiting', 'done']),
+    purged: count,
+    text_in_history: z.literal(false),
+  }),
+});
+
+const erasureOfAll = erasure.extend({
+  asked_by: z.string(),
+  processes: z.looseObject({ told: count, drained: count }),
+  done_at: time.nullable(),
+});
+
 export const memoryAnswers = {
+  MemoryErasure: erasure,
+  ProjectErasure: erasureOfAll,
+  ProjectErasureList: z.looseObject({ object: z.literal('list'), data: z.array(erasureOfAll) }),
   MemoryItem: item,
   MemoryRemoval: removal,
   MemorySearch: searchResult,

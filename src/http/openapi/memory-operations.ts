@@ -67,6 +67,13 @@ export const memoryRoutes: Readonly<Record<string, RouteFacts>> = {
     codes,
     plain: withSchema,
   },
+  'delete /v1/memory/subjects/{subject}': {
+    ...base,
+    summary: 'Erases a subject: memories, profile, conversations, and the prompts and answers of its calls',
+    parameters: ['subject'],
+    answers: { 200: 'MemoryErasure' },
+    codes: [...codes, 'bad_request'],
+  },
   'get /v1/memory/episodes/{id}': {
     ...base,
     summary: 'One conversation',

@@ -108,6 +108,18 @@ const routes: Readonly<Record<string, RouteFacts>> = {
     body: { name: 'MemorySettingsBody', optional: true },
     answers: { 200: 'MemorySettings' },
   },
+  [`get ${team}/erasures`]: {
+    ...projectRead,
+    summary: 'Erasures of subjects, newest first',
+    parameters: ['project', 'limit'],
+    answers: { 200: 'ProjectErasureList' },
+  },
+  [`get ${team}/erasures/{id}`]: {
+    ...projectRead,
+    summary: 'An erasure, with the counts of all processes',
+    parameters: ['project', 'erasure'],
+    answers: { 200: 'ProjectErasure' },
+  },
   [`get ${team}/calls`]: {
     ...projectRead,
     summary: 'Calls with their attempts, newest first',

@@ -55,6 +55,12 @@ const others: Readonly<Record<string, JsonObject>> = {
     'name of the application; a slash in it is written `%2F`',
   ),
   id: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the conversation'),
+  erasure: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the erasure'),
+  subject: pathParameter(
+    'subject',
+    { type: 'string', minLength: 1, maxLength: 256 },
+    'the end user, without control characters; a slash in it is written `%2F`',
+  ),
   item: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the memory'),
   limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'rows at most'),
   before: queryParameter('before', { type: 'string', format: 'uuid' }, 'only calls older than the one with this id'),

@@ -4,11 +4,12 @@
  * Bodies: content type, size and syntax are answered with plain text (7.2). JSON of the wrong shape is 422 plain text on search and graph,
  * `bad_request` on the others (shapes 21).
  */
-import type { Request, Response } from 'express';
+import type { NextFunction, Request, Response } from 'express';
 import type { Caller } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { describeIssues } from '../../core/issues.ts';
+import { isSubject } from '../../core/subject.ts';
 import { type GraphQuery, graphQuery } from '../../memory/graph.ts';
 import { type NewItem, type Rating, readCorrection, readNewItem, readRating, readWakeUp } from '../../memory/item-input.ts';
 import { type SearchRequest, searchBody } from '../../memory/search.ts';
@@ -30,6 +31,7 @@ export interface MemoryRouteDeps {
   readonly search: (caller: Caller, request: SearchRequest) => Promise<unknown>;
   readonly wakeUp: (caller: Caller, subject: string | null) => Promise<unknown>;
   readonly findFacts: (caller: Caller, query: GraphQuery) => Promise<unknown>;
+  readonly eraseSubject: (caller: Caller, subject: string) => Promise<unknown>;
 }
 
 export function createMemoryRoutes(deps: MemoryRouteDeps) {
@@ -76,6 +78,19 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
       if (!parsed.success) throw schemaMismatch(describeIssues(parsed.error));
       sendJson(response, 200, await deps.findFacts(caller, parsed.data));
     },
+    /** Before the router takes the address apart: what is no subject in percent-encoded UTF-8 is this route's `bad_request`, never another subject. */
+    async checkSubject(request: Request, _response: Response, next: NextFunction): Promise<void> {
+      if (request.method === 'DELETE' && !isEncodedSubject(request.path.slice(1))) {
+        await callerOf(request);
+        throw gatewayError('bad_request', { message: `the subject must be ${subjectForm}` });
+      }
+      next();
+    },
+    async eraseSubject(request: Request, response: Response): Promise<void> {
+      const caller = await callerOf(request);
+      const { subject = '' } = request.params;
+      sendJson(response, 200, await deps.eraseSubject(caller, String(subject)));
+    },
   };
 }
 
@@ -83,6 +98,16 @@ async function readRequiredJson(request: Request): Promise<unknown> {
   const body = await readOptionalJson(request);
   if (body === undefined) throw gatewayError('bad_request', { message: 'a body is required' });
   return body;
+}
+
+const subjectForm = '1 to 256 characters without control characters, in percent-encoded UTF-8 (a slash is %2F)';
+
+function isEncodedSubject(text: string): boolean {
+  try {
+    return !text.includes('/') && isSubject(decodeURIComponent(text));
+  } catch {
+    return false; // No percent-encoded UTF-8.
+  }
 }
 
 function readId(request: Request): string {

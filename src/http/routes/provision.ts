@@ -17,6 +17,7 @@ import { readJson, requireToken } from '../admin.ts';
 import { answerDatabaseFaults } from '../database-faults.ts';
 import { sendJson } from '../error-handler.ts';
 import { createApplicationHandlers } from './provision-applications.ts';
+import { createErasureHandlers, type ErasureHandlerDeps } from './provision-erasures.ts';
 import { createLeaseHandlers, type LeaseHandlerDeps } from './provision-leases.ts';
 import { createRulesHandlers } from './provision-rules.ts';
 
@@ -35,12 +36,14 @@ export interface ProvisionRouteDeps {
   /** Rows of shapes 21, newest first. */
   readonly listCalls: (projectId: string, filter: CallsFilter) => Promise<readonly unknown[]>;
   readonly leases: LeaseHandlerDeps;
+  readonly erasures: ErasureHandlerDeps;
   readonly adminToken: string;
 }
 
 const bodyLimitBytes = 1024 * 1024;
 
-export function createProvisionRoutes({ projects, keyring, memorySettings, listCalls, leases, adminToken }: ProvisionRouteDeps): Router {
+export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
+  const { projects, keyring, memorySettings, listCalls, leases, erasures, adminToken } = deps;
   const router = express.Router();
 
   const projectOf = async (request: Request): Promise<Project> => {
@@ -126,6 +129,9 @@ export function createProvisionRoutes({ projects, keyring, memorySettings, listC
       sendJson(response, 200, listJson(await listCalls(id, readCallsFilter(request.query))));
     }),
   );
+  const erasureHandlers = createErasureHandlers(erasures, projectOf);
+  router.get('/teams/:project/erasures', route(erasureHandlers.list));
+  router.get('/teams/:project/erasures/:id', route(erasureHandlers.get));
   const leaseHandlers = createLeaseHandlers(leases);
   router.get('/leases', route(leaseHandlers.list));
   router.delete('/leases/:process', route(leaseHandlers.release));

@@ -1,0 +1,15 @@
+/** A call as it is kept once its subject is erased (shapes 21): model, tokens, cost and time stay; text, subject and correlation text go. */
+import type { CallFacts, SettledCall } from './call.ts';
+
+export function forgetSubject({ facts, result }: SettledCall): SettledCall {
+  return { facts: forgetSubjectOf(facts), result, content: null };
+}
+
+function forgetSubjectOf(facts: CallFacts): CallFacts {
+  const { iteration, distilSaved } = facts.correlation;
+  return {
+    ...facts,
+    memory: { ...facts.memory, subject: null },
+    correlation: { taskId: null, turnId: null, agentId: null, triggerKind: null, triggerDetail: null, iteration, distilSaved },
+  };
+}

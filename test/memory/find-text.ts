@@ -1,0 +1,26 @@
+/** Searches a whole database, every column of every row, as nobody but a test does. */
+import type { Database } from '../../src/db/database.ts';
+
+/** Tables that hold `text` anywhere, also folded, stemmed to it or as bytes. */
+export async function findText(database: Database, text: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const table of await listTables(database)) {
+    const [hit] = await database.query(
+      `select 1 from ${table} as whole
+        where position(lower($1::text) in lower(whole::text)) > 0 or position($2::text in whole::text) > 0 limit 1`,
+      [text, Buffer.from(text).toString('hex')],
+    );
+    if (hit) found.push(table);
+  }
+  return found;
+}
+
+/** Those of ours; a partitioned table once. */
+export async function listTables(database: Database): Promise<string[]> {
+  const rows = await database.query<{ name: string }>(
+    `select relname as name from pg_class
+      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
+      order by relname`,
+  );
+  return rows.map(({ name }) => name);
+}

@@ -1,0 +1,235 @@
+/** Erasing a subject through the whole house: nothing of it is left anywhere, nothing of anybody else is touched. */
+import { createHash, randomUUID } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { newId } from '../../src/core/ids.ts';
+import { findText } from '../memory/find-text.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
+import { onBothDatabases } from './both-databases.ts';
+import { expectCode, expectJson, saveItem, search, send, textsOf } from './memory-routes.ts';
+
+interface Receipt {
+  readonly id: string;
+  readonly subject_sha256: string;
+  readonly erased_at: string;
+  readonly deleted: Readonly<Record<string, number>>;
+  readonly workflows: { readonly id: string; readonly state: string };
+}
+
+const nothing = {
+  memories: 0,
+  profile_pages: 0,
+  episodes: 0,
+  calls: 0,
+  call_parts: 0,
+  graph_facts: 0,
+  cache_entries: 0,
+  queued_messages: 0,
+};
+
+const erase = (gateway: TestGateway, subject: string): Promise<Receipt> =>
+  expectJson(send(gateway, 'DELETE', `/subjects/${encodeURIComponent(subject)}`), 200);
+
+async function chat(gateway: TestGateway, messages: unknown, headers: Record<string, string>, more: object = {}): Promise<string> {
+  const response = await gateway.call('/v1/chat/completions', { model: 'one/echo', messages, ...more }, headers);
+  const text = await response.text();
+  expect([response.status, text]).toEqual([200, expect.any(String)]);
+  return text;
+}
+
+const says = (content: string): unknown[] => [{ role: 'user', content }];
+
+async function projectIdOf({ database, project }: TestGateway): Promise<string> {
+  const [row] = await database.query<{ id: string }>(`select id from projects where slug = $1::text`, [project]);
+  return row?.id ?? '';
+}
+
+/** What learning leaves of a subject: a profile, a fact between two entities. */
+async function plantKnowledge(gateway: TestGateway, subject: string | null, words: string): Promise<void> {
+  const { database } = gateway;
+  const projectId = await projectIdOf(gateway);
+  const [one, other] = [newId(1), newId(2)];
+  await database.query(`insert into memory_pages (project_id, kind, subject, text) values ($1::uuid, $2::text, $3::text, $4::text)`, [
+    projectId,
+    subject === null ? 'knowledge' : 'profile',
+    subject,
+    words,
+  ]);
+  for (const [id, name] of [
+    [one, `${words} one`],
+    [other, `${words} other`],
+  ]) {
+    await database.query(`insert into memory_entities (id, project_id, subject, name) values ($1::uuid, $2::uuid, $3::text, $4::text)`, [
+      id,
+      projectId,
+      subject,
+      name,
+    ]);
+  }
+  await database.query(
+    `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, evidence, valid_from)
+     values ($1::uuid, $2::uuid, $3::text, $4::uuid, 'knows', $5::uuid, $6::text, $6::text, now())`,
+    [randomUUID(), projectId, subject, one, other, words],
+  );
+}
+
+onBothDatabases('erasing a subject', (database) => {
+  const shared = shareGateway({ database, cache: true });
+
+  test('200: takes all that is stored of it, says how much, and leaves everybody else’s', async () => {
+    const gateway = await shared().withProject('erase-all');
+    const [mine, theirs] = ['Ada / ünïcode % subject', 'Bob subject'];
+    const of = (subject: string, more: object = {}): Record<string, string> => ({
+      'x-gateway-memory-subject': Buffer.from(subject).toString('latin1'),
+      'x-gateway-task-id': `task of ${subject === mine ? 'zanzibarium' : 'kept'}`,
+      ...more,
+    });
+    // Four calls of the subject: a dialogue of two with a shared beginning, a stream, one that memory must not keep.
+    const first = [...says('zanzibarium one'), { role: 'assistant', content: 'zanzibarium two' }];
+    await chat(gateway, first.slice(0, 1), of(mine));
+    await chat(gateway, [...first, ...says('zanzibarium three')], of(mine));
+    await chat(gateway, says('zanzibarium four'), of(mine), { stream: true });
+    await chat(gateway, [{ role: 'system', content: 'zanzibarium' }, ...says('zanzibarium five')], of(mine, { 'x-gateway-memory': 'off' }));
+    // Named in the body instead, on another route, and answered from the cache.
+    const named = { model: 'three/echo', max_tokens: 99, metadata: { user_id: mine }, messages: says('zanzibarium six') };
+    for (const _ of [1, 2]) await (await gateway.call('/v1/messages', named)).text();
+    // The others: the same words as the subject's in the same order, so that parts are shared.
+    await chat(gateway, says('a shared beginning'), of(mine));
+    await chat(gateway, says('a shared beginning'), of(theirs), { temperature: 0.5 });
+    await chat(gateway, says('of nobody'), {});
+    const item = await saveItem(gateway, { text: 'zanzibarium is liked', subject: mine });
+    await expectJson(send(gateway, 'PATCH', `/items/${item.id}`, { text: 'zanzibarium is loved' }), 200);
+    const removed = await saveItem(gateway, { text: 'zanzibarium is removed', subject: mine });
+    await expectJson(send(gateway, 'DELETE', `/items/${removed.id}`), 200);
+    await saveItem(gateway, { text: 'a shared beginning is kept', subject: theirs });
+    await saveItem(gateway, { text: 'a shared beginning of the project' });
+    await plantKnowledge(gateway, mine, 'zanzibarium');
+    await plantKnowledge(gateway, theirs, 'kept');
+    await plantKnowledge(gateway, null, 'kept of the project');
+    expect((await search(gateway, { query: 'zanzibarium', subject: mine })).memories).toHaveLength(1);
+
+    const receipt = await erase(gateway, mine);
+    expect(receipt).toEqual({
+      object: 'memory.erasure',
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      subject_sha256: createHash('sha256').update(mine).digest('hex'),
+      erased_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+      deleted: {
+        memories: 3,
+        profile_pages: 1,
+        episodes: expect.any(Number),
+        calls: 7,
+        call_parts: expect.any(Number),
+        graph_facts: 1,
+        cache_entries: 6,
+        queued_messages: 0,
+      },
+      workflows: { id: `erasure/${receipt.id}`, state: 'queued', purged: 0, text_in_history: false },
+    });
+    expect(receipt.deleted.episodes).toBeGreaterThan(0);
+    expect(receipt.deleted.call_parts).toBeGreaterThanOrEqual(10);
+
+    expect(await findText(gateway.database, 'zanzibarium')).toEqual([]);
+    expect(await findText(gateway.database, 'ünïcode')).toEqual([]);
+    // Answers and logs do not say it either.
+    expect(JSON.stringify(receipt) + gateway.logs.join('')).not.toMatch(/zanzibarium|ünïcode/);
+    const calls = await callsOf(gateway);
+    expect(calls).toHaveLength(9);
+    const kept = calls as unknown as { subject_sha256: string | null; task_id: string | null; cost: number; tokens: { input: number } }[];
+    expect(kept.map(({ task_id }) => task_id).filter((task) => task !== null)).toEqual(['task of kept']);
+    expect(kept.filter(({ subject_sha256 }) => subject_sha256 !== null)).toHaveLength(1);
+    expect(kept.reduce((sum, { tokens }) => sum + tokens.input, 0)).toBeGreaterThan(9);
+
+    const found = await search(gateway, { query: 'shared beginning', subject: theirs });
+    expect(textsOf(found).sort()).toEqual(['a shared beginning is kept', 'a shared beginning of the project']);
+    expect(found.episodes).toHaveLength(1);
+    const episode = await expectJson<{ text: string }>(send(gateway, 'GET', `/episodes/${found.episodes[0]?.id}`), 200);
+    expect(episode.text).toContain('user: a shared beginning');
+    for (const subject of [theirs, undefined]) {
+      const { facts } = await expectJson<{ facts: { fact: string }[] }>(send(gateway, 'POST', '/graph', { subject }), 200);
+      expect(facts.map(({ fact }) => fact).sort()).toEqual(['kept', 'kept of the project']);
+    }
+    // No part without a call, no call without its parts.
+    const orphans = await gateway.database.query(
+      `select 1 from parts part where not exists (select 1 from parts child where child.project_id = part.project_id and child.parent_hash = part.hash)
+          and not exists (select 1 from call_texts text where text.project_id = part.project_id and text.last_hash = part.hash)`,
+    );
+    expect(orphans).toEqual([]);
+
+    expect((await erase(gateway, mine)).deleted).toEqual(nothing);
+    expect((await erase(gateway, 'nobody ever')).deleted).toEqual(nothing);
+  });
+
+  test('200: what is sent after it is kept, and so is the same subject of another project', async () => {
+    const [gateway, other] = [await shared().withProject('erase-then'), await shared().withProject('erase-other')];
+    for (const each of [gateway, other]) await saveItem(each, { text: 'the number is seven', subject: 'u' });
+    expect((await erase(gateway, 'u')).deleted).toEqual({ ...nothing, memories: 1 });
+    await saveItem(gateway, { text: 'the number is eight', subject: 'u' });
+    await chat(gateway, says('the number is nine'), { 'x-gateway-memory-subject': 'u' });
+    expect(textsOf(await search(gateway, { query: 'number', subject: 'u' }))).toEqual(['the number is eight']);
+    expect((await search(gateway, { query: 'nine', subject: 'u' })).episodes).toHaveLength(1);
+    expect(textsOf(await search(other, { query: 'number', subject: 'u' }))).toEqual(['the number is seven']);
+    expect((await erase(gateway, 'u')).deleted).toMatchObject({ memories: 1, calls: 1, call_parts: 2, episodes: 1 });
+  });
+
+  test('200: a long dialogue goes in slices, with its chain', async () => {
+    const gateway = await shared().withProject('erase-long');
+    const history = Array.from({ length: 700 }, (_value, at) => ({ role: at % 2 ? 'assistant' : 'user', content: `message ${at}` }));
+    for (const length of [301, 699]) await chat(gateway, history.slice(0, length), { 'x-gateway-memory-subject': 'long' });
+    expect((await erase(gateway, 'long')).deleted).toMatchObject({ calls: 2, call_parts: 701, episodes: 2 });
+    const [left] = await gateway.database.query<{ parts: number }>(
+      `select count(*)::integer as parts from parts where project_id = $1::uuid`,
+      [await projectIdOf(gateway)],
+    );
+    expect(left).toEqual({ parts: 0 });
+  });
+
+  test('the operator sees erasures with their counts, newest first', async () => {
+    const gateway = await shared().withProject('erase-told');
+    await saveItem(gateway, { text: 'one', subject: 'x' });
+    const { id } = await erase(gateway, 'x');
+    await erase(gateway, 'y');
+    const path = `/provision/teams/${gateway.project}/erasures`;
+    const { data } = await jsonOf<{ data: { id: string; asked_by: string; deleted: { memories: number } }[] }>(gateway.admin('GET', path));
+    expect(data.map(({ deleted }) => deleted.memories)).toEqual([0, 1]);
+    expect(await jsonOf(gateway.admin('GET', `${path}/${id}`))).toEqual(data[1]);
+    expect(data[1]?.asked_by).toMatch(/^key:[a-z0-9]{8}$/);
+    expect((await gateway.admin('GET', `${path}/${randomUUID()}`)).status).toBe(404);
+    expect((await gateway.admin('GET', `${path}/x`)).status).toBe(400);
+    expect((await gateway.admin('GET', `${path}?limit=0`)).status).toBe(400);
+    const elsewhere = await shared().withProject('erase-elsewhere');
+    expect((await elsewhere.admin('GET', `/provision/teams/${elsewhere.project}/erasures/${id}`)).status).toBe(404);
+  });
+});
+
+describe('an address that names no subject', () => {
+  const shared = shareGateway({ database: 'embedded' });
+
+  test.each([
+    ['empty', ''],
+    ['not percent-encoded UTF-8', '%ff'],
+    ['half an encoding', '%e4'],
+    ['no encoding', '%zz'],
+    ['a control character', 'a%0Ab'],
+    ['U+0000', '%00'],
+    ['more than 256 characters', 'x'.repeat(257)],
+    ['two segments', 'a/b'],
+    ['a slash at its end', 'a/'],
+  ])('400: %s', async (_title, encoded) => {
+    const gateway = shared();
+    await saveItem(gateway, { text: 'stays', subject: 'a' });
+    await expectCode(send(gateway, 'DELETE', `/subjects/${encoded}`), 400, 'bad_request');
+    expect((await search(gateway, { query: 'stays', subject: 'a' })).memories.length).toBeGreaterThan(0);
+  });
+
+  test('401: without a key, whatever the address', async () => {
+    for (const encoded of ['a', '', '%ff']) {
+      const response = await fetch(`${shared().url}/v1/memory/subjects/${encoded}`, { method: 'DELETE' });
+      expect(response.status).toBe(401);
+    }
+  });
+
+  test('200: 256 characters of any language, also outside the basic plane', async () => {
+    for (const subject of ['x'.repeat(256), '😀'.repeat(256), 'a b', '%', '..%2f', '?#&=+']) await erase(shared(), subject);
+  });
+});
