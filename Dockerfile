@@ -1,4 +1,4 @@
-# The gateway as an image: the sources and what they need to run. Node runs TypeScript itself, so there is nothing to build.
+# The gateway as an image: the sources and what they need to run. Node runs TypeScript itself; only the workflows' bundle is built.
 FROM node:24-bookworm-slim AS dependencies
 WORKDIR /gateway
 COPY package.json package-lock.json ./
@@ -14,6 +14,10 @@ COPY package.json LICENSE ./
 COPY src ./src
 COPY workflows ./workflows
 COPY activities ./activities
+# Once here, so that no worker has to make it at its start.
+RUN node --input-type=module --eval "const { prepareWorkflowBundle } = await import('/gateway/src/jobs/workflow-bundle.ts'); \
+      await prepareWorkflowBundle({ dataDir: '/gateway/workflow-bundle', logger: console })" \
+    && chmod -R a+rX workflow-bundle
 USER node
 VOLUME /data
 EXPOSE 8080

@@ -21,12 +21,21 @@ export interface WorkflowBundleOptions {
   readonly dataDir: string;
   readonly logger: Logger;
   readonly signal?: AbortSignal;
+  /** Where a bundle may lie that was made when the image was built (Dockerfile); it is used when it is of these very sources. */
+  readonly shippedDir?: string;
 }
 
 /** Path of the bundle of this version's workflows, made when it is not there. */
-export async function prepareWorkflowBundle({ dataDir, logger, signal }: WorkflowBundleOptions): Promise<string> {
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+export async function prepareWorkflowBundle({
+  dataDir,
+  logger,
+  signal,
+  shippedDir = besideSources(),
+}: WorkflowBundleOptions): Promise<string> {
   const name = `workflow-bundle-${await hashSources()}.js`;
+  const shipped = join(shippedDir, name);
+  if (await exists(shipped)) return shipped;
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const file = join(dataDir, name);
   if (await exists(file)) return file;
   const startedAt = performance.now();
@@ -37,6 +46,10 @@ export async function prepareWorkflowBundle({ dataDir, logger, signal }: Workflo
   logger.info({ ms: Math.round(performance.now() - startedAt) }, 'the workflow bundle is built');
   await removeOthers(dataDir, name);
   return file;
+}
+
+function besideSources(): string {
+  return fileURLToPath(new URL('../../workflow-bundle/', import.meta.url));
 }
 
 /** The module whose exports are the workflows. */

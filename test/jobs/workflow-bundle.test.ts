@@ -1,6 +1,6 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { prepareWorkflowBundle } from '../../src/jobs/workflow-bundle.ts';
@@ -28,6 +28,15 @@ describe('the workflow bundle', () => {
     expect(await prepareWorkflowBundle({ dataDir, logger })).toBe(first);
     expect((await stat(first)).mtimeMs).toBe(mtimeMs);
     expect(await readdir(dataDir)).toHaveLength(1);
+  });
+
+  test('that was made when the image was built is taken as it is, and one of other sources is not', async () => {
+    const shippedDir = join(dataDir, 'shipped');
+    const shipped = await prepareWorkflowBundle({ dataDir: shippedDir, logger });
+    const own = join(dataDir, 'own');
+    expect(await prepareWorkflowBundle({ dataDir: own, logger, shippedDir })).toBe(shipped);
+    await rename(shipped, join(shippedDir, 'workflow-bundle-0123456789abcdef.js'));
+    expect(await prepareWorkflowBundle({ dataDir: own, logger, shippedDir })).toBe(join(own, basename(shipped)));
   });
 
   test('is made while this process answers: no turn of the event loop waits for it', async () => {
