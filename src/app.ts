@@ -8,7 +8,7 @@ import { createMedia } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
 import { correctStoredCalls, createVideoRooms } from './app/videos.ts';
 import { createAdmission } from './ceilings/admission.ts';
-import { countCalls } from './ceilings/count-calls.ts';
+import { beginCostChanges, countCalls } from './ceilings/count-calls.ts';
 import { createReadUse } from './ceilings/read-use.ts';
 import { cacheDirectory } from './config/cache-directory.ts';
 import { readImportedRows } from './config/catalog.ts';
@@ -56,6 +56,7 @@ import type { RoutingSwitches } from './routing/select.ts';
 import { ensurePartitions } from './usage/partitions.ts';
 import { createModelsInForce } from './usage/prices/models-in-force.ts';
 import { createUsageReports } from './usage/reports.ts';
+import { createReprice } from './usage/reprice.ts';
 import { storeCalls } from './usage/store-calls.ts';
 import { buildMediaProviders } from './vendors/media.ts';
 import { buildProviders } from './vendors/registry.ts';
@@ -231,6 +232,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           projects,
           breakers,
           reports,
+          reprice: createReprice({ database, clock, beginCostChanges }),
           memory,
           erasures: {
             listErasures: (projectId, limit) => listErasures(database, projectId, limit),

@@ -29,6 +29,7 @@ Commands that call a running service:
   calls         the latest calls of a project
   leases        list, release: what processes hold of ceilings
   catalog       list, import, remove: models and their prices
+  usage         reprice: charges stored calls again
 
 gateway <command> --help tells more.
 `;
@@ -63,6 +64,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'keys':
       case 'calls':
       case 'catalog':
+      case 'usage':
       case 'leases':
         process.channel?.unref();
         // Whoever reads may stop early (`gateway catalog list | head`): that is no fault.

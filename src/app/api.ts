@@ -11,6 +11,7 @@ import { createProvisionRoutes } from '../http/routes/provision.ts';
 import { createProvisionCatalogRoutes } from '../http/routes/provision-catalog.ts';
 import type { ErasureHandlerDeps } from '../http/routes/provision-erasures.ts';
 import type { LeaseHandlerDeps } from '../http/routes/provision-leases.ts';
+import { createProvisionUsageRoutes } from '../http/routes/provision-usage.ts';
 import { createHttpServer } from '../http/server.ts';
 import type { Drain } from '../journal/drain.ts';
 import type { Keyring } from '../keys/keyring.ts';
@@ -23,6 +24,7 @@ import { listModels } from '../routing/list-models.ts';
 import type { RoutingSwitches } from '../routing/select.ts';
 import type { ModelsInForce } from '../usage/prices/models-in-force.ts';
 import type { UsageReports } from '../usage/reports.ts';
+import type { Reprice } from '../usage/reprice.ts';
 import { statusReport } from '../usage/status.ts';
 import type { AnswerMedia } from './media.ts';
 import { createMemoryRouteDeps, type Memory, type MemoryRouteRooms } from './memory.ts';
@@ -37,6 +39,7 @@ export interface ApiDeps {
   readonly projects: Projects;
   readonly breakers: Breakers;
   readonly reports: UsageReports;
+  readonly reprice: Reprice;
   readonly memory: Memory;
   readonly leases: LeaseHandlerDeps;
   readonly erasures: ErasureHandlerDeps;
@@ -55,7 +58,7 @@ export interface ApiDeps {
 export function createApi(deps: ApiDeps): Server {
   const { config, catalog, switches, modelsInForce, keyring, projects, breakers, reports, readUse, leases, memory, answerCall, drain } =
     deps;
-  const { media, videos, health, adminToken, clock, logger } = deps;
+  const { reprice, media, videos, health, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
@@ -101,6 +104,12 @@ export function createApi(deps: ApiDeps): Server {
       listProviders: () =>
         Object.values(config().providers).map(({ name, baseUrl, dialect, serves }) => ({ name, host: hostOf(baseUrl), dialect, serves })),
       importModels: modelsInForce.import,
+      adminToken,
+    }),
+    provisionUsage: createProvisionUsageRoutes({
+      findProject: projects.findBySlug,
+      // Prices that are in force and not yet written down would be missed.
+      reprice: (request) => read(() => modelsInForce.caughtUp().then(() => reprice(request))),
       adminToken,
     }),
     provision: createProvisionRoutes({

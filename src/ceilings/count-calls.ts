@@ -20,22 +20,66 @@ export async function countCalls(tx: Queries, calls: readonly SettledCall[]): Pr
   if (consumed.length > 0) await tx.query(lowerLeases, columns);
 }
 
-/** The costs of stored calls have changed by so much, in the transaction `tx`. What they held is long given back. */
-export async function countCostChanges(
-  tx: Queries,
-  changes: readonly { readonly callId: string; readonly nanos: number }[],
-): Promise<void> {
+export interface CostChange {
+  readonly callId: string;
+  readonly nanos: number;
+}
+
+/** Changes of the costs of stored calls, in one transaction. What the calls held is long given back. */
+export interface CostChanges {
+  /** At most 500 at a time. */
+  add(changes: readonly CostChange[]): Promise<void>;
+  /** Raises the counters; returns how many have changed. Nothing may be added afterwards. */
+  count(): Promise<number>;
+}
+
+/** No counter of these projects is made from now on until the transaction ends; those that are there stay free until `count`. */
+export async function beginCostChanges(tx: Queries, projectIds: readonly string[]): Promise<CostChanges> {
+  await keepCounters(tx, projectIds);
+  const sums = new Map<number, number>();
+  return {
+    async add(changes) {
+      const real = changes.filter(({ nanos }) => nanos !== 0);
+      if (real.length === 0) return;
+      const columns = [real.map(({ callId }) => callId), real.map(({ nanos }) => nanos)];
+      for (const { id, amount } of await tx.query<CounterSum>(sumChanged, columns)) sums.set(id, amount + (sums.get(id) ?? 0));
+    },
+    async count() {
+      // All in the order of their ids, over the statements too: others hold them in that order.
+      const changed = [...sums].filter(([, amount]) => amount !== 0).toSorted(([one], [other]) => one - other);
+      for (let start = 0; start < changed.length; start += batchRows) {
+        const batch = changed.slice(start, start + batchRows);
+        const ids = batch.map(([id]) => id);
+        await tx.query('select id from limit_counters where id = any($1::bigint[]) order by id for update', [ids]);
+        await tx.query(raiseChanged, [ids, batch.map(([, amount]) => amount)]);
+      }
+      return changed.length;
+    },
+  };
+}
+
+/** The costs of stored calls, at most 500, have changed by so much, in the transaction `tx`. */
+export async function countCostChanges(tx: Queries, changes: readonly CostChange[]): Promise<void> {
   const real = changes.filter(({ nanos }) => nanos !== 0);
   if (real.length === 0) return;
-  const columns = [real.map(({ callId }) => callId), real.map(({ nanos }) => nanos)];
-  const projects = await tx.query<{ id: string }>('select distinct project_id as id from calls where id = any($1::uuid[])', [columns[0]]);
-  await keepCounters(
+  const projects = await tx.query<{ id: string }>('select distinct project_id as id from calls where id = any($1::uuid[])', [
+    real.map(({ callId }) => callId),
+  ]);
+  const costs = await beginCostChanges(
     tx,
     projects.map(({ id }) => id),
   );
-  await tx.query(lockChanged, columns);
-  await tx.query(raiseChanged, columns);
+  await costs.add(real);
+  await costs.count();
 }
+
+interface CounterSum {
+  readonly id: number;
+  readonly amount: number;
+}
+
+/** A statement on the embedded database holds up the event loop (decisions 1). */
+const batchRows = 500;
 
 interface Consumed {
   readonly process: string;
@@ -90,13 +134,13 @@ const changedCosts = countersOf(`
            0 as slots, sum(change.nanos) as cost, 0 as tokens
       from calls join unnest($1::uuid[], $2::bigint[]) as change (id, nanos) using (id)`);
 
-const lockChanged = `
+const sumChanged = `
   with ${changedCosts}
-  select id from limit_counters where id in (select id from counted) order by id for update`;
+  select id, amount from counted where amount <> 0`;
 
 const raiseChanged = `
-  with ${changedCosts}
-  update limit_counters c set settled = c.settled + counted.amount from counted where c.id = counted.id`;
+  update limit_counters c set settled = c.settled + changed.amount
+    from unnest($1::bigint[], $2::bigint[]) as changed (id, amount) where c.id = changed.id`;
 
 /** A lease that was written off has been taken off its counter already. */
 const lowerLeases = `

@@ -1,5 +1,5 @@
 /**
- * The provisioning commands: `gateway projects|keys|calls|catalog …`. Each is one or two requests to the running service and a readable answer, or
+ * The provisioning commands: `gateway projects|keys|calls|catalog|usage …`. Each is one or two requests to the running service and a readable answer, or
  * with `--json` the service's own. Exit status 0, or 1 with one line on standard error that says what is wrong.
  */
 import { parseArgs } from 'node:util';
@@ -11,6 +11,7 @@ import { describeCatalog, describeImport, describeRemoval } from './catalog-answ
 import { importCatalog, removeImported } from './catalog-commands.ts';
 import { usageOf } from './help.ts';
 import { CommandError, connectService, type ServiceClient } from './service-client.ts';
+import { describeReprice, repriceUsage } from './usage-commands.ts';
 
 export interface CommandOutput {
   write(text: string): void;
@@ -60,6 +61,9 @@ const optionTypes = {
   task: { type: 'string' },
   source: { type: 'string' },
   as: { type: 'string', multiple: true },
+  from: { type: 'string' },
+  to: { type: 'string' },
+  prices: { type: 'string' },
   url: { type: 'string' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -138,6 +142,7 @@ const commands: Readonly<Record<string, Command>> = {
     describe: describeImport,
   },
   'catalog remove': { words: 1, run: ({ client, word }) => removeImported(client, word), describe: describeRemoval },
+  'usage reprice': { words: 0, run: ({ client, options }) => repriceUsage(client, options), describe: describeReprice },
 };
 
 async function createProject({ client, options, word }: Invocation): Promise<JsonObject> {

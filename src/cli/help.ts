@@ -48,6 +48,22 @@ import reads the public price table (model_prices_and_context_window.json of Lit
 in force at once, over the built-in ones; rows of gateway.yaml stay. A provider's vendor is known by the host of its address, else by the
 provider's name, and --as names it where neither fits.
 `,
+  usage: `Usage:
+  gateway usage reprice --from <time> --to <time> [--prices dated|now] [--models <provider>/<model>,...] [--project <project>]
+
+Charges the stored calls that began in the window (from is in it, to is not) again, from their tokens: cost of calls and attempts, and what
+ceilings have counted, in one transaction. Calls whose cost was unknown get one where there is a price. Doing it again changes nothing.
+
+  --from, --to <time>    RFC 3339, for example 2026-11-01T00:00:00Z, or a day, which begins at midnight UTC
+  --prices dated         the prices that were in force when the calls began; the default
+  --prices now           the prices of now: after a mistake in a price was corrected. The price history of the window is corrected too, so
+                         name the models whose price was wrong with --models; not with --project
+  --models <a,b>         only calls that these have answered
+  --project <project>    only calls of this project
+
+What call rows do not keep cannot be charged again, and stays as it is: images, characters, seconds and searches where the model is charged
+by them, and videos.
+`,
 };
 
 /** Help of one command, or of all when the word is none. */

@@ -23,10 +23,10 @@ export class CommandError extends Error {
 
 export interface ServiceClient {
   /** The JSON of the answer; throws CommandError with the service's own sentence. */
-  send(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<JsonObject>;
+  send(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: unknown, patienceMs?: number): Promise<JsonObject>;
 }
 
-const patienceMs = 15_000;
+const usualPatienceMs = 15_000;
 
 /** Finds the service and the token: `url`, else a service that has its data directory here, else HOST and PORT. */
 export async function connectService(environment: Environment, url: string | undefined): Promise<ServiceClient> {
@@ -38,12 +38,23 @@ export async function connectService(environment: Environment, url: string | und
   const token = adminToken ?? (await readAdminTokenOfFile(environment)) ?? (await readFirstLine(tokenFile));
   if (token === null) throw new CommandError(`no admin token: set GATEWAY_ADMIN_TOKEN, or run this where the service's ${tokenFile} is`);
   const origin = baseUrl.replace(/\/+$/, '');
-  return { send: (method, path, body) => send({ origin, token }, method, path, body) };
+  return { send: (method, path, body, patienceMs = usualPatienceMs) => send({ origin, token, patienceMs }, method, path, body) };
 }
 
-async function send(target: { origin: string; token: string }, method: string, path: string, body: unknown): Promise<JsonObject> {
+interface Target {
+  readonly origin: string;
+  readonly token: string;
+  readonly patienceMs: number;
+}
+
+async function send(target: Target, method: string, path: string, body: unknown): Promise<JsonObject> {
   const headers = { authorization: `Bearer ${target.token}`, ...(body !== undefined && { 'content-type': 'application/json' }) };
-  const request = { method, headers, signal: AbortSignal.timeout(patienceMs), ...(body !== undefined && { body: JSON.stringify(body) }) };
+  const request = {
+    method,
+    headers,
+    signal: AbortSignal.timeout(target.patienceMs),
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  };
   const response = await fetch(target.origin + path, request).catch((cause: unknown) => {
     throw new CommandError(`no gateway answers at ${target.origin}; start one with npm start, or name it with --url`, null, cause);
   });

@@ -79,7 +79,7 @@ function operationId(method: string, path: string): string {
 
 function describeSchemas(): JsonObject {
   const registry = z.registry<{ id: string }>();
-  const { project, key, rotate, application, rules, catalog } = provisionBodies;
+  const { project, key, rotate, application, rules, catalog, reprice } = provisionBodies;
   const named: Readonly<Record<string, z.ZodType>> = {
     ...Object.fromEntries(
       Object.entries(inferenceRoutes).map(([route, { body }]) => [body, inferenceBodies[route as TextRoute]]), // The keys of that very record.
@@ -90,6 +90,7 @@ function describeSchemas(): JsonObject {
     ApplicationBody: application,
     RulesBody: rules,
     CatalogBody: catalog,
+    RepriceBody: reprice,
     ...mediaBodies,
     ...mediaAnswers,
     ...videoBodies,

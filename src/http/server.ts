@@ -32,6 +32,7 @@ export interface ServerDeps {
   readonly memory: MemoryRouteDeps;
   readonly health: HealthDeps;
   readonly provisionCatalog: Router;
+  readonly provisionUsage: Router;
   readonly provision: Router;
   readonly logger: Logger;
 }
@@ -71,7 +72,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.delete('/v1/memory/subjects/:subject', memory.eraseSubject);
   app.get('/status/peek', peek);
   app.get('/usage/me', usage);
-  app.use('/provision', refuseOptions, deps.provisionCatalog, deps.provision);
+  app.use('/provision', refuseOptions, deps.provisionCatalog, deps.provisionUsage, deps.provision);
   app.get('/openapi.json', createOpenApiRoute());
   app.get('/healthz', healthz);
   app.get('/readyz', readyz);

@@ -79,6 +79,7 @@ export const harmless: Readonly<Record<string, string>> = {
   attempts: 'names of providers and models, outcomes of a closed set',
   videos: 'no subject is known of a media call; names and addresses as the vendor made them, no prompt',
   erasures: 'the fence: the SHA-256 of the subject, and who asked',
+  audit_log: 'ids, times, names of models, and counts',
   erasure_runs: 'ids, until their runs are deleted',
   'calls.key_prefix': 'of the key',
   'calls.source': 'the application, to which money is charged',

@@ -213,6 +213,29 @@ const catalogImport = z.looseObject({
   kept_by_file: ids,
 });
 
+const reprice = z.looseObject({
+  object: z.literal('usage_reprice'),
+  from: time,
+  to: time,
+  prices: z.enum(['dated', 'now']),
+  models: ids.nullable(),
+  project: text.describe('null: all projects'),
+  prices_corrected: ids.describe('Models whose price history was corrected, with `prices: now`'),
+  calls: count.describe('Calls of the window'),
+  calls_changed: count,
+  calls_newly_priced: count.describe('Of these, calls whose cost was unknown'),
+  attempts_changed: count,
+  counters_changed: count.describe('Counters of ceilings'),
+  left: z
+    .looseObject({
+      price_unknown: count.describe('The model had no price then'),
+      units_not_kept: count.describe('Charged by images, characters, seconds or searches, which call rows do not keep'),
+      video: count.describe('Videos have the price that they were started at'),
+    })
+    .describe('Calls that stay as they are'),
+  difference: z.number().describe('USD by which the calls cost more than before, unknown costs counted as nothing'),
+});
+
 const chatError = z
   .looseObject({ error: z.looseObject({ message: z.string(), type: z.string(), code: z.string() }) })
   .describe('`type` and `code` hold the same value.');
@@ -241,6 +264,7 @@ export const answers = {
   ReleasedLeases: z.looseObject({ process: z.string(), released: z.int() }),
   Catalog: catalog,
   CatalogImport: catalogImport,
+  Reprice: reprice,
   Alive: z.looseObject({ status: z.literal('ok') }),
   Readiness: z.looseObject({ status: z.enum(['ready', 'not_ready']), reasons: z.array(z.string()) }),
   ChatCompletion: z.looseObject({ choices: z.array(z.unknown()) }).describe('The vendor’s answer, unchanged.'),

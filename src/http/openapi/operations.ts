@@ -144,6 +144,14 @@ const routes: Readonly<Record<string, RouteFacts>> = {
     codes: [...provisionRead.codes, 'bad_request', 'unsupported_media_type'],
     plain: [413],
   },
+  'post /provision/usage/reprice': {
+    ...provisionRead,
+    summary: 'Charges the stored calls of a window again',
+    body: { name: 'RepriceBody' },
+    answers: { 200: 'Reprice' },
+    codes: [...provisionRead.codes, 'bad_request', 'not_found', 'unsupported_media_type'],
+    plain: [413],
+  },
   'get /healthz': { tag: 'operation', summary: 'The process lives', door: 'none', answers: { 200: 'Alive' }, codes: [] },
   'get /readyz': {
     tag: 'operation',

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { keyInput, rotateInput } from '../../keys/key-input.ts';
 import { applicationInput } from '../../projects/application-settings.ts';
 import { projectInput } from '../../projects/project-settings.ts';
+import { repriceInput } from '../../usage/reprice-input.ts';
 
 const modelId = z
   .string()
@@ -43,4 +44,5 @@ export const provisionBodies = {
   application: applicationInput.nullable().describe(partial),
   rules: rulesBody,
   catalog: catalogBody,
+  reprice: repriceInput.describe('The window, and the prices by which its calls are charged again.'),
 };

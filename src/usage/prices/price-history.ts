@@ -31,7 +31,7 @@ export async function recordPrices(database: Database, entries: readonly PriceEn
 }
 
 async function recordBatch(tx: Queries, entries: readonly PriceEntry[], now: number): Promise<string[]> {
-  await tx.query('select pg_advisory_xact_lock($1::bigint)', [lockKey]);
+  await lockPrices(tx);
   const latest = await tx.query<{ model: string; price: unknown }>(
     `select distinct on (model) model, price from model_prices where model = any ($1::text[]) order by model, effective_from desc`,
     [entries.map(({ model }) => model)],
@@ -54,6 +54,11 @@ async function recordBatch(tx: Queries, entries: readonly PriceEntry[], now: num
     ],
   );
   return changed.map(({ model }) => model);
+}
+
+/** Nobody else writes prices until the transaction ends. */
+export async function lockPrices(tx: Queries): Promise<void> {
+  await tx.query('select pg_advisory_xact_lock($1::bigint)', [lockKey]);
 }
 
 /** Prices of a model in force at an instant; null when none was known then. */

@@ -1,0 +1,36 @@
+/** `/provision/usage`: stored calls are charged again after a price was wrong or unknown (lessons 26). `gateway usage` calls this. */
+import type { Request, Response, Router } from 'express';
+import express from 'express';
+import { gatewayError } from '../../core/errors.ts';
+import type { Reprice } from '../../usage/reprice.ts';
+import { readRepriceInput } from '../../usage/reprice-input.ts';
+import { readJson, requireToken } from '../admin.ts';
+import { answerDatabaseFaults } from '../database-faults.ts';
+import { sendJson } from '../error-handler.ts';
+
+export interface ProvisionUsageDeps {
+  readonly findProject: (slug: string) => Promise<{ readonly id: string } | null>;
+  readonly reprice: Reprice;
+  readonly adminToken: string;
+}
+
+const bodyLimitBytes = 1024 * 1024;
+
+export function createProvisionUsageRoutes({ findProject, reprice, adminToken }: ProvisionUsageDeps): Router {
+  const router = express.Router();
+
+  const findProjectId = async (slug: string | null): Promise<string | null> => {
+    if (slug === null) return null;
+    const project = await answerDatabaseFaults(() => findProject(slug));
+    if (!project) throw gatewayError('not_found', { message: 'no such project' });
+    return project.id;
+  };
+
+  router.post('/usage/reprice', requireToken(adminToken), readJson(bodyLimitBytes), async (request: Request, response: Response) => {
+    const { project, ...window } = readRepriceInput(request.body);
+    const projectId = await findProjectId(project);
+    const receipt = await answerDatabaseFaults(() => reprice({ ...window, projectId }));
+    sendJson(response, 200, { object: 'usage_reprice', project, ...receipt });
+  });
+  return router;
+}

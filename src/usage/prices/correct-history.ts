@@ -1,0 +1,84 @@
+/**
+ * Corrects what `model_prices` says of a past time, when the price that was in force then was a mistake: the price of now is put into its
+ * place, so that whoever asks later finds what should have been charged.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { Queries } from '../../db/database.ts';
+import { lockPrices } from './price-history.ts';
+
+export interface HistoryCorrection {
+  readonly models: readonly string[];
+  /** From here on ... */
+  readonly from: number;
+  /** ... until before this. */
+  readonly to: number;
+}
+
+export interface CorrectedHistory {
+  /** Models whose history has changed. */
+  readonly corrected: readonly string[];
+  /** Models that have no price now: theirs stays. */
+  readonly withoutPrice: readonly string[];
+}
+
+interface PriceRow {
+  readonly model: string;
+  readonly effectiveFrom: Date;
+  readonly price: unknown;
+  readonly source: string;
+}
+
+/** A model has a handful of rows: a statement stays below 500. */
+const batchModels = 50;
+
+export async function correctHistory(tx: Queries, { models, from, to }: HistoryCorrection): Promise<CorrectedHistory> {
+  await lockPrices(tx);
+  const corrected: string[] = [];
+  const withoutPrice: string[] = [];
+  for (let start = 0; start < models.length; start += batchModels) {
+    const batch = models.slice(start, start + batchModels);
+    const rows = await tx.query<PriceRow>(
+      `select model, effective_from as "effectiveFrom", price, source from model_prices
+        where model = any ($1::text[]) order by model, effective_from`,
+      [batch],
+    );
+    const byModel = Map.groupBy(rows, ({ model }) => model);
+    withoutPrice.push(...batch.filter((model) => !byModel.get(model)?.at(-1)?.price));
+    const added = batch.flatMap((model) => correctedRows(byModel.get(model) ?? [], from, to));
+    const changed = [...new Set(added.map(({ model }) => model))];
+    if (changed.length === 0) continue;
+    await tx.query(
+      'delete from model_prices where model = any ($1::text[]) and effective_from >= $2::timestamptz and effective_from < $3::timestamptz',
+      [changed, new Date(from), new Date(to)],
+    );
+    await tx.query(
+      `insert into model_prices (model, effective_from, price, source)
+       select given.model, given.effective_from, given.price::jsonb, given.source
+         from unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[]) as given (model, effective_from, price, source)`,
+      [
+        added.map(({ model }) => model),
+        added.map(({ effectiveFrom }) => effectiveFrom),
+        added.map(({ price }) => (price === null ? null : JSON.stringify(price))),
+        added.map(({ source }) => source),
+      ],
+    );
+    corrected.push(...changed);
+  }
+  return { corrected, withoutPrice };
+}
+
+/** Rows for the window in the place of a model's own, which are in order; none when these say the same, or the model has no price now. */
+function correctedRows(rows: readonly PriceRow[], from: number, to: number): PriceRow[] {
+  const now = rows.at(-1);
+  if (!now?.price) return [];
+  const inForceAt = (at: number): PriceRow | undefined => rows.findLast(({ effectiveFrom }) => effectiveFrom.getTime() <= at);
+  const isNow = (row: PriceRow | undefined): boolean => isDeepStrictEqual(row?.price ?? null, now.price);
+  const within = rows.filter(({ effectiveFrom }) => effectiveFrom.getTime() > from && effectiveFrom.getTime() < to);
+  if ([inForceAt(from), ...within].every(isNow)) return [];
+  const after = inForceAt(to);
+  const goesOn = after?.effectiveFrom.getTime() === to || isNow(after);
+  return [
+    { ...now, effectiveFrom: new Date(from) },
+    ...(goesOn ? [] : [{ ...now, price: after?.price ?? null, source: after?.source ?? now.source, effectiveFrom: new Date(to) }]),
+  ];
+}

@@ -1,0 +1,163 @@
+/**
+ * Charges stored calls again, at the prices that `model_prices` has for the instants at which they began, in one transaction with their
+ * attempts, the counters of ceilings and a row of the audit. Doing it again changes nothing.
+ *
+ * Beside it calls go on and are stored: it holds no row that a drain needs until its last step. Only what differs is written. What cannot be
+ * computed exactly from what rows keep is left as it is, and counted.
+ */
+import { gatewayError } from '../core/errors.ts';
+import { firstIdOf } from '../core/ids.ts';
+import { usdOf } from '../core/money.ts';
+import type { Clock } from '../core/time.ts';
+import { formatTime } from '../core/time.ts';
+import { writeAudit } from '../db/audit.ts';
+import type { Database, Queries } from '../db/database.ts';
+import type { CostChange } from './correct-calls.ts';
+import type { NewCharge } from './prices/charge-again.ts';
+import { correctHistory } from './prices/correct-history.ts';
+import { readCharges, type StoredCharge, writeAttemptCosts, writeCallCosts } from './stored-charges.ts';
+
+export interface RepriceRequest {
+  /** Calls that began from here on ... */
+  readonly from: number;
+  /** ... and before this. */
+  readonly to: number;
+  /** `dated`: prices in force when calls began. `now`: first the prices of now are put in their place for the window (`correctHistory`). */
+  readonly prices: 'dated' | 'now';
+  /** Null: of all projects. */
+  readonly projectId: string | null;
+  /** Answered by these, `<provider>/<model>`; null: by any. */
+  readonly models: readonly string[] | null;
+}
+
+/** The answer of the route, in its words. */
+export interface RepriceReceipt {
+  readonly from: string;
+  readonly to: string;
+  readonly prices: 'dated' | 'now';
+  readonly models: readonly string[] | null;
+  /** Models whose price history was corrected. */
+  readonly prices_corrected: readonly string[];
+  /** Calls of the window. */
+  readonly calls: number;
+  readonly calls_changed: number;
+  /** Of these, calls whose cost was unknown. */
+  readonly calls_newly_priced: number;
+  readonly attempts_changed: number;
+  /** Counters of ceilings. */
+  readonly counters_changed: number;
+  /** Calls that stay as they are: no price, charged by what is not kept, videos. */
+  readonly left: Readonly<Record<LeftReason, number>>;
+  /** USD. */
+  readonly difference: number;
+}
+
+type LeftReason = Exclude<NewCharge['kind'], 'cost'>;
+
+/** `ceilings/count-calls.ts`. */
+export type BeginCostChanges = (
+  tx: Queries,
+  projectIds: readonly string[],
+) => Promise<{ add(changes: readonly CostChange[]): Promise<void>; count(): Promise<number> }>;
+
+export interface RepriceDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly beginCostChanges: BeginCostChanges;
+}
+
+export type Reprice = (request: RepriceRequest) => Promise<RepriceReceipt>;
+
+/** An arbitrary number of our own: one at a time. */
+const lockKey = 7_263_004;
+
+export function createReprice({ database, clock, beginCostChanges }: RepriceDeps): Reprice {
+  return (request) =>
+    database.transaction(async (tx) => {
+      await tx.query('select pg_advisory_xact_lock($1::bigint)', [lockKey]);
+      const pricesCorrected = request.prices === 'now' ? await correctPrices(tx, request) : [];
+      const projectIds = await findProjects(tx, request);
+      const costs = await beginCostChanges(tx, projectIds);
+      const totals = await chargeWindow(tx, { ...request, projectIds }, costs.add);
+      const { from, to, prices, models } = request;
+      const { nanos, ...counts } = totals;
+      const receipt: RepriceReceipt = {
+        ...{ from: formatTime(from), to: formatTime(to), prices, models, prices_corrected: pricesCorrected },
+        ...counts,
+        counters_changed: await costs.count(),
+        difference: usdOf(nanos),
+      };
+      if (receipt.calls_changed + receipt.attempts_changed + pricesCorrected.length > 0) {
+        const detail = { ...receipt, project_id: request.projectId };
+        await writeAudit(tx, { at: clock.now(), actor: 'admin_token', action: 'usage.reprice', detail });
+      }
+      return receipt;
+    });
+}
+
+async function correctPrices(tx: Queries, { from, to, models }: RepriceRequest): Promise<readonly string[]> {
+  const { corrected, withoutPrice } = await correctHistory(tx, { models: models ?? (await findModels(tx, from, to)), from, to });
+  if (models && withoutPrice.length > 0)
+    throw gatewayError('bad_request', { message: `models: there is no price now for ${withoutPrice.join(', ')}` });
+  return corrected;
+}
+
+async function findModels(tx: Queries, from: number, to: number): Promise<string[]> {
+  const rows = await tx.query<{ model: string }>(
+    'select distinct model from calls where id >= $1::uuid and id < $2::uuid and model is not null order by model',
+    [firstIdOf(from), firstIdOf(to)],
+  );
+  return rows.map(({ model }) => model);
+}
+
+/** Those that have calls in the window. */
+async function findProjects(tx: Queries, { from, to, projectId }: RepriceRequest): Promise<string[]> {
+  if (projectId !== null) return [projectId];
+  const rows = await tx.query<{ id: string }>('select distinct project_id as id from calls where id >= $1::uuid and id < $2::uuid', [
+    firstIdOf(from),
+    firstIdOf(to),
+  ]);
+  return rows.map(({ id }) => id);
+}
+
+type Totals = Pick<RepriceReceipt, 'calls' | 'calls_changed' | 'calls_newly_priced' | 'attempts_changed' | 'left'> & {
+  readonly nanos: number;
+};
+
+async function chargeWindow(
+  tx: Queries,
+  { from, to, projectIds, models }: RepriceRequest & { readonly projectIds: readonly string[] },
+  onChanges: (changes: readonly CostChange[]) => Promise<void>,
+): Promise<Totals> {
+  let totals: Totals = {
+    ...{ calls: 0, calls_changed: 0, calls_newly_priced: 0, attempts_changed: 0, nanos: 0 },
+    left: { price_unknown: 0, units_not_kept: 0, video: 0 },
+  };
+  for (let after: string | null = null; ; ) {
+    const page = await readCharges(tx, { from, to, projectIds, models, after });
+    const last = page.calls.at(-1);
+    if (!last) return totals;
+    const changes = await writeCallCosts(tx, page.calls.flatMap(differing));
+    await onChanges(changes);
+    const attempts = await writeAttemptCosts(tx, page.attempts.flatMap(differing));
+    totals = addPage(totals, page.calls, changes, attempts);
+    after = last.id;
+  }
+}
+
+function differing({ charge, ...row }: StoredCharge) {
+  return charge?.kind === 'cost' && charge.nanos !== row.costNanos ? [{ ...row, newNanos: charge.nanos }] : [];
+}
+
+function addPage(totals: Totals, calls: readonly StoredCharge[], changes: readonly CostChange[], attempts: number): Totals {
+  const unknown = new Set(calls.filter(({ costNanos }) => costNanos === null).map(({ id }) => id));
+  const leftFor = (reason: LeftReason): number => totals.left[reason] + calls.filter(({ charge }) => charge?.kind === reason).length;
+  return {
+    calls: totals.calls + calls.length,
+    calls_changed: totals.calls_changed + changes.length,
+    calls_newly_priced: totals.calls_newly_priced + changes.filter(({ callId }) => unknown.has(callId)).length,
+    attempts_changed: totals.attempts_changed + attempts,
+    left: { price_unknown: leftFor('price_unknown'), units_not_kept: leftFor('units_not_kept'), video: leftFor('video') },
+    nanos: changes.reduce((sum, { nanos }) => sum + nanos, totals.nanos),
+  };
+}

@@ -1,0 +1,125 @@
+/** What stored calls and their attempts were charged, and what they cost at the prices of the time; read page by page, and written where it differs. */
+import type { Route, Tokens } from '../core/call.ts';
+import { firstIdOf } from '../core/ids.ts';
+import type { Queries } from '../db/database.ts';
+import type { CostChange } from './correct-calls.ts';
+import { chargeAgain, type NewCharge } from './prices/charge-again.ts';
+import { readStoredPrice } from './prices/stored-price.ts';
+
+export interface ChargesWindow {
+  readonly from: number;
+  readonly to: number;
+  readonly projectIds: readonly string[];
+  readonly models: readonly string[] | null;
+  /** Calls behind the one of this id; null: from the first on. */
+  readonly after: string | null;
+}
+
+/** A row of `calls`, or of `attempts`. */
+export interface StoredCharge {
+  /** Of the call. */
+  readonly id: string;
+  /** Of the attempt; 0 for the call itself. */
+  readonly n: number;
+  /** Null: unknown. */
+  readonly costNanos: number | null;
+  /** Null: no vendor answered, or the cache did, and there is nothing to charge. */
+  readonly charge: NewCharge | null;
+}
+
+export type NewCost = Pick<StoredCharge, 'id' | 'n' | 'costNanos'> & { readonly newNanos: number };
+
+/** What one statement reads: decisions 1. */
+const pageRows = 250;
+
+/** Attempts that were never charged (they failed) are left out. */
+export async function readCharges(
+  tx: Queries,
+  { from, to, projectIds, models, after }: ChargesWindow,
+): Promise<{ calls: readonly StoredCharge[]; attempts: readonly StoredCharge[] }> {
+  const calls = await tx.query<ChargeRow>(selectCalls, [firstIdOf(from), firstIdOf(to), after, projectIds, models, pageRows]);
+  const charged = calls.filter(isCharged).map(({ id }) => id);
+  const attempts = charged.length === 0 ? [] : await tx.query<ChargeRow>(selectAttempts, [charged]);
+  return { calls: calls.map(toCharge), attempts: attempts.map(toCharge) };
+}
+
+/** Calls that were erased meanwhile are left out. */
+export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Promise<readonly CostChange[]> {
+  if (costs.length === 0) return [];
+  return tx.query<CostChange>(
+    `update calls set cost_nanos = changed.nanos
+       from unnest($1::uuid[], $2::bigint[], $3::bigint[]) as changed (id, nanos, before)
+      where calls.id = changed.id
+     returning calls.id as "callId", changed.nanos - coalesce(changed.before, 0) as nanos`,
+    [costs.map(({ id }) => id), costs.map(({ newNanos }) => newNanos), costs.map(({ costNanos }) => costNanos)],
+  );
+}
+
+/** Returns how many there were. */
+export async function writeAttemptCosts(tx: Queries, costs: readonly NewCost[]): Promise<number> {
+  let written = 0;
+  for (let start = 0; start < costs.length; start += pageRows) {
+    const batch = costs.slice(start, start + pageRows);
+    const rows = await tx.query(
+      `update attempts set cost_nanos = changed.nanos
+         from unnest($1::uuid[], $2::integer[], $3::bigint[]) as changed (call_id, n, nanos)
+        where attempts.call_id = changed.call_id and attempts.n = changed.n
+       returning attempts.n`,
+      [batch.map(({ id }) => id), batch.map(({ n }) => n), batch.map(({ newNanos }) => newNanos)],
+    );
+    written += rows.length;
+  }
+  return written;
+}
+
+interface ChargeRow extends Tokens {
+  readonly id: string;
+  readonly n: number;
+  readonly route: Route;
+  readonly model: string | null;
+  readonly cache: string | null;
+  readonly costNanos: number | null;
+  /** In force when the call began, as `storedPriceOf` wrote it. */
+  readonly price: unknown;
+}
+
+function isCharged({ model, cache }: ChargeRow): boolean {
+  return model !== null && cache !== 'hit';
+}
+
+function toCharge(row: ChargeRow): StoredCharge {
+  const { id, n, costNanos, route, price } = row;
+  const charge = isCharged(row) ? chargeAgain(route, tokensOf(row), price ? readStoredPrice(price) : null) : null;
+  return { id, n, costNanos, charge };
+}
+
+function tokensOf({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): Tokens {
+  return { input, cachedInput, cacheWrite, cacheWrite1h, output };
+}
+
+const chargeColumns = (row: string): string => `
+  ${row}.cost_nanos as "costNanos", ${row}.tokens_input as input, ${row}.tokens_cached_input as "cachedInput",
+  ${row}.tokens_cache_write as "cacheWrite", ${row}.tokens_cache_write_1h as "cacheWrite1h", ${row}.tokens_output as output, p.price`;
+
+/** A call is charged at the prices of its beginning, whichever attempt it was. */
+const priceOf = (model: string): string => `
+  left join lateral (
+    select price from model_prices where model = ${model} and effective_from <= c.started_at order by effective_from desc limit 1
+  ) as p on true`;
+
+const selectCalls = `
+  select c.id, 0 as n, c.route, c.model, c.cache, ${chargeColumns('c')}
+    from calls c ${priceOf('c.model')}
+   where c.id >= $1::uuid and c.id < $2::uuid and ($3::uuid is null or c.id > $3::uuid) and c.project_id = any ($4::uuid[])
+     and ($5::text[] is null or c.model = any ($5::text[]))
+   order by c.id
+   limit $6::integer`;
+
+const selectAttempts = `
+  select c.id, a.n, c.route, a.provider || '/' || a.model as model, c.cache, ${chargeColumns('a')}
+    from attempts a
+    join calls c on c.id = a.call_id ${priceOf(`a.provider || '/' || a.model`)}
+   where a.call_id = any ($1::uuid[])
+     and (a.cost_nanos is distinct from 0
+          or a.tokens_input + a.tokens_cached_input + a.tokens_cache_write + a.tokens_cache_write_1h + a.tokens_output > 0)
+   order by a.call_id, a.n`;

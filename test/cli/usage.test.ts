@@ -1,0 +1,144 @@
+/** `gateway usage reprice` against a running service: a mistake in a price, what it did to a key, and how it is put right. */
+import { expect, test } from '@jest/globals';
+import { runCommand } from '../../src/cli/commands.ts';
+import { countersIn } from '../ceilings/counting.ts';
+import { onBothDatabases } from '../service/both-databases.ts';
+import { jsonOf, shareGateway } from '../support/gateway.ts';
+
+interface Run {
+  readonly status: number;
+  readonly written: string;
+  readonly complained: string;
+}
+
+async function run(url: string, ...words: string[]): Promise<Run> {
+  let [written, complained] = ['', ''];
+  const environment = { GATEWAY_ADMIN_TOKEN: 'test-admin-token-0123456789' };
+  const status = await runCommand([...words, '--url', url], environment, {
+    write: (text) => {
+      written += text;
+    },
+    writeError: (text) => {
+      complained += text;
+    },
+  });
+  return { status, written, complained };
+}
+
+const hourMs = 3_600_000;
+const chat = (model: string) => ({ model, max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] });
+
+onBothDatabases('usage reprice', (database) => {
+  const lent = shareGateway({ database });
+  const window = () => ['--from', new Date(Date.now() - hourMs).toISOString(), '--to', new Date(Date.now() + hourMs).toISOString()];
+
+  test('a key that a wrong price has blocked calls again once price and calls are corrected, while other calls go on', async () => {
+    const { url, admin, withProject, database: store, app } = lent();
+    const { call: callFreely, project: slug } = await withProject('typo');
+    const setPrice = (input: number) => admin('PUT', '/provision/catalog', { models: { 'one/typo': { input, output: input } } });
+    expect((await setPrice(200_000)).status).toBe(200);
+    const { key } = await jsonOf<{ key: string }>(admin('POST', `/provision/teams/${slug}/keys`, { name: 'k', ceilings: { cost: 5 } }));
+    const call = () => callFreely('/v1/chat/completions', chat('one/typo'), { authorization: `Bearer ${key}` });
+    const statuses: number[] = [];
+    while (statuses.at(-1) !== 429 && statuses.length < 30) {
+      const answer = await call();
+      await answer.arrayBuffer();
+      statuses.push(answer.status);
+      // What was held is given back when the call is counted.
+      await admin('GET', `/provision/teams/${slug}/calls`);
+    }
+    expect(statuses.at(0)).toBe(200);
+    expect(statuses.at(-1)).toBe(429);
+
+    expect((await setPrice(0.2)).status).toBe(200);
+    const models = ['--models', 'one/typo'];
+    const dated = await run(url, 'usage', 'reprice', ...window(), ...models);
+    expect(dated.written).toMatch(/^calls changed +0$/m);
+    const others = Promise.all(Array.from({ length: 30 }, async () => (await callFreely('/v1/chat/completions', chat('one/typo'))).text()));
+    const now = await run(url, 'usage', 'reprice', ...window(), ...models, '--prices', 'now');
+    await others;
+
+    expect(now).toMatchObject({ status: 0, complained: '' });
+    expect(now.written).toMatch(new RegExp(`^calls changed +${statuses.length - 1}$`, 'm'));
+    expect(now.written).toMatch(/^price history corrected +one\/typo$/m);
+    expect(now.written).toMatch(/^difference +-\$\d+\.\d+$/m);
+    expect((await call()).status).toBe(200);
+    const again = await run(url, 'usage', 'reprice', ...window(), ...models, '--prices', 'now', '--json');
+    expect(JSON.parse(again.written)).toMatchObject({
+      ...{ object: 'usage_reprice', project: null, models: ['one/typo'], prices: 'now', prices_corrected: [] },
+      ...{ calls_changed: 0, attempts_changed: 0, counters_changed: 0, difference: 0 },
+    });
+    const { data } = await jsonOf<{ data: { cost: number; attempts: { cost: number }[] }[] }>(
+      admin('GET', `/provision/teams/${slug}/calls?limit=1000`),
+    );
+    expect(Math.max(...data.map(({ cost }) => cost))).toBeLessThan(0.001);
+    for (const { cost, attempts } of data) expect(attempts.reduce((sum, attempt) => sum + attempt.cost, 0)).toBeCloseTo(cost, 12);
+    const found = await app.projects.findBySlug(slug);
+    const counters = await countersIn(store, found?.id ?? '');
+    expect(counters.map(({ ceiling }) => ceiling)).toContain('cost');
+    for (const counter of counters) expect(counter.settled).toBe(counter.rows);
+    const audit = await store.query<{ detail: object }>('select detail from audit_log order by id');
+    expect(audit).toMatchObject([{ detail: { prices: 'now', models: ['one/typo'], project_id: null } }]);
+  });
+
+  test('calls of unknown cost get one when their model had a price; one project alone is charged again', async () => {
+    const { url, withProject, database: store } = lent();
+    const projects = [await withProject('first'), await withProject('second')];
+    for (const { call } of projects) await (await call('/v1/chat/completions', chat('two/echo'))).text();
+    const costs = async () => {
+      const rows: { cost: number | null; price_unknown: boolean }[] = [];
+      for (const { admin, project } of projects) {
+        const { data } = await jsonOf<{ data: typeof rows }>(admin('GET', `/provision/teams/${project}/calls`));
+        rows.push(...data);
+      }
+      return rows;
+    };
+    const before = await costs();
+    await store.query(`update calls set cost_nanos = null where model = 'two/echo'`);
+
+    const { written } = await run(url, 'usage', 'reprice', ...window(), '--project', 'second');
+
+    expect(written).toMatch(/^ {2}of unknown cost before +1$/m);
+    const after = await costs();
+    expect(after.map(({ price_unknown }) => price_unknown)).toEqual([true, false]);
+    expect(after[1]?.cost).toBe(before[1]?.cost);
+    expect(before[1]?.cost).toBeGreaterThan(0);
+  });
+});
+
+onBothDatabases('usage reprice, asked wrongly,', (database) => {
+  const lent = shareGateway({ database });
+
+  test.each([
+    [['--to', '2026-11-01'], 'which calls? gateway usage reprice --from <time> --to <time>'],
+    [['--from', 'yesterday', '--to', '2026-11-01'], 'from: must be a time in RFC 3339'],
+    [['--from', '2026-11-02', '--to', '2026-11-01'], 'to: must be after from'],
+    [['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'best'], 'prices: '],
+    [['--from', '2026-11-01', '--to', '2026-11-02', '--models', 'echo'], 'models.0: must be <provider>/<model>'],
+    [['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'now', '--project', 'acme'], 'project: the prices of now'],
+    [
+      ['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'now', '--models', 'one/none'],
+      'models: there is no price now for one/none',
+    ],
+    [['--from', '2026-11-01', '--to', '2026-11-02', '--project', 'nobody'], 'no such project'],
+  ])('%j: the command says what is wrong', async (options, sentence) => {
+    const { status, written, complained } = await run(lent().url, 'usage', 'reprice', ...options);
+    expect([status, written]).toEqual([1, '']);
+    expect(complained).toContain(`gateway: ${sentence}`);
+    expect(complained.trimEnd()).not.toContain('\n');
+  });
+
+  test('--help tells of both kinds of prices; a window of days without calls changes nothing', async () => {
+    expect((await run(lent().url, 'usage', 'reprice', '--help')).written).toMatch(/--prices dated [\s\S]*--prices now /);
+    const { status, written } = await run(lent().url, 'usage', 'reprice', '--from', '2020-01-01', '--to', '2020-02-01');
+    expect(status).toBe(0);
+    expect(written).toMatch(/^calls in the window +0$/m);
+  });
+
+  test('401 without the admin token, 400 for a body that is none', async () => {
+    const { url, key, admin } = lent();
+    const answer = await fetch(`${url}/provision/usage/reprice`, { method: 'POST', headers: { authorization: `Bearer ${key}` } });
+    expect(answer.status).toBe(401);
+    expect((await admin('POST', '/provision/usage/reprice')).status).toBe(400);
+  });
+});

@@ -1,0 +1,265 @@
+/** Stored calls charged again: costs, attempts and the counters of ceilings in one transaction, beside drains, and only once. */
+import { randomUUID } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { beginCostChanges } from '../../src/ceilings/count-calls.ts';
+import type { Price, SettledCall, Tokens } from '../../src/core/call.ts';
+import { noTokens } from '../../src/core/call.ts';
+import { newId } from '../../src/core/ids.ts';
+import type { Database } from '../../src/db/database.ts';
+import { priceAt, recordPrices } from '../../src/usage/prices/price-history.ts';
+import { type ModelPrices, storedPriceOf } from '../../src/usage/prices/stored-price.ts';
+import { createReprice, type RepriceRequest } from '../../src/usage/reprice.ts';
+import { countersIn, createTestProcess, limitsOf, storeAndCount } from '../ceilings/counting.ts';
+import { describeDatabases } from '../db/databases.ts';
+import { clockAt, noon, settledCall } from '../journal/calls.ts';
+
+const hourMs = 3_600_000;
+const model = 'openai/gpt-4o';
+
+/** `usd` a million tokens of output; input is free. */
+function pricesOf(usd: number, changes: Partial<ModelPrices> = {}): ModelPrices {
+  const nanos = BigInt(usd) * 1_000_000_000n;
+  const price: Price = { inputNanos: 0n, outputNanos: nanos, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
+  return { price, perImageNanos: null, perMillionCharactersNanos: null, perSecondNanos: null, ...changes };
+}
+
+/** No calls, and no prices but these; gives what is to be tested. */
+async function prepare(database: Database, dated: readonly (readonly [string, number, ModelPrices])[]) {
+  for (const table of ['calls', 'attempts', 'limit_counters', 'model_prices', 'audit_log']) await database.query(`delete from ${table}`);
+  for (const [name, at, prices] of dated) await recordPrices(database, [{ model: name, price: storedPriceOf(prices), source: 'file' }], at);
+  const reprice = createReprice({ database, clock: clockAt(noon + hourMs), beginCostChanges });
+  return (request: Partial<RepriceRequest> = {}) =>
+    reprice({ from: noon, to: noon + hourMs, prices: 'dated', projectId: null, models: null, ...request });
+}
+
+const costsOf = (database: Database, projectId: string) =>
+  database.query<{ id: string; at: Date; cost: number | null; attempt: number | null; estimated: boolean }>(
+    `select c.id, c.started_at as at, c.cost_nanos as cost, a.cost_nanos as attempt, c.estimated
+       from calls c left join attempts a on a.call_id = c.id and a.n = 1 where c.project_id = $1::uuid order by c.id`,
+    [projectId],
+  );
+
+const auditOf = (database: Database) =>
+  database.query<{ at: Date; actor: string; action: string; detail: Record<string, unknown> }>(
+    'select at, actor, action, detail from audit_log order by id',
+  );
+
+/** A call with its one attempt, at the model of `result`. */
+function callOf(projectId: string, changes: Parameters<typeof settledCall>[0] & { tokens?: Partial<Tokens> } = {}): SettledCall {
+  const { facts, result = {}, tokens = { output: 1_000 } } = changes;
+  const settled = settledCall({
+    facts: { projectId, ...facts },
+    result: { ...result, tokens: { ...noTokens, ...tokens } },
+  });
+  const [provider = '', name = ''] = (settled.result.model ?? model).split('/');
+  const attempts = settled.result.attempts.map((attempt) => ({ ...attempt, provider, model: name }));
+  return { ...settled, result: { ...settled.result, attempts } };
+}
+
+describeDatabases('reprice', (database) => {
+  test('each call costs what its model cost when it began, attempts and ceilings say the same, and a second run changes nothing', async () => {
+    const run = await prepare(database(), [
+      [model, noon, pricesOf(2)],
+      [model, noon + hourMs / 2, pricesOf(5)],
+    ]);
+    const clock = clockAt(noon);
+    const process = createTestProcess({ database: database(), clock });
+    const ceilings = { calls: { limit: 1_000, window: 'day' }, cost: { limit: 1e12, window: 'day' } } as const;
+    const project = { monthlyCapNanos: 1e12, applications: new Map([['acme', { ceilings }]]) };
+    const limits = limitsOf({ cost: 1e12, tpm: 1e9 }, { window: 'total', project });
+    // Three pages of calls.
+    for (let n = 0; n < 600; n += 1) {
+      const call = await process.admit(limits, { costNanos: 7, tokens: 1_000 }, noon + n * 6_000);
+      if (call) process.settle(call, { costNanos: 7, tokens: 1_000 });
+    }
+    await process.store();
+
+    const receipt = await run({ projectId: limits.projectId });
+
+    const nanos = 300 * 2_000_000 + 300 * 5_000_000;
+    expect(receipt).toMatchObject({
+      ...{ calls: 600, calls_changed: 600, calls_newly_priced: 0, attempts_changed: 600, counters_changed: 3, prices_corrected: [] },
+      left: { price_unknown: 0, units_not_kept: 0, video: 0 },
+      difference: (nanos - 600 * 7) / 1e9,
+    });
+    const rows = await costsOf(database(), limits.projectId);
+    for (const { at, cost, attempt } of rows) {
+      expect(cost).toBe(at.getTime() < noon + hourMs / 2 ? 2_000_000 : 5_000_000);
+      expect(attempt).toBe(cost);
+    }
+    const counters = await countersIn(database(), limits.projectId);
+    expect(counters.filter(({ ceiling }) => ceiling === 'cost').map(({ settled }) => settled)).toEqual([nanos, nanos, nanos]);
+    for (const counter of counters) expect(counter.settled).toBe(counter.rows);
+    const [audit, ...others] = await auditOf(database());
+    expect(others).toEqual([]);
+    expect(audit).toMatchObject({
+      ...{ at: new Date(noon + hourMs), actor: 'admin_token', action: 'usage.reprice' },
+      detail: { from: '2026-11-20T12:00:00Z', to: '2026-11-20T13:00:00Z', project_id: limits.projectId, calls_changed: 600 },
+    });
+
+    const again = await run({ projectId: limits.projectId });
+
+    expect(again).toMatchObject({ calls: 600, calls_changed: 0, attempts_changed: 0, counters_changed: 0, difference: 0 });
+    expect(await costsOf(database(), limits.projectId)).toEqual(rows);
+    expect(await countersIn(database(), limits.projectId)).toEqual(counters);
+    expect(await auditOf(database())).toHaveLength(1);
+  });
+
+  test('beside calls that are stored and ceilings that come into use, counters stay the sums of their rows', async () => {
+    const run = await prepare(database(), [[model, noon, pricesOf(3)]]);
+    const projectId = randomUUID();
+    const clock = clockAt(noon);
+    const process = createTestProcess({ database: database(), clock });
+    const project = { monthlyCapNanos: 1e12 };
+    const storeSome = async (round: number): Promise<void> => {
+      // A key of its own in each round: its counter is made from the rows while they change.
+      const limits = limitsOf({ cost: 1e12 }, { projectId, project, ...(round % 2 === 0 && { keyId: randomUUID() }) });
+      for (let n = 0; n < 20; n += 1) {
+        const call = await process.admit(limits, { costNanos: 11, tokens: 1_000 }, noon + round * 1_000 + n);
+        if (call) process.settle(call, { costNanos: 11, tokens: 1_000 });
+      }
+      await process.store();
+    };
+    for (let round = 0; round < 10; round += 1) await storeSome(round);
+
+    let isOver = false;
+    const storing = (async () => {
+      let round = 10;
+      for (; !isOver || round < 20; round += 1) await storeSome(round);
+      return round;
+    })();
+    const receipts = [await run(), await run(), await Promise.all([run(), run({ projectId })])].flat();
+    isOver = true;
+    const rounds = await storing;
+
+    expect(receipts[0]?.calls_changed).toBeGreaterThanOrEqual(200);
+    const last = await run();
+    expect(last.calls).toBe(20 * rounds);
+    expect(receipts.reduce((sum, { calls_changed }) => sum + calls_changed, last.calls_changed)).toBe(20 * rounds);
+    const rows = await costsOf(database(), projectId);
+    expect(rows).toHaveLength(20 * rounds);
+    expect(new Set(rows.flatMap(({ cost, attempt }) => [cost, attempt]))).toEqual(new Set([3_000_000]));
+    const counters = await countersIn(database(), projectId);
+    expect(counters.length).toBeGreaterThan(5);
+    for (const counter of counters) expect(counter.settled).toBe(counter.rows);
+    expect(Math.max(...counters.map(({ settled }) => settled))).toBe(20 * rounds * 3_000_000);
+  });
+
+  test('a call of unknown cost gets one where there is a price; what rows do not keep, videos and cache hits are left alone', async () => {
+    const run = await prepare(database(), [
+      [model, noon, pricesOf(2)],
+      ['openai/late', noon + hourMs, pricesOf(2)],
+      ['openai/image', noon, pricesOf(2, { perImageNanos: 5n })],
+      ['openai/drawn', noon, pricesOf(4)],
+      ['cohere/rank', noon, pricesOf(0, { price: { ...zero, perSearchNanos: 9n } })],
+      ['openai/movie', noon, pricesOf(2, { perSecondNanos: 9n })],
+    ]);
+    const projectId = randomUUID();
+    const call = (name: string | null, route: 'chat' | 'images' | 'rerank' | 'video', costNanos: number | null, more = {}) =>
+      callOf(projectId, { facts: { route, startedAt: noon + 5 }, result: { model: name, costNanos, ...more } });
+    const calls: [SettledCall, number | null][] = [
+      [call(model, 'chat', null, { estimated: true }), 2_000_000],
+      [call('openai/late', 'chat', 77), 77],
+      [call('openai/unheard-of', 'chat', null), null],
+      [call('openai/image', 'images', 78), 78],
+      [call('openai/drawn', 'images', 79), 4_000_000],
+      [callOf(projectId, { facts: { route: 'images' }, result: { model: 'openai/drawn', costNanos: 80 }, tokens: {} }), 80],
+      [call('cohere/rank', 'rerank', 81), 81],
+      [call('openai/movie', 'video', 82), 82],
+      [callOf(projectId, { result: { cache: 'hit', costNanos: 0, attempts: [] }, tokens: {} }), 0],
+      [callOf(projectId, { result: { model: null, outcome: 'failed', costNanos: 0, attempts: [] }, tokens: {} }), 0],
+      [callOf(projectId, { facts: { startedAt: noon + hourMs }, result: { costNanos: 83 } }), 83],
+      [callOf(projectId, { facts: { startedAt: noon - 1 }, result: { costNanos: 84 } }), 84],
+    ];
+    const ordered = calls.map(([{ facts, ...rest }, cost]): [SettledCall, number | null] => [
+      { ...rest, facts: { ...facts, id: newId(facts.startedAt) } },
+      cost,
+    ]);
+    await storeAndCount(
+      database(),
+      ordered.map(([settled]) => settled),
+    );
+
+    const receipt = await run({ projectId });
+
+    expect(receipt).toMatchObject({
+      ...{ calls: 10, calls_changed: 2, calls_newly_priced: 1, attempts_changed: 2 },
+      left: { price_unknown: 2, units_not_kept: 3, video: 1 },
+    });
+    const rows = new Map((await costsOf(database(), projectId)).map((row) => [row.id, row]));
+    for (const [{ facts, result }, cost] of ordered) {
+      const row = rows.get(facts.id);
+      expect([facts.route, result.model, row?.cost, row?.estimated]).toEqual([facts.route, result.model, cost, result.estimated]);
+      if (result.attempts.length > 0) expect(row?.attempt).toBe(cost);
+    }
+  });
+
+  test('the prices of now replace those of the window, for the models that are named, and stay when calls are charged by the history again', async () => {
+    const later = noon + 2 * hourMs;
+    const run = await prepare(database(), [
+      [model, noon - hourMs, pricesOf(2)],
+      [model, noon + 1_000, pricesOf(900)],
+      [model, later, pricesOf(3)],
+      ['openai/other', noon - hourMs, pricesOf(10)],
+      ['openai/other', later, pricesOf(20)],
+    ]);
+    const projectId = randomUUID();
+    const at = [noon - 1, noon, noon + 2_000, noon + hourMs, later];
+    await storeAndCount(
+      database(),
+      at.flatMap((startedAt) => [
+        callOf(projectId, { facts: { startedAt }, result: { costNanos: 1 } }),
+        callOf(projectId, { facts: { startedAt }, result: { costNanos: 1, model: 'openai/other' } }),
+      ]),
+    );
+    const everything = { projectId, from: noon - hourMs, to: later + 1 };
+    const costs = async () => {
+      const rows = await database().query<{ model: string; cost: number }>(
+        'select model, cost_nanos / 1000000 as cost from calls where project_id = $1::uuid order by model, started_at',
+        [projectId],
+      );
+      return rows.map(({ cost }) => cost);
+    };
+    await run(everything);
+    expect(await costs()).toEqual([2, 2, 900, 900, 3, 10, 10, 10, 10, 20]);
+
+    const receipt = await run({ prices: 'now', models: [model] });
+
+    const expected = [2, 3, 3, 900, 3, 10, 10, 10, 10, 20];
+    expect(receipt).toMatchObject({ calls: 2, calls_changed: 2, prices_corrected: [model], difference: (3 + 3 - 902) / 1_000 });
+    expect(await costs()).toEqual(expected);
+    expect(await run({ prices: 'now', models: [model] })).toMatchObject({ calls_changed: 0, prices_corrected: [] });
+    expect(await run(everything)).toMatchObject({ calls: 10, calls_changed: 0 });
+    expect(await costs()).toEqual(expected);
+    const inForce = async (ms: number) => (await priceAt(database(), model, ms))?.price?.outputNanos;
+    expect(await Promise.all([noon - 1, noon, noon + hourMs - 1, noon + hourMs, later].map(inForce))).toEqual(
+      [2n, 3n, 3n, 900n, 3n].map((usd) => usd * 1_000_000_000n),
+    );
+    await expect(run({ prices: 'now', models: [model, 'openai/nobody'] })).rejects.toMatchObject({ code: 'bad_request' });
+  });
+
+  test('when it fails at its end, nothing has changed', async () => {
+    await prepare(database(), [
+      [model, noon, pricesOf(2)],
+      [model, noon + 2 * hourMs, pricesOf(3)],
+    ]);
+    const projectId = randomUUID();
+    await storeAndCount(database(), [callOf(projectId, { result: { costNanos: 5 } })]);
+    const failing = createReprice({
+      database: database(),
+      clock: clockAt(noon),
+      beginCostChanges: async (tx, projects) => ({
+        ...(await beginCostChanges(tx, projects)),
+        count: () => Promise.reject(new Error('the last step')),
+      }),
+    });
+
+    await expect(failing({ from: noon, to: noon + hourMs, prices: 'now', projectId: null, models: null })).rejects.toThrow('the last step');
+
+    expect(await costsOf(database(), projectId)).toMatchObject([{ cost: 5, attempt: 5 }]);
+    expect((await priceAt(database(), model, noon))?.price?.outputNanos).toBe(2_000_000_000n);
+    expect(await auditOf(database())).toEqual([]);
+  });
+});
+
+const zero = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
