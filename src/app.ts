@@ -39,6 +39,7 @@ import { enqueueEmbeddings } from './memory/embedding-runs.ts';
 import { findErasure, listErasures } from './memory/erasures.ts';
 import { discardErased } from './memory/fence.ts';
 import { enqueueUnlearned } from './memory/learning/unlearned.ts';
+import { createCallMasker } from './memory/mask-call.ts';
 import { enqueueUnread } from './memory/unread.ts';
 import type { Logger } from './observability/logger.ts';
 import { createAnswerCall } from './pipeline/answer.ts';
@@ -139,13 +140,14 @@ export async function createApp(options: AppOptions): Promise<App> {
   const door = createVendorDoor();
   const reports = createUsageReports({ database, clock });
 
+  const masker = createCallMasker();
   const store = async (tx: Queries, given: readonly SettledCall[]): Promise<void> => {
     const calls = await discardErased(tx, given);
     const added = await storeCalls(tx, calls);
     const stored = calls.filter(({ facts }) => added.has(facts.id));
     await correctStoredCalls(tx, stored);
     await countCalls(tx, stored);
-    await recordCalls(tx, stored);
+    await recordCalls(tx, stored, masker);
   };
   const journal = await createJournal({ dataDir, clock, logger, sync: config.journalSync, ...(journalFiles && { files: journalFiles }) });
   const admission = createAdmission({ database, clock, logger, process: journal.id, onStoreDown: () => config.onBudgetStoreDown });

@@ -20,11 +20,12 @@ import { type CallText, findStored, storeTexts } from './call-texts.ts';
 import { chainMessages, hashScope, keyInScope } from './chain.ts';
 import { findConversation } from './join.ts';
 import { loadBook } from './load-book.ts';
+import { type CallMasker, createCallMasker } from './mask-call.ts';
 import { saveBook } from './save-book.ts';
 import { defaultMemorySettings, type MemorySettings, readMemorySettings } from './settings.ts';
 
-/** Stores the texts of `calls` (those the batch newly stored) and joins or opens conversations for the recorded ones. */
-export async function recordCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
+/** Stores the texts of `calls` (those the batch newly stored), without credentials, and joins or opens conversations for the recorded ones. */
+export async function recordCalls(tx: Queries, calls: readonly SettledCall[], masker = createCallMasker()): Promise<void> {
   const candidates = calls.filter(hasText).toSorted(byStart);
   if (candidates.length === 0) return;
   const projectIds = [...new Set(candidates.map((call) => call.facts.projectId))].toSorted();
@@ -33,7 +34,7 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[]): P
   const ids = candidates.map((call) => call.facts.id);
   const stored = await findStored(tx, ids);
   const fresh = candidates.filter((call, index) => !stored.has(call.facts.id) && ids.indexOf(call.facts.id) === index);
-  const read = fresh.map((call) => ({ call, text: readText(call) }));
+  const read = fresh.map((call) => ({ call, text: readText(call, masker) }));
   const turns = read
     .filter(({ call, text }) => isRecorded(call, text, settings.get(call.facts.projectId) ?? defaultMemorySettings))
     .map(({ call, text }) => toTurn(call, text));
@@ -76,7 +77,7 @@ export async function takeProjects(tx: Queries, projectIds: readonly string[]): 
   );
 }
 
-function readText(call: CallWithText): CallText {
+function readText(call: CallWithText, masker: CallMasker): CallText {
   const { facts, content } = call;
   const { messages, extras, answerBegun } = readPrompt(promptRoute(call) ?? 'chat', parseJson(content.request.toString('utf8')));
   const begun = answerBegun ? messages.at(-1) : undefined;
@@ -87,8 +88,8 @@ function readText(call: CallWithText): CallText {
     projectId: facts.projectId,
     subject: facts.memory.subject === null ? null : makeStorable(facts.memory.subject),
     startedAt: facts.startedAt,
-    extras,
-    parts: chainMessages([...prompt, ...(answer ? [answer] : [])]),
+    extras: extras.map(masker.extra),
+    parts: chainMessages([...prompt, ...(answer ? [answer] : [])].map(masker.message)),
     promptLength: prompt.length,
     recalled: content.recalled ?? [],
   };

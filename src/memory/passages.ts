@@ -4,7 +4,6 @@
  */
 import type { Queries } from '../db/database.ts';
 import type { NormalMessage } from '../dialects/prompt.ts';
-import { maskCredentials } from '../guardrails/credentials.ts';
 import type { Item } from './item-record.ts';
 import { composeText } from './read-conversation.ts';
 import { slicesOf } from './slices.ts';
@@ -58,7 +57,7 @@ export interface AddedMessages {
 
 /** Messages are only ever added to a conversation, so passages are too. */
 export async function addConversationPassages(tx: Queries, added: readonly AddedMessages[]): Promise<void> {
-  const rows = added.flatMap(({ messages, ...place }) => cutPassages(messages).map((text) => ({ ...place, text: maskCredentials(text) })));
+  const rows = added.flatMap(({ messages, ...place }) => cutPassages(messages).map((text) => ({ ...place, text })));
   for (const slice of slicesOf(rows, ({ text }) => text.length)) {
     await tx.query(
       `insert into memory_passages (project_id, subject, conversation_id, text, lexemes)
