@@ -33,6 +33,15 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   let closed = false;
   /** Registrations made while there was no connection must be told when there is one; so must all after a loss. */
   const uninformed = new Set<Registration>();
+  /** The end of what was asked last. */
+  let asked: Promise<unknown> = Promise.resolve();
+
+  /** One statement at a time: pg warns of a client that is asked while it answers, and from its version 9 on will refuse. */
+  const ask = (on: pg.Client, text: string): Promise<unknown> => {
+    const answer = asked.then(() => on.query(text));
+    asked = answer.catch(() => undefined); // Whoever asked is told.
+    return answer;
+  };
 
   const lose = (lost: pg.Client, error: unknown): void => {
     if (client !== lost) return;
@@ -52,7 +61,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
 
   const beat = async (current: pg.Client): Promise<void> => {
     try {
-      await current.query('select 1');
+      await ask(current, 'select 1');
       later(options.heartbeatMs);
     } catch (error) {
       lose(current, error);
@@ -108,7 +117,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       if (connecting) await connecting;
       const current = client;
       if (current) {
-        await current.query(`listen ${pg.escapeIdentifier(channel)}`).catch((error: unknown) => lose(current, error));
+        await ask(current, `listen ${pg.escapeIdentifier(channel)}`).catch((error: unknown) => lose(current, error));
       } else if (failures === 0) {
         await connect();
       }
@@ -120,7 +129,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
           const stillUsed = [...registrations].some((other) => other.channel === channel);
           const open = client;
           if (open && !stillUsed && !closed) {
-            await open.query(`unlisten ${pg.escapeIdentifier(channel)}`).catch((error: unknown) => lose(open, error));
+            await ask(open, `unlisten ${pg.escapeIdentifier(channel)}`).catch((error: unknown) => lose(open, error));
           }
         },
       };

@@ -92,6 +92,17 @@ describePostgres('behind a network that fails', () => {
       expect(heard).toEqual(['one', 'two']);
     }));
 
+  test('LISTEN on many channels at once, while others are given up, hears on each of them', () =>
+    withProxy(async ({ database, direct }) => {
+      const heard: string[] = [];
+      const { stop } = await database.listen('first', () => undefined);
+      const channels = Array.from({ length: 20 }, (_, n) => `channel_${n}`);
+      await Promise.all([stop(), ...channels.map((channel) => database.listen(channel, (payload) => heard.push(payload)))]);
+      for (const channel of channels) await direct.query('select pg_notify($1::text, $1::text)', [channel]);
+      await until(() => heard.length === channels.length);
+      expect(heard).toEqual(channels);
+    }));
+
   test('LISTEN notices a connection that died without a word', () =>
     withProxy(async ({ database, direct, proxy }) => {
       const heard: string[] = [];
