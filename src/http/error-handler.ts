@@ -5,6 +5,7 @@ import type { ErrorRequestHandler } from 'express';
 import { codeRow, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
 import { CallerGone } from './body.ts';
+import { endAnswer } from './end-answer.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
 /** Which body an error has: the messages route has its own (specification 2). */
@@ -69,14 +70,13 @@ export function messagesErrorType(status: number): string {
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   const bytes = Buffer.from(JSON.stringify(body));
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length, 'cache-control': 'no-store' });
-  response.end(bytes);
+  endAnswer(response, bytes);
 }
 
 function sendPlainText(response: ServerResponse, { status, message }: PlainTextError): void {
   const bytes = Buffer.from(`${message}\n`);
   response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'content-length': bytes.length, 'cache-control': 'no-store' });
-  // The rest of a body that is too large is read and thrown away by Node, so that the caller gets this answer instead of a reset.
-  response.end(bytes);
+  endAnswer(response, bytes);
 }
 
 /** For routes whose handlers throw: Express hands the error over. */

@@ -2,6 +2,8 @@
  * Bad input beyond the rows of the specification (specification-errors.test.ts): odd spellings, limits, and the order of the checks.
  * What no list can hold is in fuzz.test.ts.
  */
+import { connect } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { shareGateway } from '../support/gateway.ts';
@@ -33,6 +35,19 @@ describe('keys', () => {
     await expectChatError(await post(chatPath, '{', { 'content-type': 'text/plain' }), 401, 'missing_key');
   });
 });
+
+/** Reads nothing until the whole body has left; rejects when it cannot leave. */
+async function sendThenRead({ key, type, length }: { key: string; type: string; length: number }): Promise<string> {
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
+  socket.write(
+    `POST ${chatPath} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n`,
+  );
+  const piece = Buffer.alloc(1024 * 1024, 'x');
+  for (let rest = length; rest > 0; rest -= piece.length) {
+    await new Promise<void>((sent, failed) => socket.write(piece.subarray(0, rest), (error) => (error ? failed(error) : sent())));
+  }
+  return (await buffer(socket)).toString();
+}
 
 describe('bodies', () => {
   it.each([
@@ -81,6 +96,18 @@ describe('bodies', () => {
     });
     await expectPlainText(answer, 413);
   });
+
+  it.each([
+    ['413: more than 32 MiB, declared', { length: 33 * 1024 * 1024 }, 413, 'application/json'],
+    ['401: no key', { length: 33 * 1024 * 1024, key: '' }, 401, 'application/json'],
+    ['415: another content type', { length: 33 * 1024 * 1024 }, 415, 'text/plain'],
+  ])(
+    '%s: the answer reaches a caller who sends all before it reads, and wants the connection closed',
+    async (_title, sent, status, type) => {
+      const answer = await sendThenRead({ key: gateway.key, type, ...sent });
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*\r\nConnection: close\r\n\r\n.+`));
+    },
+  );
 
   it('200: a body of 31 MiB', async () => {
     const body = `{"model":"one/echo","messages":[{"role":"user","content":"${'a'.repeat(31 * 1024 * 1024)}"}]}`;
