@@ -30,18 +30,15 @@ export interface VideoRequestFacts {
   readonly samples: number;
   /** What is to be seen, and what is not. */
   readonly texts: readonly string[];
-  /** In the vendor's form. */
-  readonly vendorBody: Buffer;
+  /** In the vendor's form. Throws `bad_request` for a prompt or an image that is none: who may not ask need not ask well. */
+  readonly writeBody: () => Buffer;
 }
 
 /** The length that the vendor makes where none is asked for. */
 const usualSeconds = 8;
 const longestSeconds = 86_400;
 
-/**
- * Throws `bad_json` for what two readers could read differently, `bad_model`, and `bad_request` for a prompt or an image that is none; all
- * else is the vendor's to refuse.
- */
+/** Throws `bad_json` for what two readers could read differently, and `bad_model`; nearly all else is the vendor's to refuse. */
 export function readVideoRequest(body: Buffer, spans: BodySpans): VideoRequestFacts {
   const repeated = repeatedKey(spans, readNames);
   if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: stands more than once` });
@@ -51,21 +48,24 @@ export function readVideoRequest(body: Buffer, spans: BodySpans): VideoRequestFa
   };
   const valueAt = (name: string): unknown => parseJson(textAt(name) ?? 'null');
 
-  const prompt = textOf(valueAt('prompt'));
-  if (prompt === null || prompt.trim() === '') throw gatewayError('bad_request', { message: 'prompt: a text is required' });
-  const image = valueAt('image');
+  const prompt = textOf(valueAt('prompt')) ?? '';
   const parameters = Object.entries(parameterNames).flatMap(([name, vendorName]) => {
     const text = textAt(name);
     // One video is what is made without the parameter, which not every model knows.
     return text === null || (name === 'n' && text === '1') ? [] : [`${JSON.stringify(vendorName)}:${text}`];
   });
-  const instance = `{"prompt":${textAt('prompt')}${image === null ? '' : `,"image":${JSON.stringify(imageOf(image))}`}}`;
+  const writeBody = (): Buffer => {
+    if (prompt.trim() === '') throw gatewayError('bad_request', { message: 'prompt: a text is required' });
+    const image = valueAt('image');
+    const instance = `{"prompt":${textAt('prompt')}${image === null ? '' : `,"image":${JSON.stringify(imageOf(image))}`}}`;
+    return Buffer.from(`{"instances":[${instance}],"parameters":{${parameters.join(',')}}}`);
+  };
   return {
     model: readModel(valueAt('model')),
     durationMs: Math.round(1_000 * Math.min(longestSeconds, positiveOf(valueAt('duration_seconds')) ?? usualSeconds)),
     samples: Math.min(100, Math.max(1, Math.round(positiveOf(valueAt('n')) ?? 1))),
     texts: [prompt, textOf(valueAt('negative_prompt')) ?? ''],
-    vendorBody: Buffer.from(`{"instances":[${instance}],"parameters":{${parameters.join(',')}}}`),
+    writeBody,
   };
 }
 

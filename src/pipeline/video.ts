@@ -32,7 +32,8 @@ export interface VideoWish {
   readonly samples: number;
   /** Content rules look at them. */
   readonly texts: readonly string[];
-  readonly vendorBody: Buffer;
+  /** What the vendor is sent. Throws `bad_request`. */
+  readonly writeBody: () => Buffer;
 }
 
 export interface VideoStart {
@@ -53,13 +54,14 @@ export function createStartVideo({ plan, findProvider, calls, vendor, videos, lo
     const provider = findProvider(candidate.provider);
     // The Gemini form is the only one of videos.
     if (provider?.dialect !== 'gemini') throw gatewayError('bad_shape');
+    const body = wish.writeBody();
     await videos.probe();
     const units = { seconds: (wish.durationMs * wish.samples) / 1_000 };
     const named = { ...call, modelAsked: wish.model ?? candidate.id };
     const operation = await calls.answer(
       { call: named, project, texts: wish.texts, candidate, units, likelyTokens: noTokens, mostOutputTokens: 0 },
       async () => {
-        const started = await vendor.start(provider, candidate.model, wish.vendorBody);
+        const started = await vendor.start(provider, candidate.model, body);
         await addPatiently({ ...videoOf(call, candidate, wish), operation: started });
         return { value: started, status: 200, units, tokens: null };
       },

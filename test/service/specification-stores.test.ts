@@ -9,6 +9,9 @@ import { onBothDatabases } from './both-databases.ts';
 import { ask, expectChatError, expectRouteError, projectLender, routes } from './inference-routes.ts';
 
 const episode = '/v1/memory/episodes/01936b1e-0000-7000-8000-000000000000';
+const mediaPaths = ['images/generations', 'audio/speech', 'video/generations', 'video/operations', 'video/download'].map(
+  (path) => `/v1/${path}`,
+);
 const readRoutes = ['/v1/models', '/status/peek', '/usage/me', episode];
 
 onBothDatabases('stores that fail', (database) => {
@@ -27,6 +30,7 @@ onBothDatabases('stores that fail', (database) => {
 
   async function expectOnAllRoutes(gateway: TestGateway, code: string): Promise<void> {
     for (const route of routes) await expectRouteError(await ask(gateway, route, 'first/echo'), route, { status: 503, code });
+    for (const path of mediaPaths) await expectChatError(await gateway.call(path, { model: 'first/echo', prompt: 'hi' }), 503, code);
     for (const path of readRoutes) await expectChatError(await gateway.call(path), 503, code);
   }
 

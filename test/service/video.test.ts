@@ -236,6 +236,8 @@ describe('what the routes refuse', () => {
     ['a character that no model has', { prompt: 'x', model: 'film/a b' }, 400, 'bad_model', /model/],
     ['a second slash', { prompt: 'x', model: 'film/a/b' }, 400, 'bad_model', /model/],
     ['a model that is no text', { prompt: 'x', model: 5 }, 400, 'bad_model', /model/],
+    ['a model that none has and no prompt', { model: 'film/a b' }, 400, 'bad_model', /model/],
+    ['a provider that there is not and no prompt', { model: 'nobody/clip' }, 400, 'no_route', /^unknown video provider 'nobody'$/],
     ['no prompt', { model: 'film/clip' }, 400, 'bad_request', /^prompt:/],
     ['an empty prompt', { prompt: ' ' }, 400, 'bad_request', /^prompt:/],
     ['a prompt that is no text', { prompt: ['x'] }, 400, 'bad_request', /^prompt:/],
