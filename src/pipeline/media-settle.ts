@@ -91,12 +91,15 @@ function chargeOf(
   return { tokens: charged, costNanos: costOf(charged, candidate.price), isEstimated: isCut || tokens === null };
 }
 
-/** What is held of ceilings (decisions 6). A token has at least one byte; what has no price by tokens counts none. */
+/**
+ * What is held of ceilings (decisions 6). A token has at least one byte. What has no price by tokens uses none, and holds one while it runs, so
+ * that a ceiling of tokens that is reached refuses media calls like all others (specification 7.4).
+ */
 export function boundsOf({ call, candidate, units, mostOutputTokens }: MediaRequest): { costNanos: number; tokens: number } {
   const { price, unitPrices } = candidate;
   const most = { ...noTokens, input: call.bodyBytes, output: mostOutputTokens };
   const costNanos = unitCostOf(units, unitPrices) ?? (price === null ? 0 : costOf(most, price));
-  return { costNanos: countable(costNanos), tokens: price === null ? 0 : countable(most.input + most.output) };
+  return { costNanos: countable(costNanos), tokens: price === null ? 1 : countable(most.input + most.output) };
 }
 
 /** Callers may ask for any number of images; the database counts no further. */

@@ -1,8 +1,8 @@
 /**
  * Specification 4.3 and 4.5, row by row. Every status that 4.5 lists is a row of 7.4 (specification-errors.test.ts).
  *
- * Not here yet: `retry-after` of 429 and of a budget store that is down, cached answers and their slots, 402 (issue 5); the recalled system
- * message and 403 of content rules (issue 6); the media type of audio and video (issue 8).
+ * Elsewhere: `retry-after` of 429, and 402, in specification-ceilings.test.ts; cached answers in response-cache.test.ts; the recalled system
+ * message in recall.test.ts; 403 in content-rules.test.ts; the media type of audio and video in specification-media.test.ts and video.test.ts.
  */
 import { describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';

@@ -1,11 +1,10 @@
 /**
  * Specification 7.2 to 7.4, one row after the other, on every route that the row names, with the body of the route's style.
  *
- * 7.5 is in specification-no-route.test.ts, the rows of stores that are down in specification-stores.test.ts. Not here yet: 7.2 422 and the
- * rows of memory routes that do not exist (issue 6: bad_request, forbidden, memory_off, guardrail_blocked); media rows (issue 8: bad_model,
- * missing_operation, missing_uri, forbidden_target, upstream_error, bad_upstream_response, video_failed, bad_shape); ceilings (issue 5:
- * tenant_capped, source_capped, credits_exhausted, subscription_required, budget_unavailable). Of 7.3, 402, 403, 404, 429 and 529 have no
- * cause on `/v1/messages` before those issues: a vendor's are no refusals, and an unknown address is no messages route.
+ * 7.5 is in specification-no-route.test.ts, the rows of stores that are down in specification-stores.test.ts, those of ceilings and of projects
+ * that may not call, with 402 and 429 of 7.3, in specification-ceilings.test.ts, those of media in specification-media.test.ts and
+ * video.test.ts, those of memory in specification-memory.test.ts, 403 of content rules in content-rules.test.ts. Of 7.3, 404 and 529 have no
+ * cause on `/v1/messages`: a vendor's are no refusals, and an unknown address is no messages route.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
