@@ -161,7 +161,8 @@ tiers:
     expect((await Promise.all(ends)).filter(isWhole)).toHaveLength(size);
     expect(await ended).toBe(0);
     expect(await processesOf(home)).toEqual([]);
-    expect(await readdir(join(home, 'data'))).toEqual(['journal']);
+    expect(await readdir(join(home, 'data'))).toEqual(['addresses', 'journal']);
+    expect(await readdir(join(home, 'data', 'addresses'))).toEqual([]);
     expect(await readdir(join(home, 'data', 'journal'))).toEqual([]);
     expect(await listed()).toEqual([]);
     const rows = await database.query(`select outcome from calls where task_id like 'last-%'`);
