@@ -84,7 +84,7 @@ export function createApi(deps: ApiDeps): Server {
         const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.ceilingsOf(caller.keyId)]);
         const { demo } = config();
         const providers = [...catalog().providers.keys()];
-        const { projectId, keyId } = caller;
+        const { projectId, countedAs: keyId } = caller;
         const limits = { projectId, keyId, source: project.slug, key: ceilings, project: project.settings };
         return read(async () => {
           const counted = await readUse(limits, clock.now());

@@ -108,7 +108,8 @@ const countersOf = (spent: string): string => `
   ), counted as (
     select c.id, sum(case c.ceiling when 'cost' then spent.cost when 'tpm' then spent.tokens else spent.slots end)::bigint as amount
       from spent
-     cross join lateral (values ('key', spent.key_id::text), ('source', spent.source), ('project', '')) as held (holder, holder_id)
+      left join virtual_keys k on k.id = spent.key_id
+     cross join lateral (values ('key', coalesce(k.counted_as, spent.key_id)::text), ('source', spent.source), ('project', '')) as held (holder, holder_id)
       join limit_counters c on c.project_id = spent.project_id and c.holder = held.holder and c.holder_id = held.holder_id
        and spent.minute >= c.window_start and (c.window_end is null or spent.minute < c.window_end)
      group by c.id

@@ -21,6 +21,7 @@ export interface ProjectLimits {
 /** All ceilings that apply to a call. */
 export interface Limits {
   readonly projectId: string;
+  /** The id that the key is counted under. */
   readonly keyId: string;
   readonly source: string;
   readonly key: Readonly<Record<CeilingName, Ceiling>>;

@@ -67,6 +67,8 @@ export function createLender({ counter, process, leases, health, askBackMs = 150
   let working: Promise<void> | null = null;
   /** A statement failed of which nobody knows whether it was done. */
   let isUncertain = false;
+  /** The statement under way got no answer in time, and its connection may need half a minute to give up: nobody waits for that. */
+  let isStuck = false;
   let mustGiveBack = false;
   let usedAt = performance.now();
   let contestedUntil = 0;
@@ -103,10 +105,16 @@ export function createLender({ counter, process, leases, health, askBackMs = 150
     }
   };
 
-  const watch = <Result>(statement: Promise<Result>): Promise<Result> =>
-    health.watch(statement, () => {
-      for (const { resolve } of waiters.splice(0)) resolve(unreachable);
-    });
+  const watch = async <Result>(statement: Promise<Result>): Promise<Result> => {
+    try {
+      return await health.watch(statement, () => {
+        isStuck = true;
+        for (const { resolve } of waiters.splice(0)) resolve(unreachable);
+      });
+    } finally {
+      isStuck = false;
+    }
+  };
 
   const returnFree = async (): Promise<void> => {
     mustGiveBack = false;
@@ -226,7 +234,7 @@ export function createLender({ counter, process, leases, health, askBackMs = 150
         prefetch();
         return { kind: 'held', reserved: bound };
       }
-      if (health.isDown) return unreachable;
+      if (health.isDown || isStuck) return unreachable;
       if (refusal && bound >= refusal.bound && performance.now() < refusal.until) return refused;
       return new Promise((resolve) => {
         waiters.push({ bound, resolve });

@@ -32,6 +32,8 @@ export type Route = TextRoute | MediaRoute;
 export interface Caller {
   readonly keyId: string;
   readonly keyPrefix: string;
+  /** The key under whose id its ceilings are counted: itself, or the first of those that it was rotated from. */
+  readonly countedAs: string;
   readonly projectId: string;
   /** Models (ids or tier names) the key may use; null means all. */
   readonly models: readonly string[] | null;

@@ -16,6 +16,8 @@ export type Ceilings = Readonly<Record<CeilingName, Ceiling>>;
 
 export interface KeyRecord {
   readonly id: string;
+  /** Its own id, or that of the first of the keys that it was rotated from: they have their ceilings together. */
+  readonly countedAs: string;
   readonly projectId: string;
   readonly prefix: string;
   readonly name: string;

@@ -12,13 +12,13 @@ export type KeyRow = Omit<KeyRecord, 'ceilings'> & { readonly secretHash: Buffer
 /** Whether a statement finds nothing because the project is not there is the caller's to say. */
 export async function insertKey(
   tx: Queries,
-  key: { id: string; projectId: string; prefix: string; secretHash: Buffer; settings: KeySettings; now: number },
+  key: { id: string; countedAs: string; projectId: string; prefix: string; secretHash: Buffer; settings: KeySettings; now: number },
 ): Promise<KeyRecord> {
-  const { id, projectId, prefix, secretHash, settings, now } = key;
+  const { id, countedAs, projectId, prefix, secretHash, settings, now } = key;
   await tx.query(
-    `insert into virtual_keys (id, project_id, prefix, secret_sha256, name, models, expires_at, created_at)
-     values ($1::uuid, $2::uuid, $3::text, $4::bytea, $5::text, $6::text[], $7::timestamptz, $8::timestamptz)`,
-    [id, projectId, prefix, secretHash, settings.name, settings.models, dateOrNull(settings.expiresAt), new Date(now)],
+    `insert into virtual_keys (id, project_id, prefix, secret_sha256, name, models, expires_at, created_at, counted_as)
+     values ($1::uuid, $2::uuid, $3::text, $4::bytea, $5::text, $6::text[], $7::timestamptz, $8::timestamptz, nullif($9::uuid, $1::uuid))`,
+    [id, projectId, prefix, secretHash, settings.name, settings.models, dateOrNull(settings.expiresAt), new Date(now), countedAs],
   );
   const limited = Object.entries(settings.ceilings).filter(([, ceiling]) => ceiling.limit !== null);
   await tx.query(
@@ -29,7 +29,7 @@ export async function insertKey(
   await announceKey(tx, prefix);
   // Member by member: the settings may be a whole other key, whose id must not come along.
   const { name, models, ceilings, expiresAt } = settings;
-  return { id, projectId, prefix, name, models, ceilings, expiresAt, revokedAt: null, createdAt: now };
+  return { id, countedAs, projectId, prefix, name, models, ceilings, expiresAt, revokedAt: null, createdAt: now };
 }
 
 /** Tells every process, when the transaction commits, that the key is not what it was. */
@@ -104,7 +104,7 @@ export function keyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceilings 
 
 export const noCeilings = ceilingsFrom((name) => ({ limit: null, window: defaultWindows[name] }));
 
-const keyColumns = `id, project_id as "projectId", prefix, secret_sha256 as "secretHash", name, models, expires_at as "expiresAt",
+const keyColumns = `id, coalesce(counted_as, id) as "countedAs", project_id as "projectId", prefix, secret_sha256 as "secretHash", name, models, expires_at as "expiresAt",
   revoked_at as "revokedAt", created_at as "createdAt"`;
 
 type Stored<Row> = {

@@ -27,7 +27,7 @@ export interface Keyring {
   issue(projectId: string, input: unknown): Promise<IssuedKey>;
   list(projectId: string): Promise<KeyRecord[]>;
   revoke(projectId: string, prefix: string): Promise<KeyRecord>;
-  /** A new key with the same settings; the old one ends after the grace time of the body, or at once. */
+  /** A new key with the same settings, which goes on with the old one's ceilings where they stand; the old one ends after the grace time of the body, or at once. */
   rotate(projectId: string, prefix: string, input: unknown): Promise<IssuedKey>;
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -73,8 +73,9 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     const record = keyRecord(row, ceilings.get(row.id));
     if (prefixes.size >= maxPrefixes) prefixes.clear();
     prefixes.set(row.id, prefix);
-    const { id, projectId, models, expiresAt } = record;
-    return { record, secretHash: row.secretHash, caller: Object.freeze({ keyId: id, keyPrefix: prefix, projectId, models, expiresAt }) };
+    const { id, countedAs, projectId, models, expiresAt } = record;
+    const caller = Object.freeze({ keyId: id, keyPrefix: prefix, countedAs, projectId, models, expiresAt });
+    return { record, secretHash: row.secretHash, caller };
   }
 
   const admit = (found: CachedKey | null, secret: string): Caller => {
@@ -91,15 +92,19 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     return found.record;
   };
 
-  /** Makes the key that `prepare` describes, in one transaction with what `prepare` does. */
-  const add = async (projectId: string, prepare: (tx: Queries, now: number) => Promise<KeySettings>): Promise<IssuedKey> => {
+  /** Makes the key that `prepare` describes, in one transaction with what `prepare` does. `before`: the key whose place it takes. */
+  const add = async (
+    projectId: string,
+    prepare: (tx: Queries, now: number) => Promise<{ settings: KeySettings; before: KeyRecord | null }>,
+  ): Promise<IssuedKey> => {
     const now = clock.now();
     const { secret, prefix } = makeSecret();
     const record = await database.transaction(async (tx) => {
       const [project] = await tx.query('select 1 from projects where id = $1::uuid', [projectId]);
       if (!project) throw gatewayError('not_found', { message: 'no such project' });
-      const settings = await prepare(tx, now);
-      return insertKey(tx, { id: newId(now), projectId, prefix, secretHash: hashSecret(secret), settings, now });
+      const { settings, before } = await prepare(tx, now);
+      const id = newId(now);
+      return insertKey(tx, { id, countedAs: before?.countedAs ?? id, projectId, prefix, secretHash: hashSecret(secret), settings, now });
     });
     // The notification comes to this process too, but perhaps after the key's first call.
     cache.drop(prefix);
@@ -123,7 +128,7 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     describe: findById,
     async issue(projectId, input) {
       const settings = readKeyInput(input, clock.now());
-      return add(projectId, async () => settings);
+      return add(projectId, async () => ({ settings, before: null }));
     },
     list: (projectId) => listKeys(database, projectId),
     async revoke(projectId, prefix) {
@@ -142,7 +147,8 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
           throw gatewayError('conflict', { message: 'the key is revoked or expired; issue a new one' });
         }
         await endKey(tx, { projectId, prefix, at: now + graceMs, now });
-        return keyRecord(old, (await readCeilings(tx, [old.id])).get(old.id));
+        const before = keyRecord(old, (await readCeilings(tx, [old.id])).get(old.id));
+        return { settings: before, before };
       });
       cache.drop(prefix);
       return issued;

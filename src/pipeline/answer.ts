@@ -73,7 +73,7 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
     const autoTier = modelAsked === 'auto' ? await tierFor(call, project, control) : null;
     const found = ceilingsOf(caller.keyId);
     const key = found instanceof Promise ? await found : found;
-    const limits: Limits = { projectId: caller.projectId, keyId: caller.keyId, source, key, project };
+    const limits: Limits = { projectId: caller.projectId, keyId: caller.countedAs, source, key, project };
     const plan = planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice: hasCostCeiling(limits) });
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkInput(call, project.rules.input);

@@ -47,7 +47,7 @@ const tiers = ['memory-embed', 'embed'];
 
 /** Of calls in the background: no key of a caller stands behind them, so none of its ceilings does. */
 export function backgroundCaller(projectId: string): Caller {
-  return { keyId: ownKeyId, keyPrefix: 'gateway', projectId, models: null, expiresAt: null };
+  return { keyId: ownKeyId, keyPrefix: 'gateway', countedAs: ownKeyId, projectId, models: null, expiresAt: null };
 }
 
 export function createEmbedder({ answerCall, catalog, clock }: EmbedDeps): Embedder {

@@ -87,7 +87,7 @@ export function createMediaCalls({ ceilingsOf, admission, breakers, journal, clo
   };
 
   async function limitsOf({ caller, source }: MediaCall, project: CalledProject): Promise<Limits> {
-    return { projectId: caller.projectId, keyId: caller.keyId, source, key: await ceilingsOf(caller.keyId), project };
+    return { projectId: caller.projectId, keyId: caller.countedAs, source, key: await ceilingsOf(caller.keyId), project };
   }
 
   /** Throws what refuses the call; then nothing of it is left. */

@@ -42,7 +42,8 @@ export interface UsageReports {
   usageOf(project: { readonly projectId: string; readonly monthlyCapNanos: number | null }): Promise<UsageReport>;
   /** Nano-dollars of the current month. */
   spentThisMonth(projectId: string): Promise<number>;
-  keyUse(keyId: string, windows: { readonly calls: WindowKind; readonly cost: WindowKind }): Promise<KeyUse>;
+  /** Of a key and those that are counted with it. */
+  keyUse(countedAs: string, windows: { readonly calls: WindowKind; readonly cost: WindowKind }): Promise<KeyUse>;
   /** Newest first. */
   listCalls(projectId: string, options?: ListOptions): Promise<CallRow[]>;
 }
@@ -76,10 +77,10 @@ export function createUsageReports({ database, clock }: { database: Database; cl
       );
       return row?.spent ?? 0;
     },
-    async keyUse(keyId, windows) {
+    async keyUse(countedAs, windows) {
       const now = clock.now();
       const starts = [windowOf(windows.calls, now), windowOf(windows.cost, now), windowOf('minute', now)].map(({ start }) => start);
-      const [row] = await database.query<KeyUse>(selectKeyUse, [keyId, ...starts.map(firstIdOf), firstIdOf(Math.min(...starts))]);
+      const [row] = await database.query<KeyUse>(selectKeyUse, [countedAs, ...starts.map(firstIdOf), firstIdOf(Math.min(...starts))]);
       return row ?? { calls: 0, cost: 0, rpm: 0, tpm: 0 };
     },
     listCalls: (projectId, options) => listCalls(database, projectId, options),
@@ -121,7 +122,7 @@ const selectKeyUse = `
     from (
       select id, cost_nanos, ${allTokens} as tokens, vendor_called
         from calls
-       where key_id = $1::uuid and id >= $5::uuid
+       where key_id = any(array(select $1::uuid union all select id from virtual_keys where counted_as = $1::uuid)) and id >= $5::uuid
     ) as used`;
 
 function groupOf<Name extends string>(name: Name, row: TotalRow): Group & Record<Name, string> {

@@ -61,7 +61,7 @@ export async function statusReport(input: StatusInput): Promise<StatusReport> {
   const { reports, clock, project, caller, ceilings, breakers, providers, demo = false, counted = nothingCounted } = input;
   const now = clock.now();
   const [use, spent] = await Promise.all([
-    reports.keyUse(caller.keyId, { calls: ceilings.calls.window, cost: ceilings.cost.window }),
+    reports.keyUse(caller.countedAs, { calls: ceilings.calls.window, cost: ceilings.cost.window }),
     reports.spentThisMonth(project.id),
   ]);
   const report = (name: CeilingName, unit: (amount: number) => number = asIs): CeilingReport => {

@@ -43,6 +43,7 @@ describeDatabases('a keyring', (database) => {
     const caller = {
       keyId: record.id,
       keyPrefix: record.prefix,
+      countedAs: record.id,
       projectId: project.id,
       models: ['standard'],
       expiresAt: Date.parse('2027-01-01'),

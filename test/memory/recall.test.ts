@@ -25,7 +25,7 @@ function recallWith(deps: Partial<RecallDeps>) {
     logger: { warn: (fields) => warnings.push(fields) },
     ...deps,
   });
-  const caller = { keyId: 'k', keyPrefix: 'abcd1234', projectId: 'p', models: null, expiresAt: null };
+  const caller = { keyId: 'k', keyPrefix: 'abcd1234', countedAs: 'k', projectId: 'p', models: null, expiresAt: null };
   const ask = (asked: typeof embed, text = 'what do I like?') => {
     embed = asked;
     return recall({ caller, subject: 'ada', text });

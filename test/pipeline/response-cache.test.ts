@@ -19,7 +19,7 @@ function callOf(text: string, more: Partial<Call> & { projectId?: string } = {})
     id: 'call-1',
     startedAt: 1_000,
     route: 'chat',
-    caller: { keyId: 'key-1', keyPrefix: 'k', projectId, models: null, expiresAt: null },
+    caller: { keyId: 'key-1', keyPrefix: 'k', countedAs: 'key-1', projectId, models: null, expiresAt: null },
     projectSlug: 'acme',
     source: 'acme',
     sourceGiven: false,

@@ -18,7 +18,7 @@ function callOf(route: Dialect, text: string, stream = false): Call {
     id: '0193d7a0-0000-7000-8000-000000000000',
     startedAt: 1_763_678_400_500,
     route,
-    caller: { keyId: 'k', keyPrefix: 'abcdefgh', projectId: 'p', models: null, expiresAt: null },
+    caller: { keyId: 'k', keyPrefix: 'abcdefgh', countedAs: 'k', projectId: 'p', models: null, expiresAt: null },
     projectSlug: 'acme',
     source: 'acme',
     sourceGiven: false,

@@ -58,7 +58,7 @@ export interface Asked {
 }
 
 export function callerWith(models: readonly string[] | null): Caller {
-  return { keyId: 'k', keyPrefix: 'p', projectId: 'acme', models, expiresAt: null };
+  return { keyId: 'k', keyPrefix: 'p', countedAs: 'k', projectId: 'acme', models, expiresAt: null };
 }
 
 /** The plan of a chat call for `auto`, unless `asked` says otherwise; neither translation nor catalog fill is on. */

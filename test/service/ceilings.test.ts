@@ -159,12 +159,43 @@ onBothDatabases('ceilings', (database) => {
     expect([await ask(), await ask()]).toEqual([200, 429]);
   });
 
+  test('a rotated key goes on with the ceilings of the old one, and both share them while both are valid', async () => {
+    const { call, admin, project, key } = await limited(gateway(), 'rotated', { calls: 4, cost: 1 });
+    const path = (of: string) => `/provision/teams/${project}/keys/${of.split('-')[2]}/rotate`;
+    const ask = async (secret: string) => {
+      const answer = await call('/v1/chat/completions', chat(), { authorization: `Bearer ${secret}` });
+      await answer.arrayBuffer();
+      return answer.status;
+    };
+    const used = async (secret: string) => {
+      const { ceilings } = (await jsonOf<Status>(call('/status/peek', undefined, { authorization: `Bearer ${secret}` }))).key;
+      return ceilings;
+    };
+    expect([await ask(key), await ask(key)]).toEqual([200, 200]);
+    const { key: second } = await jsonOf<{ key: string }>(admin('POST', path(key), { grace_seconds: 600 }));
+    expect(await used(second)).toEqual(await used(key));
+    expect((await used(second)).calls).toMatchObject({ used: 2, remaining: 2 });
+    expect([await ask(second), await ask(key)]).toEqual([200, 200]);
+    expect([await ask(second), await ask(key)]).toEqual([429, 429]);
+    const { key: third } = await jsonOf<{ key: string }>(admin('POST', path(second), {}));
+    expect([await ask(third), await ask(key), await ask(second)]).toEqual([429, 429, 401]);
+    expect((await used(third)).calls).toMatchObject({ used: 4, remaining: 0 });
+    // A counter that is made anew counts the calls of all three.
+    await gateway().database.query(`delete from limit_counters where project_id = (select id from projects where slug = 'rotated')`);
+    expect((await used(third)).calls).toMatchObject({ used: 4, remaining: 0 });
+    expect((await used(third)).cost?.used).toBeGreaterThan(0);
+  });
+
   test('a call whose bound is larger than what is left is let in alone, and gets all of it', async () => {
     const { call } = await limited(gateway(), 'alone', { tpm: 1_000 });
     await earlyInMinute();
     const large = chat({ max_tokens: 100_000 });
-    const counts = await statusesOf([call('/v1/chat/completions', large), call('/v1/chat/completions', large)]);
-    expect(counts).toEqual({ 200: 1, 429: 1 });
+    const first = call('/v1/chat/completions', { ...large, model: 'two/echo+slow-3000' });
+    await eventually(async () => {
+      expect((await jsonOf<Status>(call('/status/peek'))).key.ceilings.tpm).toMatchObject({ used: 0, reserved: 1_000, remaining: 0 });
+    });
+    expect((await call('/v1/chat/completions', large)).status).toBe(429);
+    expect((await first).status).toBe(200);
     expect((await call('/v1/chat/completions', large)).status).toBe(200);
   }, 60_000);
 

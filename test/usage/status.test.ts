@@ -28,7 +28,7 @@ function statusOf(changes: Partial<StatusInput> & { spent?: number; cap?: number
     reports,
     clock: clockAt(now),
     project: { id: 'p', slug: 'acme', settings: { monthlyCapNanos: cap } },
-    caller: { keyId: 'k', keyPrefix: 'k7f3a9c2', projectId: 'p', models: null, expiresAt: null },
+    caller: { keyId: 'k', keyPrefix: 'k7f3a9c2', countedAs: 'k', projectId: 'p', models: null, expiresAt: null },
     ceilings,
     breakers: { report: (_projectId, providers) => providers.map((provider) => ({ provider, state: 'closed' })) },
     providers: ['openai'],
@@ -56,7 +56,7 @@ test('the status has the shape that was promised', async () => {
 });
 
 test('what remains is never below zero, a key may end, and a demo says so', async () => {
-  const caller = { keyId: 'k', keyPrefix: 'k7f3a9c2', projectId: 'p', models: null, expiresAt: now };
+  const caller = { keyId: 'k', keyPrefix: 'k7f3a9c2', countedAs: 'k', projectId: 'p', models: null, expiresAt: now };
   const status = await statusOf({ caller, demo: true, ceilings: { ...ceilings, calls: { limit: 400, window: 'total' } } });
   expect(status.key.expires_at).toBe('2026-11-20T22:40:30Z');
   expect(status.key.ceilings.calls).toMatchObject({ limit: 400, used: 412, remaining: 0, window: 'total', resets_at: null });
