@@ -3,6 +3,7 @@ import type { Activities } from '../workflows/contract.ts';
 import { type CleanupRooms, createCleanupActivities } from './cleanup.ts';
 import { type ConversationRooms, createConversationActivities } from './conversations.ts';
 import { createEmbeddingActivities, type EmbeddingRooms } from './embeddings.ts';
+import { createErasureActivities, type ErasureRooms } from './erasures.ts';
 import { createLearningActivities, type LearningRooms } from './learning.ts';
 import { createVideoActivities, type VideoRooms } from './videos.ts';
 
@@ -10,6 +11,7 @@ export interface ActivityRooms {
   readonly cleanup: CleanupRooms;
   readonly memory: ConversationRooms;
   readonly embeddings: EmbeddingRooms;
+  readonly erasures: ErasureRooms;
   readonly learning: LearningRooms;
   readonly videos: VideoRooms;
 }
@@ -19,6 +21,7 @@ export function createActivities(rooms: ActivityRooms): Activities {
     ...createCleanupActivities(rooms.cleanup),
     ...createConversationActivities(rooms.memory),
     ...createEmbeddingActivities(rooms.embeddings),
+    ...createErasureActivities(rooms.erasures),
     ...createLearningActivities(rooms.learning),
     ...createVideoActivities(rooms.videos),
   };

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createActivities } from '../activities/create-activities.ts';
 import { createApi } from './app/api.ts';
 import { createCleanupSteps } from './app/cleanup.ts';
+import { createErasures } from './app/erasures.ts';
 import { createLearning, wakeWaitingBatches } from './app/learning.ts';
 import { createMedia } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
@@ -36,8 +37,8 @@ import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
 import { recordCalls } from './memory/conversations.ts';
 import { enqueueEmbeddings } from './memory/embedding-runs.ts';
-import { findErasure, listErasures } from './memory/erasures.ts';
 import { discardErased } from './memory/fence.ts';
+import { enqueueErasures } from './memory/finish-erasure.ts';
 import { enqueueUnlearned } from './memory/learning/unlearned.ts';
 import { createCallMasker } from './memory/mask-call.ts';
 import { enqueueUnread } from './memory/unread.ts';
@@ -219,6 +220,12 @@ export async function createApp(options: AppOptions): Promise<App> {
   };
   const media = createMedia(mediaParts);
   const videos = createVideoRooms({ ...mediaParts, database });
+  let durable: Durable | null = null;
+  const deleteRuns = async (workflowId: string): Promise<number> => {
+    if (!durable) throw new Error('durable work has not begun');
+    return durable.deleteRuns(workflowId);
+  };
+  const erasures = createErasures({ database, dataDir, journal, drain, recovery, responseCache, deleteRuns, logger });
   const health: HealthDeps = {
     notReady: async () => [...waitsFor(), ...(journal.state().accepting ? [] : ['the journal cannot be written'])],
   };
@@ -236,14 +243,8 @@ export async function createApp(options: AppOptions): Promise<App> {
           reports,
           reprice: createReprice({ database, clock, beginCostChanges }),
           memory,
-          erasures: {
-            listErasures: (projectId, limit) => listErasures(database, projectId, limit),
-            findErasure: (projectId, id) => findErasure(database, projectId, id),
-          },
-          keepErasure: ({ projectId, sha256 }) => ({
-            cacheEntries: responseCache.dropSubject(projectId, sha256.toString('hex')),
-            openCalls: 0,
-          }),
+          erasures: erasures.routes,
+          keepErasure: erasures.keeper.keep,
           leases: { leases: admission.leases, listLive: async () => (await listLive(database)).map(({ id }) => id) },
           readUse: createReadUse({ database, admission, process: journal.id }),
           answerCall,
@@ -264,7 +265,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   drain.start();
   recovery.start();
   presence.start();
-  let durable: Durable | null = null;
+  await erasures.keeper.start();
 
   return {
     keyring,
@@ -287,6 +288,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           cleanup: { steps: createCleanupSteps({ database, clock }) },
           memory: { idleMs: () => config.memory.idleMs, readConversation: memory.episodes.readConversation },
           embeddings: { embedPassages: memory.embedPassages },
+          erasures: erasures.activities,
           learning: learning.activities,
           videos: { lookAtVideo: videos.lookAtVideo },
         }),
@@ -295,6 +297,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           await enqueueEmbeddings(database);
           await enqueueUnlearned(database);
           await enqueueRunning(database);
+          await enqueueErasures(database);
         },
         logger,
         onReady: (ready) => onReady?.(ready.uiUrl()),
@@ -317,6 +320,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await callsSettled(limitAt);
       door.abort();
       await callsSettled(performance.now() + cutLimitMs);
+      await erasures.keeper.stop();
       await recovery.stop();
       await drain.stop();
       await admission.stop();

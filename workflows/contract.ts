@@ -83,6 +83,23 @@ export type LearningStep =
   | { readonly kind: 'settled' } // done, now or before; or parked, or erased: nothing is left for this step
   | { readonly kind: 'wait'; readonly waitMs: number }; // it failed, or no tier has a chain: try again after this time, or when told
 
+/** Input of `subjectErasure`; the member name is that of the outbox row. */
+export interface SubjectErasureInput {
+  readonly erasure_id: string;
+}
+
+/** How far the processes are with an erasure. */
+export type ErasureLook =
+  | { readonly kind: 'gone' } // there is no such erasure any more
+  | { readonly kind: 'done' } // finished before
+  | { readonly kind: 'clear' } // every live process keeps to it, and nothing older is on its disk
+  | { readonly kind: 'wait'; readonly waitMs: number }; // not all of them are ready: look again after this time
+
+export interface PurgeLook {
+  /** `more`: ask again. */
+  readonly kind: 'done' | 'more';
+}
+
 /** Input of `dailyCleanup` and of its activity: where to go on; null begins. */
 export interface CleanupInput {
   readonly step: string | null;
@@ -109,6 +126,11 @@ export interface Activities {
   consolidateGroup(input: LearningGroupInput): Promise<LearningStep>;
   /** Closes the batch and tells its project, if no group is open. */
   finishBatch(input: LearningBatchInput): Promise<{ readonly finished: boolean }>;
+  lookAtErasure(input: SubjectErasureInput): Promise<ErasureLook>;
+  /** Deletes runs that concern the subject. Harmless when it runs twice. */
+  purgeErasedRuns(input: SubjectErasureInput): Promise<PurgeLook>;
+  /** Counts what is left of the subject; fails when that is not nothing. */
+  finishErasure(input: SubjectErasureInput): Promise<void>;
   /** Asks the vendor and settles what it says, else says how long to wait. Harmless when it runs twice. */
   pollVideo(input: VideoOperationInput): Promise<VideoLook>;
   /** Reads the conversation if no turn came for the idle time, else says how long to wait. Harmless when it runs twice. */
@@ -122,6 +144,7 @@ export const workflowQueues = {
   embedMemory: memoryQueue,
   learningBatch: memoryQueue,
   projectLearning: memoryQueue,
+  subjectErasure: memoryQueue,
   videoOperation: memoryQueue,
 } as const satisfies Record<string, string>;
 

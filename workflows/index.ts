@@ -4,4 +4,5 @@ export { dailyCleanup } from './daily-cleanup.ts';
 export { embedMemory } from './embed-memory.ts';
 export { learningBatch } from './learning-batch.ts';
 export { projectLearning } from './project-learning.ts';
+export { subjectErasure } from './subject-erasure.ts';
 export { videoOperation } from './video-operation.ts';

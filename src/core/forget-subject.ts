@@ -5,7 +5,7 @@ export function forgetSubject({ facts, result }: SettledCall): SettledCall {
   return { facts: forgetSubjectOf(facts), result, content: null };
 }
 
-function forgetSubjectOf(facts: CallFacts): CallFacts {
+export function forgetSubjectOf(facts: CallFacts): CallFacts {
   const { iteration, distilSaved } = facts.correlation;
   return {
     ...facts,

@@ -59,6 +59,8 @@ export interface Durable {
   lagMs(): number;
   /** Address of the web UI's page of our namespace; null when there is none of ours. */
   uiUrl(): string | null;
+  /** Deletes all runs of a workflow id; returns how many there were. Rejects while Temporal is away. */
+  deleteRuns(workflowId: string): Promise<number>;
   /** Drains the worker, then ends the dev server if there is one. */
   stop(): Promise<void>;
 }
@@ -83,6 +85,10 @@ export function startDurable(options: DurableOptions): Durable {
     state: () => (phase === 'ready' && worker?.polls() === false ? 'connecting' : phase),
     lagMs: () => dispatcher?.lagMs() ?? 0,
     uiUrl: () => (server ? `${server.uiUrl}/namespaces/${server.namespace}/workflows` : null),
+    async deleteRuns(workflowId) {
+      if (!temporal) throw new Error('Temporal is not there yet');
+      return temporal.deleteRuns(workflowId);
+    },
     async stop() {
       stopping.abort();
       await starting;

@@ -57,6 +57,8 @@ export interface Temporal {
   probe(): Promise<void>;
   /** Starts the entry's workflow unless it runs, and sends its signal if it has one. Throws `StartRefused` when this entry can never start, anything else when Temporal is away. */
   start(entry: OutboxEntry): Promise<void>;
+  /** Deletes all runs of this workflow id, with their histories; returns how many there were. */
+  deleteRuns(workflowId: string): Promise<number>;
   /** Runs a worker in the background until it is stopped. */
   startWorker(plan: WorkerPlan): RunningWorker;
   /** Closes the client; stop workers first. */
@@ -97,6 +99,7 @@ export function createTemporal(options: TemporalOptions): Temporal {
       await attributes.prepare();
     },
     start: (entry) => within(connection, () => startEntry(client, entry, attributes)),
+    deleteRuns: (workflowId) => within(connection, () => deleteRuns(client, workflowId)),
     startWorker: (plan) => runWorker(options, plan),
     close: () => connection.close(),
   };
@@ -229,6 +232,20 @@ async function startEntry(client: Client, entry: OutboxEntry, attributes: Search
       throw new StartRefused(reasonOf(error), { cause: error });
     throw error;
   }
+}
+
+async function deleteRuns({ workflow, workflowService, options: { namespace } }: Client, workflowId: string): Promise<number> {
+  checkPayload(workflowId); // It stands in a query: nothing but what ids are made of.
+  const runIds: string[] = [];
+  for await (const { runId } of workflow.list({ query: `WorkflowId = "${workflowId}"` })) runIds.push(runId);
+  for (const runId of runIds) {
+    try {
+      await workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId, runId } });
+    } catch (error) {
+      if (grpcCodeOf(error) !== notFound) throw error; // Gone by itself meanwhile.
+    }
+  }
+  return runIds.length;
 }
 
 function runWorker(options: TemporalOptions, plan: WorkerPlan): RunningWorker {

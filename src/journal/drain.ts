@@ -7,6 +7,7 @@
  * window of a segment at a time, so memory does not grow with the backlog.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
@@ -25,6 +26,8 @@ export interface Drain {
   start(): void;
   /** Resolves when all records written so far are in the database, or after `timeoutMs`. Readers of what calls leave behind wait for this. */
   drained(timeoutMs?: number): Promise<void>;
+  /** True when nothing is left on the disk of what the journal holds now; false when that takes longer than `limitMs`. */
+  clear(limitMs?: number): Promise<boolean>;
   /** A last drain of at most `limitMs`, then no more. What is left stays in the journal. */
   stop(limitMs?: number): Promise<void>;
   counts(): BatchCounts & { readonly backlogBytes: number };
@@ -213,6 +216,17 @@ export function createDrain(options: DrainOptions): Drain {
       // A pass under way may have looked at the newest segment before our record was in it.
       if (pauseMs === 0) void (running ?? Promise.resolve()).then(run);
       await reached;
+    },
+    async clear(limitMs = 10_000) {
+      const limitAt = performance.now() + limitMs;
+      await journal.seal();
+      const last = journal.segments().findLast(({ sealed }) => sealed)?.number ?? 0;
+      const isClear = (): boolean => journal.segments().every(({ number }) => number > last);
+      while (!isClear() && !isStopped && performance.now() < limitAt) {
+        await run();
+        if (!isClear()) await sleep(intervalMs, undefined, { ref: false });
+      }
+      return isClear();
     },
     async stop(limitMs = 5_000) {
       stopListening();

@@ -11,6 +11,7 @@
 import { join } from 'node:path';
 import type { CallFacts, SettledCall } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
+import { forgetSubject } from '../core/forget-subject.ts';
 import { newId } from '../core/ids.ts';
 import { type OwnerLock, takeLock } from '../core/owner-lock.ts';
 import type { Clock } from '../core/time.ts';
@@ -34,6 +35,8 @@ export interface Journal {
   attempt(callId: string, attempt: AttemptStart): Promise<void>;
   /** Resolves when the record is written, or waits in memory because it cannot be. Also for calls that were never opened (cache hits). */
   settle(call: SettledCall): Promise<void>;
+  /** Erasure: these open calls go on, and settle without text and subject. Returns how many they are. */
+  forgetSubject(isMeant: (facts: CallFacts) => boolean): number;
   /** Oldest first; the last one may still grow. */
   segments(): readonly Segment[];
   /** Calls `listener` after each write; returns how to stop that. */
@@ -181,8 +184,9 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
         throw gatewayError('budget_unavailable', { cause });
       }
     },
-    async settle(call) {
-      const { id: callId } = call.facts;
+    async settle(given) {
+      const { id: callId } = given.facts;
+      const call = openCalls.isForgotten(callId) ? forgetSubject(given) : given;
       if (isClosed) return logger.warn({ call: callId }, 'a call ended after the journal was closed: it counts as cut');
       openCalls.settling(callId);
       try {
@@ -193,6 +197,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
         scheduleRepair();
       }
     },
+    forgetSubject: openCalls.forgetSubject,
     segments: writer.segments,
     onAppended(listener) {
       listeners.add(listener);

@@ -4,6 +4,7 @@
  * segments (and the text in them). What is rewritten is a kilobyte per open call and segment.
  */
 import type { CallFacts } from '../core/call.ts';
+import { forgetSubjectOf } from '../core/forget-subject.ts';
 import type { AttemptStart } from './record.ts';
 
 export interface OpenCall {
@@ -12,11 +13,14 @@ export interface OpenCall {
 }
 
 interface Entry extends OpenCall {
+  facts: CallFacts;
   readonly attempts: AttemptStart[];
   /** Null: its record is being written. */
   segment: number | null;
   /** Its end is being written: carrying it over could put its beginning behind its end. */
   isSettling: boolean;
+  /** Its subject was erased while it ran. */
+  isForgotten: boolean;
 }
 
 export function createOpenCalls() {
@@ -28,7 +32,7 @@ export function createOpenCalls() {
       return entries.size;
     },
     opening(facts: CallFacts, first: AttemptStart): void {
-      entries.set(facts.id, { facts, attempts: [first], segment: null, isSettling: false });
+      entries.set(facts.id, { facts, attempts: [first], segment: null, isSettling: false, isForgotten: false });
     },
     writtenIn(callId: string, segment: number): void {
       const entry = entries.get(callId);
@@ -45,6 +49,16 @@ export function createOpenCalls() {
     forget(callId: string): void {
       entries.delete(callId);
     },
+    /** Erasure: what is written of these calls from now on names no subject. Returns how many they are. */
+    forgetSubject(isMeant: (facts: CallFacts) => boolean): number {
+      const meant = [...entries.values()].filter(({ facts }) => isMeant(facts));
+      for (const entry of meant) {
+        entry.facts = forgetSubjectOf(entry.facts);
+        entry.isForgotten = true;
+      }
+      return meant.length;
+    },
+    isForgotten: (callId: string): boolean => entries.get(callId)?.isForgotten === true,
     /** Those whose beginning is in `segment` or one before it. */
     standingIn(segment: number): { toCarry: readonly OpenCall[]; settling: number } {
       const standing = [...entries.values()].filter((entry) => entry.segment !== null && entry.segment <= segment);

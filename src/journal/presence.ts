@@ -14,8 +14,6 @@ import type { Logger } from '../observability/logger.ts';
 export interface Presence {
   /** Writes the row and goes on writing it; does not wait for the database. */
   start(): void;
-  /** Says, at once, that this process keeps to an erasure. Rejects when the database does not hear it. */
-  noteErasure(erasureId: string): Promise<void>;
   /** Takes the row away, if the database is there. */
   stop(): Promise<void>;
 }
@@ -24,7 +22,6 @@ export interface LiveProcess {
   readonly id: string;
   readonly startedAt: Date;
   readonly heartbeatAt: Date;
-  readonly lastErasure: string | null;
 }
 
 export interface PresenceOptions {
@@ -39,7 +36,6 @@ const defaultStaleMs = 60_000;
 
 export function createPresence(options: PresenceOptions): Presence {
   const { database, journalId, logger, intervalMs = 5_000, staleMs = defaultStaleMs } = options;
-  let lastErasure: string | null = null;
   let timer: NodeJS.Timeout | null = null;
   let beating: Promise<void> | null = null;
   let isAway = false;
@@ -49,9 +45,9 @@ export function createPresence(options: PresenceOptions): Presence {
 
   const write = async (): Promise<void> => {
     await database.query(
-      `insert into processes (id, started_at, heartbeat_at, last_erasure) values ($1::uuid, now(), now(), $2::uuid)
-       on conflict (id) do update set heartbeat_at = excluded.heartbeat_at, last_erasure = excluded.last_erasure`,
-      [journalId, lastErasure],
+      `insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())
+       on conflict (id) do update set heartbeat_at = excluded.heartbeat_at`,
+      [journalId],
     );
   };
 
@@ -89,10 +85,6 @@ export function createPresence(options: PresenceOptions): Presence {
 
   return {
     start: beatAndAgain,
-    async noteErasure(erasureId) {
-      lastErasure = erasureId;
-      await write();
-    },
     async stop() {
       isStopped = true;
       if (timer) clearTimeout(timer);
@@ -111,7 +103,7 @@ export async function forgetProcess(database: Queries, journalId: string): Promi
 /** Processes that were heard of within the last minute, the oldest first. A dead one counts until its journal is recovered. */
 export function listLive(database: Queries): Promise<LiveProcess[]> {
   return database.query<LiveProcess>(
-    `select id, started_at as "startedAt", heartbeat_at as "heartbeatAt", last_erasure as "lastErasure" from processes
+    `select id, started_at as "startedAt", heartbeat_at as "heartbeatAt" from processes
       where heartbeat_at >= now() - make_interval(secs => $1::double precision) order by started_at, id`,
     [defaultStaleMs / 1_000],
   );

@@ -3,9 +3,10 @@
  * journal, for a person to look at. Private like the journal itself: folder 0700, files 0600.
  */
 import { createHash } from 'node:crypto';
-import { copyFile, mkdir, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isUuid } from '../core/ids.ts';
+import { isObject, parseJson } from '../core/json.ts';
 
 export interface Quarantine {
   /** Keeps the bytes of a record; the same record again replaces its file. */
@@ -14,8 +15,42 @@ export interface Quarantine {
   keepSegment(journalId: string, segment: number, file: string): Promise<void>;
 }
 
+/** Erasure: deletes what holds a call of this project about one of these subjects (their SHA-256, hexadecimal). Returns how many files went. */
+export async function removeQuarantined(dataDir: string, projectId: string, subjects: ReadonlySet<string>): Promise<number> {
+  const folder = folderOf(dataDir);
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (isMissing(error)) return []; // Nothing was ever kept.
+    throw error;
+  });
+  let removed = 0;
+  for (const name of names) {
+    const text = await readFile(join(folder, name), 'utf8');
+    if (!text.includes(projectId) || !namesSubject(text, subjects)) continue;
+    await rm(join(folder, name), { force: true });
+    removed += 1;
+  }
+  return removed;
+}
+
+/** Records are damaged or of another version, so they are searched as text. */
+function namesSubject(text: string, subjects: ReadonlySet<string>): boolean {
+  for (const [, json = ''] of text.matchAll(/"subject":("(?:[^"\\]|\\.)*")/g)) {
+    const subject = parseJson(json);
+    if (typeof subject === 'string' && subjects.has(createHash('sha256').update(subject, 'utf8').digest('hex'))) return true;
+  }
+  return false;
+}
+
+function isMissing(error: unknown): boolean {
+  return isObject(error) && error.code === 'ENOENT';
+}
+
+function folderOf(dataDir: string): string {
+  return join(dataDir, 'journal', 'quarantine');
+}
+
 export function createQuarantine(dataDir: string): Quarantine {
-  const folder = join(dataDir, 'journal', 'quarantine');
+  const folder = folderOf(dataDir);
   const prepare = (): Promise<unknown> => mkdir(folder, { recursive: true, mode: 0o700 });
   return {
     async keepRecord(callId, raw) {

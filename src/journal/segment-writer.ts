@@ -29,7 +29,7 @@ export interface SegmentWriter {
   append(buffers: readonly Buffer[], onWritten?: (segment: number) => void): Promise<void>;
   /** Oldest first. */
   segments(): readonly Segment[];
-  /** Seals the current segment, if it holds anything; resolves when that is done. */
+  /** Writes what waits and seals the current segment, if it holds anything; resolves when that is done. */
   seal(): Promise<void>;
   /** Deletes a sealed segment. */
   remove(number: number): Promise<void>;
@@ -168,9 +168,10 @@ export function createSegmentWriter(options: SegmentWriterOptions): SegmentWrite
       });
     },
     segments: () => all,
-    async seal() {
-      if (current && current.segment.bytes > 0) await whenIdle(sealCurrent);
-    },
+    seal: () =>
+      whenIdle(async () => {
+        if (current && current.segment.bytes > 0) await sealCurrent();
+      }),
     async remove(number) {
       const index = all.findIndex((segment) => segment.number === number && segment.sealed);
       const segment = all[index];

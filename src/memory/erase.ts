@@ -6,9 +6,11 @@ import { newId } from '../core/ids.ts';
 import { isObject } from '../core/json.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
+import { enqueue, type OutboxEntry } from '../db/outbox.ts';
+import { takeProjects } from './conversations.ts';
 import { type ErasedCount, type ErasedTable, erasedTables } from './erase-list.ts';
-import { eraseTexts } from './erase-parts.ts';
 import { sha256OfSubject } from './fence.ts';
+import { deleteUnusedParts } from './unused-parts.ts';
 
 export type ErasedCounts = Readonly<Record<ErasedCount, number>>;
 
@@ -28,7 +30,7 @@ export interface EraseRequest {
 }
 
 /** Processes listen here; the payload is the id. */
-const erasuresChannel = 'gateway_erasures';
+export const erasuresChannel = 'gateway_erasures';
 
 const sliceRows = 500;
 /** Writers that hold no lock of the project (vectors, reading) may meet it the other way round. */
@@ -46,8 +48,15 @@ export function createErase({ database, clock }: { readonly database: Database; 
   };
 }
 
+/** Starting it again while its workflow runs is harmless. */
+export function erasureEntry({ id, projectId }: { readonly id: string; readonly projectId: string }): OutboxEntry {
+  return { workflow: 'subjectErasure', workflowId: `erasure/${id}`, projectId, input: { erasure_id: id } };
+}
+
 async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: EraseRequest): Promise<Erasure> {
   await tx.query(`select pg_advisory_xact_lock(hashtextextended($1::text, 0))`, [projectId]);
+  // After the project's, as whoever stores calls: against cleanup, which holds this one alone.
+  await takeProjects(tx, [projectId]);
   const sha256 = sha256OfSubject(subject);
   const [fence] = await tx.query<{ erasedAt: Date }>(
     `insert into erasures (id, project_id, subject_sha256, erased_at, asked_by, deleted)
@@ -65,6 +74,7 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
   }
   await eraseLeftovers(tx, projectId);
   await tx.query(`update erasures set deleted = $2::jsonb where id = $1::uuid`, [id, JSON.stringify(counts)]);
+  await enqueue(tx, [erasureEntry({ id, projectId })]);
   await tx.query(`select pg_notify('${erasuresChannel}', $1::text)`, [id]);
   return { id, projectId, sha256, erasedAt: fence.erasedAt, deleted: counts };
 }
@@ -79,6 +89,21 @@ async function noteRuns(tx: Queries, erasureId: string, projectId: string, subje
       where project_id = $2::uuid and subject = $3::text`,
     [erasureId, projectId, subject],
   );
+}
+
+/** Prompts and answers of all calls that named the subject, then the parts that only they needed. */
+async function eraseTexts(tx: Queries, projectId: string, subject: string): Promise<number> {
+  const ends = new Map<string, Buffer>();
+  for (;;) {
+    const rows = await tx.query<{ lastHash: Buffer | null }>(
+      `delete from call_texts
+        where call_id in (select call_id from call_texts where project_id = $1::uuid and subject = $2::text limit ${sliceRows})
+       returning last_hash as "lastHash"`,
+      [projectId, subject],
+    );
+    if (rows.length === 0) return deleteUnusedParts(tx, projectId, [...ends.values()]);
+    for (const { lastHash } of rows) if (lastHash) ends.set(lastHash.toString('latin1'), lastHash);
+  }
 }
 
 async function eraseTable(tx: Queries, { table, key, where, set }: ErasedTable, values: readonly unknown[]): Promise<number> {

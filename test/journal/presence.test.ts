@@ -31,20 +31,9 @@ describeDatabases('processes', (database) => {
     const [first] = await listLive(database());
     await until(async () => Number((await listLive(database()))[0]?.heartbeatAt) > Number(first?.heartbeatAt), 'its heart beats');
     const [later] = await listLive(database());
-    expect(later).toEqual({ ...first, heartbeatAt: expect.anything(), lastErasure: null });
+    expect(later).toEqual({ ...first, heartbeatAt: expect.anything() });
     await presence.stop();
     expect(await idsOf(database())).toEqual([]);
-  });
-
-  test('an erasure that it keeps to is told at once, and by each heartbeat', async () => {
-    const { id, presence } = present();
-    const erasure = newId(noon);
-    await presence.noteErasure(erasure);
-    expect(await listLive(database())).toEqual([expect.objectContaining({ id, lastErasure: erasure })]);
-    await forgetProcess(database(), id);
-    presence.start();
-    await until(async () => (await listLive(database()))[0]?.lastErasure === erasure, 'it is told again');
-    await presence.stop();
   });
 
   test('one that was silent for more than a minute is not listed, and its row goes when somebody lived all that time', async () => {

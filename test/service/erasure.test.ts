@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
 import { findText } from '../memory/find-text.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
+import { callsOf, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { expectCode, expectJson, saveItem, search, send, textsOf } from './memory-routes.ts';
 
@@ -192,7 +192,12 @@ onBothDatabases('erasing a subject', (database) => {
     const path = `/provision/teams/${gateway.project}/erasures`;
     const { data } = await jsonOf<{ data: { id: string; asked_by: string; deleted: { memories: number } }[] }>(gateway.admin('GET', path));
     expect(data.map(({ deleted }) => deleted.memories)).toEqual([0, 1]);
-    expect(await jsonOf(gateway.admin('GET', `${path}/${id}`))).toEqual(data[1]);
+    await eventually(async () =>
+      expect(await jsonOf(gateway.admin('GET', `${path}/${id}`))).toEqual({
+        ...data[1],
+        processes: { told: 1, drained: 1 },
+      }),
+    );
     expect(data[1]?.asked_by).toMatch(/^key:[a-z0-9]{8}$/);
     expect((await gateway.admin('GET', `${path}/${randomUUID()}`)).status).toBe(404);
     expect((await gateway.admin('GET', `${path}/x`)).status).toBe(400);

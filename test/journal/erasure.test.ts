@@ -1,0 +1,77 @@
+/** What of an erased subject lies in the journal, its segments and its quarantine. */
+
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { removeQuarantined } from '../../src/journal/quarantine.ts';
+import { attemptStart, connectionFault, factsOf, settledCall, until, withFolder, withText } from './calls.ts';
+import { withDrain } from './lent-drain.ts';
+
+const about = (subject: string): { memory: { mode: 'write'; explicitWrite: false; subject: string } } => ({
+  memory: { mode: 'write', explicitWrite: false, subject },
+});
+const correlation = { ...factsOf().correlation, taskId: 'task of Ada', iteration: 3 };
+
+async function textOf(folder: string): Promise<string> {
+  const names = (await readdir(folder)).filter((name) => name.startsWith('segment'));
+  return (await Promise.all(names.map((name) => readFile(join(folder, name), 'latin1')))).join('');
+}
+
+test('an open call whose subject is erased goes on, and neither its beginning nor its end is kept with subject or text', () =>
+  withDrain(async ({ journal, drain, batches }) => {
+    const [ada, bob] = [factsOf({ ...about('Ada'), correlation }), factsOf(about('Bob'))];
+    for (const facts of [ada, bob]) await journal.open(facts, attemptStart);
+    expect(journal.forgetSubject(({ memory }) => memory.subject === 'Ada')).toBe(1);
+    expect(await textOf(journal.folder)).toContain('Ada');
+    drain.start();
+    expect(await drain.clear()).toBe(true);
+    // The beginnings were carried over, since both calls are open.
+    const kept = await textOf(journal.folder);
+    expect(kept).toContain(ada.id);
+    expect(kept).toContain('Bob');
+    expect(kept).not.toContain('Ada');
+    for (const facts of [ada, bob]) await journal.settle(settledCall({ facts, content: withText('words of Ada') }));
+    await drain.drained();
+    const [first, second] = batches.flat();
+    expect(first).toMatchObject({ facts: { memory: { subject: null }, correlation: { taskId: null, iteration: 3 } }, content: null });
+    expect(second).toMatchObject({ facts: { memory: { subject: 'Bob' } }, content: { request: Buffer.from('words of Ada') } });
+  }));
+
+test('clear() is true when all that was there is stored and deleted, also what was being written', () =>
+  withDrain(async ({ journal, drain, batches }) => {
+    const writing = Promise.all(Array.from({ length: 50 }, () => journal.settle(settledCall({ content: withText('private') }))));
+    expect(await drain.clear()).toBe(true);
+    await writing;
+    expect(batches.flat()).toHaveLength(50);
+    expect(await textOf(journal.folder)).not.toContain('private');
+    expect(await drain.clear()).toBe(true);
+  }));
+
+test('clear() is false as long as the database is away', () =>
+  withDrain(async ({ journal, drain, database }) => {
+    await journal.settle(settledCall({ content: withText('private') }));
+    database.fail(connectionFault());
+    expect(await drain.clear(50)).toBe(false);
+    expect(await textOf(journal.folder)).toContain('private');
+    database.fail(null);
+    drain.start();
+    expect(await drain.clear()).toBe(true);
+    await until(async () => (await textOf(journal.folder)) === '', 'it is gone');
+  }));
+
+test('the quarantine loses what names the subject in this project, and nothing else', () =>
+  withFolder(async (dataDir) => {
+    const folder = join(dataDir, 'journal', 'quarantine');
+    const sha256 = createHash('sha256').update('Ada "the" ünique').digest('hex');
+    expect(await removeQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(0);
+    await mkdir(folder, { recursive: true });
+    const record = (projectId: string, subject: string | null): string =>
+      `\u0000\u0001${JSON.stringify({ facts: { projectId, memory: { subject } } })}\u0002 cut`;
+    await writeFile(join(folder, 'a.record'), record('p1', 'Ada "the" ünique'));
+    await writeFile(join(folder, 'b.record'), record('p1', 'Bob'));
+    await writeFile(join(folder, 'c.record'), record('p2', 'Ada "the" ünique'));
+    await writeFile(join(folder, 'd.segment'), record('p1', null) + record('p1', 'Ada "the" ünique'));
+    expect(await removeQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(2);
+    expect((await readdir(folder)).sort()).toEqual(['b.record', 'c.record']);
+  }));
