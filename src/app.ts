@@ -245,6 +245,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           memory,
           erasures: erasures.routes,
           keepErasure: erasures.keeper.keep,
+          learning,
           leases: { leases: admission.leases, listLive: async () => (await listLive(database)).map(({ id }) => id) },
           readUse: createReadUse({ database, admission, process: journal.id }),
           answerCall,

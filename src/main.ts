@@ -63,6 +63,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'projects':
       case 'keys':
       case 'calls':
+      case 'batches':
       case 'catalog':
       case 'usage':
       case 'leases':

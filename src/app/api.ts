@@ -26,6 +26,7 @@ import type { ModelsInForce } from '../usage/prices/models-in-force.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import type { Reprice } from '../usage/reprice.ts';
 import { statusReport } from '../usage/status.ts';
+import type { Learning } from './learning.ts';
 import type { AnswerMedia } from './media.ts';
 import { createMemoryRouteDeps, type Memory, type MemoryRouteRooms } from './memory.ts';
 import type { AnswerVideos } from './videos.ts';
@@ -41,6 +42,7 @@ export interface ApiDeps {
   readonly reports: UsageReports;
   readonly reprice: Reprice;
   readonly memory: Memory;
+  readonly learning: Pick<Learning, 'remember' | 'batches'>;
   readonly leases: LeaseHandlerDeps;
   readonly erasures: ErasureHandlerDeps;
   readonly keepErasure: MemoryRouteRooms['keepErasure'];
@@ -56,9 +58,8 @@ export interface ApiDeps {
 }
 
 export function createApi(deps: ApiDeps): Server {
-  const { config, catalog, switches, modelsInForce, keyring, projects, breakers, reports, readUse, leases, memory, answerCall, drain } =
-    deps;
-  const { reprice, media, videos, health, adminToken, clock, logger } = deps;
+  const { config, catalog, switches, modelsInForce, keyring, projects, breakers, reports, readUse, leases, memory, learning } = deps;
+  const { answerCall, drain, reprice, media, videos, health, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
@@ -97,7 +98,7 @@ export function createApi(deps: ApiDeps): Server {
       findProject: projects.get,
       listModels: (asker) => listModels({ ...asker, catalog: catalog(), switches: switches(), startedAt }),
     },
-    memory: createMemoryRouteDeps({ findCaller, memory, keepErasure: deps.keepErasure, read }),
+    memory: createMemoryRouteDeps({ findCaller, memory, remember: learning.remember, keepErasure: deps.keepErasure, read }),
     health,
     provisionCatalog: createProvisionCatalogRoutes({
       listModels: () => Object.values(modelsInForce.models()).map((row) => ({ ...row, price: priceOf(row) })),
@@ -116,6 +117,7 @@ export function createApi(deps: ApiDeps): Server {
       projects,
       keyring,
       memorySettings: memory.settings,
+      batches: learning.batches,
       leases,
       erasures: deps.erasures,
       listCalls: (projectId, filter) => read(() => reports.listCalls(projectId, filter)),

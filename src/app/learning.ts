@@ -2,9 +2,10 @@
 import type { LearningRooms } from '../../activities/learning.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
+import { type Batches, createBatches } from '../memory/learning/batch-record.ts';
 import { type BeginBatches, createBeginBatches } from '../memory/learning/begin-batch.ts';
 import { createGroups, type RetryPolicy } from '../memory/learning/groups.ts';
-import { createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
+import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
 import { wakeBatches } from '../memory/learning/unlearned.ts';
 import type { Logger } from '../observability/logger.ts';
 
@@ -18,6 +19,7 @@ export interface LearningParts {
 export interface Learning {
   readonly activities: LearningRooms;
   readonly remember: BeginBatches['remember'];
+  readonly batches: Batches;
 }
 
 /**
@@ -39,13 +41,10 @@ export function createLearning({ database, clock, model, retry }: LearningParts)
       lookAtLearning,
       openBatch: groups.open,
       learnGroup: createLearnGroup(parts),
-      consolidateGroup: async (name) => {
-        const group = await groups.find(name);
-        if (group?.state === 'learned') await groups.settle(group, async () => ({ state: 'done' }));
-        return { kind: 'settled' };
-      },
+      consolidateGroup: createConsolidateGroup(parts),
       finishBatch: groups.finish,
     },
     remember,
+    batches: createBatches({ database }),
   };
 }

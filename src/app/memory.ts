@@ -2,6 +2,7 @@
 import type { Caller } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
+import { maskCredentials } from '../guardrails/credentials.ts';
 import type { FindCaller } from '../http/authenticate.ts';
 import { answerDatabaseFaults } from '../http/database-faults.ts';
 import type { MemoryRouteDeps } from '../http/routes/memory.ts';
@@ -18,6 +19,7 @@ import { createMemorySettings } from '../memory/settings.ts';
 import { createWakeUp } from '../memory/wake-up.ts';
 import type { Logger } from '../observability/logger.ts';
 import { backgroundCaller, type EmbedAsker, type Embedder, isRefusedText } from '../pipeline/embed.ts';
+import type { Learning } from './learning.ts';
 
 export type Memory = ReturnType<typeof createMemory>;
 
@@ -83,6 +85,7 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
 }
 
 export interface MemoryRouteRooms {
+  readonly remember: Learning['remember'];
   readonly findCaller: FindCaller;
   readonly memory: Memory;
   /** What this process does at once for an erasure. */
@@ -94,11 +97,12 @@ export interface MemoryRouteRooms {
 /** What a caller of `POST /v1/memory/search` waits for at most: a vendor for the vector, the database for the rest. */
 const searchLimits = { embedLimitMs: 5_000, queryLimitMs: 15_000 };
 
-export function createMemoryRouteDeps({ findCaller, memory, keepErasure, read }: MemoryRouteRooms): MemoryRouteDeps {
+export function createMemoryRouteDeps({ findCaller, memory, remember, keepErasure, read }: MemoryRouteRooms): MemoryRouteDeps {
   const { episodes, items } = memory;
   return {
     findCaller,
     getEpisode: (projectId, id) => read(() => episodes.get(projectId, id)),
+    remember: ({ projectId }, id, focus) => read(() => remember(projectId, id, focus === null ? null : maskCredentials(focus))),
     writeItem: (caller, item) => answerDatabaseFaults(async () => itemJson(await items.write(caller.projectId, item, writerOf(caller)))),
     correctItem: (caller, id, text) =>
       answerDatabaseFaults(async () => itemJson(await items.correct(caller.projectId, id, text, writerOf(caller)))),

@@ -1,5 +1,5 @@
 /**
- * The provisioning commands: `gateway projects|keys|calls|catalog|usage …`. Each is one or two requests to the running service and a readable answer, or
+ * The provisioning commands: `gateway projects|keys|calls|batches|catalog|usage …`. Each is one or two requests to the running service and a readable answer, or
  * with `--json` the service's own. Exit status 0, or 1 with one line on standard error that says what is wrong.
  */
 import { parseArgs } from 'node:util';
@@ -7,6 +7,7 @@ import type { Environment } from '../config/environment.ts';
 import { messageOf } from '../core/issues.ts';
 import { type JsonObject, listOf, objectOf } from '../core/json.ts';
 import { describeCalls, describeIssuedKey, describeKeys, describeLeases, describeProjects } from './answers.ts';
+import { describeBatch, describeBatches } from './batch-answers.ts';
 import { describeCatalog, describeImport, describeRemoval } from './catalog-answers.ts';
 import { importCatalog, removeImported } from './catalog-commands.ts';
 import { usageOf } from './help.ts';
@@ -60,6 +61,7 @@ const optionTypes = {
   before: { type: 'string' },
   task: { type: 'string' },
   source: { type: 'string' },
+  state: { type: 'string' },
   as: { type: 'string', multiple: true },
   from: { type: 'string' },
   to: { type: 'string' },
@@ -121,6 +123,22 @@ const commands: Readonly<Record<string, Command>> = {
     describe: (answer, { project }) => describeIssuedKey(answer, project),
   },
   calls: { words: 0, run: listCalls, describe: (answer) => describeCalls(rowsOf(answer)) },
+  'batches list': {
+    words: 0,
+    run: ({ client, options }) =>
+      client.send('GET', `${teamPath(options)}/batches${options.state === undefined ? '' : `?state=${encodeURIComponent(options.state)}`}`),
+    describe: (answer) => describeBatches(rowsOf(answer)),
+  },
+  'batches show': {
+    words: 1,
+    run: ({ client, options, word }) => client.send('GET', `${teamPath(options)}/batches/${batchOf(word)}`),
+    describe: describeBatch,
+  },
+  'batches replay': {
+    words: 1,
+    run: ({ client, options, word }) => client.send('POST', `${teamPath(options)}/batches/${batchOf(word)}/replay`),
+    describe: describeBatch,
+  },
   'leases list': {
     words: 0,
     run: ({ client }) => client.send('GET', '/provision/leases'),
@@ -204,6 +222,11 @@ function prefixOf(word: string | undefined): string {
 
 function processOf(word: string | undefined): string {
   if (word === undefined) throw new CommandError('which process? see gateway leases list');
+  return encodeURIComponent(word);
+}
+
+function batchOf(word: string | undefined): string {
+  if (word === undefined) throw new CommandError('which batch? see gateway batches list');
   return encodeURIComponent(word);
 }
 

@@ -33,6 +33,14 @@ Options of rotate:
   calls: `Usage:
   gateway calls --project <project> [--limit <n>] [--task <id>] [--source <application>] [--before <call id>]
 `,
+  batches: `Usage:
+  gateway batches list --project <project> [--state running|waiting|retrying|done|failed]
+  gateway batches show <batch> --project <project>
+  gateway batches replay <batch> --project <project>     tries again at once what failed or waits
+
+A batch learns from conversations. It is waiting while no tier for memory has a model, retrying after a failure until its next try, and failed
+when a model gave five answers of no use; then its other parts are done, and it waits for a replay.
+`,
   leases: `Usage:
   gateway leases list                what processes hold of ceilings
   gateway leases release <process>   writes off what a dead process held whose journal nobody can reach

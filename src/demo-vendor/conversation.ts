@@ -1,6 +1,7 @@
 /** What to say: a conversation in no dialect comes in, a reply in no dialect goes out. */
 import type { Script } from './faults.ts';
 import { isObject, type JsonObject, objectOf, textOf } from './json.ts';
+import { answerMemoryQuestion } from './memory-worker.ts';
 import { bigText, countTokens, longText } from './words.ts';
 
 export interface Tool {
@@ -82,7 +83,7 @@ function composeText(conversation: Conversation, { content }: Script, body: Buff
 }
 
 function echo({ userText, attachments, toolResult, schema }: Conversation): string {
-  if (schema !== null) return JSON.stringify(fillSchema(schema, userText, 0));
+  if (schema !== null) return JSON.stringify(fitSchema(schema, userText));
   if (toolResult !== null) return `The tool said: ${toolResult}`;
   const also = attachments === 0 ? '' : ` (and sent ${attachments} ${attachments === 1 ? 'attachment' : 'attachments'})`;
   return userText === '' && also === '' ? 'Hello! You said nothing yet.' : `You said: ${userText}${also}`;
@@ -92,7 +93,7 @@ function composeToolCalls(conversation: Conversation, { content }: Script): read
   if (conversation.toolResult !== null) return [];
   const call = (tool: Tool): ToolCall => ({
     name: tool.name,
-    arguments: JSON.stringify(fillSchema(tool.schema, conversation.userText, 0)),
+    arguments: JSON.stringify(fitSchema(tool.schema, conversation.userText)),
   });
   const first = conversation.tools[0] ?? LOOKUP;
   switch (content.kind) {
@@ -121,6 +122,10 @@ function chooseTool({ tools, toolChoice, userText }: Conversation): Tool | undef
 
 const LOOKUP: Tool = { name: 'lookup', schema: { type: 'object', properties: { query: { type: 'string' } } } };
 const MAX_SCHEMA_DEPTH = 8;
+
+function fitSchema(schema: JsonObject, text: string): unknown {
+  return answerMemoryQuestion(schema, text) ?? fillSchema(schema, text, 0);
+}
 
 /** The simplest value that fits a JSON schema: texts are the user's, lists are empty, numbers are 1. */
 function fillSchema(schema: JsonObject, text: string, depth: number): unknown {

@@ -98,6 +98,7 @@ function describeSchemas(): JsonObject {
     MemoryItemBody: memoryBodies.item,
     MemoryCorrectionBody: memoryBodies.correction,
     MemoryRatingBody: memoryBodies.rating,
+    MemoryRememberBody: memoryBodies.remember,
     MemoryWakeUpBody: memoryBodies.wakeUp,
     MemorySearchBody: memoryBodies.search,
     MemoryGraphBody: memoryBodies.graph,

@@ -70,6 +70,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.get('/v1/memory/episodes/:id', memory.getEpisode);
   app.use('/v1/memory/subjects', memory.checkSubject);
   app.delete('/v1/memory/subjects/:subject', memory.eraseSubject);
+  app.post('/v1/memory/episodes/:id/remember', memory.remember);
   app.get('/status/peek', peek);
   app.get('/usage/me', usage);
   app.use('/provision', refuseOptions, deps.provisionCatalog, deps.provisionUsage, deps.provision);

@@ -58,6 +58,18 @@ export function readWakeUp(body: unknown): string | null {
   return readBody(z.object({ subject: subjectInput.nullish() }), body ?? {}).subject ?? null;
 }
 
+const longestFocus = 2_000;
+const focus = z
+  .string()
+  .transform((given) => makeStorable(given).trim())
+  .refine((kept) => [...kept].length <= longestFocus, `must have at most ${longestFocus} characters`)
+  .nullish();
+
+/** Body of `POST /v1/memory/episodes/{id}/remember`, which may be left out: what to look for, null for everything. */
+export function readRemember(body: unknown): string | null {
+  return readBody(z.object({ focus }), body ?? {}).focus || null;
+}
+
 function readBody<Shape extends z.ZodType>(shape: Shape, body: unknown): z.output<Shape> {
   const parsed = shape.safeParse(body);
   if (!parsed.success) throw gatewayError('bad_request', { message: describeIssues(parsed.error).join('; ') });

@@ -12,6 +12,7 @@ import type { Database, Queries } from '../db/database.ts';
 import { maskCredentials } from '../guardrails/credentials.ts';
 import { findInjection } from '../guardrails/injection.ts';
 import { wakeEmbedding } from './embedding-runs.ts';
+import { dropPage, endFactsWithoutItems } from './end-facts.ts';
 import type { NewItem, Rating } from './item-input.ts';
 import { type Item, type ItemOrigin, itemColumns } from './item-record.ts';
 import { addItemPassages, dropItemPassage } from './passages.ts';
@@ -75,7 +76,7 @@ export function createItems({ database, clock }: ItemsOptions): Items {
     return written;
   };
 
-  const close = async (tx: Queries, id: string, supersededBy: string | null): Promise<Item> => {
+  const close = async (tx: Queries, projectId: string, id: string, supersededBy: string | null): Promise<Item> => {
     const [row] = await tx.query<Item>(
       `update memory_items as item
           set state = 'closed', closed_at = $2::timestamptz, updated_at = $2::timestamptz, superseded_by = $3::uuid
@@ -83,8 +84,11 @@ export function createItems({ database, clock }: ItemsOptions): Items {
        returning ${itemColumns}`,
       [id, new Date(clock.now()), supersededBy],
     );
+    const closed = mustBeLive(row);
     await dropItemPassage(tx, id);
-    return mustBeLive(row);
+    await endFactsWithoutItems(tx, [id]);
+    await dropPage(tx, projectId, closed.subject);
+    return closed;
   };
 
   return {
@@ -106,14 +110,14 @@ export function createItems({ database, clock }: ItemsOptions): Items {
         // Words that nobody has looked at are not pinned by a key, also where a person had pinned those before them.
         const pinned = old.pinned && by.origin === 'person';
         const corrected = await insert(tx, projectId, { text: accepted, kind, importance, subject, pinned, ...by, supersedes: id });
-        await close(tx, id, corrected.id);
+        await close(tx, projectId, id, corrected.id);
         return corrected;
       });
     },
     remove: (projectId, id, by) =>
       inProject(projectId, async (tx) => {
         mustBeAllowed(await lockLive(tx, projectId, id), by);
-        return close(tx, id, null);
+        return close(tx, projectId, id, null);
       }),
     async rate(projectId, id, rating) {
       const column = rating === 'useful' ? 'ratings_useful' : 'ratings_wrong';

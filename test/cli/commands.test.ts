@@ -13,6 +13,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { createErrorHandler } from '../../src/http/error-handler.ts';
 import { createProvisionRoutes } from '../../src/http/routes/provision.ts';
 import { createKeyring, type Keyring } from '../../src/keys/keyring.ts';
+import { createBatches } from '../../src/memory/learning/batch-record.ts';
 import { createMemorySettings } from '../../src/memory/settings.ts';
 import { createProjects } from '../../src/projects/projects.ts';
 
@@ -49,11 +50,12 @@ beforeAll(async () => {
   const projects = createProjects({ database, clock });
   const memorySettings = createMemorySettings({ database, clock });
   const erasures = { listErasures: async () => [], findErasure: async () => null };
+  const batches = createBatches({ database });
   const leases = { leases: createLeases(database), listLive: async () => [] };
   const app = express();
   app.use(
     '/provision',
-    createProvisionRoutes({ projects, keyring, memorySettings, listCalls: async () => [callRow], leases, erasures, adminToken }),
+    createProvisionRoutes({ projects, keyring, memorySettings, batches, listCalls: async () => [callRow], leases, erasures, adminToken }),
   );
   app.use(createErrorHandler(quiet));
   server = createServer(app);

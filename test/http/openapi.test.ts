@@ -15,7 +15,7 @@ import { provisionBodies } from '../../src/http/openapi/provision-bodies.ts';
 import { describeApi } from '../../src/http/openapi.ts';
 import { readGraceSeconds, readKeyInput } from '../../src/keys/key-input.ts';
 import { graphQuery } from '../../src/memory/graph.ts';
-import { readCorrection, readNewItem, readRating, readWakeUp } from '../../src/memory/item-input.ts';
+import { readCorrection, readNewItem, readRating, readRemember, readWakeUp } from '../../src/memory/item-input.ts';
 import { searchBody } from '../../src/memory/search.ts';
 import { defaultMemorySettings, memorySettingsJson, readMemorySettingsChange } from '../../src/memory/settings.ts';
 import { readApplicationChange } from '../../src/projects/application-settings.ts';
@@ -136,6 +136,7 @@ describe('the schema of a body accepts what its room accepts', () => {
     ['MemoryItemBody', memoryBodies.item, readNewItem],
     ['MemoryCorrectionBody', memoryBodies.correction, readCorrection],
     ['MemoryRatingBody', memoryBodies.rating, readRating],
+    ['MemoryRememberBody', memoryBodies.remember, readRemember],
     ['MemoryWakeUpBody', memoryBodies.wakeUp, readWakeUp],
     ['MemorySearchBody', memoryBodies.search, (body) => searchBody.parse(body)],
     ['MemoryGraphBody', memoryBodies.graph, (body) => graphQuery.parse(body)],

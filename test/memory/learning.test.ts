@@ -1,6 +1,9 @@
 /** Which messages are learned from, when, and what becomes of the model's answers. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { systemClock } from '../../src/core/time.ts';
+import { createGraph } from '../../src/memory/graph.ts';
+import { createItems } from '../../src/memory/items.ts';
 import type { MemoryCall } from '../../src/memory/learning/learn-group.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { chatBody, createProject, putMemorySettings, readAll, record, settledCall } from './calls.ts';
@@ -132,7 +135,10 @@ describeDatabases('learning', (database) => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const parts = learning();
-    parts.reply = () => ({ memories: [memory('Has three cats', 'I have three cats'), memory('Is called Ann', 'I am Ann')] });
+    parts.reply = (call) =>
+      call.job === 'consolidate'
+        ? learnAll(call)
+        : { memories: [memory('Has three cats', 'I have three cats'), memory('Is called Ann', 'I am Ann')] };
     await storeRead(database(), { projectId, subject: 'ann', words: ['I am Ann.'] });
     await look(projectId);
     await parts.work(projectId);
@@ -266,4 +272,129 @@ describeDatabases('learning', (database) => {
     expect(parts.asked.slice(2).flatMap(({ text }) => text.match(/one|two|three|four|five|six/g))).toEqual(seen.flat());
     expect(retry.factor).toBe(2);
   });
+
+  /** One batch in which the user says these words, each a memory; the model consolidates as the test says. */
+  async function learn(projectId: string, words: string, consolidate: (question: Question) => object): Promise<void> {
+    const parts = learning();
+    parts.reply = (call) =>
+      call.job === 'extract' ? learnAll(call) : { merges: [], facts: [], page: '', ...consolidate(JSON.parse(call.text) as Question) };
+    await storeRead(database(), { projectId, subject: 'ann', words: [words] });
+    await look(projectId);
+    expect(await parts.work(projectId)).toEqual([]);
+  }
+  const factOf = ({ new: added, facts }: Question, target: string, replace = false) => ({
+    item_id: added[0]?.id,
+    source: 'user',
+    relation: 'lives_in',
+    target,
+    fact: `The user lives in ${target}`,
+    reason: '',
+    replaces: replace ? (facts[0]?.id ?? null) : null,
+  });
+  const factsOf = async (projectId: string) =>
+    (await createGraph({ database: database() })(projectId, { query: null, entity: null, relation: null, subject: 'ann', limit: 50 })) as {
+      facts: { fact: string; item_ids: string[] }[];
+    };
+  const pagesOf = (projectId: string) =>
+    database().query<{ kind: string; subject: string | null; text: string }>(
+      'select kind, subject, text from memory_pages where project_id = $1::uuid',
+      [projectId],
+    );
+
+  test('memories that say the same are merged; what an application saved stays', async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    await learn(projectId, 'I like tea.', () => ({}));
+    await learn(projectId, 'Tea is what I like.', ({ new: added, known }) => ({
+      merges: [{ reason: 'same', keep: added[0]?.id, drop: known.map(({ id }) => id) }],
+    }));
+    const items = await seeItems(database(), projectId);
+    const kept = items.find(({ text }) => text === 'Tea is what I like.');
+    expect(items.map(({ text, state, supersededBy }) => [text, state, supersededBy]).toSorted()).toEqual([
+      ['I like tea.', 'closed', kept?.id],
+      ['Tea is what I like.', 'live', null],
+    ]);
+    expect(await seeGroups(database(), projectId)).toMatchObject([{ merged: 0 }, { merged: 1 }]);
+  });
+
+  test('a fact holds until one of the same source and relation supersedes it; the memory that told it is closed with it', async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    await learn(projectId, 'I live in Oslo.', (question) => ({ facts: [factOf(question, 'Oslo')], page: '- Oslo' }));
+    expect((await factsOf(projectId)).facts).toMatchObject([{ fact: 'The user lives in Oslo', item_ids: [expect.any(String)] }]);
+    expect(await pagesOf(projectId)).toEqual([{ kind: 'profile', subject: 'ann', text: '- Oslo' }]);
+    await learn(projectId, 'I live in Bergen.', (question) => ({ facts: [factOf(question, 'Bergen', true)], page: '- Bergen' }));
+    expect((await factsOf(projectId)).facts.map(({ fact }) => fact)).toEqual(['The user lives in Bergen']);
+    const items = await seeItems(database(), projectId);
+    expect(items.map(({ text, state }) => [text, state]).toSorted()).toEqual([
+      ['I live in Bergen.', 'live'],
+      ['I live in Oslo.', 'closed'],
+    ]);
+    expect(await pagesOf(projectId)).toEqual([{ kind: 'profile', subject: 'ann', text: '- Bergen' }]);
+  });
+
+  test('a memory that is removed takes its facts and the page that may tell it', async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    await learn(projectId, 'I live in Oslo.', (question) => ({ facts: [factOf(question, 'Oslo')], page: '- Oslo' }));
+    const [item] = await seeItems(database(), projectId);
+    const items = createItems({ database: database(), clock: systemClock });
+    await items.remove(projectId, item?.id ?? '', { origin: 'agent', author: 'key:x' });
+    expect((await factsOf(projectId)).facts).toEqual([]);
+    expect(await pagesOf(projectId)).toEqual([]);
+  });
+
+  test('consolidation never sees another end user, nor the project when it is about one', async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    const items = createItems({ database: database(), clock: systemClock });
+    for (const subject of [null, 'bob', 'ann'])
+      await items.write(
+        projectId,
+        { text: `Tea for ${subject}`, kind: 'fact', importance: 3, subject, pinned: false },
+        { origin: 'agent', author: 'key:x' },
+      );
+    let seen: Question | null = null;
+    await learn(projectId, 'I like tea.', (question) => {
+      seen = question;
+      return {};
+    });
+    expect(seen).toMatchObject({ new: [{ text: 'I like tea.' }], known: [{ text: 'Tea for ann' }] });
+  });
+
+  test('a consolidation of no use is parked with its group, what was learned stays, and a replay asks for the rest alone', async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    const parts = learning();
+    parts.reply = (call) => (call.job === 'extract' ? learnAll(call) : 'no');
+    await storeRead(database(), { projectId, subject: 'ann', words: ['I am Ann.'] });
+    await look(projectId);
+    for (let attempt = 0; attempt < 5; attempt += 1) await parts.work(projectId);
+    expect(await seeItems(database(), projectId)).toHaveLength(1);
+    const [batch] = (await parts.batches.list(projectId, 'failed')) as { id: string }[];
+    expect(batch).toMatchObject({
+      state: 'failed',
+      messages: 2,
+      attempts: 6,
+      error: { code: 'unusable_answer' },
+      memories: { written: 1 },
+    });
+    const asked = parts.asked.length;
+    parts.reply = learnAll;
+    expect(await parts.batches.replay(projectId, batch?.id ?? '')).toMatchObject({ state: 'running', groups: [{ state: 'learned' }] });
+    await parts.work(projectId);
+    expect(parts.asked.slice(asked).map(({ job }) => job)).toEqual(['consolidate']);
+    expect(await parts.batches.replay(projectId, batch?.id ?? '')).toMatchObject({
+      state: 'done',
+      groups: [{ state: 'done', error: null }],
+    });
+    expect(await parts.batches.list(projectId, 'failed')).toEqual([]);
+    await expect(parts.batches.show(await createProject(database()), batch?.id ?? '')).rejects.toMatchObject({ code: 'not_found' });
+  });
 });
+
+interface Question {
+  readonly new: readonly { readonly id: string; readonly text: string }[];
+  readonly known: readonly { readonly id: string; readonly text: string }[];
+  readonly facts: readonly { readonly id: string }[];
+}

@@ -5,6 +5,7 @@ import { createLeases } from '../../src/ceilings/leases.ts';
 import { createErrorHandler } from '../../src/http/error-handler.ts';
 import { type CallsFilter, createProvisionRoutes } from '../../src/http/routes/provision.ts';
 import { createKeyring } from '../../src/keys/keyring.ts';
+import { createBatches } from '../../src/memory/learning/batch-record.ts';
 import { createMemorySettings } from '../../src/memory/settings.ts';
 import { createProjects } from '../../src/projects/projects.ts';
 import { describeDatabases } from '../db/databases.ts';
@@ -22,6 +23,7 @@ describeDatabases('/provision', (database) => {
     const projects = createProjects({ database: database(), clock });
     const keyring = createKeyring({ database: database(), clock });
     const memorySettings = createMemorySettings({ database: database(), clock });
+    const batches = createBatches({ database: database() });
     const listCalls = async (projectId: string, filter: CallsFilter) => {
       asked.push({ projectId, ...filter });
       return [{ id: 'row' }];
@@ -29,7 +31,7 @@ describeDatabases('/provision', (database) => {
     const app = express();
     const erasures = { listErasures: async () => [], findErasure: async () => null };
     const leases = { leases: createLeases(database()), listLive: async () => [] };
-    app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, listCalls, leases, erasures, adminToken }));
+    app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, batches, listCalls, leases, erasures, adminToken }));
     app.use(createErrorHandler(quiet));
     server = createServer(app);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

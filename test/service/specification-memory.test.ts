@@ -26,6 +26,7 @@ const routes: readonly { method: Method; path: string; good?: unknown; needsBody
   { method: 'POST', path: '/wake-up', good: {}, needsBody: false, mismatch: 'bad_request' },
   { method: 'POST', path: '/search', good: { query: 'x' }, needsBody: true, mismatch: 'plain' },
   { method: 'GET', path: `/episodes/${unknownId}`, needsBody: false },
+  { method: 'POST', path: `/episodes/${unknownId}/remember`, good: { focus: 'names' }, needsBody: false, mismatch: 'bad_request' },
   { method: 'POST', path: '/items', good: { text: 'x' }, needsBody: true, mismatch: 'bad_request' },
   { method: 'PATCH', path: item, good: { text: 'x' }, needsBody: true, mismatch: 'bad_request' },
   { method: 'DELETE', path: item, needsBody: false },

@@ -73,6 +73,33 @@ const graph = z.looseObject({
   ),
 });
 
+const remembered = z.looseObject({ episode_id: id, batch_id: id, status: z.literal('queued'), focus: text });
+
+const progress = {
+  messages: count,
+  attempts: count.describe('calls of the memory model'),
+  next_try_at: time.nullable(),
+  error: z.looseObject({ code: z.string(), message: text }).nullable().describe('of the last try; null after one that succeeded'),
+  cost: z.number().min(0).describe('USD'),
+  memories: z.looseObject({ written: count, repeated: count, dropped: count, merged: count }),
+  facts: count,
+};
+
+const batch = z.looseObject({
+  id,
+  object: z.literal('memory.batch'),
+  kind: z.enum(['normal', 'remember']),
+  state: z.enum(['running', 'waiting', 'retrying', 'done', 'failed']),
+  episode_id: id.nullable().describe('of remember'),
+  ...progress,
+  created_at: time,
+  finished_at: time.nullable(),
+  groups: z
+    .array(z.looseObject({ position: count, subject_sha256: text, state: z.enum(['waiting', 'learned', 'done', 'failed']), ...progress }))
+    .optional()
+    .describe('not in lists'),
+});
+
 const settings = z.looseObject({
   enabled: z.boolean(),
   only_senders: z.array(z.string()),
@@ -120,4 +147,7 @@ export const memoryAnswers = {
   MemoryWakeUp: wakeUp,
   MemoryFacts: graph,
   MemorySettings: settings,
+  MemoryRemembered: remembered,
+  Batch: batch,
+  BatchList: z.looseObject({ object: z.literal('list'), data: z.array(batch) }),
 };

@@ -30,6 +30,9 @@ const itemBody = z
 
 const correctionBody = z.looseObject({ text }).describe('The new text.');
 const ratingBody = z.looseObject({ rating: z.enum(['useful', 'wrong']) });
+const rememberBody = z
+  .looseObject({ focus: z.string().max(2_000).nullish().describe('what to look for; none: everything worth knowing') })
+  .nullable();
 const wakeUpBody = z.looseObject({ subject }).nullable();
 
 const searchBody = z.looseObject({
@@ -81,6 +84,7 @@ export const memoryBodies = {
   item: itemBody,
   correction: correctionBody,
   rating: ratingBody,
+  remember: rememberBody,
   wakeUp: wakeUpBody,
   search: searchBody,
   graph: graphBody,

@@ -74,6 +74,15 @@ export const memoryRoutes: Readonly<Record<string, RouteFacts>> = {
     answers: { 200: 'MemoryErasure' },
     codes: [...codes, 'bad_request'],
   },
+  'post /v1/memory/episodes/{id}/remember': {
+    ...base,
+    summary: 'Has a conversation read from its start by the memory model, at once',
+    parameters: ['id'],
+    body: { name: 'MemoryRememberBody', optional: true },
+    answers: { 202: 'MemoryRemembered' },
+    codes: [...codes, 'bad_request', 'not_found', 'memory_off'],
+    plain: withBody,
+  },
   'get /v1/memory/episodes/{id}': {
     ...base,
     summary: 'One conversation',

@@ -120,6 +120,24 @@ const routes: Readonly<Record<string, RouteFacts>> = {
     parameters: ['project', 'erasure'],
     answers: { 200: 'ProjectErasure' },
   },
+  [`get ${team}/batches`]: {
+    ...projectRead,
+    summary: 'Batches in which the project learns, newest first',
+    parameters: ['project', 'batch_state'],
+    answers: { 200: 'BatchList' },
+  },
+  [`get ${team}/batches/{id}`]: {
+    ...projectRead,
+    summary: 'A batch with its groups: one for each end user, and one for calls without',
+    parameters: ['project', 'batch'],
+    answers: { 200: 'Batch' },
+  },
+  [`post ${team}/batches/{id}/replay`]: {
+    ...projectRead,
+    summary: 'Tries again at once what of a batch failed or waits; what is done stays',
+    parameters: ['project', 'batch'],
+    answers: { 202: 'Batch' },
+  },
   [`get ${team}/calls`]: {
     ...projectRead,
     summary: 'Calls with their attempts, newest first',

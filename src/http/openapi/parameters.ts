@@ -62,6 +62,12 @@ const others: Readonly<Record<string, JsonObject>> = {
     'the end user, without control characters; a slash in it is written `%2F`',
   ),
   item: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the memory'),
+  batch: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the batch'),
+  batch_state: queryParameter(
+    'state',
+    { type: 'string', enum: ['running', 'waiting', 'retrying', 'done', 'failed'] },
+    'only batches in this state; `waiting`: for a model, `retrying`: after a failure',
+  ),
   limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'rows at most'),
   before: queryParameter('before', { type: 'string', format: 'uuid' }, 'only calls older than the one with this id'),
   task_id: queryParameter('task_id', { type: 'string', minLength: 1, maxLength: 256 }, 'only calls of this task'),

@@ -11,7 +11,7 @@ import { isUuid } from '../../core/ids.ts';
 import { describeIssues } from '../../core/issues.ts';
 import { isSubject } from '../../core/subject.ts';
 import { type GraphQuery, graphQuery } from '../../memory/graph.ts';
-import { type NewItem, type Rating, readCorrection, readNewItem, readRating, readWakeUp } from '../../memory/item-input.ts';
+import { type NewItem, type Rating, readCorrection, readNewItem, readRating, readRemember, readWakeUp } from '../../memory/item-input.ts';
 import { type SearchRequest, searchBody } from '../../memory/search.ts';
 import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
@@ -24,6 +24,8 @@ export interface MemoryRouteDeps {
   readonly findCaller: FindCaller;
   /** Null when there is none with that id. */
   readonly getEpisode: (projectId: string, id: string) => Promise<unknown>;
+  /** Throws `not_found`. */
+  readonly remember: (caller: Caller, id: string, focus: string | null) => Promise<unknown>;
   readonly writeItem: (caller: Caller, item: NewItem) => Promise<unknown>;
   readonly correctItem: (caller: Caller, id: string, text: string) => Promise<unknown>;
   readonly removeItem: (caller: Caller, id: string) => Promise<unknown>;
@@ -43,6 +45,11 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
       const episode = await deps.getEpisode(projectId, readId(request));
       if (episode === null) throw gatewayError('not_found', { message: 'no such conversation' });
       sendJson(response, 200, episode);
+    },
+    async remember(request: Request, response: Response): Promise<void> {
+      const caller = await callerOf(request);
+      const id = readId(request);
+      sendJson(response, 202, await deps.remember(caller, id, readRemember(await readOptionalJson(request))));
     },
     async writeItem(request: Request, response: Response): Promise<void> {
       const caller = await callerOf(request);

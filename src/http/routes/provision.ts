@@ -11,12 +11,14 @@ import { isUuid } from '../../core/ids.ts';
 import { describeIssues } from '../../core/issues.ts';
 import { keyJson } from '../../keys/key-record.ts';
 import type { IssuedKey, Keyring } from '../../keys/keyring.ts';
+import type { Batches } from '../../memory/learning/batch-record.ts';
 import { type MemorySettingsRoom, memorySettingsJson } from '../../memory/settings.ts';
 import { type Project, type Projects, projectJson } from '../../projects/projects.ts';
 import { readJson, requireToken } from '../admin.ts';
 import { answerDatabaseFaults } from '../database-faults.ts';
 import { sendJson } from '../error-handler.ts';
 import { createApplicationHandlers } from './provision-applications.ts';
+import { createBatchHandlers } from './provision-batches.ts';
 import { createErasureHandlers, type ErasureHandlerDeps } from './provision-erasures.ts';
 import { createLeaseHandlers, type LeaseHandlerDeps } from './provision-leases.ts';
 import { createRulesHandlers } from './provision-rules.ts';
@@ -33,6 +35,7 @@ export interface ProvisionRouteDeps {
   readonly projects: Projects;
   readonly keyring: Keyring;
   readonly memorySettings: MemorySettingsRoom;
+  readonly batches: Batches;
   /** Rows of shapes 21, newest first. */
   readonly listCalls: (projectId: string, filter: CallsFilter) => Promise<readonly unknown[]>;
   readonly leases: LeaseHandlerDeps;
@@ -43,7 +46,7 @@ export interface ProvisionRouteDeps {
 const bodyLimitBytes = 1024 * 1024;
 
 export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
-  const { projects, keyring, memorySettings, listCalls, leases, erasures, adminToken } = deps;
+  const { projects, keyring, memorySettings, batches, listCalls, leases, erasures, adminToken } = deps;
   const router = express.Router();
 
   const projectOf = async (request: Request): Promise<Project> => {
@@ -122,6 +125,10 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
       sendJson(response, 200, memorySettingsJson(await memorySettings.put(id, request.body)));
     }),
   );
+  const learning = createBatchHandlers({ batches, projectOf });
+  router.get('/teams/:project/batches', route(learning.list));
+  router.get('/teams/:project/batches/:id', route(learning.show));
+  router.post('/teams/:project/batches/:id/replay', route(learning.replay));
   router.get(
     '/teams/:project/calls',
     route(async (request, response) => {

@@ -5,9 +5,12 @@
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
+import { askToConsolidate, readConsolidation } from './consolidation.ts';
 import { askForMemories, type ModelQuestion, readMemories } from './extraction.ts';
 import type { Failure, Group, GroupName, Groups, LearningStep, Progress } from './groups.ts';
 import { readGroupMessages } from './read-group.ts';
+import { readKnown } from './read-known.ts';
+import { storeConsolidation } from './store-consolidation.ts';
 import { storeStatements } from './store-statements.ts';
 
 export type MemoryJob = 'extract' | 'consolidate';
@@ -64,6 +67,23 @@ export function createLearnGroup({ database, clock, groups, model }: LearnGroupO
             },
           };
     return runTask({ group, job: 'extract', task, groups, model, clock, signal });
+  };
+}
+
+export function createConsolidateGroup({ database, clock, groups, model }: LearnGroupOptions) {
+  return async (name: GroupName, signal: AbortSignal): Promise<LearningStep> => {
+    const group = await groups.find(name);
+    if (group?.state !== 'learned') return { kind: 'settled' };
+    const known = await readKnown(database, group);
+    const task: Task | null = known && {
+      question: askToConsolidate(known),
+      read: (answer) => {
+        const consolidation = readConsolidation(answer, known);
+        if (consolidation === null) return null;
+        return async (tx) => ({ state: 'done', ...(await storeConsolidation(tx, { group, consolidation, clock })) });
+      },
+    };
+    return runTask({ group, job: 'consolidate', task, groups, model, clock, signal });
   };
 }
 

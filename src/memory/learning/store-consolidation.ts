@@ -1,0 +1,163 @@
+/**
+ * Stores what became of consolidation: merged memories are closed, facts are filed and superseded, the page is written.
+ *
+ * Whatever was closed, ended or erased while the model was asked stays so: every statement names project and subject, and takes only what is
+ * live at its moment.
+ */
+import { newId } from '../../core/ids.ts';
+import type { Clock } from '../../core/time.ts';
+import type { Queries } from '../../db/database.ts';
+import { endFactsWithoutItems } from '../end-facts.ts';
+import { dropItemPassage } from '../passages.ts';
+import type { Consolidation, Merge, NewFact } from './consolidation.ts';
+import type { Group } from './groups.ts';
+
+interface Wish {
+  readonly group: Group;
+  readonly consolidation: Consolidation;
+  readonly clock: Clock;
+}
+
+export async function storeConsolidation(tx: Queries, { group, consolidation, clock }: Wish): Promise<{ merged: number; facts: number }> {
+  let merged = 0;
+  for (const merge of consolidation.merges) merged += await storeMerge(tx, group, merge, clock);
+  let facts = 0;
+  for (const fact of consolidation.facts) facts += await storeFact(tx, group, fact, clock);
+  if (consolidation.page !== null) await storePage(tx, group, consolidation.page, clock);
+  return { merged, facts };
+}
+
+async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, clock: Clock): Promise<number> {
+  const live = await tx.query<{ id: string }>(
+    `select id from memory_items
+      where id = any($3::uuid[]) and project_id = $1::uuid and subject is not distinct from $2::text and state = 'live'
+      order by id
+        for update`,
+    [group.projectId, group.subject, [keep, ...drop]],
+  );
+  if (!live.some(({ id }) => id === keep)) return 0;
+  const now = new Date(clock.now());
+  const closed = await tx.query<{ id: string }>(
+    `update memory_items set state = 'closed', closed_at = $3::timestamptz, updated_at = $3::timestamptz, superseded_by = $2::uuid
+      where id = any($1::uuid[]) and origin = 'observed' and not pinned
+     returning id`,
+    [live.map(({ id }) => id).filter((id) => id !== keep), keep, now],
+  );
+  // What people thought of them is now said of the one that stays.
+  await tx.query(
+    `update memory_items kept
+        set ratings_useful = kept.ratings_useful + gone.useful, importance = greatest(kept.importance, gone.importance), updated_at = $3::timestamptz
+       from (select coalesce(sum(ratings_useful), 0)::integer as useful, coalesce(max(importance), 1)::smallint as importance
+               from memory_items where id = any($2::uuid[])) gone
+      where kept.id = $1::uuid`,
+    [keep, closed.map(({ id }) => id), now],
+  );
+  for (const { id } of closed) {
+    await dropItemPassage(tx, id);
+    // A fact that a merged memory had told is told by the other.
+    await tx.query(
+      `insert into memory_fact_items (fact_id, item_id) select fact_id, $2::uuid from memory_fact_items where item_id = $1::uuid
+       on conflict do nothing`,
+      [id, keep],
+    );
+  }
+  return closed.length;
+}
+
+async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock): Promise<number> {
+  const [item] = await tx.query<{ id: string; evidence: string | null }>(
+    `select coalesce(superseded_by, id) as id, evidence from memory_items
+      where id = $1::uuid and project_id = $2::uuid and subject is not distinct from $3::text and (state = 'live' or superseded_by is not null)`,
+    [fact.itemId, group.projectId, group.subject],
+  );
+  if (!item) return 0;
+  const source = await entityOf(tx, group, fact.source, clock);
+  const target = await entityOf(tx, group, fact.target, clock);
+  const [same] = await tx.query<{ id: string }>(
+    `select id from memory_facts
+      where source_id = $1::uuid and relation = $2::text and target_id = $3::uuid and (valid_to is null or valid_to > now()) limit 1`,
+    [source, fact.relation, target],
+  );
+  const id = same?.id ?? newId(clock.now());
+  if (!same) await insertFact(tx, group, { ...fact, id, source, target, evidence: item.evidence, now: new Date(clock.now()) });
+  await tx.query(`insert into memory_fact_items (fact_id, item_id) values ($1::uuid, $2::uuid) on conflict do nothing`, [id, item.id]);
+  if (fact.replaces !== null)
+    await supersede(tx, group, { old: fact.replaces, by: id, source, relation: fact.relation, itemId: item.id, clock });
+  return same ? 0 : 1;
+}
+
+async function entityOf(tx: Queries, { projectId, subject }: Group, name: string, clock: Clock): Promise<string> {
+  await tx.query(
+    `insert into memory_entities (id, project_id, subject, name) values ($1::uuid, $2::uuid, $3::text, $4::text) on conflict do nothing`,
+    [newId(clock.now()), projectId, subject, name],
+  );
+  const [row] = await tx.query<{ id: string }>(
+    `select id from memory_entities where project_id = $1::uuid and coalesce(subject, '') = coalesce($2::text, '') and lower(name) = lower($3::text)`,
+    [projectId, subject, name],
+  );
+  if (!row) throw new Error('an entity that was just written is not there');
+  return row.id;
+}
+
+interface FactRow {
+  readonly id: string;
+  readonly source: string;
+  readonly relation: string;
+  readonly target: string;
+  readonly fact: string;
+  readonly evidence: string | null;
+  readonly now: Date;
+}
+
+async function insertFact(tx: Queries, { projectId, subject, batchId }: Group, row: FactRow): Promise<void> {
+  await tx.query(
+    `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, evidence, batch_id, valid_from)
+     values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, $8::text, $9::uuid, $10::timestamptz)`,
+    [row.id, projectId, subject, row.source, row.relation, row.target, row.fact, row.evidence, batchId, row.now],
+  );
+}
+
+interface Supersession {
+  readonly old: string;
+  readonly by: string;
+  readonly source: string;
+  readonly relation: string;
+  readonly itemId: string;
+  readonly clock: Clock;
+}
+
+/** Of the same source and relation only (lessons 38). A learned memory that told nothing but facts that are over is closed with them. */
+async function supersede(tx: Queries, group: Group, { old, by, source, relation, itemId, clock }: Supersession): Promise<void> {
+  const now = new Date(clock.now());
+  const [ended] = await tx.query(
+    `update memory_facts set valid_to = $5::timestamptz, superseded_by = $2::uuid
+      where id = $1::uuid and id <> $2::uuid and source_id = $3::uuid and relation = $4::text and valid_to is null
+     returning id`,
+    [old, by, source, relation, now],
+  );
+  if (!ended) return;
+  const closed = await tx.query<{ id: string }>(
+    `update memory_items item set state = 'closed', closed_at = $4::timestamptz, updated_at = $4::timestamptz, superseded_by = $3::uuid
+      where item.id in (select item_id from memory_fact_items where fact_id = $1::uuid) and item.id <> $3::uuid
+        and item.project_id = $2::uuid and item.state = 'live' and item.origin = 'observed' and not item.pinned
+        and not exists (select 1 from memory_fact_items link join memory_facts fact on fact.id = link.fact_id
+                         where link.item_id = item.id and fact.valid_to is null)
+     returning item.id`,
+    [old, group.projectId, itemId, now],
+  );
+  for (const { id } of closed) await dropItemPassage(tx, id);
+  await endFactsWithoutItems(
+    tx,
+    closed.map(({ id }) => id),
+  );
+}
+
+async function storePage(tx: Queries, { projectId, subject, batchId }: Group, text: string, clock: Clock): Promise<void> {
+  await tx.query(
+    `insert into memory_pages (project_id, kind, subject, text, batch_id, updated_at)
+     values ($1::uuid, case when $2::text is null then 'knowledge' else 'profile' end, $2::text, $3::text, $4::uuid, $5::timestamptz)
+     on conflict (project_id, kind, coalesce(subject, '')) do update
+       set text = excluded.text, batch_id = excluded.batch_id, updated_at = excluded.updated_at`,
+    [projectId, subject, text, batchId, new Date(clock.now())],
+  );
+}

@@ -1,0 +1,157 @@
+/** Learning through the whole house: calls come in over HTTP, a real Temporal sees to the batches, the demo vendor is the memory model. */
+import { randomUUID } from 'node:crypto';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { createTemporal } from '../../src/jobs/temporal.ts';
+import { defaultYaml, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
+import { rawHistory } from '../support/histories.ts';
+import { createTestLog, readServerRecord } from '../support/temporal.ts';
+
+const limitMs = 40_000;
+const yaml = (vendorUrl: string, deadUrl: string): string =>
+  defaultYaml(vendorUrl, deadUrl)
+    .replace('tiers:', 'tiers:\n  trivial: [one/echo]')
+    .replace(/memory: .*/, 'memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_minutes: 360 } }');
+
+interface Batch {
+  readonly id: string;
+  readonly state: string;
+  readonly attempts: number;
+  readonly cost: number;
+  readonly error: { readonly code: string } | null;
+}
+
+describe('with Temporal, a project', () => {
+  const shared = shareGateway({ temporal: true, yaml });
+  beforeAll(async () => {
+    const durable = shared().app.startDurable();
+    await eventually(async () => expect(durable.state()).toBe('ready'), 50_000);
+  });
+
+  async function lend(slug: string, settings: object = {}): Promise<TestGateway> {
+    const gateway = await shared().withProject(slug);
+    await gateway.admin('PUT', `/provision/teams/${slug}`, settings);
+    await gateway.admin('PUT', `/provision/teams/${slug}/memory`, { batch_of: 2 });
+    return gateway;
+  }
+  async function say(gateway: TestGateway, words: string, subject: string): Promise<string> {
+    const body = { model: 'one/echo', messages: [{ role: 'user', content: words }] };
+    const answer = await gateway.call('/v1/chat/completions', body, { 'x-gateway-memory-subject': subject });
+    expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
+    return answer.headers.get('x-gateway-call-id') ?? '';
+  }
+  const batchesOf = async (gateway: TestGateway, state = ''): Promise<readonly Batch[]> =>
+    (await jsonOf<{ data: Batch[] }>(gateway.admin('GET', `/provision/teams/${gateway.project}/batches${state && `?state=${state}`}`)))
+      .data;
+  const untilState = (gateway: TestGateway, state: string): Promise<Batch> =>
+    eventually(async () => {
+      const [batch] = await batchesOf(gateway, state);
+      if (!batch) throw new Error(`no batch is ${state}: ${JSON.stringify(await batchesOf(gateway))}`);
+      return batch;
+    }, limitMs);
+  const memoriesOf = (gateway: TestGateway) =>
+    gateway.database.query<{ text: string; subject: string; origin: string }>(
+      `select text, subject, origin from memory_items
+        where state = 'live' and project_id = (select id from projects where slug = $1::text) order by id`,
+      [gateway.project],
+    );
+  async function historyOf(gateway: TestGateway, id: string): Promise<string> {
+    const [row] = await gateway.database.query<{ id: string }>('select id from projects where slug = $1::text', [gateway.project]);
+    const temporal = createTemporal({ ...(await readServerRecord(gateway.dataDir)), logger: createTestLog().logger });
+    const history = await temporal.client.workflow.getHandle(`learning/${row?.id}/batch/${id}`).fetchHistory();
+    await temporal.close();
+    return rawHistory(history);
+  }
+
+  it('learns what its users say: memories, facts and a profile, spent by gateway-memory', async () => {
+    const gateway = await lend('learns');
+    await say(gateway, 'I live in Oslo. What is the weather like?', 'ada');
+    const batch = await untilState(gateway, 'done');
+    expect(batch).toMatchObject({ kind: 'normal', attempts: 2, error: null, messages: 2, memories: { written: 1 }, facts: 1 });
+    expect(await memoriesOf(gateway)).toEqual([{ text: 'I live in Oslo.', subject: 'ada', origin: 'observed' }]);
+    expect(await jsonOf(gateway.call('/v1/memory/wake-up', { subject: 'ada' }))).toMatchObject({
+      subject_memories: [{ text: 'I live in Oslo.', author: 'gateway-memory', episode_id: expect.any(String) }],
+      profile: { text: '- I live in Oslo.' },
+    });
+    expect(await jsonOf(gateway.call('/v1/memory/graph', { subject: 'ada' }))).toMatchObject({
+      facts: [{ relation: 'live_in', target: { name: 'Oslo' } }],
+    });
+    const usage = await jsonOf<{ by_source: { source: string; cost: number; calls: number }[] }>(gateway.call('/usage/me'));
+    const spent = usage.by_source.find(({ source }) => source === 'gateway-memory');
+    expect(spent?.calls).toBe(2);
+    expect((await untilState(gateway, 'done')).cost).toBeCloseTo(spent?.cost ?? 0, 9);
+    const history = await historyOf(gateway, batch.id);
+    expect(history).toContain('consolidateGroup');
+    for (const planted of ['Oslo', 'weather', 'ada"', 'You said']) expect(history).not.toContain(planted);
+  });
+
+  it('202 remember reads one conversation at once; 404, 400 and 409 where there is none to read', async () => {
+    const gateway = await lend('remembers');
+    await gateway.admin('PUT', '/provision/teams/remembers/memory', { batch_of: 1_000 });
+    const call = await gateway.call('/v1/chat/completions', { model: 'one/echo', messages: [{ role: 'user', content: 'I like tea.' }] });
+    await call.text();
+    const id = await eventually(async () => {
+      const [row] = await gateway.database.query<{ id: string }>('select conversation_id as id from call_texts where call_id = $1::uuid', [
+        call.headers.get('x-gateway-call-id'),
+      ]);
+      if (!row) throw new Error('the call is not stored yet');
+      return row.id;
+    });
+    const answer = await gateway.call(`/v1/memory/episodes/${id}/remember`, { focus: 'drinks' });
+    expect(answer.status).toBe(202);
+    expect(await answer.json()).toEqual({ episode_id: id, batch_id: expect.any(String), status: 'queued', focus: 'drinks' });
+    await untilState(gateway, 'done');
+    expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I like tea.', subject: null }]);
+    expect((await gateway.call(`/v1/memory/episodes/${randomUUID()}/remember`, {})).status).toBe(404);
+    expect((await gateway.call('/v1/memory/episodes/7/remember', {})).status).toBe(400);
+    expect((await gateway.call(`/v1/memory/episodes/${id}/remember`, { focus: 7 })).status).toBe(400);
+    await gateway.admin('PUT', '/provision/teams/remembers/memory', { enabled: false });
+    expect((await gateway.call(`/v1/memory/episodes/${id}/remember`, {})).status).toBe(409);
+  });
+
+  it('whose memory model is down tries again with growing waits, and learns once when it is back', async () => {
+    const gateway = await lend('waits', { tiers: { 'memory-extract': ['dead/echo'] } });
+    await say(gateway, 'I am called Bob.', 'bob');
+    const batch = await eventually(async () => {
+      const [found] = await batchesOf(gateway, 'retrying');
+      expect(found?.attempts).toBeGreaterThanOrEqual(3);
+      return found;
+    }, limitMs);
+    expect(batch?.error?.code).toBe('upstream_failed');
+    await gateway.admin('PUT', '/provision/teams/waits', { tiers: { 'memory-extract': ['one/echo'] } });
+    await untilState(gateway, 'done');
+    expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Bob.' }]);
+    const timers = (await historyOf(gateway, batch?.id ?? '')).matchAll(/"startToFireTimeout":\{"seconds":\D*(\d+)/g);
+    const waits = [...timers].map(([, seconds]) => Number(seconds));
+    // 1.2 seconds at first, and twice as long after each failure.
+    expect(waits.slice(0, 3)).toEqual([1, 2, 4]);
+  });
+
+  it('without a model for memory keeps its batch waiting, untried, until its settings change', async () => {
+    const gateway = await lend('unrouted', { tiers: { trivial: [] } });
+    await say(gateway, 'I am called Cid.', 'cid');
+    expect(await untilState(gateway, 'waiting')).toMatchObject({ attempts: 0, error: { code: 'no_route' } });
+    await gateway.admin('PUT', '/provision/teams/unrouted', { tiers: { trivial: ['one/echo'] } });
+    await untilState(gateway, 'done');
+    expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Cid.' }]);
+  });
+
+  it('whose model answers nothing of use has its batch parked; 202 replay learns it, also with a model of the other dialect', async () => {
+    const gateway = await lend('parked', { tiers: { 'memory-extract': ['one/long-5'] } });
+    await say(gateway, 'I am called Dot.', 'dot');
+    // The waits between the tries are those of a vendor that is down; nobody must sit through them.
+    const parked = await eventually(async () => {
+      const [batch] = await batchesOf(gateway);
+      if (batch && batch.state !== 'failed') await gateway.admin('PUT', '/provision/teams/parked', {});
+      expect(batch).toMatchObject({ state: 'failed', attempts: 5, error: { code: 'unusable_answer' } });
+      return batch;
+    }, limitMs);
+    await gateway.admin('PUT', '/provision/teams/parked', { tiers: { 'memory-extract': ['three/echo'] } });
+    expect(await batchesOf(gateway, 'failed')).toHaveLength(1);
+    const replay = await gateway.admin('POST', `/provision/teams/parked/batches/${parked?.id}/replay`);
+    expect([replay.status, await replay.json()]).toEqual([202, expect.objectContaining({ id: parked?.id })]);
+    await untilState(gateway, 'done');
+    expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Dot.' }]);
+    expect((await gateway.admin('POST', `/provision/teams/parked/batches/${randomUUID()}/replay`)).status).toBe(404);
+    expect((await gateway.admin('GET', '/provision/teams/parked/batches?state=x')).status).toBe(400);
+  });
+});
