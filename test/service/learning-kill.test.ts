@@ -1,0 +1,99 @@
+/** kill -9 of the worker while the memory model is asked: what is learned stands once, and no part that was finished is asked again. */
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { createServer, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { afterAll, expect, test } from '@jest/globals';
+import { eventually, jsonOf } from '../support/gateway.ts';
+import { createProcesses, firstKeyOf } from '../support/gateway-process.ts';
+
+const processes = createProcesses();
+afterAll(() => processes.takeBack());
+
+type Job = 'chat' | 'memories' | 'consolidation';
+
+/** A vendor of chat that lets the first question of each of memory's jobs wait for ever. */
+async function createVendor() {
+  const asked: Job[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = JSON.parse(Buffer.concat(chunks).toString()) as Body;
+      const job = body.response_format?.json_schema.name ?? 'chat';
+      asked.push(job);
+      if (job !== 'chat' && asked.filter((other) => other === job).length === 1) return;
+      reply(response, job === 'chat' ? 'Noted.' : JSON.stringify(job === 'memories' ? memories : consolidation));
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const close = (): void => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return { asked, close, url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/v1` };
+}
+
+interface Body {
+  readonly response_format?: { readonly json_schema: { readonly name: 'memories' | 'consolidation' } };
+}
+
+const memories = { memories: [{ evidence: 'I live in Oslo', text: 'Lives in Oslo', kind: 'fact', importance: 3 }] };
+const consolidation = { merges: [], facts: [], page: 'Lives in Oslo' };
+
+function reply(response: ServerResponse, content: string): void {
+  const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end(
+    JSON.stringify({
+      id: 'x',
+      object: 'chat.completion',
+      choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+      usage,
+    }),
+  );
+}
+
+test('in the middle of each step that asks it', async () => {
+  const vendor = await createVendor();
+  const home = await processes.home('migrated');
+  await writeFile(
+    join(home, 'gateway.yaml'),
+    `
+providers: { one: { base_url: ${vendor.url}, api_key: key-one, dialect: chat } }
+models: { one/m: { input: 1, output: 1 } }
+tiers: { standard: [one/m], trivial: [one/m] }
+memory: { idle_minutes: 0.02 }
+`,
+  );
+  const start = () => processes.start('start', { home, env: { GATEWAY_TEMPORAL: 'on' } });
+  let gateway = await start();
+  const key = firstKeyOf(gateway) ?? '';
+  await gateway.admin('PUT', '/provision/teams/default/memory', { batch_of: 2 });
+  const body = { model: 'standard', messages: [{ role: 'user', content: 'I live in Oslo.' }] };
+  const answer = await gateway.call(key, '/v1/chat/completions', body, { 'x-gateway-memory-subject': 'ada' });
+  expect(answer.status).toBe(200);
+  for (const job of ['memories', 'consolidation'] as const) {
+    await eventually(async () => expect(vendor.asked).toContain(job), 90_000);
+    await gateway.end('SIGKILL');
+    gateway = await start();
+  }
+  const { data } = await eventually(async () => {
+    const batches = await jsonOf<{ data: readonly { id: string; state: string; attempts: number }[] }>(
+      gateway.admin('GET', '/provision/teams/default/batches'),
+    );
+    expect(batches.data).toMatchObject([{ state: 'done' }]);
+    return batches;
+  }, 90_000);
+  // Each job was asked twice: the answer that a kill took was never there. What had been answered was not asked again.
+  expect(vendor.asked).toEqual(['chat', 'memories', 'memories', 'consolidation', 'consolidation']);
+  expect(data).toMatchObject([{ attempts: 4, error: null, memories: { written: 1, repeated: 0 } }]);
+  expect(await jsonOf(gateway.call(key, '/v1/memory/wake-up', { subject: 'ada' }))).toMatchObject({
+    subject_memories: [{ text: 'Lives in Oslo', origin: 'observed' }],
+    profile: { text: 'Lives in Oslo' },
+  });
+  expect(await gateway.end('SIGTERM')).toBe(0);
+  vendor.close();
+}, 300_000);
