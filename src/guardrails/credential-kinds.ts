@@ -70,20 +70,34 @@ const prefixed: Readonly<Record<string, string>> = {
   json_web_token: 'eyJ[\\w-]{10,}\\.[\\w-]{10,}\\.[\\w-]{10,}(?:\\.[\\w-]{1,})?(?:\\.[\\w-]{1,})?',
 };
 
+/**
+ * The longest run that one repetition reads. The engine keeps a place for each character that a run without bound may have to give back, and
+ * throws when these fill its stack (a text of megabytes without a space). A credential that goes on behind it is followed to its end
+ * (`credentials.ts`).
+ */
+export const longestRun = 65_536;
+
+/** The pattern with a bound for each repetition that has none. */
+export function boundRuns(pattern: string): string {
+  return pattern.replaceAll(/\{(\d+),\}/g, `{$1,${longestRun}}`);
+}
+
 /** Where a word begins, also behind an escape of a text within JSON. */
 const atStart = '(?:(?<![\\w-])|(?<=\\\\[nrt]))';
 
 /** One pass for all; the name of the group that matched is the kind. */
 export const prefixedCredential = new RegExp(
   `${atStart}(?:${Object.entries(prefixed)
-    .map(([kind, pattern]) => `(?<${kind}>${pattern})`)
+    .map(([kind, pattern]) => `(?<${kind}>${boundRuns(pattern)})`)
     .join('|')})`,
   'g',
 );
 
 /** Addresses that let whoever knows them act: webhooks. */
-export const secretAddress =
-  /https:\/\/(?:hooks\.slack\.com\/(?:services|workflows|triggers)|discord(?:app)?\.com\/api\/webhooks)\/[\w/-]{20,}/g;
+export const secretAddress = new RegExp(
+  boundRuns('https://(?:hooks\\.slack\\.com/(?:services|workflows|triggers)|discord(?:app)?\\.com/api/webhooks)/[\\w/-]{20,}'),
+  'g',
+);
 
 /** Names that stand before a secret, and whether any value with them is one: that of a password has no form of its own. */
 export const passwordNames = [

@@ -5,7 +5,7 @@
  *
  * Linear in the length of the text, whatever it holds.
  */
-import { passwordNames, prefixedCredential, secretAddress, tokenNames } from './credential-kinds.ts';
+import { boundRuns, longestRun, passwordNames, prefixedCredential, secretAddress, tokenNames } from './credential-kinds.ts';
 
 export interface Credential {
   readonly kind: string;
@@ -16,10 +16,21 @@ export interface Credential {
 
 const placeholder = '[credential]';
 
+/** What replacing one credential may lay bare: another that stood glued to its end. More than a few in a row are nobody's text. */
+const mostPasses = 8;
+
 /** The text with each credential replaced. Doing it twice changes nothing more. */
 export function maskCredentials(text: string): string {
-  const found = findCredentials(text);
-  if (found.length === 0) return text;
+  let masked = text;
+  for (let pass = 0; pass < mostPasses; pass += 1) {
+    const found = findCredentials(masked);
+    if (found.length === 0) break;
+    masked = replaceAll(masked, found);
+  }
+  return masked;
+}
+
+function replaceAll(text: string, found: readonly Credential[]): string {
   const pieces: string[] = [];
   let at = 0;
   for (const { start, end } of found) {
@@ -38,7 +49,9 @@ export function findCredentials(text: string): Credential[] {
     ...findPrivateKeys(text),
     ...findFramed(text),
     ...findAssigned(text),
-  ].sort((a, b) => a.start - b.start || b.end - a.end);
+  ]
+    .map((credential) => followRun(text, credential))
+    .sort((a, b) => a.start - b.start || b.end - a.end);
   const apart: Credential[] = [];
   for (const credential of found) {
     const last = apart.at(-1);
@@ -46,6 +59,16 @@ export function findCredentials(text: string): Credential[] {
     else if (credential.end > last.end) apart[apart.length - 1] = { ...last, end: credential.end };
   }
   return apart;
+}
+
+const restOfRun = /[\w+/=~.%-]{1,4096}/y;
+
+/** A credential as long as a repetition may read goes on to the end of its run. */
+function followRun(text: string, credential: Credential): Credential {
+  if (credential.end - credential.start < longestRun) return credential;
+  let { end } = credential;
+  for (restOfRun.lastIndex = end; restOfRun.test(text); end = restOfRun.lastIndex);
+  return { ...credential, end };
 }
 
 function findPrefixed(text: string): Credential[] {
@@ -59,7 +82,7 @@ function findPrefixed(text: string): Credential[] {
 const keyBegin = /-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g;
 const keyEnd = /-----END (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g;
 /** A line of a key that was cut off before its end, also within JSON or source text. */
-const keyLine = /(?:\s|\\[nrt]|["'+]){0,16}[A-Za-z0-9+/=]{24,}/y;
+const keyLine = /(?:\s|\\[nrt]|["'+]){0,16}[A-Za-z0-9+/=]{24,65536}/y;
 
 /** Private keys in PEM. A BEGIN with neither END nor lines of a key is only a mention. */
 function findPrivateKeys(text: string): Credential[] {
@@ -90,8 +113,8 @@ function endOfLines(text: string, from: number, limit: number): number {
 /** `user:password@` of an address. Neither part may hold a slash: `https://host:8080/@name` has no password. */
 const inAddress = /:\/\/[^\s:/@"'`<>]{0,128}:([^\s/@"'`<>]{1,256})@/g;
 /** The signature of an address that Azure Storage signed. */
-const inQuery = /[?&]sig=([\w%+/=-]{40,})/g;
-const inHeader = /(?<![\w-])(?:bearer|basic)[ \t]{1,8}([\w.~+/=-]{16,})/gi;
+const inQuery = new RegExp(boundRuns('[?&]sig=([\\w%+/=-]{40,})'), 'g');
+const inHeader = new RegExp(boundRuns('(?<![\\w-])(?:bearer|basic)[ \\t]{1,8}([\\w.~+/=-]{16,})'), 'gi');
 /** Behind another `name=value` of a connection string the value is what it is, letters alone too. */
 const inConnection = /(?<=[\w ]=[^\s;=,]{1,64}(?:;[ ]?|[ ]))(?:password|pwd)=([^\s;"'`&<>(){}[\]\\]{3,128})/gi;
 
