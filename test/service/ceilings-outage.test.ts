@@ -1,0 +1,170 @@
+/** PostgreSQL is killed, and hangs, while calls come on keys with ceilings: what `on_budget_store_down` says holds, and afterwards all is counted. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
+import { eventually, jsonOf } from '../support/gateway.ts';
+import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
+import { describeOwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
+import type { PostgresServer } from '../support/postgres-server.ts';
+
+const chatPath = '/v1/chat/completions';
+const chat = { model: 'one/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] };
+/** How long the database stays killed; a minute by hand: `GATEWAY_OUTAGE_MS=60000`. */
+const outageMs = Number(process.env.GATEWAY_OUTAGE_MS ?? 3_000);
+const limitMs = outageMs + 120_000;
+
+interface Row {
+  readonly id: string;
+  readonly key: string;
+  readonly cost: number;
+  readonly unmetered: boolean;
+}
+
+interface Ceiling {
+  readonly used: number;
+  readonly reserved: number;
+  readonly remaining: number;
+}
+
+describeOwnPostgres('the store of the ceilings goes away under load', () => {
+  const processes = createProcesses();
+  let server: PostgresServer;
+  let vendor: DemoVendor;
+  let allowing: GatewayProcess;
+  let refusing: GatewayProcess;
+  /** How often a key's calls were answered. */
+  const admitted = new Map<string, number>();
+
+  beforeAll(async () => {
+    [server, vendor] = await Promise.all([startOwnPostgres(), createDemoVendor()]);
+    const start = async (onDown: 'allow' | 'refuse'): Promise<GatewayProcess> => {
+      const home = await processes.home('empty');
+      const yaml = `
+providers:
+  one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat }
+models:
+  one/echo: { input: 1, output: 4 }
+on_budget_store_down: ${onDown}
+`;
+      await writeFile(join(home, 'gateway.yaml'), yaml);
+      const env = { DATABASE_URL: server.url };
+      if (onDown === 'allow') expect(await (await processes.start('migrate', { home, env })).exited).toBe(0);
+      return processes.start('serve', { home, env });
+    };
+    allowing = await start('allow');
+    refusing = await start('refuse');
+    await allowing.admin('PUT', '/provision/teams/acme', { cache: { enabled: false } });
+  }, 120_000);
+  afterAll(async () => {
+    await processes.takeBack();
+    await vendor.close();
+    await server.stop();
+  });
+
+  const issue = async (ceilings: object): Promise<string> =>
+    (await jsonOf<{ key: string }>(allowing.admin('POST', '/provision/teams/acme/keys', { name: 'limited', ceilings }))).key;
+
+  const ask = async (gateway: GatewayProcess, key: string): Promise<string> => {
+    const answer = await gateway.call(key, chatPath, chat);
+    const { error } = await jsonOf<{ error?: { code: string } }>(answer);
+    if (!error) admitted.set(key, (admitted.get(key) ?? 0) + 1);
+    return error ? `${answer.status} ${error.code} ${answer.headers.get('retry-after')}` : String(answer.status);
+  };
+
+  const ceilingsOf = async (key: string): Promise<Readonly<Record<string, Ceiling>>> =>
+    (await jsonOf<{ key: { ceilings: Record<string, Ceiling> } }>(allowing.call(key, '/status/peek'))).key.ceilings;
+
+  const rowsOf = async (key: string): Promise<readonly Row[]> => {
+    const rows: Row[] = [];
+    for (;;) {
+      const before = rows.length === 0 ? '' : `&before=${rows.at(-1)?.id}`;
+      const { data } = await jsonOf<{ data: readonly Row[] }>(allowing.admin('GET', `/provision/teams/acme/calls?limit=1000${before}`));
+      if (data.length === 0) return rows.filter((row) => key.includes(row.key));
+      rows.push(...data);
+    }
+  };
+
+  /** The rows are the answered calls, and what the ceilings have counted is their sum to the nano-dollar. */
+  const expectAllCounted = (key: string): Promise<void> =>
+    eventually(async () => {
+      const rows = await rowsOf(key);
+      expect(rows).toHaveLength(admitted.get(key) ?? 0);
+      const { calls, cost } = await ceilingsOf(key);
+      expect(calls).toMatchObject({ used: rows.length, reserved: 0 });
+      expect(nanosOf(cost?.used ?? 0)).toBe(rows.reduce((sum, row) => sum + nanosOf(row.cost), 0));
+    }, 60_000);
+
+  /** Calls again and again on both gateways until `stop`, which gives how often each answer came. */
+  const startLoad = (key: string) => {
+    let isOver = false;
+    const counts = { allowing: new Map<string, number>(), refusing: new Map<string, number>() };
+    const run = async (name: 'allowing' | 'refusing'): Promise<void> => {
+      while (!isOver) {
+        const answer = await ask(name === 'allowing' ? allowing : refusing, key);
+        counts[name].set(answer, (counts[name].get(answer) ?? 0) + 1);
+      }
+    };
+    const running = [run('allowing'), run('allowing'), run('allowing'), run('refusing')];
+    return {
+      counts,
+      async stop() {
+        isOver = true;
+        await Promise.all(running);
+      },
+    };
+  };
+
+  const unavailable = '503 budget_unavailable 5';
+
+  test(
+    '200 for unmetered calls and 503 as configured while it is killed; afterwards each call is counted once',
+    async () => {
+      const key = await issue({ calls: 1_000_000, cost: 100, rpm: 500_000 });
+      // A ceiling that is too small for slices: each call needs the store.
+      const tight = await issue({ calls: 40 });
+      expect([await ask(allowing, key), await ask(refusing, key), await ask(allowing, tight), await ask(refusing, tight)]).toEqual(
+        Array(4).fill('200'),
+      );
+      const [load, tightLoad] = [startLoad(key), startLoad(tight)];
+      await server.kill();
+      await eventually(async () => expect(tightLoad.counts.refusing.get(unavailable) ?? 0).toBeGreaterThan(5), 30_000);
+      await sleep(outageMs);
+      await server.restart();
+      await eventually(async () => expect(await ask(allowing, tight)).toBe('429 tenant_capped 60'), 60_000);
+      await Promise.all([load.stop(), tightLoad.stop()]);
+      for (const { counts } of [load, tightLoad]) {
+        expect([...counts.allowing.keys()].filter((answer) => answer !== '200' && answer !== '429 tenant_capped 60')).toEqual([]);
+      }
+      await expectAllCounted(key);
+      await expectAllCounted(tight);
+      const unmetered = (await rowsOf(tight)).filter((row) => row.unmetered);
+      expect(unmetered.length).toBeGreaterThan(0);
+      if (process.env.GATEWAY_OUTAGE_MS) console.log({ load: load.counts, tight: tightLoad.counts, unmetered: unmetered.length });
+    },
+    limitMs,
+  );
+
+  test('200 and 503 in bounded time while it hangs; afterwards each call is counted once and the ceiling holds again', async () => {
+    const key = await issue({ calls: 10 });
+    expect([await ask(allowing, key), await ask(refusing, key)]).toEqual(['200', '200']);
+    await server.freeze();
+    try {
+      const answers = await Promise.all(Array.from({ length: 15 }, () => ask(allowing, key)));
+      expect(new Set(answers)).toEqual(new Set(['200']));
+      await eventually(async () => expect(await ask(refusing, key)).toBe(unavailable), 30_000);
+    } finally {
+      await server.thaw();
+    }
+    await eventually(async () => {
+      expect([await ask(allowing, key), await ask(refusing, key)]).toEqual(['429 tenant_capped 60', '429 tenant_capped 60']);
+    }, 60_000);
+    await expectAllCounted(key);
+    expect((await ceilingsOf(key)).calls).toMatchObject({ used: 17, remaining: 0 });
+  }, 120_000);
+});
+
+function nanosOf(usd: number): number {
+  return Math.round(usd * 1e9);
+}
