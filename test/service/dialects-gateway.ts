@@ -4,7 +4,7 @@ import { createOpenAI } from '@ai-sdk/openai';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
-import { callsOf } from '../support/gateway.ts';
+import { callsOf, eventually } from '../support/gateway.ts';
 
 /** Names of providers, by what they speak. */
 export const vendors = { chat: 'one', messages: 'three' } as const;
@@ -86,10 +86,13 @@ export const toolInputs = (said: string) => [
   { name: 'get_time', input: { zone: said } },
 ];
 
-export async function lastCall(gateway: TestGateway): Promise<CallRow> {
-  const [call] = await callsOf(gateway, '?limit=1');
-  if (!call) throw new Error('no call was recorded');
-  return call;
+/** A reader waits a second for the drain; on a machine that is busy with other tests that may be too short. */
+export function lastCall(gateway: TestGateway): Promise<CallRow> {
+  return eventually(async () => {
+    const [call] = await callsOf(gateway, '?limit=1');
+    if (!call) throw new Error('no call was recorded');
+    return call;
+  });
 }
 
 /** The JSON that the vendor was asked last, and with which headers. */
