@@ -24,3 +24,13 @@ export async function listTables(database: Database): Promise<string[]> {
   );
   return rows.map(({ name }) => name);
 }
+
+/** All that the database holds, as one text; bytes are in hexadecimal. */
+export async function dump(database: Database): Promise<string> {
+  const texts: string[] = [];
+  for (const table of await listTables(database)) {
+    const rows = await database.query<{ text: string }>(`select whole::text as text from ${table} as whole`);
+    texts.push(...rows.map(({ text }) => text));
+  }
+  return texts.join('\n');
+}
