@@ -84,7 +84,8 @@ export function createApi(deps: ApiDeps): Server {
       statusOf: async (caller) => {
         const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.ceilingsOf(caller.keyId)]);
         const { demo } = config();
-        const providers = [...catalog().providers.keys()];
+        const usable = project.settings.providers;
+        const providers = [...catalog().served.keys()].filter((name) => usable?.includes(name) ?? true);
         const { projectId, countedAs: keyId } = caller;
         const limits = { projectId, keyId, source: project.slug, key: ceilings, project: project.settings };
         return read(async () => {

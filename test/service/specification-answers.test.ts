@@ -1,12 +1,12 @@
 /**
- * Specification 4.3 and 4.5, row by row. Every status that 4.5 lists is a row of 7.4 (specification-errors.test.ts).
+ * Specification 4.3, 4.4 and 4.5, row by row. Every status that 4.5 lists is a row of 7.4 (specification-errors.test.ts).
  *
  * Elsewhere: `retry-after` of 429, and 402, in specification-ceilings.test.ts; cached answers in response-cache.test.ts; the recalled system
  * message in recall.test.ts; 403 in content-rules.test.ts; the media type of audio and video in specification-media.test.ts and video.test.ts.
  */
 import { describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
-import { defaultYaml, jsonOf, shareGateway } from '../support/gateway.ts';
+import { defaultYaml, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import type { InferenceRoute } from './inference-routes.ts';
 import {
   ask,
@@ -34,6 +34,29 @@ function sentBody(gateway: TestGateway): string {
 function oddBody(route: InferenceRoute, model: string): string {
   return `{"model":${JSON.stringify(model)} , ${JSON.stringify(route.body).slice(1, -1)},"x_unknown": 12345678901234567890,"y":1.0 ,"\\u007a":[1e5]}`;
 }
+
+describe('4.4 status', () => {
+  it('200: the breakers of the providers that the project can route to, those of media alone too', async () => {
+    await withGateway(
+      {
+        yaml: (vendorUrl, deadUrl) =>
+          defaultYaml(vendorUrl, deadUrl).replace(
+            'models:',
+            `  film: { base_url: ${vendorUrl}/v1beta, api_key: k, dialect: gemini }\nmodels:`,
+          ),
+      },
+      async ({ call, admin, project }) => {
+        const namesOf = async () => {
+          const { breakers } = await jsonOf<{ breakers: readonly { provider: string }[] }>(call('/status/peek'));
+          return breakers.map(({ provider }) => provider);
+        };
+        expect(await namesOf()).toEqual(['one', 'two', 'three', 'four', 'dead', 'dead-messages', 'film']);
+        await admin('PUT', `/provision/teams/${project}`, { providers: ['film', 'two'] });
+        expect(await namesOf()).toEqual(['two', 'film']);
+      },
+    );
+  });
+});
 
 describe('4.3 a streamed answer', () => {
   it.each([
