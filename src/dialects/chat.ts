@@ -18,7 +18,6 @@ export const chat: RouteRules = {
   spliceForVendor,
   readAnswer,
   createStreamReader,
-  readVendorMessage: (bytes) => messageOf(objectOf(parseJson(bytes.toString('utf8'))).error),
   interruption: () => null,
 };
 

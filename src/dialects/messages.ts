@@ -19,7 +19,6 @@ export const messages: RouteRules = {
   spliceForVendor: (_body, spans, vendorModel) => [setMember(spans, 'model', JSON.stringify(vendorModel))],
   readAnswer,
   createStreamReader,
-  readVendorMessage: (bytes) => textOf(objectOf(objectOf(parseJson(bytes.toString('utf8'))).error).message),
   interruption: (message) => formatEvent('error', { type: 'error', error: { type: 'api_error', message } }),
 };
 

@@ -4,7 +4,7 @@
  */
 import { noTokens, type TextRoute } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
-import { countOf, isObject, objectOf, parseJson, textOf } from '../core/json.ts';
+import { countOf, isObject, objectOf, parseJson } from '../core/json.ts';
 import type { BodySpans, Splice } from '../core/json-spans.ts';
 import { setMember } from '../core/json-spans.ts';
 import { readPositiveInteger, readText, repeatedKey } from './members.ts';
@@ -44,7 +44,6 @@ function createPassthrough(
     createStreamReader() {
       throw new Error(`${route} has no streams`);
     },
-    readVendorMessage,
     interruption: () => null,
   };
 }
@@ -80,10 +79,4 @@ export function readPassthroughRequest(
 
 export function spliceModel(_body: Buffer, spans: BodySpans, vendorModel: string): Splice[] {
   return [setMember(spans, 'model', JSON.stringify(vendorModel))];
-}
-
-/** OpenAI's error body, and the plainer forms of the rerank vendors (`message`, `detail`). */
-export function readVendorMessage(bytes: Buffer): string | null {
-  const body = objectOf(parseJson(bytes.toString('utf8')));
-  return textOf(objectOf(body.error).message) ?? textOf(body.error) ?? textOf(body.message) ?? textOf(body.detail);
 }

@@ -3,7 +3,7 @@ import type { Tokens } from '../core/call.ts';
 import { isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
 import { appendText } from './bounded-text.ts';
 import { readResponsesUsage } from './counts.ts';
-import { readPassthroughRequest, readVendorMessage, spliceModel } from './passthrough.ts';
+import { readPassthroughRequest, spliceModel } from './passthrough.ts';
 import type { AnswerReading, RouteRules, StreamReader } from './route-rules.ts';
 
 export const responses: RouteRules = {
@@ -16,7 +16,6 @@ export const responses: RouteRules = {
     return isObject(answer) && Array.isArray(answer.output) ? readResponse(answer) : null;
   },
   createStreamReader,
-  readVendorMessage,
   interruption: () => null,
 };
 

@@ -58,8 +58,6 @@ export interface RouteRules {
   /** Reads a plain answer; null when it is none of this route. */
   readAnswer(bytes: Buffer): AnswerReading | null;
   createStreamReader(): StreamReader;
-  /** Message in a vendor's error body, null when there is none. */
-  readVendorMessage(bytes: Buffer): string | null;
   /** Event that tells the caller of a failure in the middle of a stream; null: the stream just stops (specification 6). */
   interruption(message: string): string | null;
 }

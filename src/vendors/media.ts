@@ -11,6 +11,7 @@ import { endBody } from './request.ts';
 import { readRetryAfter } from './retry-after.ts';
 import type { VendorHosts } from './vendor-hosts.ts';
 import { readRedirect, readVendorAddress, vendorHostsOf } from './vendor-hosts.ts';
+import { secretsOf, withoutSecrets } from './vendor-words.ts';
 
 /** A provider row as the media routes need it. Shapes are plain text: one that is not known is told to the caller as `bad_shape`. */
 export interface MediaProvider {
@@ -60,16 +61,11 @@ export function buildMediaProviders(sources: Readonly<Record<string, MediaProvid
   const serving = Object.entries(sources).filter(([, { serves }]) => serves.some((route) => mediaRoutes.includes(route)));
   return new Map(
     serving.map(([name, source]) => {
-      const { apiKey, assetHosts, baseUrl } = source;
-      // A fixed header may hold a second key.
-      const secrets = [apiKey ?? '', ...Object.values(source.headers)].filter((value) => value.length >= shortestSecret);
-      return [name, { ...source, hosts: vendorHostsOf(baseUrl, assetHosts), headers: headersOf(source), secrets }];
+      const { assetHosts, baseUrl } = source;
+      return [name, { ...source, hosts: vendorHostsOf(baseUrl, assetHosts), headers: headersOf(source), secrets: secretsOf(source) }];
     }),
   );
 }
-
-/** What is shorter is a placeholder for a vendor that takes any key, or a word such as `true`: cut out, it would tear holes into messages. */
-const shortestSecret = 5;
 
 export interface MediaRequest {
   readonly url: URL;
@@ -134,8 +130,7 @@ async function readBeginning(body: Readable): Promise<Buffer> {
 
 /** A vendor's words as they may be shown: bounded, without the provider's key, which some vendors repeat. */
 export function quote(text: string, { secrets }: MediaProvider): string {
-  const clean = secrets.reduce((rest, secret) => rest.replaceAll(secret, '[key]'), text);
-  return clean.trim().slice(0, longestWords);
+  return withoutSecrets(text, secrets).trim().slice(0, longestWords);
 }
 
 /** The address is not one of the provider's hosts: the cause of a VendorError `unreadable`. */

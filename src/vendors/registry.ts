@@ -1,6 +1,7 @@
 /** Provider rows of the configuration as this room uses them. Rebuilt as a whole at reload. */
 import type { Dialect } from '../core/call.ts';
 import type { Provider } from './vendor.ts';
+import { secretsOf } from './vendor-words.ts';
 
 /** The part of a configured provider row that the text routes need. */
 export interface ProviderSource {
@@ -19,7 +20,7 @@ export function buildProviders(sources: Readonly<Record<string, ProviderSource>>
   const providers = new Map<string, Provider>();
   for (const [name, source] of Object.entries(sources)) {
     const { dialect } = source;
-    if (isTextDialect(dialect)) providers.set(name, { ...source, dialect, headers: headersOf(source) });
+    if (isTextDialect(dialect)) providers.set(name, { ...source, dialect, headers: headersOf(source), secrets: secretsOf(source) });
   }
   return providers;
 }

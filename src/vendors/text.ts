@@ -6,12 +6,14 @@
  */
 import { VendorError } from '../core/errors.ts';
 import type { AnswerReading, RouteRules } from '../dialects/route-rules.ts';
+import { readVendorMessage } from '../dialects/vendor-message.ts';
 import type { VendorDoor, VendorResponse } from './request.ts';
 import { readAll } from './request.ts';
 import { readRetryAfter } from './retry-after.ts';
 import type { StreamEnd, StreamPiece } from './stream.ts';
 import { relayEvents } from './stream.ts';
 import type { Provider } from './vendor.ts';
+import { withoutSecrets } from './vendor-words.ts';
 
 const answerLimitBytes = 64 * 1024 * 1024;
 const errorLimitBytes = 64 * 1024;
@@ -66,8 +68,8 @@ export async function askVendor(door: VendorDoor, request: TextRequest): Promise
     idleTimeoutMs: provider.idleTimeoutMs,
     ...(signal ? { signal } : {}),
   });
-  if (response.status < 200 || response.status > 299) throw await readRefusal(response, rules, request.now);
-  return stream ? openStream(response, rules, provider.firstByteTimeoutMs) : readPlain(response, rules);
+  if (response.status < 200 || response.status > 299) throw await readRefusal(response, request);
+  return stream ? openStream(response, request) : readPlain(response, rules);
 }
 
 async function readPlain(response: VendorResponse, rules: RouteRules): Promise<PlainAnswer> {
@@ -77,17 +79,23 @@ async function readPlain(response: VendorResponse, rules: RouteRules): Promise<P
   return { kind: 'plain', status: response.status, contentType: headerOf(response, 'content-type') ?? 'application/json', bytes, reading };
 }
 
-async function readRefusal(response: VendorResponse, rules: RouteRules, now: () => number): Promise<VendorError> {
+async function readRefusal(response: VendorResponse, { provider, now }: TextRequest): Promise<VendorError> {
   const { status } = response;
   // An error body that cannot be read does not change what the status says.
   const bytes = await readAll(response.body, errorLimitBytes).catch(() => Buffer.alloc(0));
-  const vendorMessage = rules.readVendorMessage(bytes)?.slice(0, vendorMessageLength) ?? null;
+  const words = readVendorMessage(bytes) ?? plainTextOf(response, bytes);
+  const vendorMessage = words === null ? null : withoutSecrets(words, provider.secrets).slice(0, vendorMessageLength);
   const retryAfterMs = status === 429 ? readRetryAfter(response.headers, bytes, now()) : undefined;
   const message = `the vendor answered ${status}${vendorMessage === null ? '' : `: ${vendorMessage}`}`;
   return new VendorError('status', message, { status, vendorMessage, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
 }
 
-async function openStream(response: VendorResponse, rules: RouteRules, firstPieceMs: number): Promise<StreamedAnswer> {
+/** What proxies in front of vendors say is often no JSON. */
+function plainTextOf(response: VendorResponse, bytes: Buffer): string | null {
+  return /^text\/plain\b/i.test(headerOf(response, 'content-type') ?? '') ? bytes.toString('utf8').trim() || null : null;
+}
+
+async function openStream(response: VendorResponse, { provider, rules }: TextRequest): Promise<StreamedAnswer> {
   const type = headerOf(response, 'content-type') ?? 'text/event-stream';
   if (!/^text\/event-stream\b/i.test(type)) {
     response.release();
@@ -96,10 +104,13 @@ async function openStream(response: VendorResponse, rules: RouteRules, firstPiec
   const reader = rules.createStreamReader();
   const relay = relayEvents(response.body, reader);
   // Keep-alives are no piece: a vendor that sends nothing else is as silent as one that sends nothing.
-  const tooLate = setTimeout(() => response.body.destroy(new VendorError('timeout', 'no piece of the answer in time')), firstPieceMs);
+  const tooLate = setTimeout(
+    () => response.body.destroy(new VendorError('timeout', 'no piece of the answer in time')),
+    provider.firstByteTimeoutMs,
+  );
   const first = await relay.next().finally(() => clearTimeout(tooLate));
   if (first.done) {
-    const reason = first.value.kind === 'broken' ? first.value.message : 'it was empty';
+    const reason = first.value.kind === 'broken' ? withoutSecrets(first.value.message, provider.secrets) : 'it was empty';
     throw new VendorError('broken', `the stream failed before its first piece: ${reason}`, { status: response.status });
   }
   const opening = first.value;

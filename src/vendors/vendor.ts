@@ -8,6 +8,8 @@ export interface Provider {
   readonly baseUrl: string;
   /** Authentication and fixed headers of the row, lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Values that no message may hold. */
+  readonly secrets: readonly string[];
   readonly connectTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
   readonly idleTimeoutMs: number;

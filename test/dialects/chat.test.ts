@@ -358,16 +358,6 @@ describe('the stream reader', () => {
   });
 });
 
-test.each([
-  ['{"error":{"message":"too long","type":"invalid_request_error"}}', 'too long'],
-  ['{"error":{"message":null}}', null],
-  ['{"error":"text"}', 'text'],
-  ['<html>', null],
-  ['', null],
-])('the vendor says in %s: %s', (text, message) => {
-  expect(chat.readVendorMessage(Buffer.from(text))).toBe(message);
-});
-
 test('a broken stream just stops', () => {
   expect(chat.interruption('x')).toBeNull();
 });

@@ -227,13 +227,6 @@ describe('the stream reader', () => {
   });
 });
 
-test('the vendor says what is wrong in its error body', () => {
-  expect(
-    messages.readVendorMessage(Buffer.from('{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: too large"}}')),
-  ).toBe('max_tokens: too large');
-  expect(messages.readVendorMessage(Buffer.from('<html>'))).toBeNull();
-});
-
 test('a broken stream ends with an error event', () => {
   expect(messages.interruption('the vendor "stopped"')).toBe(
     'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"the vendor \\"stopped\\""}}\n\n',

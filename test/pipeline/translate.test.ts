@@ -49,6 +49,7 @@ function speak(call: Call, dialect: Dialect, { baseUrl = 'http://vendor.test/v1'
     dialect,
     baseUrl,
     headers: {},
+    secrets: [],
     connectTimeoutMs: 1,
     firstByteTimeoutMs: 1,
     idleTimeoutMs: 1,

@@ -27,6 +27,7 @@ function requestOf(url: string, more: Partial<TextRequest> = {}, provider: Parti
       dialect: 'chat',
       baseUrl: `${url}/v1`,
       headers: { authorization: 'Bearer secret' },
+      secrets: ['secret'],
       connectTimeoutMs: 5000,
       firstByteTimeoutMs: 5000,
       idleTimeoutMs: 5000,
@@ -177,6 +178,23 @@ describe('an error status', () => {
         retryAfterMs: undefined,
       });
     }
+  });
+
+  test('what is plain text and no JSON is what the vendor says, a page of HTML is not', async () => {
+    const answer = (type: string) => ask((response) => response.writeHead(400, { 'content-type': type }).end(' too long\n'));
+    await expect(answer('text/plain; charset=utf-8')).rejects.toMatchObject({ vendorMessage: 'too long' });
+    await expect(answer('text/html')).rejects.toMatchObject({ vendorMessage: null });
+  });
+
+  test('the key that the vendor repeats is not in its words, before the first piece of a stream neither', async () => {
+    const error = JSON.stringify({ error: { message: 'Incorrect key: Bearer secret' } });
+    await expect(ask((response) => response.writeHead(400).end(error))).rejects.toMatchObject({
+      message: 'the vendor answered 400: Incorrect key: Bearer [key]',
+      vendorMessage: 'Incorrect key: Bearer [key]',
+    });
+    await expect(ask((response) => response.writeHead(200, eventStream).end(`data: ${error}\n\n`), { stream: true })).rejects.toMatchObject(
+      { message: 'the stream failed before its first piece: Incorrect key: Bearer [key]' },
+    );
   });
 
   test("the vendor's words are cut", async () => {

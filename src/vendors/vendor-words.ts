@@ -1,0 +1,19 @@
+/** A vendor's own words, as they may be shown to callers: some vendors repeat the key that they were sent. Pure. */
+
+/** What is shorter is a placeholder for a vendor that takes any key, or a word such as `true`: cut out, it would tear holes into messages. */
+const shortestSecret = 5;
+
+/** Values of a provider row that no message may hold. A fixed header may hold a second key. */
+export function secretsOf({
+  apiKey,
+  headers,
+}: {
+  readonly apiKey: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+}): string[] {
+  return [apiKey ?? '', ...Object.values(headers)].filter((value) => value.length >= shortestSecret);
+}
+
+export function withoutSecrets(text: string, secrets: readonly string[]): string {
+  return secrets.reduce((rest, secret) => rest.replaceAll(secret, '[key]'), text);
+}
