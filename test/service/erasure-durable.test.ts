@@ -1,0 +1,27 @@
+/** An erasure to its end: a real Temporal waits for the process, deletes the conversation's run and finds nothing left. */
+import { expect, test } from '@jest/globals';
+import { eventually, jsonOf, withGateway } from '../support/gateway.ts';
+
+interface Told {
+  readonly id: string;
+  readonly done_at: string | null;
+  readonly deleted: Readonly<Record<string, number>>;
+  readonly workflows: { readonly state: string; readonly purged: number };
+}
+
+test('200 and, in the end, done: the run of the conversation is deleted from Temporal', async () => {
+  await withGateway({ temporal: true }, async ({ app, url, key, call, admin, database, project }) => {
+    app.startDurable();
+    const messages = [{ role: 'user', content: 'words of the subject' }];
+    await (await call('/v1/chat/completions', { model: 'one/echo', messages }, { 'x-gateway-memory-subject': 'u' })).text();
+    await eventually(async () => expect(await database.query(`select 1 from conversations where state = 'read'`)).toHaveLength(1), 60_000);
+    const headers = { authorization: `Bearer ${key}` };
+    const { id } = await jsonOf<Told>(fetch(`${url}/v1/memory/subjects/u`, { method: 'DELETE', headers }));
+    await eventually(async () => {
+      const told = await jsonOf<Told>(admin('GET', `/provision/teams/${project}/erasures/${id}`));
+      expect(told.workflows).toMatchObject({ state: 'done', purged: 1 });
+      expect(told.done_at).not.toBeNull();
+      expect(told.deleted).toMatchObject({ calls: 1, episodes: 1, call_parts: 2 });
+    }, 60_000);
+  });
+}, 180_000);
