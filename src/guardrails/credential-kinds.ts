@@ -83,7 +83,7 @@ export function boundRuns(pattern: string): string {
 }
 
 /** Where a word begins, also behind an escape of a text within JSON. */
-const atStart = '(?:(?<![\\w-])|(?<=\\\\[nrt]))';
+const atStart = '(?:(?<![\\w-])|(?<=\\\\[bfnrt])|(?<=\\\\u[0-9a-fA-F]{4}))';
 
 /** One pass for all; the name of the group that matched is the kind. */
 export const prefixedCredential = new RegExp(

@@ -129,7 +129,7 @@ function findFramed(text: string): Credential[] {
 
 /** `name: value` in JSON, YAML, source, environment files, connection strings, queries; and `the password is value`. */
 const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
-const value = `(?<open>\\\\{0,4}["'\`])?(?<value>[^\\s"'\`\\\\,;&<>(){}[\\]]{4,256})`;
+const value = `(?<open>\\\\{0,4}["'\`])?(?<value>[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]{4,256})`;
 const assigned = new RegExp(`(?:(?<password>${passwordNames.join('|')})|(?:${tokenNames.join('|')}))${separator}${value}`, 'dgiu');
 
 function findAssigned(text: string): Credential[] {

@@ -222,3 +222,10 @@ test.each([
   const text = unit.repeat(Math.ceil((4 * mib) / unit.length));
   expect(maskCredentials(`${text} ghp_${drawn(36)}`)).toContain('[credential]');
 });
+
+test('a control character ends a value, and an escaped one before it begins a word', () => {
+  expect(maskCredentials('AWS_SECRET_ACCESS_KEY=A7gQXLh2HdVugxvEWeq3vEzN\u0001(x)')).toBe('AWS_SECRET_ACCESS_KEY=[credential]\u0001(x)');
+  const github = `ghp_${'a1B2'.repeat(9)}`;
+  for (const before of ['\\u0001', '\\b', '\\f', '\\n'])
+    expect(maskCredentials(`{"x":"${before}${github}"}`)).toBe(`{"x":"${before}[credential]"}`);
+});
