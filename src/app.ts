@@ -1,5 +1,4 @@
 /** The only place where rooms are built and joined. Nothing here decides anything; it says who gets what, and in which order it ends. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createActivities } from '../activities/create-activities.ts';
 import { createApi } from './app/api.ts';
 import { createCleanupSteps } from './app/cleanup.ts';
@@ -7,40 +6,31 @@ import { createErasures } from './app/erasures.ts';
 import { createLearning, wakeWaitingBatches } from './app/learning.ts';
 import { createMedia } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
-import { correctStoredCalls, createVideoRooms } from './app/videos.ts';
-import { createAdmission } from './ceilings/admission.ts';
-import { beginCostChanges, countCalls } from './ceilings/count-calls.ts';
+import { createRecords } from './app/records.ts';
+import { createVideoRooms } from './app/videos.ts';
+import { beginCostChanges } from './ceilings/count-calls.ts';
 import { createReadUse } from './ceilings/read-use.ts';
 import { cacheDirectory } from './config/cache-directory.ts';
 import { readImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
 import { readTemporalConnection } from './config/temporal-settings.ts';
-import type { SettledCall } from './core/call.ts';
-import { costOf, unitCostOf } from './core/money.ts';
 import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
-import type { Database, Queries } from './db/database.ts';
+import type { Database } from './db/database.ts';
 import { createBreakers } from './failover/breaker.ts';
 import { closeServer, listenOn } from './http/listen.ts';
 import type { HealthDeps } from './http/routes/health.ts';
 import { createHealthServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
 import { startDurable } from './jobs/durable.ts';
-import { createDrain } from './journal/drain.ts';
-import { createJournal } from './journal/journal.ts';
 import type { JournalFiles } from './journal/journal-files.ts';
-import { createPresence, forgetProcess, listLive } from './journal/presence.ts';
-import { createRecovery, recoverOnce } from './journal/recover.ts';
-import type { EstimateCost } from './journal/unsettled-calls.ts';
+import { listLive } from './journal/presence.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
-import { recordCalls } from './memory/conversations.ts';
 import { enqueueEmbeddings } from './memory/embedding-runs.ts';
-import { discardErased } from './memory/fence.ts';
 import { enqueueErasures } from './memory/finish-erasure.ts';
 import { enqueueUnlearned } from './memory/learning/unlearned.ts';
-import { createCallMasker } from './memory/mask-call.ts';
 import { enqueueUnread } from './memory/unread.ts';
 import type { Logger } from './observability/logger.ts';
 import { createAnswerCall } from './pipeline/answer.ts';
@@ -55,11 +45,9 @@ import { buildCatalog, priceOf } from './routing/catalog.ts';
 import { chooseTier } from './routing/classify.ts';
 import { createPlanner } from './routing/plan.ts';
 import type { RoutingSwitches } from './routing/select.ts';
-import { ensurePartitions } from './usage/partitions.ts';
 import { createModelsInForce } from './usage/prices/models-in-force.ts';
 import { createUsageReports } from './usage/reports.ts';
 import { createReprice } from './usage/reprice.ts';
-import { storeCalls } from './usage/store-calls.ts';
 import { buildMediaProviders } from './vendors/media.ts';
 import { buildProviders } from './vendors/registry.ts';
 import { createVendorDoor } from './vendors/request.ts';
@@ -141,40 +129,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   const door = createVendorDoor();
   const reports = createUsageReports({ database, clock });
 
-  const masker = createCallMasker();
-  const store = async (tx: Queries, given: readonly SettledCall[]): Promise<void> => {
-    const calls = await discardErased(tx, given);
-    const added = await storeCalls(tx, calls);
-    const stored = calls.filter(({ facts }) => added.has(facts.id));
-    await correctStoredCalls(tx, stored);
-    await countCalls(tx, stored);
-    await recordCalls(tx, stored, masker);
-  };
-  const journal = await createJournal({ dataDir, clock, logger, sync: config.journalSync, ...(journalFiles && { files: journalFiles }) });
-  const admission = createAdmission({ database, clock, logger, process: journal.id, onStoreDown: () => config.onBudgetStoreDown });
-  const prepare = (): Promise<void> => ensurePartitions(database, clock);
-  const drain = createDrain({
-    journal,
-    dataDir,
-    database,
-    store,
-    clock,
-    logger,
-    prepare,
-    onStored: admission.counted,
-    onRefused: admission.uncounted,
-  });
-  const estimateCost: EstimateCost = (model, { tokens, units, searches }) => {
-    const row = catalog.models.get(model);
-    return row ? (unitCostOf(units, row.unitPrices) ?? (row.price ? costOf(tokens, row.price, searches) : null)) : null;
-  };
-  const onRecovered = async (journalId: string): Promise<void> => {
-    await admission.leases.release(journalId);
-    await forgetProcess(database, journalId);
-  };
-  const recoveryOptions = { dataDir, database, store, logger, estimateCost, onRecovered };
-  const recovery = createRecovery({ ...recoveryOptions, ownId: journal.id });
-  const presence = createPresence({ database, journalId: journal.id, logger });
+  const records = await createRecords({ config: () => config, catalog: () => catalog, database, dataDir, journalFiles, clock, logger });
+  const { journal, admission, drain, recovery } = records;
 
   const switches = (): RoutingSwitches => ({ translates: true, catalogFill: config.catalogFill });
   const planner = createPlanner({ catalog: () => catalog, breakers, switches });
@@ -262,10 +218,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   await projects.start();
   await memory.settings.start();
   await modelsInForce.start();
-  await admission.start();
-  drain.start();
-  recovery.start();
-  presence.start();
+  await records.start();
   await erasures.keeper.start();
 
   return {
@@ -318,25 +271,13 @@ export async function createApp(options: AppOptions): Promise<App> {
       const serverClosed = closeServer(server, { limitMs: graceMs, onLimit: door.abort, cutMs: cutLimitMs });
       await Promise.all([serverClosed, durable?.stop()]);
       // A plain call whose caller has left has no connection to wait for, but its vendor bills it all the same.
-      await callsSettled(limitAt);
+      await records.settled(limitAt);
       door.abort();
-      await callsSettled(performance.now() + cutLimitMs);
+      await records.settled(performance.now() + cutLimitMs);
       await erasures.keeper.stop();
-      await recovery.stop();
-      await drain.stop();
-      await admission.stop();
-      // Its recovery gives back the leases, now or, should the database be away, at the next start.
-      await journal.close({ keepFolder: true });
-      await recoverOnce(recoveryOptions, journal.id);
-      await presence.stop();
+      await records.stop();
       await modelsInForce.stop();
       await Promise.all([keyring.stop(), projects.stop(), memory.settings.stop(), door.close()]);
     },
   };
-
-  /** Parked calls are settled: they wait for the disk, and `journal.close` writes them if it can. */
-  async function callsSettled(limitAt: number): Promise<void> {
-    const isSettled = (): boolean => journal.state().openCalls <= journal.state().parkedCalls;
-    while (!isSettled() && performance.now() < limitAt) await sleep(10);
-  }
 }

@@ -1,0 +1,114 @@
+/**
+ * What becomes of a call that ended, joined of the rooms that write it down: the journal, its way to the database, what ceilings count of it,
+ * and the journals of processes that died. Decides nothing but the order in which these end.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Admission, createAdmission } from '../ceilings/admission.ts';
+import { countCalls } from '../ceilings/count-calls.ts';
+import type { Config } from '../config/config.ts';
+import type { SettledCall } from '../core/call.ts';
+import { costOf, unitCostOf } from '../core/money.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database, Queries } from '../db/database.ts';
+import { createDrain, type Drain } from '../journal/drain.ts';
+import { createJournal, type Journal } from '../journal/journal.ts';
+import type { JournalFiles } from '../journal/journal-files.ts';
+import { createPresence, forgetProcess } from '../journal/presence.ts';
+import { createRecovery, type Recovery, recoverOnce } from '../journal/recover.ts';
+import type { EstimateCost } from '../journal/unsettled-calls.ts';
+import { recordCalls } from '../memory/conversations.ts';
+import { discardErased } from '../memory/fence.ts';
+import { createCallMasker } from '../memory/mask-call.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Catalog } from '../routing/catalog.ts';
+import { ensurePartitions } from '../usage/partitions.ts';
+import { storeCalls } from '../usage/store-calls.ts';
+import { correctStoredCalls } from './videos.ts';
+
+export interface RecordParts {
+  readonly config: () => Config;
+  readonly catalog: () => Catalog;
+  readonly database: Database;
+  readonly dataDir: string;
+  /** What the journal writes to instead of the disk. */
+  readonly journalFiles: JournalFiles | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export interface Records {
+  readonly journal: Journal;
+  readonly admission: Admission;
+  readonly drain: Drain;
+  readonly recovery: Recovery;
+  start(): Promise<void>;
+  /** Resolves when no call is open any more, or at the instant `limitAt` of `performance.now()`. */
+  settled(limitAt: number): Promise<void>;
+  /** Stores what the journal holds, if the database is there; what is left is the next process's. */
+  stop(): Promise<void>;
+}
+
+export async function createRecords(parts: RecordParts): Promise<Records> {
+  const { config, catalog, database, dataDir, journalFiles, clock, logger } = parts;
+  const masker = createCallMasker();
+  const store = async (tx: Queries, given: readonly SettledCall[]): Promise<void> => {
+    const calls = await discardErased(tx, given);
+    const added = await storeCalls(tx, calls);
+    const stored = calls.filter(({ facts }) => added.has(facts.id));
+    await correctStoredCalls(tx, stored);
+    await countCalls(tx, stored);
+    await recordCalls(tx, stored, masker);
+  };
+  const journal = await createJournal({ dataDir, clock, logger, sync: config().journalSync, ...(journalFiles && { files: journalFiles }) });
+  const admission = createAdmission({ database, clock, logger, process: journal.id, onStoreDown: () => config().onBudgetStoreDown });
+  const prepare = (): Promise<void> => ensurePartitions(database, clock);
+  const drain = createDrain({
+    journal,
+    dataDir,
+    database,
+    store,
+    clock,
+    logger,
+    prepare,
+    onStored: admission.counted,
+    onRefused: admission.uncounted,
+  });
+  const estimateCost: EstimateCost = (model, { tokens, units, searches }) => {
+    const row = catalog().models.get(model);
+    return row ? (unitCostOf(units, row.unitPrices) ?? (row.price ? costOf(tokens, row.price, searches) : null)) : null;
+  };
+  const onRecovered = async (journalId: string): Promise<void> => {
+    await admission.leases.release(journalId);
+    await forgetProcess(database, journalId);
+  };
+  const recoveryOptions = { dataDir, database, store, logger, estimateCost, onRecovered };
+  const recovery = createRecovery({ ...recoveryOptions, ownId: journal.id });
+  const presence = createPresence({ database, journalId: journal.id, logger });
+
+  return {
+    journal,
+    admission,
+    drain,
+    recovery,
+    async start() {
+      await admission.start();
+      drain.start();
+      recovery.start();
+      presence.start();
+    },
+    async settled(limitAt) {
+      // Parked calls are settled: they wait for the disk, and `journal.close` writes them if it can.
+      const isSettled = (): boolean => journal.state().openCalls <= journal.state().parkedCalls;
+      while (!isSettled() && performance.now() < limitAt) await sleep(10);
+    },
+    async stop() {
+      await recovery.stop();
+      await drain.stop();
+      await admission.stop();
+      // Its recovery gives back the leases, now or, should the database be away, at the next start.
+      await journal.close({ keepFolder: true });
+      await recoverOnce(recoveryOptions, journal.id);
+      await presence.stop();
+    },
+  };
+}
