@@ -1,5 +1,5 @@
 /** The rows of `processes`: who lives, as every other process sees it. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
@@ -88,6 +88,42 @@ describePostgres('a process whose database is away', () => {
       } finally {
         await presence.stop();
         expect(await idsOf(direct)).toEqual([]);
+        await Promise.all([database.close(), direct.close()]);
+      }
+    }));
+
+  test('takes no row away right after the outage, when every row is old; only who lived through a whole minute since then does', () =>
+    withDatabaseDoor(url, async (door) => {
+      const direct = openServerDatabase({ connectionString: url, maxConnections: 1 });
+      await migrate(direct);
+      const database = openServerDatabase({ connectionString: door.url, maxConnections: 1 });
+      const logger = keepingLogger();
+      const [id, neighbour] = [newId(noon), newId(noon)];
+      const staleMs = 1_500;
+      const presence = createPresence({ database, journalId: id, logger, intervalMs: 5, staleMs });
+      const rows = async (): Promise<string[]> => (await direct.query<{ id: string }>('select id from processes')).map((row) => row.id);
+      try {
+        await door.open();
+        presence.start();
+        await until(async () => (await rows()).includes(id), 'it beats');
+        await door.shut();
+        await until(() => logger.lines.length > 0, 'it says that the database is away');
+        // The neighbour lives and has not come back yet; so long an outage that this process would have been patient enough.
+        await direct.query('insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())', [neighbour]);
+        for (const silent of [id, neighbour]) await age(direct, silent, 600);
+        const now = performance.now.bind(performance);
+        jest.spyOn(performance, 'now').mockImplementation(() => now() + 600_000);
+        await door.open();
+        const beats = async (): Promise<number> => Number((await listLive(direct)).find((row) => row.id === id)?.heartbeatAt ?? 0);
+        await until(async () => (await beats()) > 0, 'it is heard again');
+        const first = await beats();
+        await until(async () => (await beats()) > first, 'it beats again');
+        expect(await rows()).toContain(neighbour);
+        jest.spyOn(performance, 'now').mockImplementation(() => now() + 600_000 + staleMs);
+        await until(async () => !(await rows()).includes(neighbour), 'who is silent still is forgotten');
+      } finally {
+        jest.restoreAllMocks();
+        await presence.stop();
         await Promise.all([database.close(), direct.close()]);
       }
     }));
