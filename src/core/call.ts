@@ -94,6 +94,11 @@ export interface Call {
   readonly deadlineAt: number | null;
   /** Caller's headers that vendors may see (decisions 3), lower-case names. */
   readonly passedHeaders: Readonly<Record<string, string>>;
+  /**
+   * The gateway's own question about texts that stand elsewhere (a caller's call, stored conversations): recorded and paid for, but its text is
+   * not stored a second time, where an erasure of what it was made of would not find it.
+   */
+  readonly isOwn?: true;
 }
 
 /** One request of a media route, as it is recorded; what it asks for in particular is its route's own. */

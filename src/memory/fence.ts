@@ -16,19 +16,6 @@ export function sha256OfSubject(subject: string): Buffer {
   return createHash('sha256').update(subject, 'utf8').digest();
 }
 
-/**
- * Whether the subject was erased at or after `since`, an instant of milliseconds: what was read or sent then must not be stored now.
- *
- * @public
- */
-export async function isErased(
-  tx: Queries,
-  { projectId, subject, since }: { readonly projectId: string; readonly subject: string; readonly since: number },
-): Promise<boolean> {
-  const [fence] = await findFences(tx, [{ projectId, sha256: sha256OfSubject(subject) }]);
-  return fence !== undefined && fence.erasedAt.getTime() >= since;
-}
-
 /** The calls as they may be stored in `tx`: those that a fence holds back have neither text nor subject. The erasure counts them. */
 export async function discardErased(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
   const named = new Map<string, { projectId: string; sha256: Buffer }>();

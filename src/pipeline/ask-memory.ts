@@ -104,7 +104,7 @@ interface CallWish {
 }
 
 function callOf({ question, slug, tier, now }: CallWish): Call {
-  const { id, projectId, subject, job, batchId, system, text, schema } = question;
+  const { id, projectId, job, batchId, system, text, schema } = question;
   const body = Buffer.from(
     JSON.stringify({
       model: tier,
@@ -128,8 +128,8 @@ function callOf({ question, slug, tier, now }: CallWish): Call {
     body,
     spans: scanObject(body),
     maxOutputTokens: null,
-    // Its prompt is made of the subject's words, so it goes with them at an erasure.
-    memory: { mode: 'off', explicitWrite: false, subject },
+    memory: { mode: 'off', explicitWrite: false, subject: null },
+    isOwn: true,
     // The same question is asked again only because its first answer was of no use.
     cache: { reads: false, writes: false },
     correlation: {

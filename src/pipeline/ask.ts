@@ -19,7 +19,7 @@ type AnswerQuestion = (
 /** As long as any asker waits (`routing/classify.ts`). */
 const askLimitMs = 1_500;
 
-/** Spent by the application whose call it serves. Rejects with what `answerCall` throws. The prompt holds the caller's text, so it keeps the call's subject, for erasure. */
+/** Spent by the application whose call it serves. Rejects with what `answerCall` throws. */
 export function createAsk({
   answerCall,
   clock,
@@ -56,7 +56,8 @@ export function createAsk({
       body,
       spans: scanObject(body),
       maxOutputTokens,
-      memory: { mode: 'off', explicitWrite: false, subject: call.memory.subject },
+      memory: { mode: 'off', explicitWrite: false, subject: null },
+      isOwn: true,
       // The same question about the same text has the same answer.
       cache: call.cache,
       correlation: call.correlation,

@@ -123,7 +123,8 @@ export function cacheOf({ route }: Call): 'miss' | null {
 }
 
 /** Prompts are stored for chat, messages and responses (decisions 9). */
-function contentOf({ call: { route, body }, recalled }: Ending, answer: AssistantTurn | null): CallContent | null {
+function contentOf({ call: { route, body, isOwn }, recalled }: Ending, answer: AssistantTurn | null): CallContent | null {
+  if (isOwn) return null;
   if (route !== 'chat' && route !== 'messages' && route !== 'responses') return null;
   return { request: body, answer, ...(recalled.length > 0 && { recalled }) };
 }

@@ -18,7 +18,6 @@ export type MemoryJob = 'extract' | 'consolidate';
 export interface MemoryCall extends ModelQuestion {
   readonly id: string;
   readonly projectId: string;
-  readonly subject: string | null;
   readonly job: MemoryJob;
   readonly batchId: string;
   readonly signal: AbortSignal;
@@ -107,8 +106,8 @@ async function runTask({ group, job, task, groups, model, clock, signal }: Run):
   if (!(await model.hasRoute(group.projectId, job))) return groups.fail(group, noRoute);
   const id = newId(clock.now());
   await groups.beginTry(group, id);
-  const { projectId, subject, batchId } = group;
-  const answer = await model.ask({ ...task.question, id, projectId, subject, job, batchId, signal });
+  const { projectId, batchId } = group;
+  const answer = await model.ask({ ...task.question, id, projectId, job, batchId, signal });
   if (answer.kind === 'failure') return groups.fail(group, answer.failure);
   const commit = task.read(answer.text);
   if (commit === null) return groups.fail(group, unusableAnswer);
