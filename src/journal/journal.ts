@@ -131,6 +131,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     await writeParked();
     await reserve.build(segmentBytes);
     await writer.append(encodeRecord({ kind: 'probe' }));
+    if (!reserve.isThere) throw new Error("the journal's reserve was given up meanwhile");
     isAccepting = true;
     logger.info({}, 'the journal can be written again');
   };

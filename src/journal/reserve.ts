@@ -21,6 +21,7 @@ export function createReserve({ folder, files, bytes }: { folder: string; files:
   const path = join(folder, reserveName);
   const unfinished = `${path}.new`;
   let isThere = false;
+  let removing: Promise<void> = Promise.resolve();
 
   const fill = async (): Promise<void> => {
     const chunk = randomBytes(Math.min(chunkBytes, Math.max(1, bytes)));
@@ -37,6 +38,8 @@ export function createReserve({ folder, files, bytes }: { folder: string; files:
       return isThere;
     },
     async build(spareBytes) {
+      // What is on its way out takes room still, and its removal must not meet the new file. Whoever removes has been told of a fault.
+      await removing.catch(() => undefined);
       if (isThere) return;
       const free = await files.freeBytes(folder);
       // Looked at first, so that trying does not take the last bytes from those who settle meanwhile.
@@ -53,8 +56,15 @@ export function createReserve({ folder, files, bytes }: { folder: string; files:
       }
     },
     async giveUp() {
-      await files.remove(path);
+      // Not there from now on: a large file takes its time to go.
       isThere = false;
+      removing = files.remove(path);
+      try {
+        await removing;
+      } catch (error) {
+        isThere = true;
+        throw error;
+      }
     },
   };
 }

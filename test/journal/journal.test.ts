@@ -1,8 +1,10 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { decodeFrames } from '../../src/journal/frame.ts';
 import { createJournal, type Journal, type JournalOptions } from '../../src/journal/journal.ts';
+import type { JournalFiles } from '../../src/journal/journal-files.ts';
 import { decodeRecord, type ReadRecord } from '../../src/journal/record.ts';
 import { type BrokenDisk, createBrokenDisk } from './broken-disk.ts';
 import { attemptStart, clockAt, factsOf, keepingLogger, noon, settledCall, until, withFolder, withText } from './calls.ts';
@@ -167,6 +169,30 @@ describe('a disk that fails', () => {
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
       expect(journal.state()).toMatchObject({ accepting: false, parkedCalls: 0, openCalls: 0 });
     }));
+
+  test('calls stay refused while the reserve is given up, however long its removal takes', () => {
+    const disk = createBrokenDisk();
+    const files: JournalFiles = {
+      ...disk.files,
+      async remove(path) {
+        if (path.endsWith('reserve')) await sleep(60);
+        await disk.files.remove(path);
+      },
+    };
+    return withJournal(
+      async ({ journal, logger }) => {
+        disk.leave(500);
+        const large = factsOf({ source: 'x'.repeat(1_000) });
+        await expect(journal.open(large, attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
+        expect(journal.state().accepting).toBe(false);
+        expect(logger.lines.map(({ message }) => message)).not.toContain('the journal can be written again');
+        disk.leave(null);
+        await until(() => journal.state().accepting, 'the journal accepts calls again');
+        expect(await readdir(journal.folder)).toContain('reserve');
+      },
+      { files },
+    );
+  });
 
   test('when there is room again the reserve is rebuilt, with real bytes, and calls are taken', () =>
     withJournal(async ({ journal, disk }) => {
