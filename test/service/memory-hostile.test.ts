@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import { findInjection } from '../../src/guardrails/injection.ts';
 import { findText, listTables } from '../memory/find-text.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { callsOf, shareGateway } from '../support/gateway.ts';
+import { eventually, shareGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { createSecrets, hostileText } from './hostile-texts.ts';
 import { saveItem, send } from './memory-routes.ts';
@@ -194,8 +194,10 @@ onBothDatabases('hostile inputs', (database) => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { only_senders: [] });
     const chat = await asJson(gateway.call('/v1/chat/completions', said('still there?'), { 'x-gateway-memory': 'recall' }));
     expect(chat).toMatchObject({ status: 200, text: expect.stringContaining('still there?') });
-    await callsOf(gateway); // Waits for the records of this process.
-    await expect(findText(gateway.database, 'still there?')).resolves.toEqual(expect.arrayContaining(['parts', 'memory_passages']));
+    // Records are drained in order: what came before is stored with it. A busy machine takes longer than a read waits for them.
+    await eventually(async () => {
+      expect(await findText(gateway.database, 'still there?')).toEqual(expect.arrayContaining(['parts', 'memory_passages']));
+    }, 60_000);
 
     // A subject is whatever the caller says it is: masked it would be somebody else's, and could not be erased under its name.
     const tables = await Promise.all(
