@@ -64,7 +64,7 @@ onBothDatabases('memory routes', (database) => {
 
     it.each(withBody)('JSON that does not fit is 422 plain text on search and graph, else 400 bad_request: $method $path', async (row) => {
       const { method, path, mismatch } = row;
-      for (const wrong of [[], 'text', 7, { text: 7, query: 7, rating: 7, subject: 7 }]) {
+      for (const wrong of [[], 'text', 7, { text: 7, query: 7, rating: 7, subject: 7, focus: 7 }]) {
         const body = JSON.stringify(wrong);
         if (mismatch === 'plain') await expectPlain(send(lent(), method, path, body), 422);
         else await expectCode(send(lent(), method, path, body), 400, 'bad_request');

@@ -1,7 +1,7 @@
 /**
  * Specification 7.5: the messages of `no_route`, and the sentences below its table.
  *
- * Not here yet: the messages of 429 (issue 5), and of media routes (issue 8).
+ * The messages of 429 are in specification-ceilings.test.ts, those of media routes in specification-media.test.ts and video.test.ts.
  */
 import { describe, expect, it } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';

@@ -1,8 +1,8 @@
 /**
  * Specification 4.2, one row after the other, on every route that the row names.
  *
- * Not here yet: images, speech and video in the rows of `x-gateway-source` and of the correlation headers (issue 8); that `recall` inserts
- * memories (issue 6); that an explicit `write` makes a conversation of one call learnable (issue 7).
+ * Media routes are in specification-media.test.ts and video.test.ts, what `recall` inserts in recall.test.ts, and what an explicit `write` makes
+ * of a conversation of one call in learning.test.ts.
  */
 import { describe, expect, it } from '@jest/globals';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
