@@ -253,6 +253,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           await enqueueRunning(database);
           await enqueueErasures(database);
         },
+        firstWorkAfterMs: (workflow) => (workflow === 'conversationIdle' ? config.memory.idleMs : 0),
         logger,
         onReady: (ready) => onReady?.(ready.uiUrl()),
       });

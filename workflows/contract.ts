@@ -7,9 +7,6 @@
 /** Queue of what every worker runs: short activities on the database, and single requests to vendors (a minute at most). */
 export const memoryQueue = 'memory';
 
-/** Search attribute (Keyword) of a run that has states of its own. Set it only where the run was started with `GatewayKind`: else no server knows it. */
-export const stateAttribute = 'GatewayState';
-
 /** Input of `conversationIdle`; the member names are those of the outbox row. */
 export interface ConversationIdleInput {
   readonly conversation_id: string;

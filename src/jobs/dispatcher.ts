@@ -8,15 +8,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../db/database.ts';
-import type { OutboxEntry } from '../db/outbox.ts';
 import type { Logger } from '../observability/logger.ts';
 import { reasonOf } from './faults.ts';
-import { claimRows, deliverRows, measureLag } from './outbox-rows.ts';
+import { claimRows, deliverRows, measureLag, type OutboxRow } from './outbox-rows.ts';
 
 export interface DispatcherOptions {
   readonly database: Database;
   /** Starts the entry's workflow unless it runs, and signals it where the entry says so. Whatever it throws, but `StartRefused`, means that Temporal is away. */
-  readonly start: (entry: OutboxEntry) => Promise<void>;
+  readonly start: (row: OutboxRow) => Promise<void>;
   /** Resolves when Temporal answers. */
   readonly probe: () => Promise<void>;
   /** Writes outbox rows again for what the tables show unfinished. */

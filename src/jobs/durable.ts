@@ -48,6 +48,8 @@ export interface DurableOptions {
   readonly activities: object;
   /** Writes outbox rows again for what the tables show unfinished; called after each (re)connection. */
   readonly repair: () => Promise<void>;
+  /** How long after it was asked for a workflow of this name has anything to do. Until then the server waits, and no worker is asked. */
+  readonly firstWorkAfterMs?: (workflow: string) => number;
   readonly logger: Logger;
   /** Called once, when durable work runs for the first time. */
   readonly onReady?: (durable: Durable) => void;
@@ -149,7 +151,7 @@ export function startDurable(options: DurableOptions): Durable {
     const joined = temporal;
     dispatcher = startDispatcher({
       database: options.database,
-      start: joined.start,
+      start: (row) => joined.start(row, { delayMs: (options.firstWorkAfterMs?.(row.workflow) ?? 0) - row.waitedMs }),
       probe: joined.probe,
       repair: options.repair,
       schedule: () => ensureSchedules(joined, logger),

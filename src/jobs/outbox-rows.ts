@@ -21,10 +21,13 @@ export interface OutboxRow extends OutboxEntry {
   readonly id: number;
   /** How often it was tried, this time included. */
   readonly attempts: number;
+  /** For how long it has been there. */
+  readonly waitedMs: number;
 }
 
 const batchRows = 100;
-const parallelStarts = 20;
+/** A server whose database takes one transaction at a time gives each asker a turn: with more of these the workers' few requests would starve. */
+const parallelStarts = 5;
 
 /**
  * Takes rows that are due for half a minute, oldest first. A row behind another of its workflow waits until that one is gone, which
@@ -41,13 +44,14 @@ export async function claimRows(database: Database): Promise<OutboxRow[]> {
        order by due.next_try_at, due.id
        limit $1::integer
        for update skip locked)
-     returning id, workflow, workflow_id as "workflowId", input, attempts, project_id as "projectId", signal, signal_input as "signalInput"`,
+     returning id, workflow, workflow_id as "workflowId", input, attempts, project_id as "projectId", signal, signal_input as "signalInput",
+       (extract(epoch from now() - created_at) * 1000)::float8 as "waitedMs"`,
     [batchRows],
   );
   return rows.sort((left, right) => left.id - right.id).map(toOutboxRow);
 }
 
-interface StoredRow extends Pick<OutboxRow, 'id' | 'workflow' | 'workflowId' | 'input' | 'attempts'> {
+interface StoredRow extends Pick<OutboxRow, 'id' | 'workflow' | 'workflowId' | 'input' | 'attempts' | 'waitedMs'> {
   readonly projectId: string | null;
   readonly signal: string | null;
   readonly signalInput: OutboxInput | null;
@@ -73,7 +77,7 @@ export async function measureLag(database: Database): Promise<number> {
 /** Starts the workflows of claimed rows and settles each row. Returns the error that says that Temporal is away, or null. */
 export async function deliverRows(
   rows: readonly OutboxRow[],
-  { database, start, logger }: { database: Database; start: (entry: OutboxEntry) => Promise<void>; logger: Logger },
+  { database, start, logger }: { database: Database; start: (row: OutboxRow) => Promise<void>; logger: Logger },
 ): Promise<{ away: unknown } | null> {
   const started: number[] = [];
   const refused: number[] = [];

@@ -6,7 +6,6 @@
  * start without.
  */
 import { defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
-import { stateAttribute } from '../../workflows/contract.ts';
 import type { OutboxEntry } from '../db/outbox.ts';
 import type { Logger } from '../observability/logger.ts';
 import { reasonOf } from './faults.ts';
@@ -14,7 +13,7 @@ import { reasonOf } from './faults.ts';
 const projectKey = defineSearchAttributeKey('GatewayProject', 'KEYWORD');
 /** The first word of the workflow id, such as `conversation`. */
 const kindKey = defineSearchAttributeKey('GatewayKind', 'KEYWORD');
-const names = [projectKey.name, kindKey.name, stateAttribute];
+const names = [projectKey.name, kindKey.name];
 
 /** After a refusal, which may be of a server that is still learning the names, or the namespace. */
 const retryMs = 5_000;

@@ -50,13 +50,18 @@ export interface RunningWorker {
   stop(): Promise<void>;
 }
 
+export interface StartOptions {
+  /** How long the server waits with the first workflow task; an entry with a signal is not delayed. */
+  readonly delayMs?: number;
+}
+
 export interface Temporal {
   /** The SDK's client, for what has no function here. Its payloads pass our codec. */
   readonly client: Client;
   /** Resolves when the server answers and has the namespace, which is created where that is allowed. */
   probe(): Promise<void>;
   /** Starts the entry's workflow unless it runs, and sends its signal if it has one. Throws `StartRefused` when this entry can never start, anything else when Temporal is away. */
-  start(entry: OutboxEntry): Promise<void>;
+  start(entry: OutboxEntry, options?: StartOptions): Promise<void>;
   /** Deletes all runs of this workflow id, with their histories; returns how many there were. */
   deleteRuns(workflowId: string): Promise<number>;
   /** Runs a worker in the background until it is stopped. */
@@ -98,7 +103,7 @@ export function createTemporal(options: TemporalOptions): Temporal {
       }
       await attributes.prepare();
     },
-    start: (entry) => within(connection, () => startEntry(client, entry, attributes)),
+    start: (entry, { delayMs = 0 } = {}) => within(connection, () => startEntry(client, entry, { attributes, delayMs })),
     deleteRuns: (workflowId) => within(connection, () => deleteRuns(client, workflowId)),
     startWorker: (plan) => runWorker(options, plan),
     close: () => connection.close(),
@@ -197,7 +202,11 @@ async function outsideOfEnds(start: () => Promise<void>): Promise<void> {
   }
 }
 
-async function startEntry(client: Client, entry: OutboxEntry, attributes: SearchAttributes): Promise<void> {
+async function startEntry(
+  client: Client,
+  entry: OutboxEntry,
+  { attributes, delayMs }: { attributes: SearchAttributes; delayMs: number },
+): Promise<void> {
   const { workflow, workflowId, input, signal } = entry;
   const queue = Object.entries(workflowQueues).find(([name]) => name === workflow)?.[1];
   if (queue === undefined) throw new StartRefused(`there is no workflow ${workflow}`);
@@ -211,7 +220,7 @@ async function startEntry(client: Client, entry: OutboxEntry, attributes: Search
       ...(typedSearchAttributes && { typedSearchAttributes }),
     } as const;
     if (signal) await client.workflow.signalWithStart(workflow, { ...options, signal: signal.name, signalArgs: [signal.input] });
-    else await client.workflow.start(workflow, options);
+    else await client.workflow.start(workflow, { ...options, ...(delayMs > 0 && { startDelay: Math.ceil(delayMs) }) });
   };
   try {
     checkPayload(workflowId);

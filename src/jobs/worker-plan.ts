@@ -34,8 +34,10 @@ export function workerOptions(
   };
   if (buildId === undefined) return options;
   const version = { deploymentName: 'model-gateway', buildId };
+  // Every run of ours may wait for days, for turns, vendors or settings: pinned, it would be stuck when the workers of its build are ended. What
+  // this asks of a change of a workflow is what it has to keep without versioning as well: the committed histories are replayed.
   return {
     ...options,
-    workerDeploymentOptions: { version, useWorkerVersioning: true as const, defaultVersioningBehavior: 'PINNED' as const },
+    workerDeploymentOptions: { version, useWorkerVersioning: true as const, defaultVersioningBehavior: 'AUTO_UPGRADE' as const },
   };
 }

@@ -223,7 +223,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
 
   test('an entry that can never start is kept, is said, and holds up no other', async () => {
     const temporal = createFakeTemporal();
-    const start = async (wanted: OutboxEntry): Promise<void> => {
+    const start: typeof temporal.start = async (wanted) => {
       if (wanted.workflowId === 'bad') throw new StartRefused('there is no such workflow');
       await temporal.start(wanted);
     };

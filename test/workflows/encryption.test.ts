@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { createConversationActivities } from '../../activities/conversations.ts';
 import { gatewayError } from '../../src/core/errors.ts';
 import { createTemporal } from '../../src/jobs/temporal.ts';
-import { memoryQueue } from '../../workflows/contract.ts';
+import { type Activities, memoryQueue } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, prepareTestBundle, sharedTemporal } from '../support/temporal.ts';
 
@@ -16,19 +15,18 @@ describe('with TEMPORAL_PAYLOAD_KEY', () => {
     const temporal = createTemporal({ ...place, payloadKeys: [randomBytes(32)] });
     const stranger = createTemporal(place);
     const seen: string[] = [];
-    const activities = createConversationActivities({
-      idleMs: () => 1_000,
-      readConversation: async ({ conversationId }) => {
-        seen.push(conversationId);
+    const activities: Pick<Activities, 'lookAtLearning'> = {
+      async lookAtLearning({ project_id: projectId }) {
+        seen.push(projectId);
         if (seen.length === 1) throw gatewayError('query_failed');
-        return { kind: 'read' };
+        return { kind: 'gone' };
       },
-    });
+    };
     const worker = temporal.startWorker({ queue: memoryQueue, activities, bundle: prepareTestBundle, graceMs: 1_000 });
     try {
       await temporal.probe();
-      const workflowId = 'conversation/a/1';
-      await temporal.start({ workflow: 'conversationIdle', workflowId, input: { conversation_id: 'planted-id', opened: 1 } });
+      const workflowId = 'learning/a';
+      await temporal.start({ workflow: 'projectLearning', workflowId, input: { project_id: 'planted-id' } });
       await temporal.client.workflow.getHandle(workflowId).result();
       expect(seen).toEqual(['planted-id', 'planted-id']);
       const history = rawHistory(await stranger.client.workflow.getHandle(workflowId).fetchHistory());

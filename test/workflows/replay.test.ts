@@ -36,7 +36,7 @@ describe('a committed history', () => {
   });
 
   test('that the workflows of today could not have made is refused', async () => {
-    const changed = (await readCommittedHistory('conversation-idle')).replaceAll('readConversation', 'readAnotherThing');
+    const changed = (await readCommittedHistory('embed-memory')).replaceAll('embedPassages', 'readAnotherThing');
     const replay = Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(changed));
     await expect(replay).rejects.toMatchObject({ name: 'DeterminismViolationError' });
   });

@@ -47,7 +47,7 @@ describe('operators', () => {
       // As after a server lost its state while nobody noticed.
       await until('the new namespace is there', async () => {
         await other.probe();
-        const names = ['GatewayProject', 'GatewayKind', 'GatewayState'];
+        const names = ['GatewayProject', 'GatewayKind'];
         return other.client.connection.operatorService
           .removeSearchAttributes({ namespace: 'model-gateway-forgetful', searchAttributes: names })
           .then(
