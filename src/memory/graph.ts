@@ -4,6 +4,7 @@ import { makeStorable } from '../core/storable.ts';
 import { formatTime } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { subjectInput } from './item-input.ts';
+import { anyWordOf, foldText } from './lexemes.ts';
 import { inScope } from './scope.ts';
 
 const name = z
@@ -55,16 +56,19 @@ export function createGraph({ database }: { readonly database: Database }) {
          join memory_entities source on source.id = fact.source_id
          join memory_entities target on target.id = fact.target_id
         where fact.project_id = $1::uuid and (fact.valid_to is null or fact.valid_to > now()) and ${inScope('fact.subject', '$2')}
-          and ($3::text is null or lower(source.name) = lower($3::text) or lower(target.name) = lower($3::text))
-          and ($4::text is null or lower(fact.relation) = lower($4::text))
-          and ($5::text is null or fact.lexemes @@ (
-                select replace((plainto_tsquery('english', $5::text) || plainto_tsquery('simple', $5::text))::text, '&', '|')::tsquery))
+          and ($3::text is null or $3::text in (source.folded_name, target.folded_name))
+          and ($4::text is null or fact.relation = $4::text)
+          and ($5::text is null or fact.lexemes @@ (select ${anyWordOf('$5::text')}))
         order by fact.created_at desc, fact.id desc
         limit $6::integer`,
-      [projectId, subject, entity, relation, query, limit],
+      [projectId, subject, folded(entity), folded(relation), folded(query), limit],
     );
     return { facts: rows.map(factJson) };
   };
+}
+
+function folded(given: string | null): string | null {
+  return given === null ? null : foldText(given);
 }
 
 function factJson(row: FactRow): Record<string, unknown> {

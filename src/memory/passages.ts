@@ -5,6 +5,7 @@
 import type { Queries } from '../db/database.ts';
 import type { NormalMessage } from '../dialects/prompt.ts';
 import type { Item } from './item-record.ts';
+import { foldText, lexemesOf } from './lexemes.ts';
 import { composeText } from './read-conversation.ts';
 import { slicesOf } from './slices.ts';
 
@@ -14,16 +15,6 @@ const passageLength = 1_200;
 const longestMessage = 24_000;
 /** Of what one batch adds to a conversation; the newest count. */
 const mostPassages = 400;
-
-/** Word stems (weight A), and the words as they stand (weight B), so that names and other languages are found too. */
-function lexemesOf(column: string): string {
-  return `setweight(to_tsvector('english', ${column}), 'A') || setweight(to_tsvector('simple', ${column}), 'B')`;
-}
-
-/** In lower case: a server with the locale C folds only ASCII letters itself. Queries must be folded likewise. */
-export function foldText(text: string): string {
-  return text.normalize('NFC').toLowerCase();
-}
 
 type IndexedItem = Pick<Item, 'id' | 'text' | 'kind' | 'subject'>;
 

@@ -10,7 +10,7 @@ import type { Database, Queries } from '../db/database.ts';
 import { noticeModel } from './embedding-runs.ts';
 import { subjectInput } from './item-input.ts';
 import { type Item, itemJson, itemKinds } from './item-record.ts';
-import { foldText } from './passages.ts';
+import { foldText } from './lexemes.ts';
 import { searchStatement } from './search-query.ts';
 import { cutSnippet } from './snippet.ts';
 import { type TextVector, vectorLiteral } from './vectors.ts';

@@ -59,16 +59,14 @@ async function plantKnowledge(gateway: TestGateway, subject: string | null, word
     [one, `${words} one`],
     [other, `${words} other`],
   ]) {
-    await database.query(`insert into memory_entities (id, project_id, subject, name) values ($1::uuid, $2::uuid, $3::text, $4::text)`, [
-      id,
-      projectId,
-      subject,
-      name,
-    ]);
+    await database.query(
+      `insert into memory_entities (id, project_id, subject, name, folded_name) values ($1::uuid, $2::uuid, $3::text, $4::text, lower($4::text))`,
+      [id, projectId, subject, name],
+    );
   }
   await database.query(
-    `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, evidence, valid_from)
-     values ($1::uuid, $2::uuid, $3::text, $4::uuid, 'knows', $5::uuid, $6::text, $6::text, now())`,
+    `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, evidence, valid_from)
+     values ($1::uuid, $2::uuid, $3::text, $4::uuid, 'knows', $5::uuid, $6::text, to_tsvector($6::text), $6::text, now())`,
     [randomUUID(), projectId, subject, one, other, words],
   );
 }

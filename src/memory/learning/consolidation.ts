@@ -8,6 +8,7 @@ import { isObject, listOf, parseJson, textOf } from '../../core/json.ts';
 import { makeStorable } from '../../core/storable.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
+import { foldText } from '../lexemes.ts';
 import type { ModelQuestion } from './extraction.ts';
 
 export interface KnownItem {
@@ -149,12 +150,11 @@ function cleanText(value: unknown, longest: number): string {
 }
 
 function relationOf(value: unknown): string {
-  return cleanText(value, longestName)
-    .toLowerCase()
+  return foldText(cleanText(value, longestName))
     .replace(/[^\p{L}\p{N}]+/gu, '_')
     .replace(/^_+|_+$/g, '');
 }
 
 function sameName(one: string, other: string): boolean {
-  return one.toLowerCase() === other.toLowerCase();
+  return foldText(one) === foldText(other);
 }

@@ -1,7 +1,7 @@
 /** What was known of an end user, or of the whole project, that new memories of a batch may have to do with. Never anything of another. */
 import type { Database } from '../../db/database.ts';
 import { isInRecall } from '../item-record.ts';
-import { foldText } from '../passages.ts';
+import { anyWordOf, foldText } from '../lexemes.ts';
 import type { Known, KnownFact, KnownItem } from './consolidation.ts';
 import type { Group } from './groups.ts';
 
@@ -14,7 +14,7 @@ const mostFacts = 60;
 
 const columns = `item.id, item.text, (item.origin <> 'observed' or item.pinned) as "isKept"`;
 const isOfGroup = `item.project_id = $1::uuid and item.subject is not distinct from $2::text and ${isInRecall}`;
-const words = `replace((plainto_tsquery('english', $3::text) || plainto_tsquery('simple', $3::text))::text, '&', '|')::tsquery`;
+const words = anyWordOf('$3::text');
 
 /** Null: nothing of what the batch learned is live any more. */
 export async function readKnown(database: Database, { projectId, subject, batchId }: Group): Promise<Known | null> {

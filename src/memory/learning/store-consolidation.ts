@@ -8,6 +8,7 @@ import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { endFactsWithoutItems } from '../end-facts.ts';
+import { foldText, lexemesOf } from '../lexemes.ts';
 import { dropItemPassage } from '../passages.ts';
 import type { Consolidation, Merge, NewFact } from './consolidation.ts';
 import type { Group } from './groups.ts';
@@ -88,12 +89,13 @@ async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock)
 
 async function entityOf(tx: Queries, { projectId, subject }: Group, name: string, clock: Clock): Promise<string> {
   await tx.query(
-    `insert into memory_entities (id, project_id, subject, name) values ($1::uuid, $2::uuid, $3::text, $4::text) on conflict do nothing`,
-    [newId(clock.now()), projectId, subject, name],
+    `insert into memory_entities (id, project_id, subject, name, folded_name) values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text)
+     on conflict do nothing`,
+    [newId(clock.now()), projectId, subject, name, foldText(name)],
   );
   const [row] = await tx.query<{ id: string }>(
-    `select id from memory_entities where project_id = $1::uuid and coalesce(subject, '') = coalesce($2::text, '') and lower(name) = lower($3::text)`,
-    [projectId, subject, name],
+    `select id from memory_entities where project_id = $1::uuid and coalesce(subject, '') = coalesce($2::text, '') and folded_name = $3::text`,
+    [projectId, subject, foldText(name)],
   );
   if (!row) throw new Error('an entity that was just written is not there');
   return row.id;
@@ -111,9 +113,10 @@ interface FactRow {
 
 async function insertFact(tx: Queries, { projectId, subject, batchId }: Group, row: FactRow): Promise<void> {
   await tx.query(
-    `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, evidence, batch_id, valid_from)
-     values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, $8::text, $9::uuid, $10::timestamptz)`,
-    [row.id, projectId, subject, row.source, row.relation, row.target, row.fact, row.evidence, batchId, row.now],
+    `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, evidence, batch_id, valid_from)
+     values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, ${lexemesOf('$8::text')}, $9::text, $10::uuid,
+             $11::timestamptz)`,
+    [row.id, projectId, subject, row.source, row.relation, row.target, row.fact, foldText(row.fact), row.evidence, batchId, row.now],
   );
 }
 
