@@ -72,6 +72,9 @@ export async function runProcessSet({ role, source, config, host }: SetStart): P
   let basis = basisOf(source, await demoVendor.urlFor(config));
   let address = '';
   let withdraw = async (): Promise<void> => undefined;
+  /** Told to stop, or about to end for a reason of its own: nobody is replaced any more. */
+  const ending = new AbortController();
+  const isOver = AbortSignal.any([host.stopping, ending.signal]);
 
   cluster.setupPrimary({ exec: main, args: ['member', role], stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   cluster.schedulingPolicy = cluster.SCHED_RR;
@@ -95,14 +98,14 @@ export async function runProcessSet({ role, source, config, host }: SetStart): P
     let failures = 0;
     for (let starts = 0; ; ) {
       const { wasUp, livedMs, reason } = await member.ended;
-      if (host.stopping.aborted) return;
+      if (isOver.aborted) return;
       failures = wasUp && livedMs > wellMs ? 1 : failures + 1;
       starts = wasUp ? 0 : starts + 1;
       if (starts >= startTries) throw new StartError(`an API process did not start ${startTries} times; the last time: ${reason}`);
       const pauseMs = Math.min(longestPauseMs, shortestPauseMs * 2 ** Math.min(failures - 1, 10));
       logger.error({ process: place, reason, pauseMs }, wasUp ? 'an API process died; it is replaced' : 'an API process did not start');
-      await sleep(pauseMs, undefined, { signal: host.stopping }).catch(() => undefined); // Rejects when stopping.
-      if (host.stopping.aborted) return;
+      await sleep(pauseMs, undefined, { signal: isOver }).catch(() => undefined); // Rejects when stopping.
+      if (isOver.aborted) return;
       member = await begin(place);
       if ((await member.up) !== null) logger.info({ process: place }, 'an API process was replaced');
     }
@@ -137,6 +140,7 @@ export async function runProcessSet({ role, source, config, host }: SetStart): P
     const filled = [Promise.resolve(first), ...others].map((member, index) => keepFilled(index + 1, member));
     await Promise.race([Promise.all(filled), aborted(host.stopping)]);
   } finally {
+    ending.abort();
     logger.info({}, 'stopping');
     if (!host.stopping.aborted) signalStop();
     await Promise.all([...members.values()].map(untilEnded));
