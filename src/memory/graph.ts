@@ -58,7 +58,7 @@ export function createGraph({ database }: { readonly database: Database }) {
         where fact.project_id = $1::uuid and (fact.valid_to is null or fact.valid_to > now()) and ${inScope('fact.subject', '$2')}
           and ($3::text is null or $3::text in (source.folded_name, target.folded_name))
           and ($4::text is null or fact.relation = $4::text)
-          and ($5::text is null or fact.lexemes @@ (select ${anyWordOf('$5::text')}))
+          and ($5::text is null or fact.lexemes @@ ${anyWordOf('$5::text')})
         order by fact.created_at desc, fact.id desc
         limit $6::integer`,
       [projectId, subject, folded(entity), folded(relation), folded(query), limit],

@@ -10,7 +10,10 @@ export function lexemesOf(folded: string): string {
   return `setweight(to_tsvector('english', ${folded}), 'A') || setweight(to_tsvector('simple', ${folded}), 'B')`;
 }
 
-/** A query that matches where any of the words stands. */
+/** A query that matches where any of the words stands; stop words (those without a stem) count only where there are no others. */
 export function anyWordOf(folded: string): string {
-  return `replace((plainto_tsquery('english', ${folded}) || plainto_tsquery('simple', ${folded}))::text, '&', '|')::tsquery`;
+  return `(
+    select coalesce(string_agg((stem || exact)::text, ' | ') filter (where numnode(stem) > 0), string_agg(exact::text, ' | '))::tsquery
+      from (select plainto_tsquery('english', lexeme) as stem, plainto_tsquery('simple', lexeme) as exact
+              from unnest(to_tsvector('simple', ${folded}))) as words)`;
 }
