@@ -36,9 +36,30 @@ export interface SearchShape {
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
+export const unknownItem = `/items/${unknownId}`;
+
+/** Every route of the table but erasure, with a body it takes; `needsBody`: without one it answers `bad_request`. */
+export const memoryRoutes: readonly {
+  method: Method;
+  path: string;
+  good?: unknown;
+  needsBody: boolean;
+  mismatch?: 'bad_request' | 'plain';
+}[] = [
+  { method: 'POST', path: '/wake-up', good: {}, needsBody: false, mismatch: 'bad_request' },
+  { method: 'POST', path: '/search', good: { query: 'x' }, needsBody: true, mismatch: 'plain' },
+  { method: 'GET', path: `/episodes/${unknownId}`, needsBody: false },
+  { method: 'POST', path: `/episodes/${unknownId}/remember`, good: { focus: 'names' }, needsBody: false, mismatch: 'bad_request' },
+  { method: 'POST', path: '/items', good: { text: 'x' }, needsBody: true, mismatch: 'bad_request' },
+  { method: 'PATCH', path: unknownItem, good: { text: 'x' }, needsBody: true, mismatch: 'bad_request' },
+  { method: 'DELETE', path: unknownItem, needsBody: false },
+  { method: 'POST', path: `${unknownItem}/rating`, good: { rating: 'useful' }, needsBody: true, mismatch: 'bad_request' },
+  { method: 'POST', path: '/graph', good: {}, needsBody: false, mismatch: 'plain' },
+];
+
 /** One request with the key; a string goes as it is, anything else as JSON. */
 export async function send(
-  gateway: TestGateway,
+  gateway: Pick<TestGateway, 'url' | 'key'>,
   method: Method,
   path: string,
   body?: unknown,

@@ -10,38 +10,25 @@ import {
   expectJson,
   expectPlain,
   type ItemShape,
-  type Method,
+  memoryRoutes,
   saveItem,
   search,
   send,
   textsOf,
   unknownId,
+  unknownItem,
 } from './memory-routes.ts';
 
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
-const item = `/items/${unknownId}`;
-
-/** Every route of the table with a body it takes; `needsBody`: without one it answers `bad_request`. */
-const routes: readonly { method: Method; path: string; good?: unknown; needsBody: boolean; mismatch?: 'bad_request' | 'plain' }[] = [
-  { method: 'POST', path: '/wake-up', good: {}, needsBody: false, mismatch: 'bad_request' },
-  { method: 'POST', path: '/search', good: { query: 'x' }, needsBody: true, mismatch: 'plain' },
-  { method: 'GET', path: `/episodes/${unknownId}`, needsBody: false },
-  { method: 'POST', path: `/episodes/${unknownId}/remember`, good: { focus: 'names' }, needsBody: false, mismatch: 'bad_request' },
-  { method: 'POST', path: '/items', good: { text: 'x' }, needsBody: true, mismatch: 'bad_request' },
-  { method: 'PATCH', path: item, good: { text: 'x' }, needsBody: true, mismatch: 'bad_request' },
-  { method: 'DELETE', path: item, needsBody: false },
-  { method: 'POST', path: `${item}/rating`, good: { rating: 'useful' }, needsBody: true, mismatch: 'bad_request' },
-  { method: 'POST', path: '/graph', good: {}, needsBody: false, mismatch: 'plain' },
-];
-const withBody = routes.filter(({ good }) => good !== undefined);
-const withId = routes.filter(({ path }) => path.includes(unknownId));
+const withBody = memoryRoutes.filter(({ good }) => good !== undefined);
+const withId = memoryRoutes.filter(({ path }) => path.includes(unknownId));
 
 onBothDatabases('memory routes', (database) => {
   const lent = shareGateway({ database });
   const lendProject = projectLender(lent, 'memory');
 
   describe('all of them', () => {
-    it.each(routes)('401 missing_key and invalid_key: $method $path', async ({ method, path, good }) => {
+    it.each(memoryRoutes)('401 missing_key and invalid_key: $method $path', async ({ method, path, good }) => {
       await expectCode(send(lent(), method, path, good, { authorization: '' }), 401, 'missing_key');
       await expectCode(send(lent(), method, path, good && 'no json', { authorization: 'Bearer sk-gw-x' }), 401, 'invalid_key');
     });
@@ -58,7 +45,7 @@ onBothDatabases('memory routes', (database) => {
       expect([200, 201, 404]).toContain(status);
     });
 
-    it.each(routes.filter(({ needsBody }) => needsBody))('400 bad_request: no body for $method $path', async ({ method, path }) => {
+    it.each(memoryRoutes.filter(({ needsBody }) => needsBody))('400 bad_request: no body for $method $path', async ({ method, path }) => {
       await expectCode(send(lent(), method, path), 400, 'bad_request');
     });
 
@@ -316,7 +303,7 @@ onBothDatabases('memory routes', (database) => {
       ['another word', { rating: 'good' }],
       ['null', { rating: null }],
     ])('400 bad_request: %s', async (_title, body) => {
-      await expectCode(send(lent(), 'POST', `${item}/rating`, body), 400, 'bad_request');
+      await expectCode(send(lent(), 'POST', `${unknownItem}/rating`, body), 400, 'bad_request');
     });
   });
 });
@@ -325,6 +312,6 @@ it('500 query_failed on every memory route: a query fails', async () => {
   await withGateway({}, async (gateway) => {
     for (const table of ['memory_items', 'conversations', 'memory_facts'])
       await gateway.database.query(`alter table ${table} rename to hidden_${table}`);
-    for (const { method, path, good } of routes) await expectCode(send(gateway, method, path, good), 500, 'query_failed');
+    for (const { method, path, good } of memoryRoutes) await expectCode(send(gateway, method, path, good), 500, 'query_failed');
   });
 });

@@ -7,6 +7,7 @@ import { createProcesses } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { ask, expectChatError, expectRouteError, projectLender, routes } from './inference-routes.ts';
+import { expectCode, type Method, memoryRoutes, send } from './memory-routes.ts';
 
 const episode = '/v1/memory/episodes/01936b1e-0000-7000-8000-000000000000';
 const mediaPaths = ['images/generations', 'audio/speech', 'video/generations', 'video/operations', 'video/download'].map(
@@ -57,11 +58,16 @@ onBothDatabases('stores that fail', (database) => {
   });
 });
 
+const everyMemoryRoute: readonly { method: Method; path: string; good?: unknown }[] = [
+  ...memoryRoutes,
+  { method: 'DELETE', path: '/subjects/ann' },
+];
+
 describePostgres('503 no_db', () => {
   const processes = createProcesses();
   afterAll(processes.takeBack);
 
-  it('on usage and memory when the gateway has no database; known keys stay known', async () => {
+  it('on usage and each memory route when the gateway has no database; known keys stay known', async () => {
     const database = await createTestDatabase();
     try {
       const home = await processes.home('empty');
@@ -75,7 +81,8 @@ describePostgres('503 no_db', () => {
         expect((await gateway.call(key, '/usage/me')).status).toBe(200);
         await door.shut();
         await expectChatError(await gateway.call(key, '/usage/me'), 503, 'no_db');
-        await expectChatError(await gateway.call(key, episode), 503, 'no_db');
+        for (const { method, path, good } of everyMemoryRoute)
+          await expectCode(send({ url: gateway.url, key }, method, path, good), 503, 'no_db');
         await expectChatError(await gateway.call(key, '/status/peek'), 503, 'limits_unavailable');
         expect((await gateway.call(key, '/v1/models')).status).toBe(200);
         await door.open();
