@@ -36,6 +36,8 @@ export interface RecallRequest {
   readonly subject: string | null;
   /** What the user said last. */
   readonly text: string;
+  /** False: the caller's ceilings leave no room for it; words alone are looked for. */
+  readonly mayEmbed: boolean;
 }
 
 export interface Recalled {
@@ -52,7 +54,7 @@ const longestQuery = 2_000;
 const mostMemories = 10;
 
 export function createRecall({ isOn, embedFor, findMemories, deadlineMs, logger }: RecallDeps): Recall {
-  return async ({ caller, subject, text }) => {
+  return async ({ caller, subject, text, mayEmbed }) => {
     const { projectId } = caller;
     const limitMs = deadlineMs();
     const query = text.slice(-longestQuery).toWellFormed();
@@ -68,7 +70,8 @@ export function createRecall({ isOn, embedFor, findMemories, deadlineMs, logger 
         return found;
       });
       words.catch(() => undefined); // It is asked for below, unless the vector has found something.
-      const vector = await embedFor(caller, limitMs)(query).catch(() => null); // Why it failed is recorded with its call.
+      // Why it failed is recorded with its call.
+      const vector = mayEmbed ? await embedFor(caller, limitMs)(query).catch(() => null) : null;
       return vector ? find(vector).catch(() => words) : words;
     };
     const tooLate = async (): Promise<readonly RecalledMemory[]> => {

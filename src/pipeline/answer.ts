@@ -78,15 +78,17 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkInput(call, project.rules.input);
     // Vendors, cache and bounds go by the body as recall left it; the records hold what the caller sent.
-    const known = call.memory.mode === 'recall' ? await recallFor(call, recall) : null;
+    const { candidates } = plan;
+    const admit = (toSend: Call): Holds | Promise<Holds> =>
+      admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(toSend, candidates) });
+    const known = call.memory.mode === 'recall' ? await recallFor(call, recall, () => admit(call)) : null;
     const asked = known?.call ?? call;
     const recalled = known?.recalled.itemIds ?? [];
-    const { candidates } = plan;
     const about = known?.recalled.subjects ?? [];
     const { hit, recording } = responseCache.lookUp({ call: asked, alsoAbout: about, settings: project.cache, candidates });
     if (hit) return answerFromCache({ hit, ending: { call, recalled, facts: factsOf(call, plan), failed: [] }, project, control });
 
-    const admitted = admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(asked, candidates) });
+    const admitted = admit(asked);
     const holds = admitted instanceof Promise ? await admitted : admitted;
     const facts = factsOf(call, plan, holds);
     const outcome = await attemptChain({ call: asked, facts, candidates, control }).catch((error: unknown) => {

@@ -26,9 +26,9 @@ function recallWith(deps: Partial<RecallDeps>) {
     ...deps,
   });
   const caller = { keyId: 'k', keyPrefix: 'abcd1234', countedAs: 'k', projectId: 'p', models: null, expiresAt: null };
-  const ask = (asked: typeof embed, text = 'what do I like?') => {
+  const ask = (asked: typeof embed, text = 'what do I like?', mayEmbed = true) => {
     embed = asked;
-    return recall({ caller, subject: 'ada', text });
+    return recall({ caller, subject: 'ada', text, mayEmbed });
   };
   return { ask, queries, warnings };
 }
@@ -48,6 +48,17 @@ test.each([
   const { ask, warnings } = recallWith({});
   expect((await ask(embed))?.itemIds).toEqual(['by words']);
   expect(warnings).toEqual([]);
+});
+
+test('words alone are used, and no vector is asked for, where the ceilings leave no room for one', async () => {
+  const { ask, queries } = recallWith({});
+  const asked: string[] = [];
+  const embed = async () => {
+    asked.push('vector');
+    return vector;
+  };
+  expect((await ask(embed, 'what do I like?', false))?.itemIds).toEqual(['by words']);
+  expect([asked, queries.map((query) => query.vector)]).toEqual([[], [null]]);
 });
 
 test('words alone are used where the search with the vector fails or hangs', async () => {

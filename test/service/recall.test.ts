@@ -204,6 +204,38 @@ test('the embedding of the question is a call of its own, paid by gateway-memory
   );
 });
 
+async function withCeilings(gateway: TestGateway, ceilings: Record<string, number>): Promise<TestGateway['call']> {
+  const issued = await gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, { name: 'narrow', ceilings });
+  const { key } = await jsonOf<{ key: string }>(issued);
+  return (path, body, headers) => gateway.call(path, body, { authorization: `Bearer ${key}`, ...headers });
+}
+
+test.each(['calls', 'cost', 'rpm', 'tpm'])(
+  '429 where the key has reached its ceiling of %s: no embedding is asked for or paid',
+  async (ceiling) => {
+    const gateway = await lend();
+    await remember(gateway);
+    const call = await withCeilings(gateway, { [ceiling]: 0 });
+    const before = gateway.vendor.requests().length;
+    expect((await call(paths.chat, bodyOf('chat', 'chat'), recall)).status).toBe(429);
+    expect(gateway.vendor.requests()).toHaveLength(before);
+    expect(await callsOf(gateway)).toEqual([]);
+  },
+);
+
+test.each(['calls', 'rpm'])(
+  '200 where the ceiling of %s leaves room for one call: it is the caller’s, and recall goes by words',
+  async (ceiling) => {
+    const gateway = await lend();
+    await remember(gateway);
+    const call = await withCeilings(gateway, { [ceiling]: 1 });
+    expect((await call(paths.chat, bodyOf('chat', 'chat'), recall)).status).toBe(200);
+    expect(systemOf(gateway)).toContain('oolong');
+    expect((await call(paths.chat, bodyOf('chat', 'chat', { top_p: 1 }), recall)).status).toBe(429);
+    expect((await callsOf(gateway)).map((row) => (row as { route?: string }).route)).toEqual(['chat']);
+  },
+);
+
 test('content rules read what the caller sent, not what is recalled', async () => {
   const gateway = await lend();
   await remember(gateway, 'Tea is ordered from tea@example.com in the morning');
