@@ -124,7 +124,7 @@ onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
       await vendor.close();
       await database?.drop();
     }
-  }, 120_000);
+  }, 300_000);
 });
 
 interface Caller {
