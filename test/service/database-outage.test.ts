@@ -13,6 +13,8 @@ const callers = 8;
 /** Calls that must have been answered before the next blow. */
 const callsPerPhase = 40;
 
+const recalling = [{ 'x-gateway-memory': 'recall' }, { 'x-gateway-memory': 'recall', 'x-gateway-memory-subject': 'ann' }];
+
 interface Load {
   /** Resolves when so many more calls have been answered. */
   answered(more: number): Promise<void>;
@@ -145,7 +147,7 @@ tiers:
     ).toEqual(['keystore_unavailable', 'no_db']);
   });
 
-  it('200 while it hangs, with 503 in bounded time for who must ask it; afterwards every call is a row, once', async () => {
+  it('200 while it hangs, with recall too, and 503 in bounded time for who must ask it; afterwards every call is a row, once', async () => {
     const unread = await issueKey();
     const load = startLoad('frozen');
     await load.answered(callsPerPhase);
@@ -154,6 +156,11 @@ tiers:
       expect(await errorCodeOf(unread, '/v1/models')).toEqual([503, 'keystore_unavailable']);
       await load.answered(callsPerPhase);
       expect(await readiness()).toBe(200);
+      const question = { model: 'standard', messages: [{ role: 'user', content: 'Which tea do I drink?' }] };
+      for (const [turn, headers] of recalling.entries()) {
+        const answer = await gateway.call(key, chatPath, question, { 'x-gateway-task-id': `recall-${turn}`, ...headers });
+        expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('Which tea do I drink?')]);
+      }
     } finally {
       await server.thaw();
     }
