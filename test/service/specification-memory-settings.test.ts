@@ -1,9 +1,10 @@
 /** Specification 3 (conversation), 4.2 (memory headers), 4.8 rules 1 to 3 and 10, shapes 12: settings, and which calls are recorded. */
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
-import { ask, expectChatError, projectLender, routeOf } from './inference-routes.ts';
+import { ask, expectChatError, expectRouteError, projectLender, routeOf } from './inference-routes.ts';
 
 const defaults = { enabled: true, only_senders: [], delete_conversations_after_days: null, batch_of: 20, at_least_every_minutes: 60 };
 
@@ -115,6 +116,32 @@ onBothDatabases('memory settings', (database) => {
         subject: 'eve',
         recorded: true,
       },
+      ...(['chat', 'messages', 'responses'] as const).map((route) => ({
+        title: `${route}, streamed`,
+        route,
+        more: { stream: true },
+        recorded: true,
+      })),
+      ...(['messages', 'responses'] as const).flatMap((route) =>
+        ['write', 'recall'].map((value) => ({
+          title: `${value} on ${route}, streamed`,
+          route,
+          headers: mode(value),
+          more: { stream: true },
+          recorded: true,
+        })),
+      ),
+      { title: 'write on messages', route: 'messages', headers: mode('write'), recorded: true },
+      { title: 'recall on messages', route: 'messages', headers: mode('recall'), recorded: true },
+      { title: 'write on responses', route: 'responses', headers: mode('write'), recorded: true },
+      { title: 'a streamed call that failed', model: 'first/fail-500', more: { stream: true }, recorded: false },
+      { title: 'off, streamed', headers: mode('off'), more: { stream: true }, recorded: false },
+      ...(['chat', 'messages', 'responses'] as const).map((route) => ({
+        title: `200 with off, whatever stands in the subject header of ${route}`,
+        route,
+        headers: { ...mode('off'), ...about('x'.repeat(257)) },
+        recorded: false,
+      })),
       { title: 'a body user that is no subject', more: { user: 'x'.repeat(257) }, subject: null, recorded: true },
     ];
 
@@ -141,5 +168,53 @@ onBothDatabases('memory settings', (database) => {
         expect(stored?.subject ?? null).toBe(subject);
       },
     );
+
+    it.each(
+      (['chat', 'messages', 'responses'] as const).flatMap((route) =>
+        ['write', 'recall', ''].map((value) => ({ route, value, headers: { ...mode(value), ...about('x'.repeat(257)) } })),
+      ),
+    )('400 invalid_memory_subject for a subject of 257 characters on $route, sent with "$value"', async ({ route, headers }) => {
+      const gateway = await lendProject();
+      const before = gateway.vendor.requests().length;
+      const wanted = { status: 400, code: 'invalid_memory_subject' };
+      await expectRouteError(await ask(gateway, routeOf(route), 'first/echo', { headers }), routeOf(route), wanted);
+      expect(gateway.vendor.requests()).toHaveLength(before);
+    });
+  });
+
+  describe('of binary content type, bytes and SHA-256 are kept, nothing else', () => {
+    const bytes = Buffer.from(Array.from({ length: 3_000 }, (_, n) => (n * 89) % 256));
+    const data = bytes.toString('base64');
+    const url = `data:image/png;base64,${data}`;
+    const text = 'What is on this picture?';
+    const user = (...content: object[]): object[] => [{ role: 'user', content }];
+    const image = { type: 'image_url', image_url: { url } };
+    const source = { type: 'base64', media_type: 'image/png', data };
+
+    it.each<[Parameters<typeof routeOf>[0], Record<string, unknown>]>([
+      ['chat', { messages: user({ type: 'text', text }, image) }],
+      ['messages', { messages: user({ type: 'text', text }, { type: 'image', source }) }],
+      ['responses', { input: user({ type: 'input_text', text }, { type: 'input_image', image_url: url }) }],
+    ])('%s', async (route, more) => {
+      const gateway = await lendProject();
+      const response = await ask(gateway, routeOf(route), 'first/echo', { more });
+      expect(response.status).toBe(200);
+      await response.text();
+      expect(gateway.vendor.requests().at(-1)?.body.toString()).toContain(data);
+      await eventually(async () => {
+        const rows = await gateway.database.query<{ kept: string }>(
+          `select to_jsonb(parts)::text as kept from parts join projects on projects.id = project_id and slug = $1::text
+           union all
+           select to_jsonb(text)::text from call_texts text join projects on projects.id = text.project_id and slug = $1::text
+           union all
+           select passage.text from memory_passages passage join projects on projects.id = passage.project_id and slug = $1::text`,
+          [gateway.project],
+        );
+        const kept = rows.map((row) => row.kept).join('\n');
+        expect(kept).toContain(text);
+        for (const known of ['image/png', '3000', createHash('sha256').update(bytes).digest('hex')]) expect(kept).toContain(known);
+        for (let at = 0; at < data.length; at += 400) expect(kept).not.toContain(data.slice(at, at + 40));
+      });
+    });
   });
 });
