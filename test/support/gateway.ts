@@ -196,7 +196,7 @@ async function openDatabase(kind: 'embedded' | 'server', dataDir: string, return
 }
 
 /** The worker would build it for seconds, which other tests look at. */
-async function copyTestBundle(dataDir: string): Promise<void> {
+export async function copyTestBundle(dataDir: string): Promise<void> {
   const bundle = await prepareTestBundle();
   await copyFile(bundle, join(dataDir, basename(bundle)));
 }

@@ -1,0 +1,39 @@
+/** Two of everything over one PostgreSQL and one Temporal: workers are restarted in turn under load, and nobody's words are lost or learned twice. */
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { eventually } from '../support/gateway.ts';
+import { describePostgres } from '../support/postgres.ts';
+import { createReplicas, createUsers, expectLearnedOnce, type Replicas } from '../support/replicas.ts';
+
+describePostgres('two API processes and two workers', () => {
+  let replicas: Replicas;
+  beforeAll(async () => {
+    replicas = await createReplicas();
+  }, 120_000);
+  afterAll(() => replicas?.takeBack());
+
+  it('each worker is ended and killed in turn while users talk: every conversation is read, each fact learned once, no run left', async () => {
+    const { database, start } = replicas;
+    const serving = [await start('serve'), await start('serve')] as const;
+    const workers = [await start('worker'), await start('worker')];
+    const users = await createUsers(replicas, serving);
+    /** Some batch is in the middle of its work that was not there before. */
+    const untilBusy = async (): Promise<void> => {
+      const [last] = await database.query<{ n: number }>(`select count(*)::integer as n from memory_batches`);
+      await eventually(async () => {
+        const busy = `select (select count(*)::integer from memory_batches) as n
+          where exists (select 1 from memory_batch_groups where state in ('waiting', 'learned') and attempts > 0)`;
+        const [now] = await database.query<{ n: number }>(busy);
+        expect(now?.n).toBeGreaterThan(last?.n ?? 0);
+      }, 60_000);
+    };
+    await users.tellDuring(async () => {
+      for (const signal of ['SIGTERM', 'SIGKILL', 'SIGKILL', 'SIGTERM'] as const) {
+        await untilBusy();
+        expect(await workers.shift()?.end(signal)).toBe(signal === 'SIGTERM' ? 0 : 'SIGKILL');
+        workers.push(await start('worker'));
+      }
+    });
+    await expectLearnedOnce(replicas, users, [`learning/${users.projectId}`]);
+    for (const gateway of [...serving, ...workers]) expect(await gateway.end('SIGTERM')).toBe(0);
+  }, 400_000);
+});

@@ -1,0 +1,151 @@
+/**
+ * Several processes of the real program over one PostgreSQL and one Temporal, with users who tell them things, and the proof that all of it was
+ * learned once.
+ */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from '@jest/globals';
+import type { Database } from '../../src/db/database.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { openServerDatabase } from '../../src/db/pool.ts';
+import { createDemoVendor } from '../../src/demo-vendor/server.ts';
+import { createTemporal, type Temporal } from '../../src/jobs/temporal.ts';
+import { copyTestBundle, eventually, jsonOf } from './gateway.ts';
+import { createProcesses, type GatewayProcess } from './gateway-process.ts';
+import { createTestDatabase } from './postgres.ts';
+import { createTestLog } from './temporal.ts';
+import { createTemporalServer, type TemporalServer } from './temporal-server.ts';
+
+const namespace = 'replicas';
+
+export interface Replicas {
+  readonly database: Database;
+  readonly server: TemporalServer;
+  readonly temporal: Temporal;
+  start(command: 'serve' | 'worker'): Promise<GatewayProcess>;
+  takeBack(): Promise<void>;
+}
+
+/** The memory model takes its time, so that what is killed is in the middle of something. */
+const yamlOf = (vendorUrl: string): string => `
+providers: { one: { base_url: ${vendorUrl}/v1, api_key: any, dialect: chat } }
+tiers: { trivial: [one/echo+slow-200] }
+memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_minutes: 1 } }
+`;
+
+/** Database, vendor and Temporal; whoever creates them takes them back. */
+export async function createReplicas(): Promise<Replicas> {
+  const processes = createProcesses();
+  const lent = await createTestDatabase();
+  const database = openServerDatabase({ connectionString: lent.url, maxConnections: 2 });
+  await migrate(database);
+  const vendor = await createDemoVendor();
+  const server = await createTemporalServer();
+  const temporal = createTemporal({ address: server.address, namespace, logger: createTestLog().logger });
+  return {
+    database,
+    server,
+    temporal,
+    async start(command) {
+      const home = await processes.home('empty');
+      await writeFile(join(home, 'gateway.yaml'), yamlOf(vendor.url));
+      const env = { DATABASE_URL: lent.url, GATEWAY_TEMPORAL: 'on', TEMPORAL_ADDRESS: server.address, TEMPORAL_NAMESPACE: namespace };
+      await mkdir(join(home, 'data'));
+      await copyTestBundle(join(home, 'data'));
+      const gateway = await processes.start(command, { home, env });
+      expect(gateway.stderr()).toBe('');
+      return gateway;
+    },
+    async takeBack() {
+      await processes.takeBack();
+      await temporal.close();
+      await server.remove();
+      await vendor.close();
+      await database.close();
+      await lent.drop();
+    },
+  };
+}
+
+export interface Fact {
+  readonly text: string;
+  readonly subject: string | null;
+}
+
+export interface Users {
+  /** What was told so far. */
+  readonly facts: readonly Fact[];
+  readonly projectId: string;
+  /** Tells something new, in turn to each process and by each user; expects the answer to be whole. */
+  tell(): Promise<void>;
+  /** Tells things one after the other, until the work is done. */
+  tellDuring<Result>(work: () => Promise<Result>): Promise<Result>;
+}
+
+/** Users of the project `default`, learned from in small batches. A fifth of them has no name and asks for it: each of their calls is a conversation. */
+export async function createUsers({ database }: Replicas, serving: readonly [GatewayProcess, ...GatewayProcess[]]): Promise<Users> {
+  const [first] = serving;
+  await first.admin('PUT', '/provision/teams/default', {});
+  await first.admin('PUT', '/provision/teams/default/memory', { batch_of: 4, at_least_every_minutes: 1 });
+  const { key } = await jsonOf<{ key: string }>(first.admin('POST', '/provision/teams/default/keys', { name: 'users' }));
+  const [project] = await database.query<{ id: string }>(`select id from projects where slug = 'default'`);
+  const facts: Fact[] = [];
+  const users: Users = {
+    facts,
+    projectId: project?.id ?? '',
+    async tell() {
+      const n = facts.length;
+      const fact = { text: `I keep parcel ${n} in shed ${n}.`, subject: n % 5 === 0 ? null : `user-${n % 12}` };
+      facts.push(fact);
+      const body = { model: 'one/echo', messages: [{ role: 'user', content: fact.text }] };
+      const headers: Record<string, string> =
+        fact.subject === null ? { 'x-gateway-memory': 'write' } : { 'x-gateway-memory-subject': fact.subject };
+      const answer = await (serving[n % serving.length] ?? first).call(key, '/v1/chat/completions', body, headers);
+      expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(fact.text)]);
+    },
+    async tellDuring(work) {
+      let isDone = false;
+      const telling = (async () => {
+        while (!isDone) {
+          await users.tell();
+          await new Promise((resolve) => setTimeout(resolve, 60));
+        }
+      })();
+      try {
+        return await work();
+      } finally {
+        isDone = true;
+        await telling;
+      }
+    },
+  };
+  return users;
+}
+
+const factRows = (facts: readonly Fact[]): string[] => facts.map(({ text, subject }) => `${subject}: ${text}`).toSorted();
+
+/** Waits until nothing is left to be done, and looks whether all was done, once. `entities`: the workflows that are to run for ever. */
+export async function expectLearnedOnce({ database, temporal }: Replicas, { facts }: Users, entities: readonly string[]): Promise<void> {
+  const idsOf = async (query: string): Promise<string[]> => {
+    const ids: string[] = [];
+    for await (const { workflowId } of temporal.client.workflow.list({ query })) ids.push(workflowId);
+    return ids.toSorted();
+  };
+  await eventually(async () => {
+    expect(await database.query(`select state, count(*)::integer as n from conversations group by state`)).toEqual([
+      { state: 'read', n: expect.any(Number) },
+    ]);
+    expect(await database.query(`select id from conversations where batched_messages < messages`)).toEqual([]);
+    expect(await database.query(`select distinct state from memory_batches`)).toEqual([{ state: 'done' }]);
+    const told = await database.query<{ messages: number }>(`select sum(messages)::integer as messages from conversations`);
+    expect(told).toEqual([{ messages: 2 * facts.length }]);
+    expect(await database.query(`select id from outbox`)).toEqual([]);
+    expect(await idsOf('ExecutionStatus = "Running"')).toEqual(entities.toSorted());
+  }, 120_000);
+  expect(await database.query(`select distinct state from memory_batch_groups`)).toEqual([{ state: 'done' }]);
+  const batched = `select sum(to_position - from_position)::integer as messages from memory_batch_ranges`;
+  expect(await database.query(batched)).toEqual([{ messages: 2 * facts.length }]);
+  const memories = await database.query<Fact>(`select text, subject from memory_items`);
+  expect(factRows(memories)).toEqual(factRows(facts));
+  expect(await idsOf('ExecutionStatus IN ("Failed", "Terminated", "TimedOut", "Canceled")')).toEqual([]);
+}

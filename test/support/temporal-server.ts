@@ -1,0 +1,51 @@
+/** A Temporal server that a test kills and starts again at the same address, as an operator's server would die and come back. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { answersWith } from '../../src/jobs/temporal.ts';
+import { unusedUrl } from './gateway.ts';
+import { until } from './temporal.ts';
+import { ensureTemporal } from './temporal-program.ts';
+
+export interface TemporalServer {
+  readonly address: string;
+  /** With the state it was killed with; `empty`: with none. Resolves when it answers. */
+  start(state?: 'empty'): Promise<void>;
+  kill(): Promise<void>;
+  /** Kills it and removes its state. */
+  remove(): Promise<void>;
+}
+
+/** Starts it. Whoever creates it removes it. */
+export async function createTemporalServer(): Promise<TemporalServer> {
+  const binary = await ensureTemporal();
+  const dir = await mkdtemp(join(tmpdir(), 'gateway-temporal-'));
+  const { port } = new URL(await unusedUrl());
+  const address = `127.0.0.1:${port}`;
+  const files = ['--db-filename', join(dir, 'temporal.db'), '--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=1'];
+  const args = ['server', 'start-dev', '--headless', '--ip', '127.0.0.1', '--port', port, '--log-level', 'error', ...files];
+  let child: ChildProcess | null = null;
+
+  const server: TemporalServer = {
+    address,
+    async start(state) {
+      if (state === 'empty') for (const end of ['', '-wal', '-shm']) await rm(join(dir, `temporal.db${end}`), { force: true });
+      child = spawn(binary, args, { cwd: dir, env: { HOME: dir }, stdio: 'ignore' });
+      await until('the Temporal server answers', () => answersWith(address, 'default'), 60_000);
+    },
+    async kill() {
+      if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+      const exited = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exited;
+    },
+    async remove() {
+      await server.kill();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+  await server.start();
+  return server;
+}
