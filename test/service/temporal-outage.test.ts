@@ -1,0 +1,98 @@
+/** Temporal dies under load and comes back, with its state and without: callers notice nothing, and what waited is done once and in order. */
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { enqueue } from '../../src/db/outbox.ts';
+import { eventually } from '../support/gateway.ts';
+import type { GatewayProcess } from '../support/gateway-process.ts';
+import { describePostgres } from '../support/postgres.ts';
+import { createReplicas, createUsers, expectLearnedOnce, type Replicas, type Users } from '../support/replicas.ts';
+
+describePostgres('an API process and a worker, whose Temporal is killed', () => {
+  const callsMeanwhile = 40;
+  const signals = 15;
+  let replicas: Replicas;
+  let users: Users;
+  let processes: readonly GatewayProcess[];
+  /** Learning workflows of projects of which nobody learns: nothing but this test signals them. */
+  let quiet: readonly string[];
+  let signalled = 0;
+
+  beforeAll(async () => {
+    replicas = await createReplicas();
+    const serving = await replicas.start('serve');
+    processes = [serving, await replicas.start('worker')];
+    users = await createUsers(replicas, [serving]);
+    for (const slug of ['quiet-a', 'quiet-b'])
+      expect((await serving.admin('PUT', `/provision/teams/${slug}`, {})).status).toBeLessThan(300);
+    const projects = await replicas.database.query<{ id: string }>(`select id from projects where slug like 'quiet-%'`);
+    quiet = projects.map(({ id }) => `learning/${id}`);
+    await users.tellDuring(() => eventually(async () => expect(await learnedRows()).toBeGreaterThan(4), 90_000));
+  }, 180_000);
+  afterAll(() => replicas?.takeBack());
+
+  const count = async (query: string): Promise<number> => {
+    const [row] = await replicas.database.query<{ n: number }>(`select count(*)::integer as n from ${query}`);
+    return row?.n ?? 0;
+  };
+  const learnedRows = (): Promise<number> => count('memory_items');
+  const waitingRows = (): Promise<number> => count('outbox');
+
+  /** Rows that tell of their order, as one transaction after another would write them. */
+  async function signalQuietOnes(): Promise<void> {
+    for (const last = signalled + signals; signalled < last; ) {
+      signalled += 1;
+      const entries = quiet.map((workflowId) => ({
+        workflow: 'projectLearning',
+        workflowId,
+        input: { project_id: workflowId.replace('learning/', '') },
+        signal: { name: 'look', input: { n: signalled } },
+      }));
+      await replicas.database.transaction((tx) => enqueue(tx, entries));
+    }
+  }
+
+  /** The numbers that the workflow's signals brought, in the order of its history; twice is once. */
+  async function signalsOf(workflowId: string): Promise<readonly number[]> {
+    const { events } = await replicas.temporal.client.workflow.getHandle(workflowId).fetchHistory();
+    const numbers = (events ?? []).flatMap(({ workflowExecutionSignaledEventAttributes: signal }) => {
+      const data = signal?.input?.payloads?.[0]?.data;
+      const input: unknown = data ? JSON.parse(Buffer.from(data).toString()) : null;
+      return typeof input === 'object' && input !== null && 'n' in input && typeof input.n === 'number' ? [input.n] : [];
+    });
+    return numbers.filter((number, index) => number !== numbers[index - 1]);
+  }
+
+  /** Calls go on while it is away; returns when it answers again. */
+  async function killUnderLoad(state?: 'empty'): Promise<void> {
+    const before = users.facts.length;
+    await users.tellDuring(async () => {
+      await replicas.server.kill();
+      await eventually(async () => expect(users.facts.length).toBeGreaterThan(before + callsMeanwhile), 90_000);
+      await signalQuietOnes();
+      await eventually(async () => expect(await waitingRows()).toBeGreaterThan(2 * signals + callsMeanwhile / 5), 60_000);
+      await replicas.server.start(state);
+      const atReturn = users.facts.length;
+      await eventually(async () => expect(users.facts.length).toBeGreaterThan(atReturn + 10), 60_000);
+    });
+  }
+
+  async function expectAllDone(): Promise<void> {
+    await expectLearnedOnce(replicas, users, [`learning/${users.projectId}`, ...quiet]);
+    const expected = Array.from({ length: signalled }, (_, index) => index + 1);
+    for (const workflowId of quiet) expect(await signalsOf(workflowId)).toEqual(expected);
+    const outcomes = await replicas.database.query(
+      `select outcome, count(*)::integer as n from calls where source <> 'gateway-memory' group by outcome`,
+    );
+    expect(outcomes).toEqual([{ outcome: 'ok', n: users.facts.length }]);
+  }
+
+  it('without its state: what it had forgotten is asked for again, and all is read and learned once', async () => {
+    await killUnderLoad('empty');
+    await expectAllDone();
+  }, 300_000);
+
+  it('with its state: what waited is delivered in the order of each workflow, and all is read and learned once', async () => {
+    await killUnderLoad();
+    await expectAllDone();
+    for (const gateway of processes) expect(await gateway.end('SIGTERM')).toBe(0);
+  }, 300_000);
+});
