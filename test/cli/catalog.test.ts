@@ -27,7 +27,8 @@ const table = `{
     "input_cost_per_token_above_200k_tokens": 6e-06 },
   "whisper-1": { "litellm_provider": "openai", "mode": "audio_transcription", "input_cost_per_second": 0.0001 },
   "claude-haiku-4-5": { "litellm_provider": "anthropic", "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 5e-06,
-    "cache_read_input_token_cost": 1e-07, "max_input_tokens": 200000, "max_output_tokens": 64000 },
+    "cache_read_input_token_cost": 1e-07, "max_input_tokens": 200000, "max_output_tokens": 64000, "supports_reasoning": true,
+    "supports_response_schema": true },
   "groq/llama": { "litellm_provider": "groq", "mode": "chat", "input_cost_per_token": 1e-07, "output_cost_per_token": 1e-07 },
   "azure/gpt-7": { "litellm_provider": "azure", "mode": "chat", "input_cost_per_token": 1, "output_cost_per_token": 1 }
 }`;

@@ -161,7 +161,10 @@ on_budget_store_down: ${onDown}
       expect([await ask(allowing, key), await ask(refusing, key)]).toEqual(['429 tenant_capped 60', '429 tenant_capped 60']);
     }, 60_000);
     await expectAllCounted(key);
-    expect((await ceilingsOf(key)).calls).toMatchObject({ used: 17, remaining: 0 });
+    // Two before, fifteen unmetered, and what either had left in its slice.
+    const { calls } = await ceilingsOf(key);
+    expect(calls?.used).toBeGreaterThanOrEqual(17);
+    expect(calls?.remaining).toBe(0);
   }, 120_000);
 });
 
