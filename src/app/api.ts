@@ -72,7 +72,7 @@ export function createApi(deps: ApiDeps): Server {
 
   return createHttpServer({
     logger,
-    text: { findCaller, findProject: projects.get, answerCall, clock, logger },
+    text: { findCaller, findProject: projects.get, memorySettings: memory.settings.get, answerCall, clock, logger },
     media: { findCaller, findProject: projects.get, ...media, clock, logger },
     video: { findCaller, findProject: projects.get, ...videos, clock, logger },
     status: {

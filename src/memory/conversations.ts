@@ -22,7 +22,7 @@ import { findConversation } from './join.ts';
 import { loadBook } from './load-book.ts';
 import { type CallMasker, createCallMasker } from './mask-call.ts';
 import { saveBook } from './save-book.ts';
-import { defaultMemorySettings, type MemorySettings, readMemorySettings } from './settings.ts';
+import { defaultMemorySettings, type MemorySettings, readMemorySettings, recordsCallsOf } from './settings.ts';
 
 /** Stores the texts of `calls` (those the batch newly stored), without credentials, and joins or opens conversations for the recorded ones. */
 export async function recordCalls(tx: Queries, calls: readonly SettledCall[], masker = createCallMasker()): Promise<void> {
@@ -96,9 +96,9 @@ function readText(call: CallWithText, masker: CallMasker): CallText {
 }
 
 /** Specification 4.8 rule 3. */
-function isRecorded({ facts, result }: SettledCall, text: CallText, { enabled, onlySenders }: MemorySettings): boolean {
+function isRecorded({ facts, result }: SettledCall, text: CallText, settings: MemorySettings): boolean {
   if (result.outcome !== 'ok' || facts.memory.mode === 'off' || text.parts.length === 0) return false;
-  return enabled && (onlySenders.length === 0 || (facts.sourceGiven && onlySenders.includes(facts.source)));
+  return recordsCallsOf(settings, facts);
 }
 
 function toTurn({ facts, result }: SettledCall, { parts, promptLength, subject }: CallText): Turn {

@@ -22,6 +22,14 @@ export interface MemorySettings {
   readonly atLeastEveryMinutes: number;
 }
 
+/** Whether an application's calls are recorded, as far as the settings decide it (specification 4.8 rule 3). */
+export function recordsCallsOf(
+  { enabled, onlySenders }: MemorySettings,
+  { source, sourceGiven }: { readonly source: string; readonly sourceGiven: boolean },
+): boolean {
+  return enabled && (onlySenders.length === 0 || (sourceGiven && onlySenders.includes(source)));
+}
+
 export interface MemorySettingsRoom {
   /** Synchronous while the settings are in memory. */
   get(projectId: string): MemorySettings | Promise<MemorySettings>;

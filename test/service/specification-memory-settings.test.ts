@@ -142,6 +142,18 @@ onBothDatabases('memory settings', (database) => {
         headers: { ...mode('off'), ...about('x'.repeat(257)) },
         recorded: false,
       })),
+      {
+        title: '200 while memory is off, whatever stands in the subject header',
+        settings: { enabled: false },
+        headers: about('x'.repeat(257)),
+        recorded: false,
+      },
+      {
+        title: '200 for a sender that is not listed, whatever stands in the subject header',
+        settings: { only_senders: ['listed'] },
+        headers: about('x'.repeat(257)),
+        recorded: false,
+      },
       { title: 'a body user that is no subject', more: { user: 'x'.repeat(257) }, subject: null, recorded: true },
     ];
 
@@ -180,6 +192,14 @@ onBothDatabases('memory settings', (database) => {
       await expectRouteError(await ask(gateway, routeOf(route), 'first/echo', { headers }), routeOf(route), wanted);
       expect(gateway.vendor.requests()).toHaveLength(before);
     });
+  });
+
+  it('400 invalid_memory_subject where recall would go by it, though the sender is not listed', async () => {
+    const gateway = await lendProject();
+    expect((await put(gateway, { only_senders: ['listed'] })).status).toBe(200);
+    const headers = { 'x-gateway-memory': 'recall', 'x-gateway-memory-subject': 'x'.repeat(257) };
+    const wanted = { status: 400, code: 'invalid_memory_subject' };
+    await expectRouteError(await ask(gateway, routeOf('chat'), 'first/echo', { headers }), routeOf('chat'), wanted);
   });
 
   describe('of binary content type, bytes and SHA-256 are kept, nothing else', () => {

@@ -1,12 +1,13 @@
 /** The six inference routes (specification 4.5): from a request to a Call, and from its answer back. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Call, Caller, TextRoute } from '../../core/call.ts';
-import { gatewayError } from '../../core/errors.ts';
+import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import { keysOfBodies } from '../../dialects/members.ts';
 import type { RouteRules } from '../../dialects/route-rules.ts';
 import { rulesOf } from '../../dialects/rules-of.ts';
+import { type MemorySettings, recordsCallsOf } from '../../memory/settings.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { AnswerCall } from '../../pipeline/answer.ts';
 import type { CalledProject } from '../../pipeline/called-project.ts';
@@ -29,13 +30,14 @@ export interface TextRouteDeps {
   readonly findCaller: FindCaller;
   /** Synchronous while the project is in memory. */
   readonly findProject: (projectId: string) => RoutedProject | Promise<RoutedProject>;
+  readonly memorySettings: (projectId: string) => MemorySettings | Promise<MemorySettings>;
   readonly answerCall: AnswerCall;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
-  const { findCaller, findProject, answerCall, clock, logger } = deps;
+  const { findCaller, findProject, memorySettings, answerCall, clock, logger } = deps;
   const rules = rulesOf[route];
 
   return async function textRoute(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -49,7 +51,9 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
       const body = await readBody(request);
       const known = findProject(caller.projectId);
       const project = known instanceof Promise ? await known : known;
-      const call = readCall({ id, startedAt, now: clock.now(), rules, caller, project, headers: request.headers, body });
+      const given = { id, startedAt, now: clock.now(), rules, caller, project, headers: request.headers, body };
+      const read = readCheckedCall(given);
+      const call = read instanceof Promise ? await read : read;
       const control = startControl({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
       response.once('close', () => {
         // An answer that was sent whole closes too; a hang-up then would end the vendor's connection, which can be used again.
@@ -70,6 +74,24 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
       );
     }
   };
+
+  /** A subject header that is none is a fault only where the call is recorded (specification 4.2), or recall would go by it. */
+  function readCheckedCall(given: CallSource): Call | Promise<Call> {
+    try {
+      return readCall(given, true);
+    } catch (error) {
+      if (error instanceof GatewayError && error.code === 'invalid_memory_subject') return readWithoutSubject(given, error);
+      throw error;
+    }
+  }
+
+  async function readWithoutSubject(given: CallSource, fault: GatewayError): Promise<Call> {
+    const settings = await memorySettings(given.caller.projectId);
+    const call = readCall(given, false);
+    const goesByIt = recordsCallsOf(settings, call) || (settings.enabled && call.memory.mode === 'recall');
+    if (goesByIt) throw fault;
+    return call;
+  }
 }
 
 /** As the catalog bounds the ids of models. */
@@ -88,7 +110,7 @@ interface CallSource {
 }
 
 /** Headers and bytes to a Call. Throws the specification's 400s. */
-function readCall({ id, startedAt, now, rules, caller, project, headers, body }: CallSource): Call {
+function readCall({ id, startedAt, now, rules, caller, project, headers, body }: CallSource, checksSubject: boolean): Call {
   const memoryMode = readMemoryMode(headers);
   const timeoutMs = readTimeoutMs(headers);
   const source = readText(headers, 'x-gateway-source');
@@ -109,7 +131,10 @@ function readCall({ id, startedAt, now, rules, caller, project, headers, body }:
     body,
     spans,
     maxOutputTokens: facts.maxOutputTokens,
-    memory: { ...memoryMode, subject: isRecorded(rules.route) ? readSubject(headers, facts.user, memoryMode.mode !== 'off') : null },
+    memory: {
+      ...memoryMode,
+      subject: isRecorded(rules.route) ? readSubject(headers, facts.user, checksSubject && memoryMode.mode !== 'off') : null,
+    },
     cache: readCacheWish(headers),
     correlation: readCorrelation(headers),
     // The limit is one of the failover attempts (specification 4.2): the time that the body took to come is not theirs.
