@@ -22,5 +22,7 @@ export default {
   watchman: false,
   // Tests run whole services with a database and a Temporal server; more at once only wait for each other.
   maxWorkers: 2,
+  // Modules of a test file stay in the memory of its worker (the price of ES modules in jest): after this much a new one takes over.
+  workerIdleMemoryLimit: '1GB',
   testTimeout: 120_000,
 };
