@@ -4,10 +4,9 @@ import type { ErrorCode } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { describeErrors } from './error-answers.ts';
 import { answerHeaderRefs, correlationHeaders, parameterRefs } from './parameters.ts';
+import { vendorInteger, vendorNumber, vendorText } from './vendor-values.ts';
 
 const modelForms = '`<provider>/<model>`, a tier of the route, or a model of its default provider';
-/** Goes to the vendor as it is written. */
-const any = z.unknown().optional();
 
 /** All other members are ignored. */
 export const mediaBodies = {
@@ -17,20 +16,20 @@ export const mediaBodies = {
         .string()
         .regex(/^[A-Za-z0-9._:-]+(\/[A-Za-z0-9._:-]+)?$/)
         .describe(modelForms),
-      prompt: any.describe('what is to be seen'),
-      n: any.describe('how many images; default 1; standard shape alone'),
-      size: any.describe('`<width>x<height>`; default `1024x1024`'),
-      steps: any.describe('default 4; artifacts shape alone'),
-      seed: any.describe('artifacts shape alone'),
-      cfg_scale: any.describe('artifacts shape alone'),
+      prompt: vendorText.describe('what is to be seen'),
+      n: vendorInteger.describe('how many images; default 1; standard shape alone'),
+      size: vendorText.describe('`<width>x<height>`; default `1024x1024`'),
+      steps: vendorInteger.describe('default 4; artifacts shape alone'),
+      seed: vendorInteger.describe('artifacts shape alone'),
+      cfg_scale: vendorNumber.describe('artifacts shape alone'),
     })
     .describe('An image. Members that are not named here are ignored.'),
   SpeechBody: z
     .looseObject({
       model: z.string().min(1).describe(`${modelForms}; of a vendor whose models are voices \`<provider>/<voice>\``),
-      input: any.describe('the text to speak'),
-      voice: any.describe('default `alloy`; standard shape alone'),
-      response_format: any.describe('default `mp3`; standard shape alone'),
+      input: vendorText.describe('the text to speak'),
+      voice: vendorText.describe('default `alloy`; standard shape alone'),
+      response_format: vendorText.describe('default `mp3`; standard shape alone'),
     })
     .describe('Speech. Members that are not named here are ignored.'),
 } as const;

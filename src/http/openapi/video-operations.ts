@@ -5,9 +5,7 @@ import type { JsonObject } from '../../core/json.ts';
 import { describeErrors } from './error-answers.ts';
 import type { AnswerHeader } from './parameters.ts';
 import { answerHeaderRefs, correlationHeaders, parameterRefs } from './parameters.ts';
-
-/** Goes to the vendor as it is written. */
-const any = z.unknown().optional();
+import { vendorInteger, vendorNumber, vendorText } from './vendor-values.ts';
 
 export const videoBodies = {
   VideoBody: z
@@ -24,12 +22,12 @@ export const videoBodies = {
         .nullable()
         .optional()
         .describe('the first frame'),
-      aspect_ratio: any.describe('such as `16:9`'),
-      duration_seconds: any.describe('the length of one video'),
-      resolution: any.describe('such as `720p`'),
-      negative_prompt: any.describe('what is not to be seen'),
-      seed: any,
-      n: any.describe('how many videos; default 1'),
+      aspect_ratio: vendorText.describe('such as `16:9`'),
+      duration_seconds: vendorNumber.describe('the length of one video'),
+      resolution: vendorText.describe('such as `720p`'),
+      negative_prompt: vendorText.describe('what is not to be seen'),
+      seed: vendorInteger,
+      n: vendorInteger.describe('how many videos; default 1'),
     })
     .describe('A video. What is not given is left to the vendor; members that are not named here are ignored.'),
   VideoOperationBody: z.looseObject({
