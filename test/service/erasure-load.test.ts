@@ -12,6 +12,7 @@ import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 
 const subject = 'Ada Erasable';
 const writers = 50;
+const PAUSE_MS = 250;
 
 /** Sends a request of the key to a service. */
 type Send = (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Response>;
@@ -43,9 +44,8 @@ function startWriting(services: readonly Send[]): { written: Written[]; stop(): 
     const response = await send('POST', '/v1/chat/completions', { model, messages, ...more }, { ...headers, 'x-gateway-task-id': mark });
     await response.text();
     if (response.status === 200) written.push({ mark, at: instantOf(response.headers.get('x-gateway-call-id') ?? '') });
-    return response.status;
   };
-  const ways: readonly ((send: Send, mark: string) => Promise<number>)[] = [
+  const ways: readonly ((send: Send, mark: string) => Promise<void>)[] = [
     (send, mark) => chat(send, mark, {}),
     (send, mark) => chat(send, mark, { user: subject }),
     (send, mark) => chat(send, mark, { model: 'one/echo+pace-60', stream: true }),
@@ -53,20 +53,19 @@ function startWriting(services: readonly Send[]): { written: Written[]; stop(): 
       const response = await send('POST', '/v1/memory/items', { text: `${mark} is remembered`, subject });
       const { created_at: at = '' } = await jsonOf<{ created_at?: string }>(response);
       if (response.status === 201) written.push({ mark, at: Date.parse(at) });
-      return response.status;
     },
     async (send) => {
       const response = await send('POST', '/v1/memory/search', { query: 'remembered', subject });
       await response.text();
-      return response.status;
     },
   ];
   const write = async (writer: number): Promise<void> => {
     while (!isStopped) {
       count += 1;
       const send = services[writer % services.length];
-      const status = send && (await ways[Math.floor(writer / 2) % ways.length]?.(send, `mark${count}x`).catch(() => 0));
-      if (status !== 200 && status !== 201) await sleep(50); // A process that is dead refuses at once.
+      await (send && ways[Math.floor(writer / 2) % ways.length]?.(send, `mark${count}x`).catch(() => undefined));
+      // What is written is to be deleted: no more of it than the slowest machine stores. And a process that is dead refuses at once.
+      await sleep(PAUSE_MS);
     }
   };
   const all = Promise.all(Array.from({ length: writers }, (_value, writer) => write(writer)));
@@ -110,6 +109,11 @@ async function eraseUnderLoad({ services, journal, dump: dumpAll, meanwhile = as
 
   const writing = startWriting(services);
   await eventually(async () => expect(writing.written.length).toBeGreaterThan(3 * writers), 60_000);
+  const stored = [...writing.written];
+  await eventually(async () => {
+    const rows = marksIn(await dumpAll());
+    expect(stored.filter(({ mark }) => !rows.has(mark))).toEqual([]);
+  }, 60_000);
   const [response] = await Promise.all([first('DELETE', `/v1/memory/subjects/${encodeURIComponent(subject)}`), meanwhile()]);
   const receipt = await jsonOf<Receipt>(response);
   expect([response.status, receipt]).toEqual([200, receipt]);
@@ -118,8 +122,9 @@ async function eraseUnderLoad({ services, journal, dump: dumpAll, meanwhile = as
   await eventually(async () => expect(sentLater().length).toBeGreaterThan(writers), 60_000);
   await writing.stop();
 
-  expect(receipt.deleted.calls).toBeGreaterThan(writers);
-  expect(receipt.deleted.memories).toBeGreaterThan(0);
+  const { calls = 0, memories = 0 } = receipt.deleted;
+  expect(Math.min(calls, memories)).toBeGreaterThan(0);
+  expect(calls + memories).toBeGreaterThanOrEqual(stored.length);
   const before = [...writing.written.filter(({ at }) => at <= erasedAt), { mark: 'mark0x', at: 0 }];
   expect(before.length).toBeGreaterThan(3 * writers);
   await eventually(async () => {
