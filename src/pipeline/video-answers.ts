@@ -2,7 +2,7 @@
  * What callers learn of videos that were started: the state of an operation, and the bytes of a file (specification 4.6, shapes 11 and 21).
  *
  * Operations and files belong to the project that started the video; another project's do not exist. One that was not started here is asked of
- * the default provider. Nothing here is charged or recorded.
+ * the default provider, where the project may use it. Nothing here is charged or recorded.
  */
 import type { GatewayError } from '../core/errors.ts';
 import { gatewayError, VendorError } from '../core/errors.ts';
@@ -22,6 +22,13 @@ export interface VideoAnswersDeps {
   readonly clock: Clock;
 }
 
+/** The project that asks. */
+export interface VideoAsker {
+  readonly projectId: string;
+  /** Those that it may use; null: all. */
+  readonly providers: readonly string[] | null;
+}
+
 export interface OperationAnswer {
   readonly operation: string;
   /** Null while it runs. */
@@ -39,9 +46,9 @@ export interface FileAnswer {
 
 export interface VideoAnswers {
   /** Throws `forbidden_target`, `upstream_error`, `upstream_failed`, `video_failed`, `no_route`, `budget_unavailable`. */
-  operation(projectId: string, text: string): Promise<OperationAnswer>;
+  operation(asker: VideoAsker, text: string): Promise<OperationAnswer>;
   /** Throws the same but for `video_failed`. */
-  file(projectId: string, address: string, signal: AbortSignal): Promise<FileAnswer>;
+  file(asker: VideoAsker, address: string, signal: AbortSignal): Promise<FileAnswer>;
 }
 
 /** For so long the vendor's last answer is what is known. */
@@ -49,13 +56,12 @@ const freshMs = 3_000;
 
 export function createVideoAnswers({ videos, vendor, looks, providers, clock }: VideoAnswersDeps): VideoAnswers {
   return {
-    async operation(projectId, text) {
+    async operation(asker, text) {
       const reached = reachable((provider) => readOperationName(text, provider.baseUrl));
       const { value: operation } = reached[0];
-      const video = await videos.findByOperation(projectId, operation);
-      if (video !== null && video.projectId !== projectId) throw unknownToVendor(operation);
+      const video = ownOf(await videos.findByOperation(asker.projectId, operation), asker, operation);
       if (video?.state === 'done') return { operation, uris: video.uris };
-      const { provider } = providerOf(video, reached);
+      const { provider } = providerOf(video, asker, reached);
       const state = await stateOf(video, provider, operation).catch((error: unknown) => {
         throw asCallerError(error);
       });
@@ -63,12 +69,11 @@ export function createVideoAnswers({ videos, vendor, looks, providers, clock }: 
       return { operation, uris: state.kind === 'done' ? state.uris : null };
     },
 
-    async file(projectId, address, signal) {
+    async file(asker, address, signal) {
       const reached = reachable((provider) => readFileAddress(address, provider.hosts));
       const key = fileKeyOf(address);
-      const video = await videos.findByFile(projectId, key);
-      if (video !== null && video.projectId !== projectId) throw unknownToVendor(key);
-      const { provider, value: url } = providerOf(video, reached);
+      const video = ownOf(await videos.findByFile(asker.projectId, key), asker, key);
+      const { provider, value: url } = providerOf(video, asker, reached);
       // The provider's key opens more at its host than files; to what no project was given only addresses of files are asked.
       if (video === null && (fileNameOf(url) === null || url.origin !== provider.hosts.own)) throw unknownToVendor(key);
       const file = await vendor.open(provider, url, signal).catch((error: unknown) => {
@@ -92,9 +97,22 @@ export function createVideoAnswers({ videos, vendor, looks, providers, clock }: 
     return [first, ...others];
   }
 
-  /** The row's, else the default one. */
-  function providerOf<Value>(video: Video | null, reached: readonly Reached<Value>[]): Reached<Value> {
-    const wanted = video?.provider ?? providers()[0]?.name;
+  /** Those that the project may use, the default one first. */
+  function usable({ providers: names }: VideoAsker): readonly MediaProvider[] {
+    return providers().filter(({ name }) => names?.includes(name) ?? true);
+  }
+
+  /** Null: `name` is of no video that was started here. A project keeps its own videos where it may not use the provider any more. */
+  function ownOf(video: Video | null, asker: VideoAsker, name: string): Video | null {
+    if (video?.projectId === asker.projectId) return video;
+    if (usable(asker).length === 0) throw noProvider();
+    if (video !== null) throw unknownToVendor(name);
+    return null;
+  }
+
+  /** The row's, else the project's default one. */
+  function providerOf<Value>(video: Video | null, asker: VideoAsker, reached: readonly Reached<Value>[]): Reached<Value> {
+    const wanted = video?.provider ?? usable(asker)[0]?.name;
     const found = reached.find(({ provider }) => provider.name === wanted);
     if (found) return found;
     throw providers().some(({ name }) => name === wanted) ? gatewayError('forbidden_target') : noProvider();

@@ -32,11 +32,16 @@ const longestAddress = 8_192;
 
 const repaired = /[\p{C}\s\\]/u;
 
+/** It can be an address, of whomever. */
+export function isAddress(text: string): boolean {
+  return text.length <= longestAddress && !repaired.test(text) && URL.canParse(text);
+}
+
 /** An absolute address by the rule; null: it may not be asked. */
 export function readVendorAddress(text: string, hosts: VendorHosts): VendorAddress | null {
-  if (text.length > longestAddress || repaired.test(text)) return null;
+  if (!isAddress(text)) return null;
   const authority = /^https?:\/\/([^/?#]+)/i.exec(text)?.[1];
-  if (authority === undefined || authority.includes('@') || !URL.canParse(text)) return null;
+  if (authority === undefined || authority.includes('@')) return null;
   const url = new URL(text);
   const isOwn = url.origin === hosts.own;
   return isOwn || hosts.assets.includes(url.origin) ? { url, isOwn } : null;

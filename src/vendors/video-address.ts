@@ -5,6 +5,7 @@
  * backslash, a tab, dot segments) is no honest address, so it is refused instead of being understood. Whether it is the vendor's is the host
  * rule's to say (vendor-hosts.ts).
  */
+import { createHash } from 'node:crypto';
 import type { VendorHosts } from './vendor-hosts.ts';
 import { readVendorAddress } from './vendor-hosts.ts';
 
@@ -16,7 +17,12 @@ const longestName = 1_024;
 export function readOperationName(text: string, baseUrl: string): string | null {
   const base = `${new URL(baseUrl).href.replace(/\/+$/, '')}/`;
   const name = text.startsWith(base) ? text.slice(base.length) : text;
-  return name.length <= longestName && operationName.test(name) ? name : null;
+  return isOperationName(name) ? name : null;
+}
+
+/** It can be asked for below the vendor's base address. */
+export function isOperationName(name: string): boolean {
+  return name.length <= longestName && operationName.test(name);
 }
 
 /** The address of a file as a caller names it; null when it is malformed or not on a host of the vendor. */
@@ -39,5 +45,9 @@ export function fileNameOf({ pathname }: URL): string | null {
 export function fileKeyOf(address: string): string {
   if (!URL.canParse(address)) return address;
   const url = new URL(address);
-  return fileNameOf(url) ?? `${url.host}${url.pathname}`;
+  const key = fileNameOf(url) ?? `${url.host}${url.pathname}`;
+  return key.length <= longestKey ? key : `sha256:${createHash('sha256').update(key).digest('hex')}`;
 }
+
+/** The database's index takes none of some thousands. */
+const longestKey = 1_024;

@@ -7,10 +7,12 @@
 import type { Readable } from 'node:stream';
 import { VendorError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
-import { isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
+import { countOf, isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
 import { askMediaVendor, fetchVendorFile, headerOf, type MediaProvider, quote } from './media.ts';
 import type { VendorDoor, VendorResponse } from './request.ts';
 import { endBody, readAll, vendorErrorOf } from './request.ts';
+import { isAddress } from './vendor-hosts.ts';
+import { isOperationName } from './video-address.ts';
 
 export interface VideoVendorDeps {
   readonly door: VendorDoor;
@@ -52,7 +54,9 @@ export function createVideoVendor({ door, now }: VideoVendorDeps): VideoVendor {
       const url = new URL(`${provider.baseUrl}/models/${model}:predictLongRunning`);
       const response = await askMediaVendor(door, provider, { url, method: 'POST', accept: 'application/json', body, now });
       const name = textOf((await readObject(response)).name);
-      if (name === null || name === '') throw new VendorError('unreadable', 'the answer names no operation', { status: response.status });
+      // One that nobody could be asked about is none: the video would be lost to its caller.
+      if (name === null || !isOperationName(name))
+        throw new VendorError('unreadable', 'the answer names no operation', { status: response.status });
       return name;
     },
 
@@ -103,11 +107,13 @@ function stateOf(answer: JsonObject, status: number, provider: MediaProvider): V
     const { status: reason, code, message } = answer.error;
     return failedAs(textOf(reason) ?? `CODE_${String(code)}`, textOf(message) ?? '');
   }
-  const { generatedSamples, raiMediaFilteredReasons } = objectOf(objectOf(answer.response).generateVideoResponse);
+  const { generatedSamples, raiMediaFilteredCount, raiMediaFilteredReasons } = objectOf(objectOf(answer.response).generateVideoResponse);
   const samples = listOf(generatedSamples);
-  // All samples were filtered: none is there, and none is billed.
-  if (samples.length === 0) return failedAs('FILTERED', listOf(raiMediaFilteredReasons).map(String).join(' '));
-  const uris = samples.flatMap((sample) => textOf(objectOf(objectOf(sample).video).uri) ?? []);
+  const reasons = listOf(raiMediaFilteredReasons);
+  // None is there, and none is billed: all were filtered, or the vendor does not say why.
+  if (samples.length === 0)
+    return failedAs(reasons.length > 0 || countOf(raiMediaFilteredCount) ? 'FILTERED' : 'NO_VIDEO', reasons.map(String).join(' '));
+  const uris = samples.map((sample) => textOf(objectOf(objectOf(sample).video).uri) ?? '').filter(isAddress);
   if (uris.length < samples.length) throw new VendorError('unreadable', 'the answer does not say where the video is', { status });
   return { kind: 'done', uris };
 }

@@ -8,11 +8,12 @@ import { readText as readMemberText } from '../../dialects/members.ts';
 import { keysOfVideoBodies, readVideoRequest } from '../../dialects/video-requests.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { StartVideo } from '../../pipeline/video.ts';
-import type { OperationAnswer, VideoAnswers } from '../../pipeline/video-answers.ts';
+import type { OperationAnswer, VideoAnswers, VideoAsker } from '../../pipeline/video-answers.ts';
 import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
 import { asPlainText, checkContentType, readBody, scanJson } from '../body.ts';
 import { sendError, sendJson } from '../error-handler.ts';
+import { watchHalfClosed } from '../half-open.ts';
 import { readCorrelation, readText } from '../headers.ts';
 import { sendFile, sendVideoStart } from '../reply.ts';
 import type { RoutedProject } from './text.ts';
@@ -52,6 +53,11 @@ export function createVideoRoutes({ findCaller, findProject, startVideo, answers
       }
     };
 
+  const askerOf = async ({ projectId }: Caller): Promise<VideoAsker> => {
+    const { settings } = await findProject(projectId);
+    return { projectId, providers: settings.providers };
+  };
+
   return {
     generations: videoRoute(async ({ id, startedAt, caller, headers, body }, response) => {
       const { slug, settings } = await findProject(caller.projectId);
@@ -74,7 +80,7 @@ export function createVideoRoutes({ findCaller, findProject, startVideo, answers
     operations: videoRoute(async ({ caller, body }, response) => {
       const name = readName(body, 'operation');
       if (name === null) throw gatewayError('missing_operation');
-      sendJson(response, 200, describeOperation(await answers.operation(caller.projectId, name)));
+      sendJson(response, 200, describeOperation(await answers.operation(await askerOf(caller), name)));
     }),
 
     download: videoRoute(async ({ caller, body }, response) => {
@@ -85,7 +91,8 @@ export function createVideoRoutes({ findCaller, findProject, startVideo, answers
         // A file that was sent whole closes too; its vendor's connection can be used again.
         if (!response.writableFinished) leaving.abort();
       });
-      await sendFile(response, await answers.file(caller.projectId, address, leaving.signal));
+      watchHalfClosed(response, null);
+      await sendFile(response, await answers.file(await askerOf(caller), address, leaving.signal));
     }),
   };
 }

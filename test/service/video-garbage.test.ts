@@ -1,0 +1,145 @@
+/** What vendors of videos say that cannot be so, callers who leave while a vendor is silent, and projects that may not use the vendor. */
+import { randomBytes } from 'node:crypto';
+import { request } from 'node:http';
+import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
+import { createVideoVendor, json } from './video-vendor.ts';
+
+const vendor = await createVideoVendor();
+const lent = shareGateway({
+  yaml: () => `
+providers:
+  chat: { base_url: ${vendor.url}/v1, api_key: key-chat, dialect: chat }
+  film: { base_url: ${vendor.url}/v1beta, api_key: video-key-0123456789, dialect: gemini }
+models: { film/clip: { per_second: 0.05 } }
+defaults: { video_provider: film, video_model: clip }
+`,
+});
+afterAll(() => vendor.close());
+
+let projects = 0;
+let gateway: TestGateway;
+beforeEach(async () => {
+  projects += 1;
+  gateway = await lent().withProject(`garbage-${projects}`);
+  vendor.asked.length = 0;
+  vendor.files.clear();
+  vendor.operation = null;
+  vendor.uris = [`${vendor.url}/v1beta/files/a:download`];
+});
+
+const generate = (): Promise<Response> => gateway.call('/v1/video/generations', { prompt: 'a cat', duration_seconds: 4 });
+const ask = (operation: string): Promise<Response> => gateway.call('/v1/video/operations', { operation });
+const fetchFile = (uri: string): Promise<Response> => gateway.call('/v1/video/download', { uri });
+
+async function refusalOf(answer: Promise<Response>): Promise<[number, string, string]> {
+  const response = await answer;
+  const { error } = await jsonOf<{ error: { code: string; message: string } }>(response);
+  return [response.status, error.code, error.message];
+}
+
+async function started(): Promise<string> {
+  return (await jsonOf<{ operation: string }>(generate())).operation;
+}
+
+describe('502 bad_upstream_response, and nothing is charged, where the vendor names an operation', () => {
+  test.each([
+    ['of no form that it could be asked for', 'projects/p/operations/a'],
+    ['that walks to another path', 'models/../../secrets/operations/a'],
+    ['at another machine', 'http://127.0.0.2/v1beta/operations/a'],
+    ['with a zero byte', 'operations/a\u0000'],
+    ['of a megabyte', `operations/${'a'.repeat(900_000)}`],
+    ['that is no text', 5],
+    ['that is empty', ''],
+  ])('%s', async (_what, name) => {
+    vendor.files.set('/v1beta/models/clip:predictLongRunning', (response) => json(response, 200, { name }));
+    expect(await refusalOf(generate())).toEqual([502, 'bad_upstream_response', expect.stringMatching(/operation/)]);
+    await eventually(async () =>
+      expect(await callsOf(gateway)).toMatchObject([{ outcome: 'failed', code: 'bad_upstream_response', cost: 0 }]),
+    );
+  });
+});
+
+describe('a vendor that says of a running video', () => {
+  const done = (name: string, ...videos: unknown[]) => ({
+    name,
+    done: true,
+    response: { generateVideoResponse: { generatedSamples: videos.map((video) => ({ video })) } },
+  });
+
+  test.each<[string, (name: string) => unknown]>([
+    ['no JSON', () => undefined],
+    ['a list', () => []],
+    ['that it lies nowhere', (name) => done(name, {})],
+    ['that it lies at what is no text', (name) => done(name, { uri: 5 })],
+    ['that it lies at an empty address', (name) => done(name, { uri: '' })],
+    ['that it lies at what is no address', (name) => done(name, { uri: 'files/a' })],
+    ['an address with a zero byte', (name) => done(name, { uri: 'https://film.example/files/a\u0000' })],
+    ['an address with half a character', (name) => done(name, { uri: 'https://film.example/\ud800' })],
+    ['an address without end', (name) => done(name, { uri: `https://film.example/${'a'.repeat(100_000)}` })],
+  ])('%s: 502 upstream_failed, and the video can still be made', async (_what, say) => {
+    const operation = await started();
+    vendor.operation = (name, response) => {
+      const said = say(name);
+      if (said === undefined) response.end('garbage');
+      else json(response, 200, said);
+    };
+    expect(await refusalOf(ask(operation))).toEqual([502, 'upstream_failed', expect.stringMatching(/^the answer /)]);
+    vendor.operation = null;
+    expect(await jsonOf(ask(operation))).toMatchObject({ done: true, video_uri: vendor.uris[0] });
+    expect(await callsOf(gateway)).toMatchObject([{ outcome: 'ok', cost: 0.2, estimated: false }]);
+  });
+
+  test('a long address: 200, and its file is fetched', async () => {
+    const path = `/v1beta/made/${randomBytes(3_000).toString('hex')}`;
+    vendor.uris = [vendor.url + path];
+    vendor.files.set(path, (response) => response.end('video'));
+    expect(await jsonOf(ask(await started()))).toMatchObject({ done: true, video_uri: vendor.uris[0] });
+    expect(await (await fetchFile(vendor.url + path)).text()).toBe('video');
+  });
+
+  test.each([
+    ['an empty answer', undefined],
+    ['an answer without videos', { generateVideoResponse: {} }],
+  ])('that it is done, with %s: 502 video_failed, and nothing is charged', async (_what, answer) => {
+    const operation = await started();
+    vendor.operation = (name, response) => json(response, 200, { name, done: true, ...(answer && { response: answer }) });
+    expect(await refusalOf(ask(operation))).toEqual([502, 'video_failed', 'the video failed: NO_VIDEO']);
+    expect(await refusalOf(ask(operation))).toEqual([502, 'video_failed', 'the video failed: NO_VIDEO']);
+    expect(await callsOf(gateway)).toMatchObject([{ outcome: 'failed', code: 'video_failed', cost: 0 }]);
+  });
+});
+
+test('a caller who leaves while the vendor of a file is silent ends its request', async () => {
+  const state = { asked: false, closed: false };
+  const path = '/v1beta/files/slow:download';
+  vendor.files.set(path, (response) => {
+    state.asked = true;
+    response.once('close', () => {
+      state.closed = true;
+    });
+  });
+  const leaving = request(`${gateway.url}/v1/video/download`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+  });
+  leaving.on('error', () => undefined).end(JSON.stringify({ uri: vendor.url + path }));
+  await eventually(async () => expect(state.asked).toBe(true));
+  leaving.destroy();
+  await eventually(async () => expect(state.closed).toBe(true));
+});
+
+test('400 no_route for a project that may not use the vendor; what it had made before stays its own', async () => {
+  const operation = await started();
+  const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation));
+  vendor.files.set(new URL(uri).pathname, (response) => response.end('video'));
+  await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: ['chat'] });
+  const noRoute = [400, 'no_route', 'no video provider configured'];
+  await eventually(async () => expect(await refusalOf(generate())).toEqual(noRoute));
+  vendor.asked.length = 0;
+  expect(await refusalOf(ask('operations/other'))).toEqual(noRoute);
+  expect(await refusalOf(fetchFile(`${vendor.url}/v1beta/files/other`))).toEqual(noRoute);
+  expect(vendor.asked).toEqual([]);
+  expect((await ask(operation)).status).toBe(200);
+  expect(await (await fetchFile(uri)).text()).toBe('video');
+});
