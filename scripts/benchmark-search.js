@@ -73,8 +73,8 @@ try {
     }));
     await database.transaction(async (tx) => {
       await tx.query(
-        `insert into memory_items (id, project_id, subject, text, kind, importance, origin, author)
-         select new.id, $1::uuid, new.subject, new.text, 'fact', 3, 'agent', 'key:benchmark'
+        `insert into memory_items (id, project_id, subject, text, kind, importance, origin, author, words_sha256)
+         select new.id, $1::uuid, new.subject, new.text, 'fact', 3, 'agent', 'key:benchmark', ''
            from unnest($2::uuid[], $3::text[], $4::text[]) as new (id, subject, text)`,
         [projectId, items.map(({ id }) => id), items.map(({ subject }) => subject), items.map(({ text }) => text)],
       );

@@ -78,8 +78,8 @@ async function store(projectId, ids) {
   const items = memories.map(({ id, text }) => ({ id: ids.get(id) ?? '', text, kind: /** @type {const} */ ('fact'), subject: null }));
   await database.transaction(async (tx) => {
     await tx.query(
-      `insert into memory_items (id, project_id, text, kind, importance, origin, author)
-       select new.id, $1::uuid, new.text, 'fact', 3, 'agent', 'key:measure' from unnest($2::uuid[], $3::text[]) as new (id, text)`,
+      `insert into memory_items (id, project_id, text, kind, importance, origin, author, words_sha256)
+       select new.id, $1::uuid, new.text, 'fact', 3, 'agent', 'key:measure', '' from unnest($2::uuid[], $3::text[]) as new (id, text)`,
       [projectId, items.map(({ id }) => id), items.map(({ text }) => text)],
     );
     await addItemPassages(tx, projectId, items);

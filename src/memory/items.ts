@@ -16,6 +16,7 @@ import { dropPage, endFactsWithoutItems } from './end-facts.ts';
 import type { NewItem, Rating } from './item-input.ts';
 import { type Item, type ItemOrigin, itemColumns } from './item-record.ts';
 import { addItemPassages, dropItemPassage } from './passages.ts';
+import { hashWords } from './same-words.ts';
 import { readMemorySettings } from './settings.ts';
 
 /** Who writes. A key is an agent: it neither pins nor touches what a person wrote. */
@@ -52,9 +53,9 @@ export function createItems({ database, clock }: ItemsOptions): Items {
     const now = clock.now();
     const [row] = await tx.query<Item>(
       `insert into memory_items as item (id, project_id, subject, text, kind, importance, pinned, origin, author, supersedes,
-                                         created_at, updated_at)
+                                         words_sha256, created_at, updated_at)
        values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text, $6::smallint, $7::boolean, $8::text, $9::text, $10::uuid,
-               $11::timestamptz, $11::timestamptz)
+               $11::bytea, $12::timestamptz, $12::timestamptz)
        returning ${itemColumns}`,
       [
         newId(now),
@@ -67,6 +68,7 @@ export function createItems({ database, clock }: ItemsOptions): Items {
         item.origin,
         item.author,
         item.supersedes,
+        hashWords(item.text),
         new Date(now),
       ],
     );

@@ -10,8 +10,8 @@ describeDatabases('indexes over vectors', (database) => {
   const embed = async (passages: number, dims: number): Promise<void> => {
     const projectId = await createProject(database());
     await database().query(
-      `insert into memory_items (id, project_id, text, kind, importance, origin, author)
-       select gen_random_uuid(), $1::uuid, 'item', 'fact', 3, 'agent', 'key:a' from generate_series(1, $2::integer)`,
+      `insert into memory_items (id, project_id, text, kind, importance, origin, author, words_sha256)
+       select gen_random_uuid(), $1::uuid, 'item', 'fact', 3, 'agent', 'key:a', '' from generate_series(1, $2::integer)`,
       [projectId, passages],
     );
     await database().query(

@@ -9,7 +9,8 @@ import { makeStorable } from '../../core/storable.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import { type ItemKind, itemKinds } from '../item-record.ts';
-import type { GroupMessage } from './read-group.ts';
+import { isMostlySaidBy } from '../same-words.ts';
+import type { GroupMessage, RecalledTexts } from './read-group.ts';
 
 /** A question that is answered with JSON of a schema. */
 export interface ModelQuestion {
@@ -24,8 +25,9 @@ export interface Statement {
   readonly kind: ItemKind;
   readonly importance: number;
   readonly evidence: string;
-  /** Where the evidence stands. */
+  /** Where the evidence stands, and when that was said. */
   readonly conversationId: string;
+  readonly saidAt: Date;
 }
 
 const system = `You keep the memory of an application. You are given conversations as JSON. Write down what will be worth knowing in later conversations: lasting facts, preferences, decisions, events with their dates, and procedures.
@@ -81,23 +83,29 @@ const mostStatements = 100;
 export function readMemories(
   answer: string,
   messages: readonly GroupMessage[],
+  recalled: RecalledTexts = new Map(),
 ): { readonly statements: readonly Statement[]; readonly dropped: number } | null {
   const parsed = parseJson(answer);
   if (!isObject(parsed) || !Array.isArray(parsed['memories'])) return null;
-  const said = messages.map(({ conversationId, text }) => ({ conversationId, text: oneSpaced(text) }));
+  const said = messages.map((message) => ({ ...message, text: oneSpaced(message.text) }));
   const given = listOf(parsed['memories']);
-  const statements = given.slice(0, mostStatements).flatMap((statement) => readStatement(statement, said) ?? []);
+  const statements = given.slice(0, mostStatements).flatMap((statement) => readStatement(statement, said, recalled) ?? []);
   return { statements, dropped: given.length - statements.length };
 }
 
-function readStatement(given: unknown, said: readonly { conversationId: string; text: string }[]): Statement | null {
+function readStatement(given: unknown, said: readonly GroupMessage[], recalled: RecalledTexts): Statement | null {
   if (!isObject(given)) return null;
   const text = makeStorable(textOf(given['text']) ?? '').trim();
   const evidence = oneSpaced(makeStorable(textOf(given['evidence']) ?? ''));
   if (text === '' || [...text].length > longestText) return null;
   if (evidence.length < leastEvidence || evidence.length > longestEvidence) return null;
-  const place = said.find((message) => message.text.includes(evidence));
+  // The user's own words count before their repetition by the assistant, and of several the latest.
+  const places = said.filter((message) => message.text.includes(evidence));
+  const place = places.findLast(({ role }) => role === 'user') ?? places.at(-1);
   if (!place || findInjection(text) !== null) return null;
+  // The assistant only tells what memory has told it (lessons 36).
+  const told = place.role === 'assistant' ? (recalled.get(place.conversationId) ?? []) : [];
+  if (told.some((known) => isMostlySaidBy(known, evidence))) return null;
   const kind = itemKinds.find((name) => name === given['kind']) ?? 'fact';
   const { importance } = given;
   return {
@@ -106,6 +114,7 @@ function readStatement(given: unknown, said: readonly { conversationId: string; 
     importance: typeof importance === 'number' && Number.isInteger(importance) && importance >= 1 && importance <= 5 ? importance : 3,
     evidence: maskCredentials(evidence),
     conversationId: place.conversationId,
+    saidAt: place.createdAt,
   };
 }
 

@@ -8,7 +8,7 @@ import type { Database, Queries } from '../../db/database.ts';
 import { askToConsolidate, readConsolidation } from './consolidation.ts';
 import { askForMemories, type ModelQuestion, readMemories } from './extraction.ts';
 import type { Failure, Group, GroupName, Groups, LearningStep, Progress } from './groups.ts';
-import { readGroupMessages } from './read-group.ts';
+import { readGroupMessages, readRecalledTexts } from './read-group.ts';
 import { readKnown } from './read-known.ts';
 import { storeConsolidation } from './store-consolidation.ts';
 import { storeStatements } from './store-statements.ts';
@@ -51,13 +51,14 @@ export function createLearnGroup({ database, clock, groups, model }: LearnGroupO
     const group = await groups.find(name);
     if (group?.state !== 'waiting') return { kind: 'settled' };
     const messages = await readGroupMessages(database, name);
+    const recalled = await readRecalledTexts(database, name);
     const task: Task | null =
       messages.length === 0
         ? null
         : {
             question: askForMemories(messages, group.focus),
             read: (answer) => {
-              const read = readMemories(answer, messages);
+              const read = readMemories(answer, messages, recalled);
               if (read === null) return null;
               return async (tx) => {
                 const { written, repeated } = await storeStatements(tx, { group, statements: read.statements, clock });

@@ -35,6 +35,23 @@ export async function readGroupMessages(queries: Queries, { batchId, position }:
   return rows.map(({ content, ...row }) => ({ ...row, text: maskCredentials(textOf(content).slice(0, longestMessage).toWellFormed()) }));
 }
 
+/** By conversation, the memories that recall has put into its calls. */
+export type RecalledTexts = ReadonlyMap<string, readonly string[]>;
+
+export async function readRecalledTexts(queries: Queries, { batchId, position }: GroupName): Promise<RecalledTexts> {
+  const rows = await queries.query<{ conversationId: string; texts: readonly string[] }>(
+    `select text.conversation_id as "conversationId", array_agg(distinct item.text) as texts
+       from memory_batch_ranges range
+       join call_texts text on text.conversation_id = range.conversation_id
+      cross join lateral unnest(text.recalled_items) as recalled (id)
+       join memory_items item on item.id = recalled.id
+      where range.batch_id = $1::uuid and range.group_position = $2::integer
+      group by text.conversation_id`,
+    [batchId, position],
+  );
+  return new Map(rows.map(({ conversationId, texts }) => [conversationId, texts]));
+}
+
 function textOf({ text, tool_calls: calls }: Row['content']): string {
   return [text.trim(), ...calls.map((call) => `[calls ${call.name}(${call.arguments.trim()})]`)].filter((line) => line !== '').join('\n');
 }

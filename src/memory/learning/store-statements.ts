@@ -1,21 +1,23 @@
-/** Stores what was learned: repeats are left out, the rest become items of origin `observed`. */
+/**
+ * Stores what was learned: repeats are left out, the rest become items of origin `observed`.
+ *
+ * A statement is a repeat when a memory says the same word for word: a live one of the end user or of the whole project, one that recall had
+ * put into the conversation (whosever it is: the answer has told it again), or one that was closed after the words were said. So what
+ * somebody removed or corrected is not learned again from what had been said before, only from what is said anew.
+ */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { wakeEmbedding } from '../embedding-runs.ts';
 import { addItemPassages } from '../passages.ts';
+import { foldWords, hashWords } from '../same-words.ts';
 import type { Statement } from './extraction.ts';
 import type { Group } from './groups.ts';
 
 /** Who writes what nobody saved by hand. */
 const author = 'gateway-memory';
 
-/** The words of a memory, whatever its spaces and its last full stop: the expression of the index `memory_items_by_words`. */
-function wordsKey(column: string): string {
-  return `md5(lower(regexp_replace(btrim(${column}, E' \\t\\n\\r.'), '\\s+', ' ', 'g')))`;
-}
-
-/** Returns how many were new, and how many said word for word what is known of the subject or the whole project. */
+/** Returns how many were new, and how many were repeats. */
 export async function storeStatements(
   tx: Queries,
   { group, statements, clock }: { readonly group: Group; readonly statements: readonly Statement[]; readonly clock: Clock },
@@ -26,12 +28,12 @@ export async function storeStatements(
   if (rows.length === 0) return { written: 0, repeated: statements.length };
   await tx.query(
     `insert into memory_items (id, project_id, subject, text, kind, importance, origin, author, conversation_id, batch_id, evidence,
-                               created_at, updated_at)
+                               words_sha256, created_at, updated_at)
      select new.id, $1::uuid, $2::text, new.text, new.kind, new.importance, 'observed', $3::text,
             (select conversation.id from conversations conversation where conversation.id = new.conversation_id), $4::uuid, new.evidence,
-            $5::timestamptz, $5::timestamptz
-       from unnest($6::uuid[], $7::text[], $8::text[], $9::smallint[], $10::uuid[], $11::text[])
-         as new (id, text, kind, importance, conversation_id, evidence)`,
+            new.words, $5::timestamptz, $5::timestamptz
+       from unnest($6::uuid[], $7::text[], $8::text[], $9::smallint[], $10::uuid[], $11::text[], $12::bytea[])
+         as new (id, text, kind, importance, conversation_id, evidence, words)`,
     [
       group.projectId,
       group.subject,
@@ -44,6 +46,7 @@ export async function storeStatements(
       rows.map(({ importance }) => importance),
       rows.map(({ conversationId }) => conversationId),
       rows.map(({ evidence }) => evidence),
+      rows.map(({ words }) => words),
     ],
   );
   await addItemPassages(tx, group.projectId, rows);
@@ -51,17 +54,28 @@ export async function storeStatements(
   return { written: rows.length, repeated: statements.length - rows.length };
 }
 
-async function leaveOutRepeats(tx: Queries, group: Group, statements: readonly Statement[]): Promise<readonly Statement[]> {
-  const fresh = await tx.query<{ place: number }>(
-    `select min(new.place)::integer as place
-       from (select place, ${wordsKey('text')} as words from unnest($3::text[]) with ordinality as given (text, place)) as new
-      where not exists (
+type Worded = Statement & { readonly words: Buffer };
+
+async function leaveOutRepeats(tx: Queries, group: Group, statements: readonly Statement[]): Promise<readonly Worded[]> {
+  const worded = new Map(statements.map((statement) => [foldWords(statement.text), { ...statement, words: hashWords(statement.text) }]));
+  const given = [...worded.values()];
+  const repeats = await tx.query<{ place: number }>(
+    `select (given.place - 1)::integer as place
+       from unnest($3::bytea[], $4::timestamptz[], $5::uuid[]) with ordinality as given (words, said_at, conversation_id, place)
+      where exists (
         select 1 from memory_items item
-         where item.project_id = $1::uuid and item.state = 'live' and ${wordsKey('item.text')} = new.words
-           and (item.subject is null or item.subject = $2::text))
-      group by new.words`,
-    [group.projectId, group.subject, statements.map(({ text }) => text)],
+         where item.project_id = $1::uuid and item.words_sha256 = given.words and (
+           ((item.subject is null or item.subject = $2::text) and (item.state = 'live' or item.closed_at >= given.said_at))
+           or exists (select 1 from call_texts text
+                       where text.conversation_id = given.conversation_id and item.id = any(text.recalled_items))))`,
+    [
+      group.projectId,
+      group.subject,
+      given.map(({ words }) => words),
+      given.map(({ saidAt }) => saidAt),
+      given.map(({ conversationId }) => conversationId),
+    ],
   );
-  const places = new Set(fresh.map(({ place }) => place - 1));
-  return statements.filter((_, place) => places.has(place));
+  const places = new Set(repeats.map(({ place }) => place));
+  return given.filter((_, place) => !places.has(place));
 }
