@@ -38,6 +38,14 @@ describeDatabases('a keyring', (database) => {
   });
   afterEach(() => Promise.all([keyring.stop(), elsewhere.stop()]));
 
+  /** Waits until `keyring` has heard all that was said so far: notifications come in the order of their commits. */
+  const heard = async (): Promise<void> => {
+    const { secret, record } = await elsewhere.issue(project.id, { name: 'last' });
+    await keyring.find(secret);
+    await elsewhere.revoke(project.id, record.prefix);
+    await until(() => isRefused(keyring, secret));
+  };
+
   test('an issued key works at once, here and in another process', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci', models: ['standard'], expires_at: '2027-01-01T00:00:00Z' });
     const caller = {
@@ -54,6 +62,7 @@ describeDatabases('a keyring', (database) => {
 
   test('a known key is found without a promise and without the database', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
+    await heard();
     await keyring.find(secret);
     queries = [];
     expect(keyring.find(secret)).toMatchObject({ keyPrefix: record.prefix });
@@ -76,21 +85,21 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.find(forged)).rejects.toEqual(invalid);
   });
 
-  test('a revoked key is refused at once here, and within a second in another process', async () => {
+  test('a revoked key is refused at once here, and by a notification in another process', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
     await Promise.all([keyring.find(secret), elsewhere.find(secret)]);
     const revoked = await keyring.revoke(project.id, record.prefix);
     expect(revoked).toMatchObject({ prefix: record.prefix, revokedAt: start });
     await expect(keyring.find(secret)).rejects.toEqual(invalid);
-    const before = performance.now();
+    // The clock stands still: it is told, nothing has become old.
     await until(() => isRefused(elsewhere, secret));
-    expect(performance.now() - before).toBeLessThan(1_000);
     now += 5_000;
     expect(await keyring.revoke(project.id, record.prefix)).toMatchObject({ revokedAt: start });
   });
 
   test('a key ends at the instant it was given, also while it is in memory', async () => {
     const { secret } = await keyring.issue(project.id, { name: 'ci', expires_at: '2026-11-20T10:00:05Z' });
+    await heard();
     await keyring.find(secret);
     now += 4_999;
     expect(keyring.find(secret)).toMatchObject({ projectId: project.id });
@@ -154,6 +163,7 @@ describeDatabases('a keyring', (database) => {
 
   test('ceilings are known from memory, and from the database where they are not', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci', ceilings: { rpm: 60 } });
+    await heard();
     expect(await elsewhere.ceilingsOf(record.id)).toEqual(record.ceilings);
     await keyring.find(secret);
     queries = [];
@@ -177,6 +187,7 @@ describeDatabases('a keyring', (database) => {
     test('a known key works for an hour, but not longer than it lives', async () => {
       const lasting = await keyring.issue(project.id, { name: 'lasting' });
       const short = await keyring.issue(project.id, { name: 'short', expires_at: '2026-11-20T10:30:00Z' });
+      await heard();
       await Promise.all([keyring.find(lasting.secret), keyring.find(short.secret)]);
       failing = /./;
       now += 29 * 60_000;
@@ -201,9 +212,9 @@ async function isRefused(keyring: Keyring, secret: string): Promise<boolean> {
 }
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
-  const giveUpAt = performance.now() + 5_000;
+  const giveUpAt = performance.now() + 60_000;
   while (!(await condition())) {
-    if (performance.now() > giveUpAt) throw new Error('it did not happen within five seconds');
+    if (performance.now() > giveUpAt) throw new Error('it did not happen within a minute');
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -90,25 +90,37 @@ async function stored({ database, project }: TestGateway, count: number): Promis
       [project],
     );
     expect(rows).toEqual([{ count }]);
-  }, 20_000);
+  }, 60_000);
 }
+
+/** Once in five seconds the process says that it lives, whether calls come or not. */
+const isHeartbeat = (text: string): boolean => text.startsWith('insert into processes ');
 
 onBothDatabases('a steady stream of calls', (database) => {
   it('asks the database nothing; what the drain stores, it stores in batches', async () => {
     const watched = watchDatabase();
     await withGateway({ database, clock, wrapDatabase: watched.wrap }, async (gateway) => {
-      await makeCalls(gateway, '/v1/chat/completions', { count: concurrency, stream: false });
-      await stored(gateway, concurrency);
-      watched.statements.length = 0;
+      let made = 0;
+      const make = async (count: number): Promise<void> => {
+        watched.statements.length = 0;
+        await makeCalls(gateway, '/v1/chat/completions', { count, stream: false });
+        made += count;
+        await stored(gateway, made);
+      };
+      const ownQueries = () => watched.statements.filter(({ text, transaction }) => transaction === null && !isHeartbeat(text));
+      await make(concurrency);
+      // The database may be late to say that the key is new, upon which it is read once more.
+      await eventually(async () => {
+        await make(concurrency);
+        expect(ownQueries()).toEqual([]);
+      }, 60_000);
       const from = performance.now();
-      await makeCalls(gateway, '/v1/chat/completions', { count: calls, stream: false });
-      await stored(gateway, concurrency + calls);
+      await make(calls);
       // The drain looks ten times a second.
       const passes = Math.ceil((performance.now() - from) / 100) + 1;
 
-      // Once in five seconds the process says that it lives, whether calls come or not.
-      const statements = watched.statements.filter(({ text }) => !text.startsWith('insert into processes '));
-      expect(statements.filter(({ transaction }) => transaction === null)).toEqual([]);
+      expect(ownQueries()).toEqual([]);
+      const statements = watched.statements.filter(({ text }) => !isHeartbeat(text));
       const byTransaction = Map.groupBy(statements, ({ transaction }) => transaction);
       expect(byTransaction.size).toBeLessThanOrEqual(passes + calls / 500);
       for (const batch of byTransaction.values()) {

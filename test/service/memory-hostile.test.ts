@@ -20,6 +20,7 @@ const codesOf: Readonly<Record<number, readonly string[]>> = {
   400: ['bad_request', 'bad_json', 'invalid_memory_subject', 'missing_model', plain],
   403: ['guardrail_blocked'],
   404: ['not_found'],
+  413: [plain],
   422: [plain],
 };
 
@@ -102,7 +103,7 @@ const attacks: readonly Attack[] = [
   {
     title: 'settings',
     runs: 100,
-    statuses: [200, 400],
+    statuses: [200, 400, 413],
     send: (g, text) =>
       asJson(
         g.admin('PUT', `/provision/teams/${g.project}/memory`, { batch_of: text, only_senders: [text].filter((name) => name.length % 2) }),
