@@ -97,7 +97,8 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
     const holds: Hold[] = [];
     const bounds = counters.some(({ name }) => isBounded(name.ceiling)) ? request.bounds() : null;
     const boundOf = (ceiling: CeilingName): number => {
-      if (ceiling === 'cost') return bounds?.costNanos ?? 0;
+      // A ceiling that is reached refuses every call (specification 7.4), also of a model that costs nothing.
+      if (ceiling === 'cost') return Math.max(1, bounds?.costNanos ?? 0);
       return ceiling === 'tpm' ? (bounds?.tokens ?? 0) : 1;
     };
     let isUnmetered = false;

@@ -85,7 +85,7 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
     const asked = known?.call ?? call;
     const recalled = known?.recalled.itemIds ?? [];
     const about = known?.recalled.subjects ?? [];
-    const { hit, recording } = responseCache.lookUp({ call: asked, alsoAbout: about, settings: project.cache, candidates });
+    const { hit, recording } = responseCache.lookUp({ call: asked, alsoAbout: about, settings: project.cache, candidates: plan.preferred });
     if (hit) return answerFromCache({ hit, ending: { call, recalled, facts: factsOf(call, plan), failed: [] }, project, control });
 
     const admitted = admit(asked);

@@ -49,6 +49,7 @@ export interface LookUp {
   /** Subjects of what was recalled. */
   readonly alsoAbout: readonly string[];
   readonly settings: CacheSettings;
+  /** In the order that they have while all vendors are well: what is kept must be found while one is ill. */
   readonly candidates: readonly Candidate[];
 }
 

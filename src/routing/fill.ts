@@ -3,7 +3,8 @@
  *
  * - For a tier: models of the same kind, cheapest first. A tier whose known models are of another kind than the route's is not filled: what
  *   stood in would be of another kind too, or fail. `auto` names no models, so the route's kind counts alone.
- * - For a model id: models with the same tail at other providers, in file order.
+ * - For a model id: models with the same tail at other providers, in file order; none of another kind than the route's. Chat is what a row is
+ *   that does not say, so it may be any.
  */
 import type { Route } from '../core/call.ts';
 import type { Catalog, CatalogModel, Kind } from './catalog.ts';
@@ -37,7 +38,8 @@ export function findFill({ catalog, route, resolution, isAuto }: FillRequest): r
       return [];
     case 'model': {
       const tails = new Set(resolution.ids.map((id) => splitModelId(id)?.model ?? id));
-      return [...tails].flatMap((tail) => catalog.idsByTail.get(tail) ?? []).filter((id) => !resolution.ids.includes(id));
+      const isFitting = (id: string): boolean => ['chat', kindOf[route]].includes(catalog.models.get(id)?.kind ?? 'chat');
+      return [...tails].flatMap((tail) => catalog.idsByTail.get(tail) ?? []).filter((id) => !resolution.ids.includes(id) && isFitting(id));
     }
     case 'tier': {
       const kind = kindOf[route];

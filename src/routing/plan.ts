@@ -11,6 +11,8 @@ import { selectModels } from './select.ts';
 
 export interface Plan {
   readonly candidates: readonly Candidate[];
+  /** The same in the order they would have if all vendors were well: what the call asks for, however they are now. */
+  readonly preferred: readonly Candidate[];
   readonly lines: readonly PlanLine[];
 }
 
@@ -51,10 +53,11 @@ export function createPlanner({ catalog, breakers, switches }: PlannerDeps): Pla
         );
       }
       const { caller, project } = request;
-      const ordered = orderOf(open, (id) => rankOf(id, project, caller.projectId, breakers));
-      const candidates = ordered.flatMap((id) => candidateOf(view.catalog, id) ?? []);
+      const found = open.flatMap((id) => candidateOf(view.catalog, id) ?? []);
+      const preferred = orderOf(found, ({ id }) => (isRetired(project, id) ? 2 : 0));
+      const candidates = orderOf(preferred, (candidate) => rankOf(candidate, project, caller.projectId, breakers));
       const lines = candidates.map(({ id }) => ({ model: id, skipped: null, ...(isFilled ? { filled: true as const } : {}) }));
-      return { candidates, lines: [...lines, ...left] };
+      return { candidates, preferred, lines: [...lines, ...left] };
     },
   };
 }
@@ -76,15 +79,16 @@ function selectFor(view: SelectRequest, { modelAsked, autoTier, route }: PlanReq
 }
 
 /** 0: in its place; 1: its provider's breaker is open or it cools down; 2: retired. Within a rank the chain's order stays. */
-function rankOf(id: string, project: ProjectRouting, projectId: string, breakers: Breakers): number {
+function rankOf({ id, provider }: Candidate, project: ProjectRouting, projectId: string, breakers: Breakers): number {
   if (isRetired(project, id)) return 2;
-  return breakers.admits(projectId, splitModelId(id)?.provider ?? '') ? 0 : 1;
+  return breakers.admits(projectId, provider) ? 0 : 1;
 }
 
-function orderOf(ids: readonly string[], rank: (id: string) => number): string[] {
-  if (ids.length === 1) return [...ids];
-  const ranks = new Map(ids.map((id) => [id, rank(id)]));
-  return [...ids].sort((a, b) => (ranks.get(a) ?? 0) - (ranks.get(b) ?? 0));
+/** Each is ranked once: who asks a breaker may be given its probe. */
+function orderOf(candidates: readonly Candidate[], rank: (candidate: Candidate) => number): readonly Candidate[] {
+  if (candidates.length === 1) return candidates;
+  const ranks = new Map(candidates.map((candidate) => [candidate, rank(candidate)]));
+  return [...candidates].sort((a, b) => (ranks.get(a) ?? 0) - (ranks.get(b) ?? 0));
 }
 
 /** Never null for an id that was selected: its provider is in the catalog. */

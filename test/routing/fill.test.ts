@@ -100,6 +100,8 @@ describe('a model that no provider of the project serves is filled with its name
     ['a full id', { model: 'away/gpt' }, ['openai/gpt', 'azure/gpt']],
     ['of a provider that does not exist', { model: 'nobody/mini' }, ['openai/mini']],
     ['that serve the route', { model: 'away/gpt', route: 'responses' }, ['openai/gpt']],
+    ['of the kind of the route', { model: 'nobody/embed-small', route: 'embeddings' }, ['openai/embed-small']],
+    ['or of none, which counts as chat', { model: 'nobody/mini', route: 'embeddings' }, ['openai/mini']],
   ])('%s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
@@ -121,6 +123,8 @@ describe('nothing is filled', () => {
     ['neither tier nor model', { model: 'anything' }, none],
     ['no namesake', { model: 'away/other' }, none],
     ['no namesake that serves the route', { model: 'away/mini', route: 'messages' }, none],
+    ['a namesake of another kind than the route', { model: 'nobody/embed-small' }, none],
+    ['such a namesake on the other route', { model: 'nobody/rank', route: 'embeddings' }, none],
     ['a tail has no namesakes but its own', { model: 'judge', project: { providers: ['azure'] } }, none],
     ['no model of the kind', { model: 'embed', route: 'embeddings', project: { providers: ['anthropic'] } }, none],
     ['a tier of another kind than the route', { model: 'embed', route: 'chat' }, none],

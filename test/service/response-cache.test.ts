@@ -161,6 +161,18 @@ describe('200: the same question is answered from the cache', () => {
     expect(caches(asked)).toEqual(['miss', 'hit']);
     expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo', attempts: [] });
   });
+
+  test('also while the vendor that answered is ill, and others would be asked before it', async () => {
+    const lent = await lendProject();
+    await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/echo', 'two/echo'] } });
+    const kept = await ask(lent, 'chat', { model: 'mine' });
+    for (let fault = 0; fault < 5; fault += 1) await ask(lent, 'chat', { model: 'one/fail-500' });
+    const { breakers } = await jsonOf<{ breakers: { provider: string; state: string }[] }>(lent.call('/status/peek'));
+    expect(breakers.find(({ provider }) => provider === 'one')).toMatchObject({ state: 'open' });
+    const again = await ask(lent, 'chat', { model: 'mine' });
+    expect([kept.cache, again.cache, again.text]).toEqual(['miss', 'hit', kept.text]);
+    expect((await callsOf(lent))[0]).toMatchObject({ model: 'one/echo', plan: [{ model: 'two/echo' }, { model: 'one/echo' }] });
+  });
 });
 
 test.each([false, true])('403: what a content rule forbids now is not given from the cache either (streamed: %s)', async (stream) => {

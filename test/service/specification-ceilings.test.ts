@@ -16,6 +16,8 @@ providers:
 models:
   one/echo: { input: 1, output: 1 }
   three/echo: { input: 1, output: 1 }
+  one/free: { input: 0, output: 0 }
+  one/judge: { kind: moderations }
   one/picture: { per_image: 0.04 }
   one/picture-tokens: { kind: images, input: 5, output: 40 }
   one/spoken: { per_million_characters: 15 }
@@ -32,6 +34,8 @@ interface Asked {
 
 const asked: readonly Asked[] = [
   ...routes.map(({ name, path, first, body }) => ({ name, path, body: { ...body, model: `${first}/echo` } })),
+  { name: 'chat for nothing', path: '/v1/chat/completions', body: { model: 'one/free', messages: [{ role: 'user', content: 'hi' }] } },
+  { name: 'moderations for nothing', path: '/v1/moderations', body: { model: 'one/judge', input: 'hi' } },
   { name: 'images', path: '/v1/images/generations', body: { model: 'one/picture', prompt: 'a fox', size: '8x8' } },
   { name: 'images by tokens', path: '/v1/images/generations', body: { model: 'one/picture-tokens', prompt: 'a fox', size: '8x8' } },
   { name: 'speech', path: '/v1/audio/speech', body: { model: 'one/spoken', input: 'hi' } },
