@@ -2,9 +2,15 @@
 import { once } from 'node:events';
 import type { Server, ServerResponse } from 'node:http';
 
+/**
+ * Connections that may wait to be accepted; the system's own bound holds too. With Node's 511 a crowd of a thousand callers that came in one
+ * moment, while the process was busy, had some of its connections reset.
+ */
+const backlog = 4_096;
+
 /** Listens; returns the address. Rejects with the system's error when it cannot. */
 export async function listenOn(server: Server, host: string, port: number): Promise<string> {
-  server.listen(port, host);
+  server.listen({ port, host, backlog });
   await once(server, 'listening');
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the server has no port');
