@@ -85,7 +85,7 @@ export function textsOf({ prompt, input }: MediaFields): string[] {
 
 /** The two sides of a size, as JSON; null for `auto`, which leaves it to the vendor. Throws `bad_json` for anything else. */
 export function readSize(size = '"1024x1024"'): { readonly width: string; readonly height: string } | null {
-  const match = /^"(?:auto|([1-9]\d{0,4})x([1-9]\d{0,4}))"$/.exec(size);
+  const match = /^(?:auto|([1-9]\d{0,4})x([1-9]\d{0,4}))$/.exec(textOf(parseJson(size)) ?? '');
   if (!match) throw gatewayError('bad_json', { message: 'size: must be <width>x<height>' });
   const [, width, height] = match;
   return width === undefined || height === undefined ? null : { width, height };

@@ -5,7 +5,7 @@ import { gatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
 import { estimateTokens } from '../dialects/counts.ts';
 import type { MediaFields } from '../dialects/media-requests.ts';
-import { countImages, textsOf } from '../dialects/media-requests.ts';
+import { textsOf } from '../dialects/media-requests.ts';
 import { prepareImages } from '../vendors/images.ts';
 import type { MediaProvider } from '../vendors/media.ts';
 import type { VendorDoor } from '../vendors/request.ts';
@@ -39,8 +39,7 @@ export function createAnswerImages({ planMedia, findProvider, mediaCalls, door, 
   return async function answerImages(call, project, fields) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = providerOf(candidate, findProvider);
-    const ask = prepareImages({ provider, model: candidate.model, fields, now: () => clock.now() });
-    const images = countImages(fields);
+    const { count: images, ask } = prepareImages({ provider, model: candidate.model, fields, now: () => clock.now() });
     const texts = textsOf(fields);
     const likelyTokens = { ...noTokens, input: estimateTokens(fields.prompt?.length ?? 0), output: images * tokensOfImage };
     const json = await mediaCalls.answer(

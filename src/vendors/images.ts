@@ -8,7 +8,7 @@ import { gatewayError, VendorError } from '../core/errors.ts';
 import { countOf, isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
 import { readResponsesUsage } from '../dialects/counts.ts';
 import type { MediaFields } from '../dialects/media-requests.ts';
-import { readSize, writeFields } from '../dialects/media-requests.ts';
+import { countImages, readSize, writeFields } from '../dialects/media-requests.ts';
 import type { MediaProvider } from './media.ts';
 import { askMediaVendor, fetchVendorFile, headerOf, quote } from './media.ts';
 import type { VendorDoor, VendorResponse } from './request.ts';
@@ -34,8 +34,15 @@ export interface ImageAnswer {
 /** Ten images of ten megabytes, in base64. */
 const answerLimitBytes = 128 * 1024 * 1024;
 
-/** Makes ready what can be made ready before the vendor is asked. Throws GatewayError `bad_shape`, and `bad_json` for what the shape cannot say. */
-export function prepareImages(request: ImageRequest): (door: VendorDoor) => Promise<ImageAnswer> {
+/** What can be made ready before the vendor is asked. */
+export interface PreparedImages {
+  /** How many the vendor is asked for. */
+  readonly count: number;
+  readonly ask: (door: VendorDoor) => Promise<ImageAnswer>;
+}
+
+/** Throws GatewayError `bad_shape`, and `bad_json` for what the shape cannot say. */
+export function prepareImages(request: ImageRequest): PreparedImages {
   switch (request.provider.imageShape) {
     case 'openai':
       return prepareStandard(request);
@@ -47,7 +54,7 @@ export function prepareImages(request: ImageRequest): (door: VendorDoor) => Prom
 }
 
 /** Defaults of the specification (4.6); what the caller sent goes on as it was written. */
-function prepareStandard({ provider, model, fields, now }: ImageRequest): (door: VendorDoor) => Promise<ImageAnswer> {
+function prepareStandard({ provider, model, fields, now }: ImageRequest): PreparedImages {
   const body = writeFields({
     model: JSON.stringify(model),
     prompt: fields.prompt,
@@ -56,9 +63,12 @@ function prepareStandard({ provider, model, fields, now }: ImageRequest): (door:
     response_format: provider.imageResponseFormat ? '"b64_json"' : undefined,
   });
   const url = new URL(`${provider.baseUrl}/images/generations`);
-  return async (door) => {
-    const response = await askMediaVendor(door, provider, { url, method: 'POST', accept: 'application/json', body, now });
-    return readStandard(door, response, { provider, now });
+  return {
+    count: countImages(fields),
+    async ask(door) {
+      const response = await askMediaVendor(door, provider, { url, method: 'POST', accept: 'application/json', body, now });
+      return readStandard(door, response, { provider, now });
+    },
   };
 }
 
@@ -105,7 +115,7 @@ async function fetchImage(door: VendorDoor, { provider, address, restBytes, now 
 }
 
 /** The model is in the path, the size in two members; only what the caller sent and the number of steps is named (vendor facts 5.1). */
-function prepareArtifacts({ provider, model, fields, now }: ImageRequest): (door: VendorDoor) => Promise<ImageAnswer> {
+function prepareArtifacts({ provider, model, fields, now }: ImageRequest): PreparedImages {
   const size = readSize(fields.size);
   const body = writeFields({
     prompt: fields.prompt,
@@ -116,14 +126,17 @@ function prepareArtifacts({ provider, model, fields, now }: ImageRequest): (door
     cfg_scale: fields.cfg_scale,
   });
   const url = new URL(`${provider.baseUrl}/${model.split('/').map(encodeURIComponent).join('/')}`);
-  return async (door) => {
-    const first = await askMediaVendor(door, provider, { url, method: 'POST', accept: 'application/json', body, now });
-    const response = first.status === 202 ? await pollJob(door, provider, first, now) : first;
-    const { status } = response;
-    const { artifacts } = await readObject(response);
-    const images = listOf(artifacts).map((artifact) => readArtifact(objectOf(artifact), provider, status));
-    if (images.length === 0) throw unreadable('the answer holds no image', status);
-    return { status, created: null, images, tokens: null };
+  return {
+    count: 1,
+    async ask(door) {
+      const first = await askMediaVendor(door, provider, { url, method: 'POST', accept: 'application/json', body, now });
+      const response = first.status === 202 ? await pollJob(door, provider, first, now) : first;
+      const { status } = response;
+      const { artifacts } = await readObject(response);
+      const images = listOf(artifacts).map((artifact) => readArtifact(objectOf(artifact), provider, status));
+      if (images.length === 0) throw unreadable('the answer holds no image', status);
+      return { status, created: null, images, tokens: null };
+    },
   };
 }
 

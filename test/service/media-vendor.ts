@@ -40,7 +40,7 @@ export interface SharedVendor {
 
 /**
  * One gateway for all tests of a file. Its providers are all that vendor: `own` speaks the standard shapes, `files` has an asset host, `jobs`
- * draws artifacts, `hasty` too, and waits for half a second at most.
+ * draws artifacts, `hasty` too, and waits for half a second at most; `path` and `query` have voices.
  */
 export function shareVendor(): SharedVendor {
   const nobody: Answerer = (response) => response.end();
@@ -53,6 +53,8 @@ providers:
   own: { base_url: ${vendor.url}/v1, api_key: ${vendorKey}, dialect: chat }
   files: { base_url: ${vendor.url}/v1, api_key: ${vendorKey}, dialect: chat, asset_hosts: ["${assets.url.replace('http://', '')}"] }
   jobs: { base_url: ${vendor.url}/v1, api_key: ${vendorKey}, dialect: chat, serves: [images], image_shape: artifacts }
+  path: { base_url: ${vendor.url}/v1, api_key: ${vendorKey}, dialect: chat, serves: [speech], speech_shape: voice }
+  query: { base_url: ${vendor.url}/v1, api_key: ${vendorKey}, dialect: chat, serves: [speech], speech_shape: voice, speech: { voice_in: query } }
   hasty: { base_url: ${vendor.url}/v1, api_key: ${vendorKey}, dialect: chat, serves: [images], image_shape: artifacts, first_byte_timeout_ms: 500 }
 models:
   own/picture: { per_image: 0.04 }

@@ -71,8 +71,8 @@ function createMediaRoute(
       const { slug, settings } = await findProject(caller.projectId);
       const source = readText(request.headers, 'x-gateway-source');
       const { model, fields } = read(body, scanJson(body, keysOfMediaBodies));
-      // No model has such a name; a longer one would only be carried through records and logs.
-      if (model.length > longestModel) throw gatewayError('no_route');
+      // No model has such a name; it would only be carried through records and logs, and half a character has no place in an address.
+      if (model.length > longestModel || !model.isWellFormed()) throw gatewayError('no_route');
       const call: MediaCall = {
         id,
         startedAt,
