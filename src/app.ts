@@ -202,7 +202,11 @@ export async function createApp(options: AppOptions): Promise<App> {
           erasures: erasures.routes,
           keepErasure: erasures.keeper.keep,
           learning,
-          leases: { leases: admission.leases, listLive: async () => (await listLive(database)).map(({ id }) => id) },
+          leases: {
+            leases: admission.leases,
+            listLive: async () => (await listLive(database)).map(({ id }) => id),
+            writeOff: records.writeOff,
+          },
           readUse: createReadUse({ database, admission, process: journal.id }),
           answerCall,
           media,

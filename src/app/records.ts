@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Admission, createAdmission } from '../ceilings/admission.ts';
 import { countCalls } from '../ceilings/count-calls.ts';
+import { releaseLeases } from '../ceilings/leases.ts';
 import type { Config } from '../config/config.ts';
 import type { SettledCall } from '../core/call.ts';
 import { costOf, unitCostOf } from '../core/money.ts';
@@ -13,7 +14,7 @@ import type { Database, Queries } from '../db/database.ts';
 import { createDrain, type Drain } from '../journal/drain.ts';
 import { createJournal, type Journal } from '../journal/journal.ts';
 import type { JournalFiles } from '../journal/journal-files.ts';
-import { createPresence, forgetProcess } from '../journal/presence.ts';
+import { createPresence, forgetDead, forgetProcess } from '../journal/presence.ts';
 import { createRecovery, type Recovery, recoverOnce } from '../journal/recover.ts';
 import type { EstimateCost } from '../journal/unsettled-calls.ts';
 import { recordCalls } from '../memory/conversations.ts';
@@ -41,6 +42,8 @@ export interface Records {
   readonly admission: Admission;
   readonly drain: Drain;
   readonly recovery: Recovery;
+  /** Gives up what a process held of ceilings; returns of how many counters, null when it was heard of within the last minute. */
+  writeOff(journalId: string): Promise<number | null>;
   start(): Promise<void>;
   /** Resolves when no call is open any more, or at the instant `limitAt` of `performance.now()`. */
   settled(limitAt: number): Promise<void>;
@@ -83,13 +86,16 @@ export async function createRecords(parts: RecordParts): Promise<Records> {
   };
   const recoveryOptions = { dataDir, database, store, logger, estimateCost, onRecovered };
   const recovery = createRecovery({ ...recoveryOptions, ownId: journal.id });
-  const presence = createPresence({ database, journalId: journal.id, logger });
+  const presence = createPresence({ database, journalId: journal.id, logger, onReturned: admission.doubtLeases });
 
   return {
     journal,
     admission,
     drain,
     recovery,
+    // Together: one that was only cut off, and is back now, hears of it before it is seen to live.
+    writeOff: (journalId) =>
+      database.transaction(async (tx) => ((await forgetDead(tx, journalId)) ? await releaseLeases(tx, journalId) : null)),
     async start() {
       await admission.start();
       drain.start();

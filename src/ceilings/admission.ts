@@ -16,8 +16,9 @@ import type { Logger } from '../observability/logger.ts';
 import type { CounterName, LimitedCounter, Limits } from './counters.ts';
 import { countersOf, refusalOf, textOfCounter } from './counters.ts';
 import { askBackChannel, createLeases, type Leases } from './leases.ts';
-import { createLender, type Lender, type Lent } from './lender.ts';
+import { createLender, type Lender } from './lender.ts';
 import { createStoreHealth } from './store-health.ts';
+import type { Lent, Loan } from './waiting.ts';
 
 export interface AdmissionRequest {
   readonly limits: Limits;
@@ -43,6 +44,8 @@ export interface Admission {
   counted(calls: readonly SettledCall[]): void;
   /** This call will never be in the database, and so is not counted. */
   uncounted(call: SettledCall): void;
+  /** This process may have been taken for dead meanwhile: nothing is lent any more before the store has said that its leases are there. */
+  doubtLeases(): void;
   /** Estimates of this process's running calls on a counter. */
   reservedOn(counter: CounterName): number;
   readonly leases: Leases;
@@ -68,7 +71,7 @@ const stopLimitMs = 2_000;
 interface Hold {
   readonly ceiling: CeilingName;
   readonly lender: Lender;
-  readonly reserved: number;
+  readonly loan: Loan;
 }
 
 const nothingHeld: Holds = { isUnmetered: false, settle: (result) => result, release: () => undefined };
@@ -83,12 +86,17 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
   let listening: { stop(): Promise<void> } | null = null;
   let cleanedAt = clock.now();
   let isPublishing = false;
+  let generations = 0;
+  const nextGeneration = (): number => {
+    generations += 1;
+    return generations;
+  };
 
   const lenderOf = (counter: LimitedCounter): Lender => {
     const text = textOfCounter(counter.name);
     const known = lenders.get(text);
     if (known) return known;
-    const lender = createLender({ counter, process, leases, health });
+    const lender = createLender({ counter, process, leases, health, nextGeneration });
     lenders.set(text, lender);
     return lender;
   };
@@ -104,13 +112,13 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
     let isUnmetered = false;
 
     const release = (): void => {
-      for (const { lender, reserved } of holds) lender.settle(reserved, 0);
+      for (const { lender, loan } of holds) lender.settle(loan, 0);
     };
 
     const note = (lent: Lent, { name }: LimitedCounter, lender: Lender): void => {
       switch (lent.kind) {
         case 'held':
-          holds.push({ ceiling: name.ceiling, lender, reserved: lent.reserved });
+          holds.push({ ceiling: name.ceiling, lender, loan: lent });
           return;
         case 'refused':
           release();
@@ -145,11 +153,11 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
   };
 
   const settleHolds = (holds: readonly Hold[], result: CallResult): CallResult => {
-    const amounts = holds.flatMap(({ ceiling, lender, reserved }) => {
-      const amount = lender.settle(reserved, Math.max(0, spentOf(ceiling, result)));
+    const amounts = holds.flatMap(({ ceiling, lender, loan }) => {
+      const amount = lender.settle(loan, Math.max(0, spentOf(ceiling, result)));
       if (amount === 0 || lender.id === null) return [];
       lendersById.set(lender.id, lender);
-      return [{ counter: lender.id, amount }];
+      return [{ counter: lender.id, generation: loan.generation, amount }];
     });
     return amounts.length === 0 ? result : { ...result, consumed: { process, amounts } };
   };
@@ -199,10 +207,13 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
       return counters.length === 0 ? nothingHeld : holdAll(request, counters);
     },
     counted(calls) {
-      for (const call of calls) for (const { lender, amount } of consumedOf(call)) lender.counted(amount);
+      for (const call of calls) for (const { lender, amount, generation } of consumedOf(call)) lender.counted(amount, generation);
     },
     uncounted(call) {
-      for (const { lender, amount } of consumedOf(call)) lender.uncounted(amount);
+      for (const { lender, amount, generation } of consumedOf(call)) lender.uncounted(amount, generation);
+    },
+    doubtLeases() {
+      for (const lender of lenders.values()) lender.doubt();
     },
     reservedOn: (counter) => lenders.get(textOfCounter(counter))?.reserved ?? 0,
     async start() {
@@ -225,11 +236,11 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
   };
 
   /** What a call of this process took; one of another process has taken nothing here. */
-  function consumedOf({ result: { consumed } }: SettledCall): { lender: Lender; amount: number }[] {
+  function consumedOf({ result: { consumed } }: SettledCall): { lender: Lender; amount: number; generation: number }[] {
     if (consumed?.process !== process) return [];
-    return consumed.amounts.flatMap(({ counter, amount }) => {
+    return consumed.amounts.flatMap(({ counter, ...taken }) => {
       const lender = lendersById.get(counter);
-      return lender ? [{ lender, amount }] : [];
+      return lender ? [{ lender, ...taken }] : [];
     });
   }
 

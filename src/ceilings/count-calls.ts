@@ -11,13 +11,16 @@ export async function countCalls(tx: Queries, calls: readonly SettledCall[]): Pr
   if (calls.length === 0) return;
   const ids = calls.map(({ facts }) => facts.id);
   const consumed = consumedBy(calls);
-  const columns = [consumed.map(({ process }) => process), consumed.map(({ counter }) => counter), consumed.map(({ amount }) => amount)];
+  const counters = consumed.map(({ counter }) => counter);
   await keepCounters(tx, [...new Set(calls.map(({ facts }) => facts.projectId))]);
   // A statement of its own, so that the next one reads the rows as they are once they are ours.
-  const locked = await tx.query<{ id: number }>(lockCounters, [ids, columns[1]]);
+  const locked = await tx.query<{ id: number }>(lockCounters, [ids, counters]);
   if (locked.length === 0) return;
   await tx.query(raiseCounters, [ids]);
-  if (consumed.length > 0) await tx.query(lowerLeases, columns);
+  if (consumed.length > 0) {
+    const [processes, amounts] = [consumed.map(({ process }) => process), consumed.map(({ amount }) => amount)];
+    await tx.query(lowerLeases, [processes, counters, amounts, consumed.map(({ generation }) => generation)]);
+  }
 }
 
 export interface CostChange {
@@ -84,6 +87,7 @@ const batchRows = 500;
 interface Consumed {
   readonly process: string;
   readonly counter: number;
+  readonly generation: number;
   readonly amount: number;
 }
 
@@ -91,10 +95,10 @@ interface Consumed {
 function consumedBy(calls: readonly SettledCall[]): Consumed[] {
   const sums = new Map<string, Consumed>();
   for (const { result } of calls) {
-    for (const { counter, amount } of result.consumed?.amounts ?? []) {
+    for (const { counter, generation, amount } of result.consumed?.amounts ?? []) {
       const process = result.consumed?.process ?? '';
-      const key = `${process} ${counter}`;
-      sums.set(key, { process, counter, amount: amount + (sums.get(key)?.amount ?? 0) });
+      const key = `${process} ${counter} ${generation}`;
+      sums.set(key, { process, counter, generation, amount: amount + (sums.get(key)?.amount ?? 0) });
     }
   }
   return [...sums.values()].filter(({ amount }) => amount > 0);
@@ -146,10 +150,11 @@ const raiseChanged = `
 /** A lease that was written off has been taken off its counter already. */
 const lowerLeases = `
   with consumed as (
-    select * from unnest($1::uuid[], $2::bigint[], $3::bigint[]) as consumed (process, counter_id, amount)
+    select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[]) as consumed (process, counter_id, amount, generation)
   ), lowered as (
     update limit_leases l set amount = l.amount - consumed.amount
-      from consumed where l.process = consumed.process and l.counter_id = consumed.counter_id
+      from consumed
+     where l.process = consumed.process and l.counter_id = consumed.counter_id and l.generation = consumed.generation
     returning l.counter_id, consumed.amount
   )
   update limit_counters c set leased = c.leased - lowered.amount

@@ -8,6 +8,9 @@ import type { CounterName, Holder } from './counters.ts';
 
 export interface RaiseRequest {
   readonly process: string;
+  readonly generation: number;
+  /** The process holds something by this generation: where its row is gone, it was written off. */
+  readonly isHeld: boolean;
   readonly counter: CounterName;
   readonly limit: number;
   /** The least that is of use: less than this is only leased when `alone`. */
@@ -28,6 +31,13 @@ export interface Raised {
   readonly others: number;
 }
 
+/** A lease of a process, by its counter's row. */
+export interface LeaseName {
+  readonly process: string;
+  readonly id: number;
+  readonly generation: number;
+}
+
 export interface LeaseRow {
   readonly process: string;
   readonly counters: number;
@@ -35,13 +45,13 @@ export interface LeaseRow {
 }
 
 export interface Leases {
-  /** Raises the lease of the process by what its need and the ceiling allow; makes the counter when it is not there. */
-  raise(request: RaiseRequest): Promise<Raised>;
-  lower(process: string, id: number, amount: number): Promise<void>;
-  /** Sets the lease to at most `amount`: after a statement of which nobody knows whether it was done. */
-  reconcile(process: string, id: number, amount: number): Promise<void>;
+  /** Raises the lease of the process by what its need and the ceiling allow; makes the counter when it is not there. Null: it was written off. */
+  raise(request: RaiseRequest): Promise<Raised | null>;
+  lower(lease: LeaseName, amount: number): Promise<void>;
+  /** Sets the lease to at most `amount`: after a statement of which nobody knows whether it was done. False: there is no such lease. */
+  reconcile(lease: LeaseName, amount: number): Promise<boolean>;
   /** Gives up the lease. */
-  drop(process: string, id: number): Promise<void>;
+  drop(lease: LeaseName): Promise<void>;
   /** Says what the running calls of the process hold. */
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
   /** Asks all processes to give back what is free of their slices. */
@@ -64,42 +74,50 @@ export function createLeases(database: Database): Leases {
   return {
     async raise(request) {
       const raised = await raiseExisting(database, request);
-      if (raised) return raised;
+      if (raised !== undefined) return raised;
       await createCounter(database, request.counter);
       const again = await raiseExisting(database, request);
-      if (!again) throw new Error('a counter that was just made is not there');
+      if (again === undefined) throw new Error('a counter that was just made is not there');
       return again;
     },
-    async lower(process, id, amount) {
+    async lower({ process, id, generation }, amount) {
       await database.query(
         `with counter as (
            select id from limit_counters where id = $2::bigint for update
          ), lowered as (
            update limit_leases l set amount = l.amount - $3::bigint
-             from counter where l.counter_id = counter.id and l.process = $1::uuid
+             from counter where l.counter_id = counter.id and l.process = $1::uuid and l.generation = $4::bigint
            returning l.counter_id
          )
          update limit_counters c set leased = c.leased - $3::bigint from lowered where c.id = lowered.counter_id`,
-        [process, id, amount],
+        [process, id, amount, generation],
       );
     },
-    reconcile: (process, id, amount) =>
+    reconcile: ({ process, id, generation }, amount) =>
       database.transaction(async (tx) => {
         await tx.query('select 1 from limit_counters where id = $1::bigint for update', [id]);
-        await tx.query(
-          `with before as (select amount from limit_leases where counter_id = $1::bigint and process = $2::uuid),
-                after as (update limit_leases set amount = least(amount, $3::bigint) where counter_id = $1::bigint and process = $2::uuid)
-           update limit_counters set leased = leased - greatest(0, before.amount - $3::bigint) from before where id = $1::bigint`,
-          [id, process, amount],
+        const rows = await tx.query(
+          `with before as (
+             select amount from limit_leases where counter_id = $1::bigint and process = $2::uuid and generation = $4::bigint
+           ), after as (
+             update limit_leases set amount = least(amount, $3::bigint)
+              where counter_id = $1::bigint and process = $2::uuid and generation = $4::bigint
+           )
+           update limit_counters set leased = leased - greatest(0, before.amount - $3::bigint) from before where id = $1::bigint
+           returning id`,
+          [id, process, amount, generation],
         );
+        return rows.length > 0;
       }),
-    async drop(process, id) {
+    async drop({ process, id, generation }) {
       await database.transaction(async (tx) => {
         await tx.query('select 1 from limit_counters where id = $1::bigint for update', [id]);
         await tx.query(
-          `with gone as (delete from limit_leases where counter_id = $1::bigint and process = $2::uuid returning amount)
+          `with gone as (
+             delete from limit_leases where counter_id = $1::bigint and process = $2::uuid and generation = $3::bigint returning amount
+           )
            update limit_counters set leased = leased - gone.amount from gone where id = $1::bigint`,
-          [id, process],
+          [id, process, generation],
         );
       });
     },
@@ -119,20 +137,7 @@ export function createLeases(database: Database): Leases {
     async askBack(process, id) {
       await database.query('select pg_notify($1::text, $2::text)', [askBackChannel, `${process} ${id}`]);
     },
-    release: (process) =>
-      database.transaction(async (tx) => {
-        await tx.query(
-          `select 1 from limit_counters
-            where id in (select counter_id from limit_leases where process = $1::uuid) order by id for update`,
-          [process],
-        );
-        const rows = await tx.query(
-          `with gone as (delete from limit_leases where process = $1::uuid returning counter_id, amount)
-           update limit_counters c set leased = c.leased - gone.amount from gone where c.id = gone.counter_id returning c.id`,
-          [process],
-        );
-        return rows.length;
-      }),
+    release: (process) => database.transaction((tx) => releaseLeases(tx, process)),
     list: () =>
       database.query<LeaseRow>(
         `select l.process, count(*) as counters, min(c.window_start) as "oldestWindow"
@@ -155,11 +160,27 @@ export function createLeases(database: Database): Leases {
   };
 }
 
-/** Null: there is no such counter yet. */
-async function raiseExisting(queries: Queries, request: RaiseRequest): Promise<Raised | null> {
-  const { process, counter, limit, need, demand, slice, alone } = request;
-  const [raised] = await queries.query<Raised>(raiseLease, [...nameOf(counter), process, limit, need, demand, slice, alone]);
-  return raised ?? null;
+/** In the transaction `tx`; returns how many there were. */
+export async function releaseLeases(tx: Queries, process: string): Promise<number> {
+  await tx.query(
+    `select 1 from limit_counters
+      where id in (select counter_id from limit_leases where process = $1::uuid) order by id for update`,
+    [process],
+  );
+  const rows = await tx.query(
+    `with gone as (delete from limit_leases where process = $1::uuid returning counter_id, amount)
+     update limit_counters c set leased = c.leased - gone.amount from gone where c.id = gone.counter_id returning c.id`,
+    [process],
+  );
+  return rows.length;
+}
+
+/** Undefined: there is no such counter yet. Null: the lease was written off. */
+async function raiseExisting(queries: Queries, request: RaiseRequest): Promise<Raised | null | undefined> {
+  const { process, generation, isHeld, counter, limit, need, demand, slice, alone } = request;
+  const values = [...nameOf(counter), process, limit, need, demand, slice, alone, generation, isHeld];
+  const [raised] = await queries.query<Raised & { readonly isLost: boolean }>(raiseLease, values);
+  return raised?.isLost ? null : raised;
 }
 
 /** The counter and the own lease are read as rows locked for update: as they are, not as they were when the statement began to wait. */
@@ -171,13 +192,15 @@ const raiseLease = `
        and window_kind = $5::text and window_start = $6::timestamptz
        for update
   ), own as (
-    select l.amount from limit_leases l join counter on l.counter_id = counter.id where l.process = $7::uuid for update of l
+    select l.amount, l.generation from limit_leases l join counter on l.counter_id = counter.id where l.process = $7::uuid for update of l
   ), answer as (
-    select id, leased - coalesce((select amount from own), 0) as others, remaining
+    select id, leased - coalesce((select amount from own), 0) as others, remaining,
+           $14::boolean and not exists (select 1 from own where generation = $13::bigint) as lost
       from counter
   ), granted as (
-    select id, others,
-           case when remaining >= $9::bigint
+    select id, others, lost,
+           case when lost then 0
+                when remaining >= $9::bigint
                 then least(remaining, greatest(least($10::bigint, greatest($11::bigint, $9::bigint)), least($11::bigint, remaining / 10)))
                 when $12::boolean and others = 0 then greatest(0, remaining)
                 else 0 end as amount
@@ -185,11 +208,11 @@ const raiseLease = `
   ), raised as (
     update limit_counters c set leased = c.leased + granted.amount from granted where c.id = granted.id and granted.amount > 0
   ), lease as (
-    insert into limit_leases (counter_id, process, amount)
-    select id, $7::uuid, amount from granted where amount > 0
-    on conflict (counter_id, process) do update set amount = limit_leases.amount + excluded.amount
+    insert into limit_leases (counter_id, process, amount, generation)
+    select id, $7::uuid, amount, $13::bigint from granted where amount > 0
+    on conflict (counter_id, process) do update set amount = limit_leases.amount + excluded.amount, generation = excluded.generation
   )
-  select id, amount as granted, others from granted`;
+  select id, amount as granted, others, lost as "isLost" from granted`;
 
 /**
  * A counter begins with what its window's call rows count for: a ceiling that is set in mid-month counts the calls before it. The lock keeps

@@ -3,12 +3,10 @@
  * any time and all waiting calls share it; only the store's answer refuses, never an empty slice.
  */
 import type { LimitedCounter } from './counters.ts';
+import { createLease, type Lease } from './lease.ts';
 import type { Leases } from './leases.ts';
-import { createSlice } from './slice.ts';
 import type { StoreHealth } from './store-health.ts';
-
-/** `held`: so much is reserved. `unreachable`: the store could not be asked. */
-export type Lent = { readonly kind: 'held'; readonly reserved: number } | { readonly kind: 'refused' } | { readonly kind: 'unreachable' };
+import { createWaiting, type Lent, type Loan } from './waiting.ts';
 
 export interface Lender {
   /** Row of `limit_counters`; null before the first lease. */
@@ -18,11 +16,13 @@ export interface Lender {
   readonly isForgettable: boolean;
   /** Reserves `bound` under `limit`, or all there is for a call that is larger than that; a promise only when the store must be asked. */
   take(bound: number, limit: number): Lent | Promise<Lent>;
-  /** A call ended; returns what it consumed of the lease. */
-  settle(reserved: number, spent: number): number;
-  counted(consumed: number): void;
+  /** A call ended; returns what it consumed of the lease: nothing where that was written off. */
+  settle(loan: Loan, spent: number): number;
+  counted(consumed: number, generation: number): void;
   /** The call will never be counted. */
-  uncounted(consumed: number): void;
+  uncounted(consumed: number, generation: number): void;
+  /** The lease may have been written off: nothing more is lent of it before the store has said that it is there. */
+  doubt(): void;
   /** Another process needs what is free; for a while no more is leased than is needed. */
   giveBack(): void;
   /** Called every second; `now` is the clock's. */
@@ -37,13 +37,10 @@ export interface LenderOptions {
   readonly process: string;
   readonly leases: Leases;
   readonly health: StoreHealth;
+  /** Never the same number twice in this process. */
+  readonly nextGeneration: () => number;
   /** How long the others get to give back what is free of their slices. */
   readonly askBackMs?: number;
-}
-
-interface Waiter {
-  readonly bound: number;
-  readonly resolve: (lent: Lent) => void;
 }
 
 const refused: Lent = { kind: 'refused' };
@@ -57,19 +54,18 @@ const refusalMs = 100;
 /** A failed prefetch or refusal: no new one before this. */
 const prefetchPauseMs = 1_000;
 
-export function createLender({ counter, process, leases, health, askBackMs = 150 }: LenderOptions): Lender {
+export function createLender({ counter, process, leases, health, nextGeneration, askBackMs = 150 }: LenderOptions): Lender {
   const { name } = counter;
-  const slice = createSlice();
-  // Bounded by the calls in flight.
-  let waiters: Waiter[] = [];
+  const waiting = createWaiting();
   let { limit } = counter;
-  let id: number | null = null;
   let working: Promise<void> | null = null;
   /** A statement failed of which nobody knows whether it was done. */
   let isUncertain = false;
   /** The statement under way got no answer in time, and its connection may need half a minute to give up: nobody waits for that. */
   let isStuck = false;
   let mustGiveBack = false;
+  /** The lease may have been written off. */
+  let isDoubted = false;
   let usedAt = performance.now();
   let contestedUntil = 0;
   let prefetchFrom = 0;
@@ -88,14 +84,15 @@ export function createLender({ counter, process, leases, health, askBackMs = 150
     });
   };
 
-  const hasWork = (): boolean => waiters.length > 0 || (mustGiveBack && id !== null && slice.free > 0);
+  const hasWork = (): boolean => waiting.first !== undefined || (mustGiveBack && lease.id !== null && lease.slice.free > 0);
 
   /** Ends when nothing is left to do, or the store fails. */
   const work = async (): Promise<void> => {
     let hasAsked = false;
     while (hasWork()) {
       try {
-        if (mustGiveBack) await returnFree();
+        if (isDoubted) await confirm();
+        else if (mustGiveBack) await returnFree();
         else hasAsked = await leaseForFirst(hasAsked);
       } catch {
         // `health` has said why. The statement may have been done or not: `tend` sets that right.
@@ -109,59 +106,55 @@ export function createLender({ counter, process, leases, health, askBackMs = 150
     try {
       return await health.watch(statement, () => {
         isStuck = true;
-        for (const { resolve } of waiters.splice(0)) resolve(unreachable);
+        waiting.answer(() => unreachable);
       });
     } finally {
       isStuck = false;
     }
   };
 
-  const returnFree = async (): Promise<void> => {
+  const lease = createLease({ name, process, leases, nextGeneration, watch });
+
+  const returnFree = (): Promise<void> => {
     mustGiveBack = false;
-    const amount = slice.takeFree();
-    if (amount > 0 && id !== null) await watch(leases.lower(process, id, amount));
+    return lease.lower();
+  };
+
+  const confirm = async (): Promise<void> => {
+    await lease.reconcile();
+    isDoubted = false;
   };
 
   /** Returns whether the others have been asked to give back for the call that waits first. */
   const leaseForFirst = async (hasAsked: boolean): Promise<boolean> => {
     serve();
-    const [first] = waiters;
+    const { first } = waiting;
     if (!first) return false;
-    const asked = new Set(waiters);
-    const demand = Math.min(
-      Number.MAX_SAFE_INTEGER,
-      waiters.reduce((sum, { bound }) => sum + bound, -slice.free),
-    );
-    const answer = await raise({ need: first.bound - slice.free, demand, alone: slice.reserved === 0 });
+    const asked = new Set(waiting.all);
+    const demand = Math.min(Number.MAX_SAFE_INTEGER, waiting.demand - lease.slice.free);
+    const answer = await raise({ need: first.bound - lease.slice.free, demand, alone: lease.slice.reserved === 0 });
+    if (isDoubted || answer === null) return hasAsked;
     serve();
-    if (waiters[0] !== first) return false;
+    if (waiting.first !== first) return false;
     if (answer.others > 0) {
       if (!hasAsked) {
         await askOthers(answer.id);
         return true;
       }
-    } else if (slice.reserved === 0 && slice.free > 0) {
+    } else if (lease.slice.reserved === 0 && lease.slice.free > 0) {
       // Larger than all that is left: it gets all of it, alone (decisions 6).
-      waiters.shift();
-      first.resolve(hold(slice.free));
+      const all = lease.slice.free;
+      waiting.answer((waiter) => (waiter === first ? hold(all) : null));
       return false;
     }
-    const isRefused = (waiter: Waiter): boolean => asked.has(waiter) && waiter.bound >= first.bound;
-    for (const waiter of waiters.filter(isRefused)) waiter.resolve(refused);
-    waiters = waiters.filter((waiter) => !isRefused(waiter));
+    waiting.answer((waiter) => (asked.has(waiter) && waiter.bound >= first.bound ? refused : null));
     refusal = { bound: first.bound, until: performance.now() + refusalMs };
     return false;
   };
 
-  const raise = async (request: {
-    need: number;
-    demand: number;
-    alone: boolean;
-  }): Promise<{ id: number; others: number; granted: number }> => {
-    const raised = await watch(leases.raise({ process, counter: name, limit, slice: usualSlice(), ...request }));
-    id = raised.id;
-    slice.grant(raised.granted);
-    lastSlice = raised.granted;
+  const raise = async (request: { need: number; demand: number; alone: boolean }): ReturnType<Lease['raise']> => {
+    const raised = await lease.raise({ limit, slice: usualSlice(), ...request });
+    lastSlice = raised?.granted ?? 0;
     return raised;
   };
 
@@ -173,25 +166,22 @@ export function createLender({ counter, process, leases, health, askBackMs = 150
 
   /** Those for whom the slice is enough, the longest waiting first. */
   const serve = (): void => {
-    waiters = waiters.filter(({ bound, resolve }) => {
-      if (!slice.reserve(bound)) return true;
-      resolve({ kind: 'held', reserved: bound });
-      return false;
-    });
+    if (isDoubted) return;
+    waiting.answer(({ bound }) => hold(bound));
   };
 
-  const hold = (amount: number): Lent => {
-    slice.reserve(amount);
-    return { kind: 'held', reserved: amount };
-  };
+  /** Null: the slice is not enough. */
+  const hold = (amount: number): Lent | null => (lease.slice.reserve(amount) ? held(amount) : null);
+
+  const held = (reserved: number): Lent => ({ kind: 'held', reserved, generation: lease.generation });
 
   /** Fetches the next slice before this one is empty, so that no call waits for it. */
   const prefetch = (): void => {
-    if (working || health.isDown || isContested() || performance.now() < prefetchFrom || slice.free * 2 >= lastSlice) return;
+    if (working || health.isDown || isContested() || performance.now() < prefetchFrom || lease.slice.free * 2 >= lastSlice) return;
     working = raise({ need: 1, demand: 0, alone: false })
       .then(
-        ({ granted }) => {
-          if (granted === 0) prefetchFrom = performance.now() + prefetchPauseMs;
+        (raised) => {
+          if (raised?.granted === 0) prefetchFrom = performance.now() + prefetchPauseMs;
         },
         () => {
           isUncertain = true;
@@ -206,89 +196,80 @@ export function createLender({ counter, process, leases, health, askBackMs = 150
 
   const somethingChanged = (): void => {
     refusal = null;
-    if (waiters.length > 0) serve();
-    if (isContested() && slice.free > 0) mustGiveBack = true;
+    if (waiting.first) serve();
+    if (isContested() && lease.slice.free > 0) mustGiveBack = true;
     if (hasWork() && !health.isDown) start();
   };
 
   return {
     get id() {
-      return id;
+      return lease.id;
     },
     get reserved() {
-      return slice.reserved;
+      return lease.slice.reserved;
     },
     get isForgettable() {
-      return slice.held === 0 && slice.isIdle && waiters.length === 0 && working === null && id === null;
+      return lease.slice.held === 0 && lease.slice.isIdle && waiting.first === undefined && working === null && lease.id === null;
     },
     take(bound, current) {
       usedAt = performance.now();
-      if (bound === 0) return { kind: 'held', reserved: 0 };
+      if (bound === 0) return held(0);
       if (current !== limit) {
         // What is free was leased under the old ceiling: a lower one may not have room for it.
-        if (current < limit) mustGiveBack = slice.free > 0;
+        if (current < limit) mustGiveBack = lease.slice.free > 0;
         limit = current;
         refusal = null;
       }
-      if (!mustGiveBack && slice.reserve(bound)) {
+      if (!mustGiveBack && !isDoubted && lease.slice.reserve(bound)) {
         prefetch();
-        return { kind: 'held', reserved: bound };
+        return held(bound);
       }
       if (health.isDown || isStuck) return unreachable;
       if (refusal && bound >= refusal.bound && performance.now() < refusal.until) return refused;
-      return new Promise((resolve) => {
-        waiters.push({ bound, resolve });
-        start();
-      });
+      const lent = waiting.wait(bound);
+      start();
+      return lent;
     },
-    settle(reserved, spent) {
-      const consumed = slice.settle(reserved, spent);
+    settle({ reserved, generation }, spent) {
+      if (generation !== lease.generation) return 0;
+      const consumed = lease.slice.settle(reserved, spent);
       somethingChanged();
       return consumed;
     },
-    counted(consumed) {
-      slice.counted(consumed);
+    counted(consumed, generation) {
+      if (generation === lease.generation) lease.slice.counted(consumed);
     },
-    uncounted(consumed) {
-      slice.uncounted(consumed);
+    uncounted(consumed, generation) {
+      if (generation !== lease.generation) return;
+      lease.slice.uncounted(consumed);
       somethingChanged();
+    },
+    doubt() {
+      isDoubted = true;
     },
     giveBack() {
       contestedUntil = performance.now() + contestedMs;
       somethingChanged();
     },
     tend(now) {
-      if (working || id === null) return;
-      if (name.window === 'minute' && name.end !== null && now > name.end && slice.isIdle) {
-        // Nobody else wants it any more; the row goes with its counter.
-        slice.takeFree();
-        id = null;
-        return;
-      }
+      if (working || lease.id === null) return;
+      if (name.window === 'minute' && name.end !== null && now > name.end && lease.slice.isIdle) return lease.leave();
       if (health.isDown) return;
       const isIdle = performance.now() - usedAt > idleMs;
-      const known = id;
-      const end = (): void => {
-        working = null;
-        if (hasWork() && !health.isDown) start();
-      };
-      const failed = (): void => {
-        isUncertain = true;
-      };
-      if (isIdle && slice.isIdle) {
-        slice.takeFree();
-        id = null;
-        working = watch(leases.drop(process, known))
+      const settleStatement = (statement: Promise<void>): void => {
+        working = statement
           .catch(() => {
-            id ??= known;
-            failed();
+            isUncertain = true;
           })
-          .finally(end);
-      } else if (isUncertain) {
+          .finally(() => {
+            working = null;
+            if (hasWork() && !health.isDown) start();
+          });
+      };
+      if (isIdle && lease.slice.isIdle) settleStatement(lease.drop());
+      else if (isUncertain) {
         isUncertain = false;
-        working = watch(leases.reconcile(process, known, slice.held))
-          .catch(failed)
-          .finally(end);
+        settleStatement(lease.reconcile());
       } else {
         if (isIdle) mustGiveBack = true;
         if (hasWork()) start();

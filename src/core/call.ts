@@ -249,8 +249,8 @@ export interface CallFacts {
 export interface ConsumedLeases {
   /** The process: its journal's id. */
   readonly process: string;
-  /** By row of `limit_counters`. */
-  readonly amounts: readonly { readonly counter: number; readonly amount: number }[];
+  /** By row of `limit_counters` and the lease's generation. */
+  readonly amounts: readonly { readonly counter: number; readonly generation: number; readonly amount: number }[];
 }
 
 /** How a call ended. */

@@ -28,6 +28,8 @@ export interface PresenceOptions {
   readonly database: Database;
   readonly journalId: string;
   readonly logger: Logger;
+  /** The row was gone, or the database was: this process may have been taken for dead while it was cut off. */
+  readonly onReturned?: () => void;
   readonly intervalMs?: number;
   readonly staleMs?: number;
 }
@@ -35,20 +37,25 @@ export interface PresenceOptions {
 const defaultStaleMs = 60_000;
 
 export function createPresence(options: PresenceOptions): Presence {
-  const { database, journalId, logger, intervalMs = 5_000, staleMs = defaultStaleMs } = options;
+  const { database, journalId, logger, onReturned, intervalMs = 5_000, staleMs = defaultStaleMs } = options;
   let timer: NodeJS.Timeout | null = null;
   let beating: Promise<void> | null = null;
   let isAway = false;
   /** Since when each beat was heard. */
   let heardSince: number | null = null;
+  let wasHeard = false;
   let isStopped = false;
 
+  /** `xmax` of a row is zero where the statement has made it. */
   const write = async (): Promise<void> => {
-    await database.query(
+    const [row] = await database.query<{ isNew: boolean }>(
       `insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())
-       on conflict (id) do update set heartbeat_at = excluded.heartbeat_at`,
+       on conflict (id) do update set heartbeat_at = excluded.heartbeat_at
+       returning xmax = 0 as "isNew"`,
       [journalId],
     );
+    if (wasHeard && (row?.isNew || isAway)) onReturned?.();
+    wasHeard = true;
   };
 
   const removeStale = async (): Promise<void> => {
@@ -98,6 +105,22 @@ export function createPresence(options: PresenceOptions): Presence {
 /** A process is no more, and nothing of it is left to be done. */
 export async function forgetProcess(database: Queries, journalId: string): Promise<void> {
   await database.query('delete from processes where id = $1::uuid', [journalId]);
+}
+
+/**
+ * In the transaction `tx`: forgets a process that nobody has heard of within the last minute; false when it lives. One that is back at the same
+ * moment waits for the transaction, and hears then that it was forgotten.
+ */
+export async function forgetDead(tx: Queries, journalId: string): Promise<boolean> {
+  await tx.query(
+    `insert into processes (id, started_at, heartbeat_at) values ($1::uuid, '-infinity', '-infinity') on conflict (id) do nothing`,
+    [journalId],
+  );
+  const gone = await tx.query(
+    'delete from processes where id = $1::uuid and heartbeat_at < now() - make_interval(secs => $2::double precision) returning id',
+    [journalId, defaultStaleMs / 1_000],
+  );
+  return gone.length > 0;
 }
 
 /** Processes that were heard of within the last minute, the oldest first. A dead one counts until its journal is recovered. */

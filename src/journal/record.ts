@@ -97,6 +97,9 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   costNanos: countOrNull,
 });
 
+/** Records of before leases had generations are of the generation 0. */
+const consumedSchema = z.object({ counter: z.number(), generation: z.number().default(0), amount: z.number() });
+
 const resultSchema: z.ZodType<CallResult> = z.object({
   outcome,
   status: z.number(),
@@ -109,7 +112,7 @@ const resultSchema: z.ZodType<CallResult> = z.object({
   durationMs: z.number(),
   firstByteMs: countOrNull,
   attempts: z.array(attemptSchema),
-  consumed: z.object({ process: z.string(), amounts: z.array(z.object({ counter: z.number(), amount: z.number() })) }).exactOptional(),
+  consumed: z.object({ process: z.string(), amounts: z.array(consumedSchema) }).exactOptional(),
 });
 
 const answerSchema = z.object({ text: z.string(), toolCalls: z.array(z.object({ name: z.string(), arguments: z.string() })) });

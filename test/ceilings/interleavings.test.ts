@@ -8,7 +8,7 @@ import { type CounterRow, countersIn, createTestProcess, limitsOf, type RunningC
 const ceilings = { calls: 25, cost: 4_000, rpm: 20, tpm: 3_000 };
 
 const step = fc.record({
-  kind: fc.constantFrom('admit', 'admit', 'admit', 'settle', 'settle', 'store', 'kill', 'ask'),
+  kind: fc.constantFrom('admit', 'admit', 'admit', 'settle', 'settle', 'store', 'kill', 'write off', 'ask'),
   process: fc.nat(2),
   amount: fc.integer({ min: 0, max: 700 }),
   /** What the call really spends, in hundredths of its bound. */
@@ -16,7 +16,7 @@ const step = fc.record({
 });
 
 describeDatabases('admission under random interleavings', (database) => {
-  test('never holds more than the ceiling but by what calls spend beyond their bounds, and counts every call once', async () => {
+  test('never holds more than the ceiling but by what calls spend beyond their bounds or ran with when they were written off, and counts every call once', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 120 }), async (steps) => {
         const clock = clockAt(noon);
@@ -28,7 +28,8 @@ describeDatabases('admission under random interleavings', (database) => {
         };
         const all = [await start(), await start(), await start()];
         const dead: TestProcess[] = [];
-        let excess = 0;
+        /** What was spent beyond bounds, and what a process held for its calls when it was written off. */
+        const excess = { calls: 0, amount: 0 };
         const pending: Promise<unknown>[] = [];
         try {
           for (const { kind, process: index, amount, share } of steps) {
@@ -53,7 +54,7 @@ describeDatabases('admission under random interleavings', (database) => {
                 const bound = bounds.shift() ?? 0;
                 if (!call) break;
                 const spent = Math.round((bound * share) / 100);
-                excess += Math.max(0, spent - bound);
+                excess.amount += Math.max(0, spent - bound);
                 process.settle(call, { costNanos: spent, tokens: spent });
                 break;
               }
@@ -71,6 +72,17 @@ describeDatabases('admission under random interleavings', (database) => {
                 await storeAndCount(database(), left);
                 await process.admission.leases.release(process.id);
                 all[index] = await start();
+                break;
+              }
+              case 'write off': {
+                // An operator takes it for dead; it was only cut off, and goes on.
+                await Promise.all(pending.splice(0));
+                await process.admission.leases.release(process.id);
+                process.admission.doubtLeases();
+                const unstored = process.journal();
+                excess.calls += running.length + unstored.length;
+                excess.amount += bounds.reduce((sum, bound) => sum + bound, 0);
+                excess.amount += unstored.reduce((sum, { result }) => sum + (result.costNanos ?? 0), 0);
                 break;
               }
               case 'ask':
@@ -98,12 +110,12 @@ describeDatabases('admission under random interleavings', (database) => {
 });
 
 /** An oversized call may hold less than its bound, so what it spends within its bound counts as excess too. */
-function expectSound(rows: readonly CounterRow[], excess: number): void {
+function expectSound(rows: readonly CounterRow[], excess: { readonly calls: number; readonly amount: number }): void {
   for (const { ceiling, settled, leased, leases, rows: sum } of rows) {
     expect({ ceiling, settled }).toEqual({ ceiling, settled: sum });
     expect({ ceiling, leased }).toEqual({ ceiling, leased: leases });
     const limit = ceilings[ceiling];
-    const allowed = ceiling === 'calls' || ceiling === 'rpm' ? 0 : excess + 700;
+    const allowed = ceiling === 'calls' || ceiling === 'rpm' ? excess.calls : excess.amount + 700;
     expect(settled + leased).toBeLessThanOrEqual(limit + allowed);
   }
 }

@@ -51,7 +51,8 @@ beforeAll(async () => {
   const memorySettings = createMemorySettings({ database, clock });
   const erasures = { listErasures: async () => [], findErasure: async () => null };
   const batches = createBatches({ database });
-  const leases = { leases: createLeases(database), listLive: async () => [] };
+  const rows = createLeases(database);
+  const leases = { leases: rows, listLive: async () => [], writeOff: rows.release };
   const app = express();
   app.use(
     '/provision',

@@ -4,7 +4,7 @@ import { newId } from '../../src/core/ids.ts';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createPresence, forgetProcess, listLive, type Presence } from '../../src/journal/presence.ts';
+import { createPresence, forgetDead, forgetProcess, listLive, type Presence } from '../../src/journal/presence.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { withDatabaseDoor } from '../support/database-door.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
@@ -57,6 +57,18 @@ describeDatabases('processes', (database) => {
     await patient.stop();
     await forgetProcess(database(), dying);
   });
+
+  test('one is taken for dead only after a minute of silence, also when it has no row any more', async () => {
+    const id = newId(noon);
+    const forget = (): Promise<boolean> => database().transaction((tx) => forgetDead(tx, id));
+    await database().query('insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())', [id]);
+    await age(database(), id, -600);
+    expect(await forget()).toBe(false);
+    expect(await idsOf(database())).toEqual([id]);
+    await age(database(), id, 61);
+    expect([await forget(), await forget()]).toEqual([true, true]);
+    expect(await database().query('select id from processes')).toEqual([]);
+  });
 });
 
 describePostgres('a process whose database is away', () => {
@@ -67,24 +79,34 @@ describePostgres('a process whose database is away', () => {
   });
   afterAll(() => drop());
 
-  test('goes on, says so once, and is listed again afterwards', () =>
+  test('goes on, says so once, hears that it may have been forgotten, and is listed again afterwards', () =>
     withDatabaseDoor(url, async (door) => {
       const direct = openServerDatabase({ connectionString: url, maxConnections: 1 });
       await migrate(direct);
       const database = openServerDatabase({ connectionString: door.url, maxConnections: 1 });
       const logger = keepingLogger();
       const id = newId(noon);
-      const presence = createPresence({ database, journalId: id, logger, intervalMs: 5 });
+      let returned = 0;
+      const onReturned = (): void => {
+        returned += 1;
+      };
+      const presence = createPresence({ database, journalId: id, logger, intervalMs: 5, onReturned });
       try {
         await door.open();
         presence.start();
         await until(async () => (await idsOf(direct)).length === 1, 'it is listed');
+        await until(async () => {
+          const [row] = await listLive(direct);
+          return row !== undefined && row.heartbeatAt > row.startedAt;
+        }, 'it beats');
+        expect(returned).toBe(0);
         await door.shut();
         await until(() => logger.lines.length > 0, 'it says that the database is away');
         await forgetProcess(direct, id);
         await door.open();
         await until(async () => (await idsOf(direct)).includes(id), 'it is listed again');
         expect(logger.lines.map(({ level }) => level)).toEqual(['warn']);
+        await until(() => returned > 0, 'it hears of it');
       } finally {
         await presence.stop();
         expect(await idsOf(direct)).toEqual([]);

@@ -30,7 +30,8 @@ describeDatabases('/provision', (database) => {
     };
     const app = express();
     const erasures = { listErasures: async () => [], findErasure: async () => null };
-    const leases = { leases: createLeases(database()), listLive: async () => [] };
+    const rows = createLeases(database());
+    const leases = { leases: rows, listLive: async () => [], writeOff: rows.release };
     app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, batches, listCalls, leases, erasures, adminToken }));
     app.use(createErrorHandler(quiet));
     server = createServer(app);

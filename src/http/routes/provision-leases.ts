@@ -10,12 +10,14 @@ import { formatTime } from '../../core/time.ts';
 import { sendJson } from '../error-handler.ts';
 
 export interface LeaseHandlerDeps {
-  readonly leases: Pick<Leases, 'list' | 'release'>;
+  readonly leases: Pick<Leases, 'list'>;
+  /** Gives up what a process held; returns of how many counters, null when it was heard of within the last minute. */
+  readonly writeOff: (process: string) => Promise<number | null>;
   /** Ids of the processes that were heard of within the last minute. */
   readonly listLive: () => Promise<readonly string[]>;
 }
 
-export function createLeaseHandlers({ leases, listLive }: LeaseHandlerDeps) {
+export function createLeaseHandlers({ leases, listLive, writeOff }: LeaseHandlerDeps) {
   return {
     async list(_request: Request, response: Response): Promise<void> {
       const [rows, live] = await Promise.all([leases.list(), listLive()]);
@@ -30,11 +32,11 @@ export function createLeaseHandlers({ leases, listLive }: LeaseHandlerDeps) {
     async release(request: Request, response: Response): Promise<void> {
       const { process = '' } = request.params;
       if (typeof process !== 'string' || !isUuid(process)) throw gatewayError('bad_request', { message: 'process: must be a UUID' });
+      const released = await writeOff(process);
       // It would go on admitting from what has been given to others.
-      if ((await listLive()).includes(process)) {
+      if (released === null) {
         throw gatewayError('conflict', { message: 'the process was heard of within the last minute: what it holds is not written off' });
       }
-      const released = await leases.release(process);
       if (released === 0) throw gatewayError('not_found', { message: 'the process holds no lease' });
       sendJson(response, 200, { process, released });
     },
