@@ -6,12 +6,14 @@ import { deleteHopelessRows } from '../jobs/outbox-rows.ts';
 import { countAllWords } from '../memory/count-words.ts';
 import { createExpiry } from '../memory/expire.ts';
 import { buildVectorIndex } from '../memory/vector-indexes.ts';
+import { deleteSettledVideos } from '../videos/delete-settled.ts';
 
 export function createCleanupSteps({ database, clock }: { readonly database: Database; readonly clock: Clock }): readonly CleanupStep[] {
   const expiry = createExpiry({ database, clock });
   return [
     { name: 'conversations', run: expiry.conversations },
     { name: 'closed-memories', run: expiry.closedItems },
+    { name: 'videos', run: () => deleteSettledVideos(database, clock) },
     { name: 'outbox', run: () => deleteHopelessRows(database) },
     { name: 'words', run: (signal) => countAllWords(database, clock, signal) },
     { name: 'vector-indexes', run: (signal) => buildVectorIndex(database, signal) },

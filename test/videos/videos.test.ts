@@ -1,26 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { SettledCall } from '../../src/core/call.ts';
-import { newId } from '../../src/core/ids.ts';
 import type { Database } from '../../src/db/database.ts';
 import { listCalls } from '../../src/usage/call-rows.ts';
 import { correctCalls } from '../../src/usage/correct-calls.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
-import { createVideos, enqueueRunning, lockCorrections, type NewVideo, type Video, type VideoEnding } from '../../src/videos/videos.ts';
+import { enqueueRunning, lockCorrections, type Video, type VideoEnding } from '../../src/videos/videos.ts';
 import { describeDatabases } from '../db/databases.ts';
-import { noon, settledCall } from '../journal/calls.ts';
+import { noon } from '../journal/calls.ts';
+import { newVideo, openVideos } from './new-video.ts';
 
 const done: VideoEnding = { kind: 'done', uris: ['https://video.example/v1/files/a'], fileKeys: ['files/a'] };
-const estimateNanos = 3_200_000_000;
-
-function openVideos(database: Database) {
-  return createVideos({
-    database,
-    correctCalls: async (tx, corrections) => {
-      await correctCalls(tx, corrections);
-    },
-  });
-}
 
 /** As the drain stores them. */
 function store(database: Database, call: SettledCall): Promise<void> {
@@ -28,31 +18,6 @@ function store(database: Database, call: SettledCall): Promise<void> {
     const added = await storeCalls(tx, [call]);
     await correctCalls(tx, await lockCorrections(tx, [...added]));
   });
-}
-
-/** A video of a project of its own: eight seconds at 0.40 USD, once. */
-async function newVideo(database: Database, changes: Partial<NewVideo> = {}): Promise<{ video: Video; call: SettledCall }> {
-  const projectId = randomUUID();
-  await database.query('insert into projects (id, slug, name) values ($1::uuid, $2::text, $2::text)', [projectId, projectId]);
-  const callId = newId(noon);
-  const video: NewVideo = {
-    callId,
-    projectId,
-    provider: 'google',
-    model: 'veo',
-    operation: `models/veo/operations/${callId}`,
-    secondNanos: 400_000_000,
-    durationMs: 8_000,
-    samples: 1,
-    startedAt: noon,
-    ...changes,
-  };
-  const call = settledCall({
-    facts: { id: callId, projectId: video.projectId, route: 'video' },
-    result: { outcome: 'ok', costNanos: estimateNanos },
-  });
-  await openVideos(database).add(video);
-  return { video: { ...video, state: 'running', uris: [], failure: null, polledAt: null }, call };
 }
 
 async function rowOf(database: Database, { projectId }: Video) {
