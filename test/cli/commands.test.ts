@@ -16,6 +16,7 @@ import { createKeyring, type Keyring } from '../../src/keys/keyring.ts';
 import { createBatches } from '../../src/memory/learning/batch-record.ts';
 import { createMemorySettings } from '../../src/memory/settings.ts';
 import { createProjects } from '../../src/projects/projects.ts';
+import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 
 const adminToken = 'admin-token-of-the-test';
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -43,6 +44,7 @@ let complained = '';
 
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'gateway-cli-'));
+  await copyEmbeddedTemplate(dataDir);
   database = await openEmbeddedDatabase({ dataDir });
   await migrate(database);
   const clock = { now: () => Date.parse('2026-11-20T10:00:00Z') };

@@ -1,4 +1,4 @@
-/** Lends both databases, migrated, to tests that must hold on each. PGlite needs seconds to begin, so a file of tests shares one. */
+/** Lends both databases, migrated, to tests that must hold on each. A file of tests shares one of each, PGlite a copy of the template. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
+import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 
 /** Runs `tests` on PGlite and on PostgreSQL; `database()` may be called inside of tests only. */
@@ -35,6 +36,7 @@ function runWith(open: () => Promise<Lent>, tests: (database: () => Database) =>
 
 async function openLentEmbedded(): Promise<Lent> {
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-db-'));
+  await copyEmbeddedTemplate(dataDir);
   const database = await openEmbeddedDatabase({ dataDir });
   return {
     database,

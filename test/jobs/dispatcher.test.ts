@@ -10,6 +10,7 @@ import { enqueue, type OutboxEntry } from '../../src/db/outbox.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { type Dispatcher, type DispatcherOptions, startDispatcher } from '../../src/jobs/dispatcher.ts';
 import { StartRefused } from '../../src/jobs/outbox-rows.ts';
+import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 import { createTestLog, type LogLine, until } from '../support/temporal.ts';
 
@@ -249,6 +250,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
 describe('dispatching on the embedded database', () => {
   promises(async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'gateway-outbox-'));
+    await copyEmbeddedTemplate(dataDir);
     const database = await openEmbeddedDatabase({ dataDir });
     return {
       connections: [database, database],

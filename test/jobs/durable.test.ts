@@ -9,6 +9,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { enqueue } from '../../src/db/outbox.ts';
 import { type Durable, type DurableOptions, startDurable } from '../../src/jobs/durable.ts';
 import { createTemporal } from '../../src/jobs/temporal.ts';
+import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 import { createTestLog, until, withTemporal } from '../support/temporal.ts';
 import { temporalEnvironment } from '../support/temporal-program.ts';
 
@@ -53,6 +54,7 @@ describe('durable work', () => {
 
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'gateway-durable-'));
+    await copyEmbeddedTemplate(dataDir);
     database = await openEmbeddedDatabase({ dataDir });
     await migrate(database);
     read = [];

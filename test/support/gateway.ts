@@ -235,7 +235,7 @@ export async function callsOf({ admin, project }: Pick<TestGateway, 'admin' | 'p
 }
 
 /** Asks until `check` is content; throws what it said last when the time is over. */
-export async function eventually<Result>(check: () => Promise<Result>, limitMs = 10_000): Promise<Result> {
+export async function eventually<Result>(check: () => Promise<Result>, limitMs = 60_000): Promise<Result> {
   const until = performance.now() + limitMs;
   for (;;) {
     try {
