@@ -4,7 +4,7 @@ import { makeStorable } from '../core/storable.ts';
 import { formatTime } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { subjectInput } from './item-input.ts';
-import { anyWordOf, foldText } from './lexemes.ts';
+import { anyWordOf, foldRelation, foldText, wordsToFind } from './lexemes.ts';
 import { inScope } from './scope.ts';
 
 const name = z
@@ -61,14 +61,10 @@ export function createGraph({ database }: { readonly database: Database }) {
           and ($5::text is null or fact.lexemes @@ ${anyWordOf('$5::text')})
         order by fact.created_at desc, fact.id desc
         limit $6::integer`,
-      [projectId, subject, folded(entity), folded(relation), folded(query), limit],
+      [projectId, subject, entity && foldText(entity), relation && foldRelation(relation), query && wordsToFind(query), limit],
     );
     return { facts: rows.map(factJson) };
   };
-}
-
-function folded(given: string | null): string | null {
-  return given === null ? null : foldText(given);
 }
 
 function factJson(row: FactRow): Record<string, unknown> {

@@ -10,7 +10,7 @@ import type { Database, Queries } from '../db/database.ts';
 import { noticeModel } from './embedding-runs.ts';
 import { subjectInput } from './item-input.ts';
 import { type Item, itemJson, itemKinds } from './item-record.ts';
-import { foldText } from './lexemes.ts';
+import { wordsToFind } from './lexemes.ts';
 import { searchStatement } from './search-query.ts';
 import { cutSnippet } from './snippet.ts';
 import { type TextVector, vectorLiteral } from './vectors.ts';
@@ -87,7 +87,7 @@ export function createSearch({ database }: { readonly database: Database }): Sea
       tx.query<Row>(searchStatement({ of, dims: vector?.values.length ?? null, recalledOnly: options.recalledOnly ?? false }), [
         options.projectId,
         subject,
-        foldText(query),
+        wordsToFind(query),
         limit,
         leastScore,
         // Kinds are of memories: conversations have none to be chosen by.

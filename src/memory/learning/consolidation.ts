@@ -8,7 +8,7 @@ import { isObject, listOf, parseJson, textOf } from '../../core/json.ts';
 import { makeStorable } from '../../core/storable.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
-import { foldText } from '../lexemes.ts';
+import { foldRelation, foldText } from '../lexemes.ts';
 import type { ModelQuestion } from './extraction.ts';
 
 export interface KnownItem {
@@ -150,9 +150,7 @@ function cleanText(value: unknown, longest: number): string {
 }
 
 function relationOf(value: unknown): string {
-  return foldText(cleanText(value, longestName))
-    .replace(/[^\p{L}\p{N}]+/gu, '_')
-    .replace(/^_+|_+$/g, '');
+  return foldRelation(cleanText(value, longestName));
 }
 
 function sameName(one: string, other: string): boolean {

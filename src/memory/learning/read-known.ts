@@ -1,7 +1,7 @@
 /** What was known of an end user, or of the whole project, that new memories of a batch may have to do with. Never anything of another. */
 import type { Database } from '../../db/database.ts';
 import { isInRecall } from '../item-record.ts';
-import { anyWordOf, foldText } from '../lexemes.ts';
+import { anyWordOf, wordsToFind } from '../lexemes.ts';
 import type { Known, KnownFact, KnownItem } from './consolidation.ts';
 import type { Group } from './groups.ts';
 
@@ -23,7 +23,7 @@ export async function readKnown(database: Database, { projectId, subject, batchI
     [projectId, subject, batchId],
   );
   if (added.length === 0) return null;
-  const query = foldText(added.map(({ text }) => text).join('\n')).slice(0, longestQuery);
+  const query = wordsToFind(added.map(({ text }) => text).join('\n')).slice(0, longestQuery);
   const related = await database.query<KnownItem>(
     `select ${columns}
        from memory_passages passage join memory_items item on item.id = passage.item_id
