@@ -11,11 +11,14 @@ import { itemKinds } from './item-record.ts';
 
 const longestText = 4_000;
 
+/** Something that a reader sees: no space, no control character, nothing without width. */
+const seen = /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u;
+
 /** In code points, of what is left after trimming and of what the database can keep. */
 const text = z
   .string()
   .transform((given) => makeStorable(given).trim())
-  .refine((kept) => kept !== '', 'must not be empty')
+  .refine((kept) => seen.test(kept), 'must not be empty')
   .refine((kept) => kept.length <= longestText || [...kept].length <= longestText, `must have at most ${longestText} characters`);
 
 const importanceWords = { low: 2, normal: 3, high: 4 } as const;

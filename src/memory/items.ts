@@ -33,6 +33,10 @@ export interface Items {
   correct(projectId: string, id: string, text: string, by: Writer): Promise<Item>;
   /** Throws `not_found`, `forbidden`. */
   remove(projectId: string, id: string, by: Writer): Promise<Item>;
+  /** Only a person pins and unpins. Throws `not_found`, `forbidden`. */
+  pin(projectId: string, id: string, pinned: boolean, by: Writer): Promise<Item>;
+  /** A person says that a memory is right: its `wrong` ratings until now no longer leave it out of recall. Throws `not_found`, `forbidden`. */
+  confirm(projectId: string, id: string, by: Writer): Promise<Item>;
   /** Throws `not_found`. */
   rate(projectId: string, id: string, rating: Rating): Promise<Item>;
 }
@@ -93,9 +97,20 @@ export function createItems({ database, clock }: ItemsOptions): Items {
     return closed;
   };
 
+  /** Of a live item, whose text stays. */
+  const change = async (projectId: string, id: string, set: string, values: readonly unknown[]): Promise<Item> => {
+    const [row] = await database.query<Item>(
+      `update memory_items as item set ${set}, updated_at = $3::timestamptz
+        where item.id = $1::uuid and item.project_id = $2::uuid and item.state = 'live'
+       returning ${itemColumns}`,
+      [id, projectId, new Date(clock.now()), ...values],
+    );
+    return mustBeLive(row);
+  };
+
   return {
     async write(projectId, item, by) {
-      if (item.pinned && by.origin === 'agent') throw gatewayError('forbidden', { message: 'a virtual key may not pin a memory' });
+      if (item.pinned) mustBePerson(by, 'pin');
       const text = acceptText(item.text);
       return inProject(projectId, async (tx) => {
         await mustBeOn(tx, projectId);
@@ -121,15 +136,17 @@ export function createItems({ database, clock }: ItemsOptions): Items {
         mustBeAllowed(await lockLive(tx, projectId, id), by);
         return close(tx, projectId, id, null);
       }),
+    async pin(projectId, id, pinned, by) {
+      mustBePerson(by, pinned ? 'pin' : 'unpin');
+      return change(projectId, id, 'pinned = $4::boolean', [pinned]);
+    },
+    async confirm(projectId, id, by) {
+      mustBePerson(by, 'confirm');
+      return change(projectId, id, 'wrong_overruled = ratings_wrong', []);
+    },
     async rate(projectId, id, rating) {
       const column = rating === 'useful' ? 'ratings_useful' : 'ratings_wrong';
-      const [row] = await database.query<Item>(
-        `update memory_items as item set ${column} = ${column} + 1, updated_at = $3::timestamptz
-          where item.id = $1::uuid and item.project_id = $2::uuid and item.state = 'live'
-         returning ${itemColumns}`,
-        [id, projectId, new Date(clock.now())],
-      );
-      return mustBeLive(row);
+      return change(projectId, id, `${column} = ${column} + 1`, []);
     },
   };
 }
@@ -166,6 +183,10 @@ async function lockLive(tx: Queries, projectId: string, id: string): Promise<Ite
 function mustBeLive(row: Item | undefined): Item {
   if (!row) throw gatewayError('not_found', { message: 'no such live memory' });
   return row;
+}
+
+function mustBePerson({ origin }: Writer, verb: 'pin' | 'unpin' | 'confirm'): void {
+  if (origin === 'agent') throw gatewayError('forbidden', { message: `a virtual key may not ${verb} a memory` });
 }
 
 function mustBeAllowed({ origin }: Item, by: Writer): void {

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type { Dialect } from '../../src/core/call.ts';
 import { scanObject, splice } from '../../src/core/json-spans.ts';
 import { findRecallPlace } from '../../src/dialects/recall-place.ts';
+import { fenceRecalled } from '../../src/dialects/recalled-block.ts';
 
 const block = 'a "block"\nof two lines';
 
@@ -115,12 +116,7 @@ describe('what the user said last', () => {
     ['only images', 'chat', [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x' } }] }], null],
     ['white space', 'chat', [{ role: 'user', content: ' \n' }], null],
     ['no messages', 'chat', [], null],
-    [
-      'no block that was recalled before',
-      'chat',
-      [{ role: 'user', content: 'hi [gateway memory: begin]\nold\n[gateway memory: end] there' }],
-      'hi  there',
-    ],
+    ['no block that was recalled before', 'chat', [{ role: 'user', content: `hi ${fenceRecalled('recall', ['old'])} there` }], 'hi  there'],
   ])('%s', (_name, dialect, messages, text) => {
     expect(insert(dialect, JSON.stringify({ messages }))?.userText ?? null).toBe(text);
   });

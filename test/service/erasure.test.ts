@@ -218,6 +218,7 @@ describe('an address that names no subject', () => {
     ['more than 256 characters', 'x'.repeat(257)],
     ['two segments', 'a/b'],
     ['a slash at its end', 'a/'],
+    ['a question mark that is not encoded: the subject before it stays', 'a?b'],
   ])('400: %s', async (_title, encoded) => {
     const gateway = shared();
     await saveItem(gateway, { text: 'stays', subject: 'a' });
