@@ -5,26 +5,31 @@
 import { noTokens, type Tokens } from '../core/call.ts';
 import { countOf, isObject, objectOf } from '../core/json.ts';
 
-/** Usage object of chat answers and of their last chunk; null when it holds no counts. */
+/** Usage object of chat answers and of their last chunk; null when it does not tell input and output. */
 export function readChatUsage(usage: unknown): Tokens | null {
   if (!isObject(usage)) return null;
-  const prompt = countOf(usage.prompt_tokens);
-  const output = countOf(usage.completion_tokens);
-  if (prompt === undefined && output === undefined) return null;
   // DeepSeek reports its cache beside the prompt count instead of in the details.
-  const cached = countOf(objectOf(usage.prompt_tokens_details).cached_tokens) ?? countOf(usage.prompt_cache_hit_tokens) ?? 0;
-  const input = Math.max(0, (prompt ?? 0) - cached);
-  return { input, cachedInput: cached, cacheWrite: 0, cacheWrite1h: 0, output: output ?? 0 };
+  const cached = countOf(objectOf(usage.prompt_tokens_details).cached_tokens) ?? countOf(usage.prompt_cache_hit_tokens);
+  return tokensOf({ whole: usage.prompt_tokens, output: usage.completion_tokens, total: usage.total_tokens, cached });
 }
 
-/** Usage object of responses; null when it holds no counts. */
+/** Usage object of responses; null when it does not tell input and output. */
 export function readResponsesUsage(usage: unknown): Tokens | null {
   if (!isObject(usage)) return null;
-  const whole = countOf(usage.input_tokens);
-  const output = countOf(usage.output_tokens);
-  if (whole === undefined && output === undefined) return null;
-  const cached = countOf(objectOf(usage.input_tokens_details).cached_tokens) ?? 0;
-  return { ...noTokens, input: Math.max(0, (whole ?? 0) - cached), cachedInput: cached, output: output ?? 0 };
+  const cached = countOf(objectOf(usage.input_tokens_details).cached_tokens);
+  return tokensOf({ whole: usage.input_tokens, output: usage.output_tokens, total: usage.total_tokens, cached });
+}
+
+/** OpenAI's counts: `whole` is all of the input, `cached` a part of it. Of the three others two tell the third. */
+function tokensOf(usage: { whole: unknown; output: unknown; total: unknown; cached: number | undefined }): Tokens | null {
+  const total = countOf(usage.total);
+  const rest = (known: number | undefined): number | undefined =>
+    total === undefined || known === undefined ? undefined : Math.max(0, total - known);
+  const whole = countOf(usage.whole) ?? rest(countOf(usage.output));
+  const output = countOf(usage.output) ?? rest(whole);
+  if (whole === undefined || output === undefined) return null;
+  const { cached = 0 } = usage;
+  return { ...noTokens, input: Math.max(0, whole - cached), cachedInput: cached, output };
 }
 
 /** Usage object of the messages dialect. In streams counts are cumulative and come in parts: later ones replace `earlier` ones. */

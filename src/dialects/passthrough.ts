@@ -23,6 +23,10 @@ export const rerank = createPassthrough('rerank', '/rerank', ({ usage, meta }) =
   return searches === undefined ? readTotal(usage) : { ...noUsage, searches };
 });
 
+function isFault({ error }: Readonly<Record<string, unknown>>): boolean {
+  return isObject(error) || (typeof error === 'string' && error !== '');
+}
+
 type UsageReading = Pick<AnswerReading, 'tokens' | 'isFinal' | 'searches'>;
 
 const noUsage: UsageReading = { tokens: noTokens, isFinal: true };
@@ -39,7 +43,9 @@ function createPassthrough(
     spliceForVendor: spliceModel,
     readAnswer(bytes) {
       const answer = parseJson(bytes.toString('utf8'));
-      return isObject(answer) ? { ...readUsage(answer), turn: { text: '', toolCalls: [] } } : null;
+      // Some vendors answer with a bare list; some tell an error with status 200.
+      const isAnswer = Array.isArray(answer) || (isObject(answer) && !isFault(answer));
+      return isAnswer ? { ...readUsage(objectOf(answer)), turn: { text: '', toolCalls: [] } } : null;
     },
     createStreamReader() {
       throw new Error(`${route} has no streams`);

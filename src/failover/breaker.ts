@@ -25,7 +25,7 @@ export interface Breakers {
   admits(projectId: string, provider: string): boolean;
   succeeded(projectId: string, provider: string): void;
   failed(projectId: string, provider: string): void;
-  /** A vendor's 429: its models go behind others until `untilMs`. */
+  /** A vendor's 429: its models go behind others until `untilMs`, five minutes at most. */
   cool(projectId: string, provider: string, untilMs: number): void;
   report(projectId: string, providers: readonly string[]): BreakerReport[];
 }
@@ -125,7 +125,8 @@ export function createBreakers(clock: Clock): Breakers {
     },
     cool(projectId, provider, untilMs) {
       const breaker = find(projectId, provider);
-      breaker.coolingUntil = Math.max(breaker.coolingUntil, untilMs);
+      // Some vendors name days, some nonsense; asking once in a while costs little.
+      breaker.coolingUntil = Math.max(breaker.coolingUntil, Math.min(untilMs, clock.now() + longestOpenMs));
       breaker.probingUntil = 0;
     },
     report(projectId, providers) {

@@ -69,13 +69,18 @@ export async function askVendor(door: VendorDoor, request: TextRequest): Promise
     ...(signal ? { signal } : {}),
   });
   if (response.status < 200 || response.status > 299) throw await readRefusal(response, request);
-  return stream ? openStream(response, request) : readPlain(response, rules);
+  return stream ? openStream(response, request) : readPlain(response, request);
 }
 
-async function readPlain(response: VendorResponse, rules: RouteRules): Promise<PlainAnswer> {
+async function readPlain(response: VendorResponse, { provider, rules }: TextRequest): Promise<PlainAnswer> {
   const bytes = await readAll(response.body, answerLimitBytes);
   const reading = rules.readAnswer(bytes);
-  if (reading === null) throw new VendorError('unreadable', `the answer is no answer of ${rules.route}`, { status: response.status });
+  if (reading === null) {
+    // An error that some vendors tell with status 200.
+    const words = bytes.length > errorLimitBytes ? null : vendorWords(readVendorMessage(bytes), provider);
+    const message = `the answer is no answer of ${rules.route}${words === null ? '' : `: ${words}`}`;
+    throw new VendorError('unreadable', message, { status: response.status });
+  }
   return { kind: 'plain', status: response.status, contentType: headerOf(response, 'content-type') ?? 'application/json', bytes, reading };
 }
 
@@ -83,11 +88,14 @@ async function readRefusal(response: VendorResponse, { provider, now }: TextRequ
   const { status } = response;
   // An error body that cannot be read does not change what the status says.
   const bytes = await readAll(response.body, errorLimitBytes).catch(() => Buffer.alloc(0));
-  const words = readVendorMessage(bytes) ?? plainTextOf(response, bytes);
-  const vendorMessage = words === null ? null : withoutSecrets(words, provider.secrets).slice(0, vendorMessageLength);
+  const vendorMessage = vendorWords(readVendorMessage(bytes) ?? plainTextOf(response, bytes), provider);
   const retryAfterMs = status === 429 ? readRetryAfter(response.headers, bytes, now()) : undefined;
   const message = `the vendor answered ${status}${vendorMessage === null ? '' : `: ${vendorMessage}`}`;
   return new VendorError('status', message, { status, vendorMessage, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+}
+
+function vendorWords(words: string | null, { secrets }: Provider): string | null {
+  return words === null ? null : withoutSecrets(words, secrets).slice(0, vendorMessageLength);
 }
 
 /** What proxies in front of vendors say is often no JSON. */

@@ -29,7 +29,16 @@ describe('readChatUsage', () => {
     ['details that are null', { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: null }, { input: 9, output: 2 }],
     ['explicit zeros', { prompt_tokens: 0, completion_tokens: 0 }, {}],
     ['only the prompt, as embeddings report', { prompt_tokens: 8, total_tokens: 8 }, { input: 8 }],
-    ['only the output', { completion_tokens: 3 }, { output: 3 }],
+    ['only the output and the sum', { completion_tokens: 3, total_tokens: 10 }, { input: 7, output: 3 }],
+    ['only the output: what the input cost is not told', { completion_tokens: 3 }, null],
+    ['only the prompt: nor the output', { prompt_tokens: 3 }, null],
+    ['a prompt count that is none', { prompt_tokens: 1.5, completion_tokens: 2 }, null],
+    [
+      'an output count that is none, beside the sum',
+      { prompt_tokens: 9, completion_tokens: -1, total_tokens: 11 },
+      { input: 9, output: 2 },
+    ],
+    ['a sum that is smaller than its part', { completion_tokens: 3, total_tokens: 1 }, { input: 0, output: 3 }],
     [
       'more cached tokens than prompt tokens',
       { prompt_tokens: 5, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 8 } },

@@ -47,6 +47,8 @@ describe('usage', () => {
       { tokens: { ...none, input: 5 }, isFinal: true },
     ],
     ['embeddings without usage', embeddings, { data: [] }, { tokens: null, isFinal: false }],
+    ['a rerank vendor that answers with a bare list', rerank, [{ index: 0, score: 0.5 }], { tokens: null, isFinal: false }],
+    ['an answer that says there is no error', rerank, { results: [], error: null }, { tokens: null, isFinal: false }],
     ['moderations are free and have none', moderations, { results: [] }, { tokens: none, isFinal: true }],
     ['rerank by tokens', rerank, { results: [], usage: { total_tokens: 9 } }, { tokens: { ...none, input: 9 }, isFinal: true }],
     [
@@ -68,6 +70,8 @@ describe('usage', () => {
   it('an answer that is none is unreadable', () => {
     for (const rules of [embeddings, moderations, rerank, responses]) expect(rules.readAnswer(Buffer.from('<html>'))).toBeNull();
     expect(responses.readAnswer(json({ id: 'x' }))).toBeNull();
+    for (const rules of [embeddings, moderations, rerank])
+      for (const fault of [{ error: { message: 'x' } }, { error: 'x' }, 'x', 7, null]) expect(rules.readAnswer(json(fault))).toBeNull();
   });
 });
 

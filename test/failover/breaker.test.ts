@@ -200,6 +200,14 @@ describe('cooling after a 429', () => {
     expect(admits()).toBe(false);
   });
 
+  test('five minutes are the most, whatever the vendor names', () => {
+    breakers.cool('acme', 'openai', now + 1e18);
+    now += 300 * second - 1;
+    expect(admits()).toBe(false);
+    now += 1;
+    expect(admits()).toBe(true);
+  });
+
   test('is no fault and no success', () => {
     fail(4);
     breakers.cool('acme', 'openai', now + second);

@@ -143,7 +143,11 @@ describe('a plain answer', () => {
       (response) => response.end('<html>'),
       { fault: 'unreadable', status: 200, message: 'the answer is no answer of chat' },
     ],
-    ['is an error with status 200', (response) => response.end('{"error":{"message":"x"}}'), { fault: 'unreadable', status: 200 }],
+    [
+      'is an error with status 200',
+      (response) => response.end('{"error":{"message":"x"}}'),
+      { fault: 'unreadable', status: 200, message: 'the answer is no answer of chat: x' },
+    ],
     ['is empty', (response) => response.writeHead(204).end(), { fault: 'unreadable', status: 204 }],
     ['is a redirect', (response) => response.writeHead(302, { location: '/' }).end(), { fault: 'status', status: 302 }],
     [
