@@ -4,9 +4,10 @@ import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { type Batches, createBatches } from '../memory/learning/batch-record.ts';
 import { type BeginBatches, createBeginBatches } from '../memory/learning/begin-batch.ts';
+import { wakeBatches } from '../memory/learning/entries.ts';
 import { createGroups, type RetryPolicy } from '../memory/learning/groups.ts';
 import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
-import { wakeBatches } from '../memory/learning/unlearned.ts';
+import { wakeAllBatches } from '../memory/learning/unlearned.ts';
 import type { Logger } from '../observability/logger.ts';
 
 export interface LearningParts {
@@ -27,9 +28,8 @@ export interface Learning {
  * fail, they find out by themselves, later.
  */
 export function wakeWaitingBatches(database: Database, logger: Logger, projectId: string | null): void {
-  wakeBatches(database, projectId).catch((error: unknown) =>
-    logger.warn({ err: error }, 'learning batches could not be told of new settings'),
-  );
+  const waking = projectId === null ? wakeAllBatches(database) : database.transaction((tx) => wakeBatches(tx, projectId));
+  waking.catch((error: unknown) => logger.warn({ err: error }, 'learning batches could not be told of new settings'));
 }
 
 export function createLearning({ database, clock, model, retry }: LearningParts): Learning {

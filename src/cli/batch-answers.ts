@@ -1,7 +1,7 @@
 /** Learning batches, for people. */
-import { type JsonObject, listOf, objectOf } from '../core/json.ts';
+import { isObject, type JsonObject, listOf, objectOf } from '../core/json.ts';
 import { money } from './answers.ts';
-import { formatTable } from './table.ts';
+import { formatFacts, formatTable } from './table.ts';
 
 export function describeBatches(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'No batches.\n';
@@ -11,14 +11,30 @@ export function describeBatches(rows: readonly JsonObject[]): string {
   );
 }
 
-/** The batch, and its groups in a table of their own. */
+/** The batch, its groups in a table, and what went wrong with them in full. */
 export function describeBatch(batch: JsonObject): string {
   const groups = listOf(batch.groups).map(objectOf);
+  const facts = formatFacts([
+    ['batch', batch.id],
+    ['kind', batch.kind],
+    ['state', batch.state],
+    ['episode', batch.episode_id],
+    ['created', batch.created_at],
+    ['finished', batch.finished_at],
+    ['cost', money(batch.cost)],
+    ['workflow', batch.workflow_id],
+  ]);
+  if (groups.length === 0) return `${facts}\nNo group of it is left: there was nothing to read, or what it read was erased.\n`;
   const table = formatTable(
     ['GROUP', 'END USER (SHA-256)', 'STATE', ...progressTitles],
     groups.map((group) => [group.position, textStart(group.subject_sha256), group.state, ...progressOf(group)]),
   );
-  return `${describeBatches([batch])}\n${table}`;
+  const errors = groups.flatMap(({ position, error }) => (isObject(error) ? [[`group ${String(position)}`, error.message] as const] : []));
+  return `${facts}\n${table}${errors.length === 0 ? '' : `\n${formatFacts(errors)}`}`;
+}
+
+export function describeReplay(batch: JsonObject): string {
+  return `${batch.state === 'done' ? 'Nothing of it is left to be tried.' : 'It is tried again now.'}\n\n${describeBatch(batch)}`;
 }
 
 const progressTitles = ['MESSAGES', 'CALLS', 'COST', 'WRITTEN', 'REPEATED', 'DROPPED', 'MERGED', 'FACTS', 'NEXT TRY', 'ERROR'];

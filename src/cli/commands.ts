@@ -7,7 +7,7 @@ import type { Environment } from '../config/environment.ts';
 import { messageOf } from '../core/issues.ts';
 import { type JsonObject, listOf, objectOf } from '../core/json.ts';
 import { describeCalls, describeIssuedKey, describeKeys, describeLeases, describeProjects } from './answers.ts';
-import { describeBatch, describeBatches } from './batch-answers.ts';
+import { describeBatch, describeBatches, describeReplay } from './batch-answers.ts';
 import { describeCatalog, describeImport, describeRemoval } from './catalog-answers.ts';
 import { importCatalog, removeImported } from './catalog-commands.ts';
 import { usageOf } from './help.ts';
@@ -137,7 +137,7 @@ const commands: Readonly<Record<string, Command>> = {
   'batches replay': {
     words: 1,
     run: ({ client, options, word }) => client.send('POST', `${teamPath(options)}/batches/${batchOf(word)}/replay`),
-    describe: describeBatch,
+    describe: describeReplay,
   },
   'leases list': {
     words: 0,

@@ -38,8 +38,8 @@ Options of rotate:
   gateway batches show <batch> --project <project>
   gateway batches replay <batch> --project <project>     tries again at once what failed or waits
 
-A batch learns from conversations. It is waiting while no tier for memory has a model, retrying after a failure until its next try, and failed
-when a model gave five answers of no use; then its other parts are done, and it waits for a replay.
+A batch learns from conversations. It is waiting while no tier for memory has a model or memory is off, retrying after a failure until its next
+try, and failed when a model gave five answers of no use; then its other parts are done, and it waits for a replay.
 `,
   leases: `Usage:
   gateway leases list                what processes hold of ceilings

@@ -134,6 +134,7 @@ function join(turn: Turn, book: Book): Conversation {
   if (isRepeat) return noteWrite(conversation, turn);
   if (joining.kind === 'continues') {
     if (conversation.state === 'read') reopen(conversation);
+    else if (turn.startedAt - conversation.lastTurnAt > overdueMs) conversation.openedNow = true;
     book.append(conversation, turn, joining.from);
     conversation.lastTurnAt = Math.max(conversation.lastTurnAt, turn.endedAt);
   }
@@ -188,5 +189,8 @@ function noteWrite(conversation: Conversation, turn: Turn): Conversation {
   }
   return conversation;
 }
+
+/** Unread for so long after a turn, its run may be gone: somebody ended it in Temporal. Asking for one that is there changes nothing. */
+const overdueMs = 60 * 60_000;
 
 const noKey = Buffer.alloc(0);

@@ -45,7 +45,13 @@ export const erasedTables: readonly ErasedTable[] = [
   },
   { table: 'conversations', key: 'id', where: ofSubject, by: 'subject', count: 'episodes', since: 'started_at' },
   // After the conversations: a batch that begins meanwhile holds these.
-  { table: 'memory_batch_groups', key: 'batch_id, position', where: ofSubject, by: 'subject' },
+  {
+    table: 'memory_batch_groups',
+    key: 'batch_id, position',
+    where: ofSubject,
+    by: 'subject',
+    since: '(select created_at from memory_batches where id = batch_id)',
+  },
   {
     table: 'calls',
     key: 'id',

@@ -17,7 +17,7 @@ import type { NewItem, Rating } from './item-input.ts';
 import { type Item, type ItemOrigin, itemColumns } from './item-record.ts';
 import { addItemPassages, dropItemPassage } from './passages.ts';
 import { hashWords } from './same-words.ts';
-import { readMemorySettings } from './settings.ts';
+import { readMemorySettingsOf } from './settings.ts';
 
 /** Who writes. A key is an agent: it neither pins nor touches what a person wrote. */
 export interface Writer {
@@ -165,8 +165,7 @@ function acceptText(text: string): string {
 }
 
 async function mustBeOn(tx: Queries, projectId: string): Promise<void> {
-  const settings = (await readMemorySettings(tx, [projectId])).get(projectId);
-  if (settings?.enabled === false) throw gatewayError('memory_off');
+  if (!(await readMemorySettingsOf(tx, projectId)).enabled) throw gatewayError('memory_off');
 }
 
 /** Whoever comes second waits here, and then finds the item closed. */

@@ -10,7 +10,7 @@ import { describeIssues } from '../core/issues.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { createRowCache } from '../db/row-cache.ts';
-import { wakeLearning } from './learning/entries.ts';
+import { wakeBatches, wakeLearning } from './learning/entries.ts';
 
 export interface MemorySettings {
   readonly enabled: boolean;
@@ -77,8 +77,7 @@ const stored = z.object({
 type StoredMemorySettings = z.output<typeof stored>;
 
 export function createMemorySettings({ database, clock, logger }: MemorySettingsOptions): MemorySettingsRoom {
-  const read = async (projectId: string): Promise<MemorySettings> =>
-    (await readMemorySettings(database, [projectId])).get(projectId) ?? defaultMemorySettings;
+  const read = (projectId: string): Promise<MemorySettings> => readMemorySettingsOf(database, projectId);
   const cache = createRowCache<MemorySettings>({
     clock,
     load: read,
@@ -108,8 +107,9 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
           [projectId, JSON.stringify(next), new Date(clock.now())],
         );
         await tx.query(`select pg_notify($1::text, $2::text)`, [channel, projectId]);
-        // What waits may be enough for a batch now.
+        // What waits may be enough for a batch now, and a batch that was held may go on.
         await wakeLearning(tx, projectId);
+        await wakeBatches(tx, projectId);
         return settingsOf(next);
       });
       cache.drop(projectId);
@@ -132,6 +132,11 @@ export async function readMemorySettings(queries: Queries, projectIds: readonly 
     [projectIds],
   );
   return new Map(rows.map(({ projectId, settings }) => [projectId, settingsOf(stored.parse(settings))]));
+}
+
+/** Likewise of one project. */
+export async function readMemorySettingsOf(queries: Queries, projectId: string): Promise<MemorySettings> {
+  return (await readMemorySettings(queries, [projectId])).get(projectId) ?? defaultMemorySettings;
 }
 
 /** Reads a change of settings; what it leaves out stays as it is. Throws `bad_request`. */

@@ -48,8 +48,7 @@ export function createMemoryModel({ answerCall, planner, catalog, findProject, c
     async ask(question) {
       const { slug, settings } = await findProject(question.projectId);
       const tier = tierOf(settings, question.job);
-      if (tier === null)
-        return { kind: 'failure', failure: { kind: 'unrouted', code: 'no_route', message: 'no tier for memory has a chain' } };
+      if (tier === null) return { kind: 'failure', failure: { kind: 'held', code: 'no_route', message: 'no tier for memory has a chain' } };
       question.signal.throwIfAborted();
       const call = callOf({ question, slug, tier, now: clock.now() });
       // Like a stream it can be stopped by whoever waits for it.
@@ -92,7 +91,7 @@ const refusals: readonly string[] = ['upstream_refused', 'guardrail_blocked'];
 function failureOf(error: unknown): MemoryAnswer {
   if (!(error instanceof GatewayError)) throw error;
   const { code, message } = error;
-  const kind: Failure['kind'] = code === 'no_route' ? 'unrouted' : refusals.includes(code) ? 'unusable' : 'vendor';
+  const kind: Failure['kind'] = code === 'no_route' ? 'held' : refusals.includes(code) ? 'unusable' : 'vendor';
   return { kind: 'failure', failure: { kind, code, message } };
 }
 

@@ -263,6 +263,18 @@ describeDatabases('recording calls', (database) => {
     return { ...text, lines: parts.map((part) => part.line) };
   }
 
+  test('a conversation that is unread an hour after its last turn asks for its reading again, once it goes on', async () => {
+    const projectId = await createProject(database());
+    const say = (at: number) => record(database(), [settledCall({ projectId, subject: 'u', at, body: chatBody(`u ${at}`), answer: 'r' })]);
+    await say(0);
+    await say(3_000);
+    expect(await seeOutbox(database(), projectId)).toHaveLength(1);
+    await say(7_000);
+    const [seen] = await seeConversations(database(), projectId);
+    expect(seen).toMatchObject({ calls: 3, state: 'stored', opened: 1 });
+    expect(await seeOutbox(database(), projectId)).toEqual([`conversation/${seen?.id}/1`, `conversation/${seen?.id}/1`]);
+  });
+
   test('two batches of one dialogue at the same time make one conversation', async () => {
     const projectId = await createProject(database());
     const [a, b] = [first, second].map((step, index) => settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }));

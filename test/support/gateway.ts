@@ -25,7 +25,8 @@ import { copyEmbeddedTemplate } from './embedded-template.ts';
 import { createTestDatabase } from './postgres.ts';
 import { prepareTestBundle } from './temporal.ts';
 
-const adminToken = 'test-admin-token-0123456789';
+/** Of every gateway that is lent here. */
+export const adminToken = 'test-admin-token-0123456789';
 
 export interface TestGateway {
   readonly url: string;

@@ -91,6 +91,7 @@ const batch = z.looseObject({
   kind: z.enum(['normal', 'remember']),
   state: z.enum(['running', 'waiting', 'retrying', 'done', 'failed']),
   episode_id: id.nullable().describe('of remember'),
+  workflow_id: z.string().describe('where Temporal shows its runs'),
   ...progress,
   created_at: time,
   finished_at: time.nullable(),

@@ -66,7 +66,7 @@ const others: Readonly<Record<string, JsonObject>> = {
   batch_state: queryParameter(
     'state',
     { type: 'string', enum: ['running', 'waiting', 'retrying', 'done', 'failed'] },
-    'only batches in this state; `waiting`: for a model, `retrying`: after a failure',
+    'only batches in this state; `waiting`: for a model, or for memory to be on, `retrying`: after a failure',
   ),
   limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'rows at most'),
   before: queryParameter('before', { type: 'string', format: 'uuid' }, 'only calls older than the one with this id'),

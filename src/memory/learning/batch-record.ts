@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import { gatewayError } from '../../core/errors.ts';
 import { formatTime } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
-import { wakeBatch } from './entries.ts';
+import { batchWorkflowId, wakeBatch } from './entries.ts';
 
-/** `waiting`: for a route; `retrying`: after a failure, until `next_try_at`. */
+/** `waiting`: for a route, or for memory to be on; `retrying`: after a failure, until `next_try_at`. */
 export const batchStates = ['running', 'waiting', 'retrying', 'done', 'failed'] as const;
 export type BatchState = (typeof batchStates)[number];
 
@@ -20,6 +20,7 @@ export interface Batches {
 
 interface BatchRow {
   readonly id: string;
+  readonly projectId: string;
   readonly kind: 'normal' | 'remember';
   readonly state: BatchState;
   readonly conversationId: string | null;
@@ -39,7 +40,7 @@ interface BatchRow {
   readonly costNanos: number;
 }
 
-interface GroupRow extends Omit<BatchRow, 'id' | 'kind' | 'state' | 'conversationId' | 'createdAt' | 'finishedAt'> {
+interface GroupRow extends Omit<BatchRow, 'id' | 'projectId' | 'kind' | 'state' | 'conversationId' | 'createdAt' | 'finishedAt'> {
   readonly position: number;
   readonly subject: string | null;
   readonly state: string;
@@ -92,16 +93,16 @@ export function createBatches({ database }: { readonly database: Database }): Ba
   function findBatches(projectId: string, { id, state }: { id: string | null; state: BatchState | null }): Promise<BatchRow[]> {
     return database.query<BatchRow>(
       `select * from (
-         select batch.id, batch.kind, batch.conversation_id as "conversationId", batch.created_at as "createdAt",
+         select batch.id, batch.project_id as "projectId", batch.kind, batch.conversation_id as "conversationId", batch.created_at as "createdAt",
                 batch.finished_at as "finishedAt", parts.*,
                 case when batch.state <> 'running' then batch.state
-                     when parts.unrouted then 'waiting'
+                     when parts.held then 'waiting'
                      when parts."nextTryAt" is not null then 'retrying'
                      else 'running' end as state
            from memory_batches batch
            cross join lateral (
              select coalesce(sum(part.messages), 0)::integer as messages, coalesce(sum(part.attempts), 0)::integer as attempts,
-                    min(part.next_try_at) as "nextTryAt", coalesce(bool_or(part.error = 'no_route'), false) as unrouted,
+                    min(part.next_try_at) as "nextTryAt", coalesce(bool_or(part.next_try_at is not null and part.error in ('no_route', 'memory_off')), false) as held,
                     (array_agg(part.error order by part.position) filter (where part.error is not null))[1] as error,
                     (array_agg(part.error_message order by part.position) filter (where part.error is not null))[1] as "errorMessage",
                     coalesce(sum(part.written), 0)::integer as written, coalesce(sum(part.repeated), 0)::integer as repeated,
@@ -124,6 +125,7 @@ function batchJson(batch: BatchRow): Record<string, unknown> {
     kind: batch.kind,
     state: batch.state,
     episode_id: batch.conversationId,
+    workflow_id: batchWorkflowId(batch),
     ...progressJson(batch),
     created_at: formatTime(batch.createdAt.getTime()),
     finished_at: batch.finishedAt ? formatTime(batch.finishedAt.getTime()) : null,

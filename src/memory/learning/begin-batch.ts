@@ -9,10 +9,11 @@ import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { defaultMemorySettings, type MemorySettings, readMemorySettings } from '../settings.ts';
+import { maskCredentials } from '../../guardrails/credentials.ts';
+import { readMemorySettingsOf } from '../settings.ts';
 import { sliceRows } from '../slices.ts';
 import { cutRanges, type MessageSize, type PlannedGroup } from './cut-ranges.ts';
-import { wakeBatch } from './entries.ts';
+import { startBatch, wakeBatch } from './entries.ts';
 
 /** What a project's waiting messages ask for. */
 export type LearningLook =
@@ -42,13 +43,9 @@ export function createBeginBatches({ database, clock }: { readonly database: Dat
         if (!project) return { kind: 'gone' };
         // Two that look at once would begin two batches.
         await tx.query(`select pg_advisory_xact_lock(hashtextextended('learning ' || $1::text, 0))`, [projectId]);
-        const settings = await settingsOf(tx, projectId);
+        const settings = await readMemorySettingsOf(tx, projectId);
         if (!settings.enabled) return { kind: 'idle' };
-        const [running] = await tx.query(
-          `select 1 from memory_batches where project_id = $1::uuid and kind = 'normal' and state = 'running' limit 1`,
-          [projectId],
-        );
-        if (running) return { kind: 'running' };
+        if (await startIdleBatches(tx, projectId)) return { kind: 'running' };
         const { messages, oldestMs } = await countWaiting(tx, projectId);
         if (messages === 0) return { kind: 'idle' };
         const waitMs = settings.atLeastEveryMinutes * 60_000 - oldestMs;
@@ -66,14 +63,31 @@ export function createBeginBatches({ database, clock }: { readonly database: Dat
           [conversationId, projectId],
         );
         if (!conversation) throw gatewayError('not_found', { message: 'no such conversation' });
-        if (!(await settingsOf(tx, projectId)).enabled) throw gatewayError('memory_off');
+        if (!(await readMemorySettingsOf(tx, projectId)).enabled) throw gatewayError('memory_off');
         const sizes = await readSizes(tx, [{ id: conversationId, subject: conversation.subject, from: 0 }]);
         const { groups, ends } = cutRanges(sizes, { several: true });
         await markBatched(tx, ends);
-        const id = await insertBatch(tx, { projectId, kind: 'remember', conversationId, focus, groups });
-        return { episode_id: conversationId, batch_id: id, status: 'queued', focus };
+        const kept = focus === null ? null : maskCredentials(focus);
+        const id = await insertBatch(tx, { projectId, kind: 'remember', conversationId, focus: kept, groups });
+        return { episode_id: conversationId, batch_id: id, status: 'queued', focus: kept };
       }),
   };
+
+  /**
+   * Whether a normal batch runs. One whose run somebody has ended in Temporal would hold up the project for ever, so each that is not between
+   * two tries is started again; where its run is there, that changes nothing.
+   */
+  async function startIdleBatches(tx: Queries, projectId: string): Promise<boolean> {
+    const running = await tx.query<{ id: string; kind: 'normal' | 'remember'; waits: boolean }>(
+      `select batch.id, batch.kind,
+              exists (select 1 from memory_batch_groups part
+                       where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.next_try_at > $2::timestamptz) as waits
+         from memory_batches batch where batch.project_id = $1::uuid and batch.state = 'running'`,
+      [projectId, new Date(clock.now())],
+    );
+    for (const { id, waits } of running) if (!waits) await startBatch(tx, { id, projectId });
+    return running.some(({ kind }) => kind === 'normal');
+  }
 
   async function beginNormal(tx: Queries, projectId: string): Promise<void> {
     const waiting = await tx.query<WaitingConversation>(
@@ -153,10 +167,6 @@ interface WaitingConversation {
 
 /** Of the row of a conversation: some of its messages wait for a batch. */
 const isWaiting = `state = 'read' and learnable and batched_messages < messages`;
-
-async function settingsOf(tx: Queries, projectId: string): Promise<MemorySettings> {
-  return (await readMemorySettings(tx, [projectId])).get(projectId) ?? defaultMemorySettings;
-}
 
 /** 'Batch of' counts messages, and the oldest is that which has waited longest (shapes 21). */
 async function countWaiting(tx: Queries, projectId: string): Promise<{ messages: number; oldestMs: number }> {

@@ -4,12 +4,12 @@
  * It chooses and names; it writes no memory anew, so nothing is stored that nobody said. Reasons stand before verdicts in the schema, things
  * are named by their ids, and what names another id is dropped (lessons 39). All it is shown belongs to one end user, or to the whole project.
  */
-import { isObject, listOf, parseJson, textOf } from '../../core/json.ts';
+import { isObject, listOf, textOf } from '../../core/json.ts';
 import { makeStorable } from '../../core/storable.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import { foldRelation, foldText } from '../lexemes.ts';
-import type { ModelQuestion } from './extraction.ts';
+import { type ModelQuestion, parseAnswer } from './extraction.ts';
 
 export interface KnownItem {
   readonly id: string;
@@ -102,7 +102,7 @@ const mostFacts = 200;
 
 /** Null: the answer is of no use at all. */
 export function readConsolidation(answer: string, given: Known): Consolidation | null {
-  const parsed = parseJson(answer);
+  const parsed = parseAnswer(answer);
   if (!isObject(parsed) || !Array.isArray(parsed['merges']) || !Array.isArray(parsed['facts'])) return null;
   const page = cleanText(parsed['page'], longestPage);
   return {

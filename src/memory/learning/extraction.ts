@@ -85,12 +85,19 @@ export function readMemories(
   messages: readonly GroupMessage[],
   recalled: RecalledTexts = new Map(),
 ): { readonly statements: readonly Statement[]; readonly dropped: number } | null {
-  const parsed = parseJson(answer);
+  const parsed = parseAnswer(answer);
   if (!isObject(parsed) || !Array.isArray(parsed['memories'])) return null;
   const said = messages.map((message) => ({ ...message, text: oneSpaced(message.text) }));
   const given = listOf(parsed['memories']);
   const statements = given.slice(0, mostStatements).flatMap((statement) => readStatement(statement, said, recalled) ?? []);
   return { statements, dropped: given.length - statements.length };
+}
+
+/** The JSON of an answer. Some models put it into a code block, whatever they were asked for. */
+export function parseAnswer(answer: string): unknown {
+  const text = answer.trim();
+  const isBlock = text.startsWith('```') && text.endsWith('```');
+  return parseJson(isBlock ? text.slice(text.indexOf('\n') + 1, -3) : text);
 }
 
 function readStatement(given: unknown, said: readonly GroupMessage[], recalled: RecalledTexts): Statement | null {

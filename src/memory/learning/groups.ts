@@ -33,9 +33,12 @@ export interface RetryPolicy {
   readonly longestMs: number;
 }
 
-/** Why a try came to nothing. `unusable`: the model's answer was of no use, or it refused the request: after some of these the group is parked. */
+/**
+ * Why a try came to nothing. `unusable`: the model's answer was of no use, or it refused the request: after some of these the group is parked.
+ * `held`: nothing was tried, the settings of the project do not allow it.
+ */
 export interface Failure {
-  readonly kind: 'vendor' | 'unusable' | 'unrouted';
+  readonly kind: 'vendor' | 'unusable' | 'held';
   /** Of the table of gateway error codes, or `unusable_answer`. */
   readonly code: string;
   readonly message: string;
@@ -43,14 +46,14 @@ export interface Failure {
 
 const mostUnusable = 5;
 const longestErrorMessage = 500;
-/** Without a route nothing is tried: a look at the routes costs nothing, and a change of settings wakes the batch besides. */
-const unroutedWaitMs = 10 * 60_000;
+/** While nothing may be tried: a look at the settings costs nothing, and a change of them wakes the batch besides. */
+const heldWaitMs = 10 * 60_000;
 
 export interface Groups {
   open(batchId: string): Promise<readonly { position: number; waitMs: number }[]>;
   find(name: GroupName): Promise<Group | null>;
-  /** Writes down that a model is about to be called. */
-  beginTry(name: GroupName, callId: string): Promise<void>;
+  /** Writes down that a model is about to be called. False: it must not be, since the group was erased or settled meanwhile. */
+  beginTry(group: Group, callId: string): Promise<boolean>;
   fail(name: GroupName, failure: Failure): Promise<LearningStep>;
   /** Runs `commit` if the group still is in `state`, and puts it into the state that it returns. All of it in one transaction, or nothing. */
   settle(group: Group, commit: (tx: Queries) => Promise<Progress>): Promise<void>;
@@ -94,12 +97,14 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
       return row ?? null;
     },
 
-    async beginTry({ batchId, position }, callId) {
-      await database.query(
+    async beginTry({ batchId, position, state }, callId) {
+      const begun = await database.query(
         `update memory_batch_groups set attempts = attempts + 1, call_ids = call_ids || $3::uuid, next_try_at = null
-          where batch_id = $1::uuid and position = $2::integer`,
-        [batchId, position, callId],
+          where batch_id = $1::uuid and position = $2::integer and state = $4::text
+         returning 1`,
+        [batchId, position, callId, state],
       );
+      return begun.length > 0;
     },
 
     fail: ({ batchId, position }, failure) =>
@@ -112,10 +117,10 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
         );
         if (!row) return { kind: 'settled' };
         const { kind, code } = failure;
-        const failures = row.failures + (kind === 'unrouted' ? 0 : 1);
+        const failures = row.failures + (kind === 'held' ? 0 : 1);
         const unusable = row.unusable + (kind === 'unusable' ? 1 : 0);
         const isParked = unusable >= mostUnusable;
-        const waitMs = kind === 'unrouted' ? unroutedWaitMs : waitAfter(failures, retry());
+        const waitMs = kind === 'held' ? heldWaitMs : waitAfter(failures, retry());
         await tx.query(
           `update memory_batch_groups
               set failures = $3::integer, unusable = $4::integer, error = $5::text, error_message = $6::text,
@@ -138,6 +143,8 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
     settle: ({ batchId, position, projectId, state }, commit) =>
       database.transaction(async (tx) => {
         await tx.query(`select pg_advisory_xact_lock_shared(hashtextextended($1::text, 0))`, [projectId]);
+        // Batches run beside each other (remember), and may have learned the same: the one that commits later must see what the other stored.
+        await tx.query(`select pg_advisory_xact_lock(hashtextextended('learned ' || $1::text, 0))`, [projectId]);
         const [row] = await tx.query(
           `select 1 from memory_batch_groups where batch_id = $1::uuid and position = $2::integer and state = $3::text for update`,
           [batchId, position, state],
@@ -176,11 +183,11 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
           [batchId],
         );
         if (states.some(({ state }) => state === 'waiting' || state === 'learned')) return false;
-        await tx.query(
-          `update memory_batches set state = $2::text, finished_at = $3::timestamptz where id = $1::uuid and state = 'running'`,
+        const closed = await tx.query(
+          `update memory_batches set state = $2::text, finished_at = $3::timestamptz where id = $1::uuid and state = 'running' returning 1`,
           [batchId, states.some(({ state }) => state === 'failed') ? 'failed' : 'done', new Date(clock.now())],
         );
-        await wakeLearning(tx, batch.projectId);
+        if (closed.length > 0) await wakeLearning(tx, batch.projectId);
         return true;
       }),
   };

@@ -5,6 +5,7 @@
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
+import { readMemorySettingsOf } from '../settings.ts';
 import { askToConsolidate, readConsolidation } from './consolidation.ts';
 import { askForMemories, type ModelQuestion, readMemories } from './extraction.ts';
 import type { Failure, Group, GroupName, Groups, LearningStep, Progress } from './groups.ts';
@@ -46,7 +47,8 @@ interface Task {
   readonly read: (answer: string) => ((tx: Queries) => Promise<Progress>) | null;
 }
 
-export function createLearnGroup({ database, clock, groups, model }: LearnGroupOptions) {
+export function createLearnGroup(options: LearnGroupOptions) {
+  const { database, clock, groups } = options;
   return async (name: GroupName, signal: AbortSignal): Promise<LearningStep> => {
     const group = await groups.find(name);
     if (group?.state !== 'waiting') return { kind: 'settled' };
@@ -66,11 +68,12 @@ export function createLearnGroup({ database, clock, groups, model }: LearnGroupO
               };
             },
           };
-    return runTask({ group, job: 'extract', task, groups, model, clock, signal });
+    return runTask(options, { group, job: 'extract', task, signal });
   };
 }
 
-export function createConsolidateGroup({ database, clock, groups, model }: LearnGroupOptions) {
+export function createConsolidateGroup(options: LearnGroupOptions) {
+  const { database, clock, groups } = options;
   return async (name: GroupName, signal: AbortSignal): Promise<LearningStep> => {
     const group = await groups.find(name);
     if (group?.state !== 'learned') return { kind: 'settled' };
@@ -83,7 +86,7 @@ export function createConsolidateGroup({ database, clock, groups, model }: Learn
         return async (tx) => ({ state: 'done', ...(await storeConsolidation(tx, { group, consolidation, clock })) });
       },
     };
-    return runTask({ group, job: 'consolidate', task, groups, model, clock, signal });
+    return runTask(options, { group, job: 'consolidate', task, signal });
   };
 }
 
@@ -92,22 +95,20 @@ interface Run {
   readonly job: MemoryJob;
   /** Null: there is nothing to ask. */
   readonly task: Task | null;
-  readonly groups: Groups;
-  readonly model: MemoryModel;
-  readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
 /** One try. */
-async function runTask({ group, job, task, groups, model, clock, signal }: Run): Promise<LearningStep> {
+async function runTask({ database, groups, model, clock }: LearnGroupOptions, { group, job, task, signal }: Run): Promise<LearningStep> {
   if (task === null) {
     await groups.settle(group, async () => ({ state: 'done' }));
     return { kind: 'settled' };
   }
-  if (!(await model.hasRoute(group.projectId, job))) return groups.fail(group, noRoute);
-  const id = newId(clock.now());
-  await groups.beginTry(group, id);
   const { projectId, batchId } = group;
+  if (!(await readMemorySettingsOf(database, projectId)).enabled) return groups.fail(group, memoryOff);
+  if (!(await model.hasRoute(projectId, job))) return groups.fail(group, noRoute);
+  const id = newId(clock.now());
+  if (!(await groups.beginTry(group, id))) return { kind: 'settled' };
   const answer = await model.ask({ ...task.question, id, projectId, job, batchId, signal });
   if (answer.kind === 'failure') return groups.fail(group, answer.failure);
   const commit = task.read(answer.text);
@@ -116,8 +117,13 @@ async function runTask({ group, job, task, groups, model, clock, signal }: Run):
   return { kind: 'settled' };
 }
 
+const memoryOff: Failure = {
+  kind: 'held',
+  code: 'memory_off',
+  message: 'memory is off for the project: turn it on, and the batch goes on',
+};
 const noRoute: Failure = {
-  kind: 'unrouted',
+  kind: 'held',
   code: 'no_route',
   message: 'no tier for memory has a model: set one of memory-extract, trivial',
 };

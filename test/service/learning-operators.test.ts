@@ -1,0 +1,194 @@
+/** What operators do to learning in Temporal itself (reset, cancel, terminate) leads to the same result as if they had not. */
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import proto from '@temporalio/proto';
+import { createTemporal, type Temporal } from '../../src/jobs/temporal.ts';
+import { eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
+import { createMemoryVendor } from '../support/memory-vendor.ts';
+import { createTestLog, readServerRecord } from '../support/temporal.ts';
+
+const limitMs = 90_000;
+const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: taskCompleted } = proto.temporal.api.enums.v1.EventType;
+
+interface Batch {
+  readonly id: string;
+  readonly state: string;
+  readonly workflow_id: string;
+  readonly attempts: number;
+  readonly error: { readonly code: string } | null;
+}
+
+const vendor = await createMemoryVendor();
+afterAll(() => vendor.close());
+
+describe('with Temporal in the hands of an operator', () => {
+  const shared = shareGateway({ temporal: true, yaml: () => vendor.yaml });
+  let temporal: Temporal;
+  let namespace = '';
+  beforeAll(async () => {
+    const durable = shared().app.startDurable();
+    await eventually(async () => expect(durable.state()).toBe('ready'), limitMs);
+    const server = await readServerRecord(shared().dataDir);
+    namespace = server.namespace;
+    temporal = createTemporal({ ...server, logger: createTestLog().logger });
+  }, 120_000);
+  afterAll(async () => {
+    await temporal?.close();
+  });
+
+  async function lend(slug: string, batchOf = 2): Promise<TestGateway & { readonly learningId: string }> {
+    const gateway = await shared().withProject(slug);
+    await gateway.admin('PUT', `/provision/teams/${slug}/memory`, { batch_of: batchOf });
+    const [row] = await gateway.database.query<{ id: string }>('select id from projects where slug = $1::text', [slug]);
+    return { ...gateway, learningId: `learning/${row?.id}` };
+  }
+  async function say(gateway: TestGateway, subject: string, words: string): Promise<void> {
+    const body = { model: 'standard', messages: [{ role: 'user', content: words }] };
+    const answer = await gateway.call('/v1/chat/completions', body, { 'x-gateway-memory-subject': subject });
+    expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
+  }
+  const batchesOf = async ({ admin, project }: TestGateway): Promise<readonly Batch[]> =>
+    (await jsonOf<{ data: Batch[] }>(admin('GET', `/provision/teams/${project}/batches`))).data;
+  /** The newest batch, once all of the project are done. */
+  const untilDone = (gateway: TestGateway, count: number): Promise<Batch> =>
+    eventually(async () => {
+      const batches = await batchesOf(gateway);
+      expect(batches.map(({ state }) => state)).toEqual(Array.from({ length: count }, () => 'done'));
+      const [newest] = batches;
+      if (!newest) throw new Error('there is no batch');
+      return newest;
+    }, limitMs);
+  const memoriesOf = async ({ database, project }: TestGateway): Promise<readonly string[]> => {
+    const rows = await database.query<{ text: string }>(
+      `select text from memory_items where state = 'live' and project_id = (select id from projects where slug = $1::text) order by text`,
+      [project],
+    );
+    return rows.map(({ text }) => text);
+  };
+  const untilAsked = (job: 'memories' | 'consolidation', words: string, count: number): Promise<void> =>
+    eventually(async () => expect(vendor.count(job, words)).toBeGreaterThanOrEqual(count), limitMs);
+
+  const handleOf = (workflowId: string, runId?: string) => temporal.client.workflow.getHandle(workflowId, runId);
+  const runOf = async (workflowId: string): Promise<string> => (await handleOf(workflowId).describe()).runId;
+  /** The ends of workflow tasks in the history: where Temporal can reset a run to. */
+  async function resetPointsOf(workflowId: string): Promise<readonly number[]> {
+    const { events } = await handleOf(workflowId).fetchHistory();
+    return (events ?? []).filter(({ eventType }) => eventType === taskCompleted).map(({ eventId }) => Number(eventId));
+  }
+  /** As the web UI and `temporal workflow reset` do. Returns the new run. */
+  async function reset(workflowId: string, runId: string, point: number): Promise<string> {
+    const answer = await temporal.client.workflowService.resetWorkflowExecution({
+      namespace,
+      workflowExecution: { workflowId, runId },
+      reason: 'an operator wants it',
+      workflowTaskFinishEventId: proto.temporal.api.history.v1.HistoryEvent.fromObject({ eventId: point }).eventId,
+      requestId: randomUUID(),
+    });
+    return answer.runId;
+  }
+  /** Ends the run that is there now. */
+  async function endRun(workflowId: string, end: 'terminate' | 'cancel'): Promise<void> {
+    const run = handleOf(workflowId, await runOf(workflowId));
+    await run[end]();
+    const name = end === 'cancel' ? 'CANCELLED' : 'TERMINATED';
+    await eventually(async () => expect((await run.describe()).status.name).toBe(name), limitMs);
+  }
+
+  it('a batch that is done and reset to each of its steps asks nobody again and doubles nothing', async () => {
+    const gateway = await lend('reset-done', 4);
+    await say(gateway, 'ann', 'I live in Oslo.');
+    await say(gateway, 'ben', 'I live in Bergen.');
+    await untilDone(gateway, 1);
+    const [batch] = await batchesOf(gateway);
+    const id = batch?.workflow_id ?? '';
+    await handleOf(id).result();
+    const [runId, points, asked] = [await runOf(id), await resetPointsOf(id), vendor.asked.length];
+    expect(points.length).toBeGreaterThan(3);
+    for (const point of points) await handleOf(id, await reset(id, runId, point)).result();
+    expect(vendor.asked).toHaveLength(asked);
+    expect(await memoriesOf(gateway)).toEqual(['I live in Bergen.', 'I live in Oslo.']);
+    expect(await batchesOf(gateway)).toEqual([batch]);
+  }, 180_000);
+
+  it('a batch that is reset while the model is asked does not ask again for what it has learned', async () => {
+    const gateway = await lend('reset-running');
+    const held = vendor.hold('consolidation', 'Larvik');
+    await say(gateway, 'cid', 'I live in Larvik.');
+    await untilAsked('consolidation', 'Larvik', 1);
+    const [batch] = await batchesOf(gateway);
+    const id = batch?.workflow_id ?? '';
+    const [first = 0] = await resetPointsOf(id);
+    const runId = await reset(id, await runOf(id), first);
+    await untilAsked('consolidation', 'Larvik', 2);
+    held.release();
+    await handleOf(id, runId).result();
+    expect(vendor.count('memories', 'Larvik')).toBe(1);
+    expect(await memoriesOf(gateway)).toEqual(['I live in Larvik.']);
+    expect(await untilDone(gateway, 1)).toMatchObject({ memories: { written: 1, repeated: 0 } });
+  }, 180_000);
+
+  it('the run of a project that is reset to each of its steps begins no batch twice, and goes on', async () => {
+    const gateway = await lend('reset-project');
+    await say(gateway, 'dot', 'I live in Hamar.');
+    await untilDone(gateway, 1);
+    const [runId, points] = [await runOf(gateway.learningId), await resetPointsOf(gateway.learningId)];
+    for (const point of points) await reset(gateway.learningId, runId, point);
+    await say(gateway, 'eli', 'I live in Moss.');
+    await untilDone(gateway, 2);
+    expect(await memoriesOf(gateway)).toEqual(['I live in Hamar.', 'I live in Moss.']);
+    expect([vendor.count('memories', 'Hamar'), vendor.count('memories', 'Moss')]).toEqual([1, 1]);
+  }, 180_000);
+
+  it.each(['terminate', 'cancel'] as const)(
+    'a batch that somebody ends (%s) starts anew with the next call',
+    async (end) => {
+      const gateway = await lend(`ended-by-${end}`);
+      const [lost, next] = [`I live in Gol, says ${end}.`, `I live in Bodø, says ${end}.`];
+      const held = vendor.hold('memories', lost);
+      await say(gateway, 'fay', lost);
+      await untilAsked('memories', lost, 1);
+      const [batch] = await batchesOf(gateway);
+      const id = batch?.workflow_id ?? '';
+      await endRun(id, end);
+      held.release();
+      await say(gateway, 'gus', next);
+      await untilDone(gateway, 2);
+      expect(await memoriesOf(gateway)).toEqual([lost, next].toSorted());
+    },
+    180_000,
+  );
+
+  it.each(['terminate', 'cancel'] as const)(
+    'the run of a project that somebody ends (%s) starts anew with the next call',
+    async (end) => {
+      const gateway = await lend(`project-${end}`);
+      await say(gateway, 'hal', `I live in Voss, says ${end}.`);
+      await untilDone(gateway, 1);
+      await endRun(gateway.learningId, end);
+      await say(gateway, 'ida', `I live in Ski, says ${end}.`);
+      await untilDone(gateway, 2);
+      expect(await memoriesOf(gateway)).toEqual([`I live in Ski, says ${end}.`, `I live in Voss, says ${end}.`]);
+    },
+    180_000,
+  );
+
+  it('a project at its monthly cap keeps its batch waiting, however often it is tried, and learns once there is money', async () => {
+    const gateway = await lend('capped', 1_000);
+    await say(gateway, 'jan', 'I live in Mo i Rana.');
+    await gateway.admin('PUT', '/provision/teams/capped', { monthly_cap: 0.000000001 });
+    await gateway.admin('PUT', '/provision/teams/capped/memory', { batch_of: 2 });
+    await eventually(async () => {
+      const [batch] = await batchesOf(gateway);
+      // A change of settings ends the wait for the next try.
+      if (batch) await gateway.admin('PUT', '/provision/teams/capped', {});
+      expect(batch).toMatchObject({ error: { code: 'credits_exhausted' } });
+      expect(batch?.attempts).toBeGreaterThan(6);
+    }, limitMs);
+    expect(['retrying', 'running']).toContain((await batchesOf(gateway))[0]?.state);
+    expect(vendor.count('memories', 'Mo i Rana')).toBe(0);
+    await gateway.admin('PUT', '/provision/teams/capped', { monthly_cap: null });
+    await untilDone(gateway, 1);
+    expect(await memoriesOf(gateway)).toEqual(['I live in Mo i Rana.']);
+    expect(vendor.count('memories', 'Mo i Rana')).toBe(1);
+  }, 180_000);
+});

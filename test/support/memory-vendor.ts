@@ -1,0 +1,125 @@
+/** A vendor of chat that is also a memory model: it can hold its answers back, and tells what it was asked. */
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+
+export type MemoryJob = 'chat' | 'memories' | 'consolidation';
+
+export interface Asked {
+  readonly job: MemoryJob;
+  /** The last message. */
+  readonly text: string;
+}
+
+export interface MemoryVendor {
+  /** Of a gateway that has no other vendor, and waits about a second before it tries again. */
+  readonly yaml: string;
+  /** All questions so far, in order. */
+  readonly asked: readonly Asked[];
+  /** Questions of this job that hold these words. */
+  count(job: MemoryJob, words: string): number;
+  /** From now on questions of this job that hold these words wait, until they are released. */
+  hold(job: MemoryJob, words: string): { release(): void };
+  /** From now on they are answered so, until the end. */
+  fail(job: MemoryJob, words: string, answer: (text: string) => VendorError): { end(): void };
+  close(): void;
+}
+
+export interface VendorError {
+  readonly status: number;
+  readonly message: string;
+}
+
+/** By default each sentence of users is a memory, and nothing is to be merged. The page is all that is new. */
+export async function createMemoryVendor(): Promise<MemoryVendor> {
+  const asked: Asked[] = [];
+  const scripts = new Set<Script>();
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', async () => {
+      const body = JSON.parse(Buffer.concat(chunks).toString()) as Body;
+      const job = body.response_format?.json_schema.name ?? 'chat';
+      const text = body.messages.at(-1)?.content ?? '';
+      asked.push({ job, text });
+      const script = [...scripts].find((each) => each.job === job && text.includes(each.words));
+      const error = await script?.answer(text);
+      if (error) sendJson(response, error.status, { error: { message: error.message, type: 'server_error', code: null } });
+      else sendJson(response, 200, completion(answerTo(job, text)));
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  return {
+    yaml: `
+providers: { one: { base_url: 'http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/v1', api_key: key-one, dialect: chat } }
+models: { one/m: { input: 1, output: 1 } }
+tiers: { standard: [one/m], trivial: [one/m] }
+memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_minutes: 360 } }
+`,
+    asked,
+    count: (job, words) => asked.filter((question) => question.job === job && question.text.includes(words)).length,
+    hold(job, words) {
+      const { promise: end, resolve } = Promise.withResolvers<null>();
+      const script: Script = { job, words, answer: () => end };
+      scripts.add(script);
+      return {
+        release() {
+          scripts.delete(script);
+          resolve(null);
+        },
+      };
+    },
+    fail(job, words, answer) {
+      const script: Script = { job, words, answer: async (text) => answer(text) };
+      scripts.add(script);
+      return { end: () => void scripts.delete(script) };
+    },
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+interface Script {
+  readonly job: MemoryJob;
+  readonly words: string;
+  /** Null: the usual answer. */
+  readonly answer: (text: string) => Promise<VendorError | null>;
+}
+
+interface Body {
+  readonly messages: readonly { readonly content: string }[];
+  readonly response_format?: { readonly json_schema: { readonly name: 'memories' | 'consolidation' } };
+}
+
+function answerTo(job: MemoryJob, text: string): string {
+  if (job === 'chat') return 'Noted.';
+  const question = JSON.parse(text) as Question;
+  if (job === 'consolidation') return JSON.stringify({ merges: [], facts: [], page: question.new.map((item) => item.text).join(' ') });
+  const said = question.conversations.flatMap(({ messages }) =>
+    messages.filter(({ role }) => role === 'user').map((message) => message.text),
+  );
+  return JSON.stringify({ memories: said.map((words) => ({ evidence: words, text: words, kind: 'fact', importance: 3 })) });
+}
+
+interface Question {
+  readonly conversations: readonly { readonly messages: readonly { readonly role: string; readonly text: string }[] }[];
+  readonly new: readonly { readonly text: string }[];
+}
+
+function completion(content: string): object {
+  const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+  return {
+    id: 'x',
+    object: 'chat.completion',
+    choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+    usage,
+  };
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(body));
+}
