@@ -1,5 +1,6 @@
 /** A gateway with vendors of every media shape, and calls of its image and speech routes. */
-import type { TestGateway } from '../support/gateway.ts';
+import type { CallRow, TestGateway } from '../support/gateway.ts';
+import { callsOf, jsonOf } from '../support/gateway.ts';
 
 export interface MediaRoute {
   readonly name: 'images' | 'speech';
@@ -15,15 +16,15 @@ export const speech: MediaRoute = { name: 'speech', path: '/v1/audio/speech', wo
 export const mediaRoutes: readonly MediaRoute[] = [images, speech];
 
 /**
- * `one` and `two` speak the standard shapes, `strict` without `response_format`; `art` draws artifacts; `path` and `query` have voices; `dead`
- * is nobody; `text` serves no media. Every other model has no price.
+ * `one` and `two` speak the standard shapes, `strict` without `response_format`; `art` draws artifacts; `path` and `query` have voices; `hasty`
+ * waits for a moment only; `dead` is nobody; `text` serves no media. Every other model has no price.
  */
 export function mediaYaml(vendorUrl: string, deadUrl: string): string {
   const at = (name: string, rest = '', url = `${vendorUrl}/v1`) =>
     `  ${name}: { base_url: ${url}, api_key: key-of-${name}, dialect: chat${rest === '' ? '' : `, ${rest}`} }\n`;
   return `
 providers:
-${at('one', 'first_byte_timeout_ms: 1500, headers: { x-second-key: second-key-of-one }')}${at('two')}${at('strict', 'image_response_format: false')}${at(
+${at('one', 'headers: { x-second-key: second-key-of-one }')}${at('two')}${at('hasty', 'first_byte_timeout_ms: 1500')}${at('strict', 'image_response_format: false')}${at(
   'art',
   'serves: [images], image_shape: artifacts',
   `${vendorUrl}/v1/genai/acme`,
@@ -59,4 +60,17 @@ export function askMedia(
 export function sentToVendor({ vendor }: TestGateway): { path: string; headers: Record<string, unknown>; text: string } {
   const last = vendor.requests().at(-1);
   return { path: last?.path ?? '', headers: last?.headers ?? {}, text: last?.body.toString() ?? '' };
+}
+
+export const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+
+export async function issueKey({ admin, project }: TestGateway, settings: object): Promise<{ key: string; prefix: string }> {
+  return jsonOf(admin('POST', `/provision/teams/${project}/keys`, { name: 'own', ...settings }));
+}
+
+/** The call row behind an answer. */
+export async function rowOf(gateway: TestGateway): Promise<CallRow & Record<string, unknown>> {
+  const [row] = (await callsOf(gateway)) as readonly (CallRow & Record<string, unknown>)[];
+  if (!row) throw new Error('no call is recorded');
+  return row;
 }

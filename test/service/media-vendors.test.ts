@@ -1,14 +1,9 @@
-/** Images and speech at vendors that are large, slow, rude or dangerous, and callers that leave. */
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { request as httpRequest } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import OpenAI from 'openai';
-import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import { expectRouteError } from './inference-routes.ts';
-import { askMedia, images, mediaYaml, speech } from './media-routes.ts';
+import { askMedia, images, mediaYaml, rowOf, speech } from './media-routes.ts';
 import { shareVendor, vendorKey, withListener } from './media-vendor.ts';
 
 const mebibyte = 1024 * 1024;
@@ -16,12 +11,6 @@ const { withVendor, withAssets } = shareVendor();
 
 interface ImageResult {
   readonly data: readonly { readonly b64_json: string }[];
-}
-
-async function rowOf(gateway: TestGateway) {
-  const [row] = await callsOf(gateway);
-  if (!row) throw new Error('no call is recorded');
-  return row;
 }
 
 const json = (response: ServerResponse, body: unknown): unknown =>
@@ -234,152 +223,28 @@ describe('what vendors say', () => {
   );
 });
 
-describe('audio on its way', () => {
-  /** A vendor that speaks `total` bytes as fast as they are taken; tells how many left it. */
-  function speaker(total: number) {
-    const state = { sent: 0, closed: false };
-    const chunk = Buffer.alloc(64 * 1024, 3);
-    const answer = (response: ServerResponse): void => {
-      response.writeHead(200, { 'content-type': 'audio/mpeg' });
-      response.once('close', () => {
-        state.closed = true;
-      });
-      const write = (): void => {
-        while (state.sent < total && !response.destroyed) {
-          state.sent += chunk.length;
-          if (!response.write(chunk)) return void response.once('drain', write);
-        }
-        response.end();
-      };
-      write();
-    };
-    return { state, answer };
-  }
-
-  function ask({ url, key }: TestGateway, body: object) {
-    const request = httpRequest(`${url}${speech.path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    });
-    request.on('error', () => undefined);
-    request.end(JSON.stringify(body));
-    return request;
-  }
-
-  const spoken = { model: 'own/voice', input: 'Hello' };
-  const charged = { cost: (5 * 15) / 1e6 };
-
-  it('a caller that does not read makes the vendor wait: nothing piles up; then it comes whole', () => {
-    const total = 96 * mebibyte;
-    const { state, answer } = speaker(total);
-    return withVendor(answer, async (gateway) => {
-      const request = ask(gateway, spoken);
-      const [response] = (await once(request, 'response')) as [NodeJS.ReadableStream];
-      // Until the vendor has stopped writing, since every buffer on the way is full.
-      let before = -1;
-      await eventually(async () => {
-        const { sent } = state;
-        const isStill = sent === before;
-        before = sent;
-        await sleep(100);
-        if (!isStill) throw new Error('the vendor still writes');
-      });
-      expect(state.sent).toBeLessThan(24 * mebibyte);
-      let read = 0;
-      for await (const chunk of response) read += chunk.length;
-      expect(read).toBe(total);
-      expect(await rowOf(gateway)).toMatchObject({ outcome: 'ok', ...charged, estimated: false });
-    });
-  });
-
-  it('the first audio comes while the vendor still speaks', () => {
-    let finish: () => void = () => undefined;
-    return withVendor(
-      (response) => {
-        response.writeHead(200, { 'content-type': 'audio/mpeg' }).write('first');
-        finish = () => response.end('last');
-      },
-      async (gateway) => {
-        const answer = await askMedia(gateway, speech, 'own/voice', { more: spoken });
-        const reader = answer.body?.getReader();
-        expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('first');
-        finish();
-        expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('last');
-        expect((await reader?.read())?.done).toBe(true);
-        expect(await rowOf(gateway)).toMatchObject({ outcome: 'ok', ...charged });
-      },
-    );
-  });
-
-  it('a vendor that breaks off breaks the caller’s stream visibly, and is charged', () =>
-    withVendor(
-      (response) => {
-        response.writeHead(200, { 'content-type': 'audio/mpeg' }).write('some');
-        setImmediate(() => response.destroy());
-      },
-      async (gateway) => {
-        const answer = await askMedia(gateway, speech, 'own/voice', { more: spoken });
-        expect(answer.status).toBe(200);
-        await expect(answer.arrayBuffer()).rejects.toThrow();
-        expect(await rowOf(gateway)).toMatchObject({ outcome: 'interrupted', code: 'upstream_failed', estimated: true, ...charged });
-      },
-    ));
-
-  it('a caller that leaves in the middle ends the vendor’s request, and is charged what the vendor bills', () => {
-    const { state, answer } = speaker(512 * mebibyte);
-    return withVendor(answer, async (gateway) => {
-      const request = ask(gateway, spoken);
-      const [response] = (await once(request, 'response')) as [NodeJS.ReadableStream];
-      await once(response, 'readable');
-      request.destroy();
-      await eventually(async () => expect(state.closed).toBe(true));
-      expect(state.sent).toBeLessThan(64 * mebibyte);
-      await eventually(async () => expect(await rowOf(gateway)).toMatchObject({ outcome: 'client_left', estimated: true, ...charged }));
-    });
-  });
-
-  it('a caller that leaves before the first audio ends the vendor’s request too', () => {
-    const state = { asked: false, closed: false };
-    return withVendor(
-      (response) => {
-        state.asked = true;
-        response.once('close', () => {
-          state.closed = true;
-        });
-      },
-      async (gateway) => {
-        const request = ask(gateway, spoken);
-        await eventually(async () => expect(state.asked).toBe(true));
-        request.destroy();
-        await eventually(async () => expect(state.closed).toBe(true));
-        await eventually(async () => expect(await rowOf(gateway)).toMatchObject({ outcome: 'client_left', status: 499, ...charged }));
-      },
-    );
-  });
-
-  it('a caller of images that leaves leaves the call to be read and settled, since the vendor bills it', () => {
-    let finish: () => void = () => undefined;
-    return withVendor(
-      (response) => {
-        finish = () => json(response, { data: [{ b64_json: 'aW1hZ2U=' }] });
-      },
-      async (gateway, vendor) => {
-        const leaving = new AbortController();
-        const { url, key } = gateway;
-        const left = fetch(url + images.path, {
-          method: 'POST',
-          headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-          body: JSON.stringify({ model: 'own/picture', prompt: 'x' }),
-          signal: leaving.signal,
-        }).catch((error: unknown) => error);
-        await eventually(async () => expect(vendor.asked).toHaveLength(1));
-        leaving.abort();
-        await left;
-        finish();
-        await eventually(async () => expect(await rowOf(gateway)).toMatchObject({ outcome: 'ok', cost: 0.04 }));
-      },
-    );
-  });
+it('a caller of images that leaves leaves the call to be read and settled, since the vendor bills it', () => {
+  let finish: () => void = () => undefined;
+  return withVendor(
+    (response) => {
+      finish = () => json(response, { data: [{ b64_json: 'aW1hZ2U=' }] });
+    },
+    async (gateway, vendor) => {
+      const leaving = new AbortController();
+      const { url, key } = gateway;
+      const left = fetch(url + images.path, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'own/picture', prompt: 'x' }),
+        signal: leaving.signal,
+      }).catch((error: unknown) => error);
+      await eventually(async () => expect(vendor.asked).toHaveLength(1));
+      leaving.abort();
+      await left;
+      finish();
+      await eventually(async () => expect(await rowOf(gateway)).toMatchObject({ outcome: 'ok', cost: 0.04 }));
+    },
+  );
 });
 
 it(

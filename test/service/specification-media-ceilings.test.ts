@@ -1,0 +1,67 @@
+/** The ceilings of image and speech calls, and the other refusals for money (specification 7.4). */
+import { describe, expect, it } from '@jest/globals';
+import { shareGateway } from '../support/gateway.ts';
+import { expectRouteError, projectLender } from './inference-routes.ts';
+import type { MediaRoute } from './media-routes.ts';
+import { askMedia, bearer, issueKey, mediaRoutes, mediaYaml } from './media-routes.ts';
+
+/** It stands still: a ceiling of a minute would be new in the next. */
+const now = Date.now();
+const lent = shareGateway({ yaml: mediaYaml, clock: { now: () => now } });
+const lendProject = projectLender(lent, 'media');
+
+describe('7.4 ceilings', () => {
+  const priced = (route: MediaRoute): string => (route.name === 'images' ? 'one/picture' : 'one/spoken');
+
+  it.each(mediaRoutes)('tenant_capped, 429 on $name: the key reached a ceiling; what does not pass uses no slot', async (route) => {
+    const gateway = await lendProject();
+    for (const [ceiling, ceilings] of [
+      ['calls', { calls: 1 }],
+      ['rpm', { rpm: 1 }],
+      ['cost', { cost: route.name === 'images' ? 0.04 : 0.000165 }],
+    ] as const) {
+      const { key } = await issueKey(gateway, { ceilings });
+      const asked = () => askMedia(gateway, route, priced(route), { headers: bearer(key) });
+      const noRoute = await askMedia(gateway, route, 'nobody/x', { headers: bearer(key) });
+      expect(noRoute.status).toBe(400);
+      const first = await asked();
+      expect([ceiling, first.status]).toEqual([ceiling, 200]);
+      await first.arrayBuffer();
+      const refused = await asked();
+      expect(refused.headers.get('retry-after')).toBe('60');
+      const message = new RegExp(`budget exceeded \\(${ceiling}\\)`);
+      await expectRouteError(refused, route, { status: 429, code: 'tenant_capped', message });
+    }
+  });
+
+  it.each(mediaRoutes)('source_capped and credits_exhausted, 429 on $name', async (route) => {
+    const gateway = await lendProject();
+    const path = `/provision/teams/${gateway.project}`;
+    await gateway.admin('PUT', `${path}/applications/bot`, { ceilings: { calls: 0 } });
+    const message = "source budget exceeded for 'bot' (calls)";
+    const bot = await askMedia(gateway, route, priced(route), { headers: { 'x-gateway-source': 'bot' } });
+    await expectRouteError(bot, route, { status: 429, code: 'source_capped', message });
+    await gateway.admin('PUT', path, { monthly_cap: 0 });
+    const capped = await askMedia(gateway, route, priced(route));
+    expect(capped.headers.get('retry-after')).toBe('3600');
+    await expectRouteError(capped, route, { status: 429, code: 'credits_exhausted' });
+  });
+
+  it.each(mediaRoutes)('subscription_required, 402 on $name', async (route) => {
+    const gateway = await lendProject();
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { may_call: false });
+    await expectRouteError(await askMedia(gateway, route, priced(route)), route, { status: 402, code: 'subscription_required' });
+  });
+
+  it.each(mediaRoutes)('on $name a model without a price is not asked where a cost ceiling applies', async (route) => {
+    const gateway = await lendProject();
+    const { key } = await issueKey(gateway, { ceilings: { cost: 5 } });
+    const tiers = { mixed: ['two/unknown', priced(route)] };
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { image_tiers: tiers, speech_tiers: tiers });
+    const answer = await askMedia(gateway, route, 'mixed', { headers: bearer(key) });
+    expect(answer.headers.get('x-gateway-model')).toBe(priced(route));
+    await answer.arrayBuffer();
+    const refused = await askMedia(gateway, route, 'two/unknown', { headers: bearer(key) });
+    await expectRouteError(refused, route, { status: 400, code: 'no_route', message: 'no models available for route' });
+  });
+});

@@ -1,0 +1,144 @@
+/** Which model answers an image or speech call, and why none does (specification 4.6 `model`, 7.5). */
+import { describe, expect, it } from '@jest/globals';
+import { callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
+import { expectRouteError, projectLender } from './inference-routes.ts';
+import type { MediaRoute } from './media-routes.ts';
+import { askMedia, bearer, images, issueKey, mediaRoutes, mediaYaml, speech } from './media-routes.ts';
+
+const lent = shareGateway({ yaml: mediaYaml });
+const lendProject = projectLender(lent, 'media');
+
+describe('4.6 model', () => {
+  it.each([
+    [images, 'two/picture', 'two/picture'],
+    [images, 'standard', 'one/picture'],
+    [images, 'artful', 'art/flux'],
+    [images, 'gpt-image:1.5_x', 'one/gpt-image:1.5_x'],
+    [speech, 'two/spoken', 'two/spoken'],
+    [speech, 'standard', 'one/spoken'],
+    [speech, 'voices', 'path/rachel'],
+    [speech, 'tts-1', 'one/tts-1'],
+  ] as const)('$name: %s', async (route: MediaRoute, model, served) => {
+    const answer = await askMedia(await lendProject(), route, model);
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, served]);
+    await answer.body?.cancel();
+  });
+
+  it('a tier: the application’s, else the project’s, else the file’s', async () => {
+    const gateway = await lendProject();
+    const path = `/provision/teams/${gateway.project}`;
+    const served = async (route: MediaRoute, headers = {}) => {
+      const answer = await askMedia(gateway, route, 'standard', { headers });
+      await answer.body?.cancel();
+      return answer.headers.get('x-gateway-model');
+    };
+    await gateway.admin('PUT', path, { image_tiers: { standard: ['two/mine'] }, speech_tiers: { standard: ['two/mine'] } });
+    expect([await served(images), await served(speech)]).toEqual(['two/mine', 'two/mine']);
+    await gateway.admin('PUT', `${path}/applications/bot`, {
+      image_tiers: { standard: ['art/bots'] },
+      speech_tiers: { standard: ['path/bots'] },
+    });
+    const bot = { 'x-gateway-source': 'bot' };
+    expect([await served(images, bot), await served(speech, bot), await served(images)]).toEqual(['art/bots', 'path/bots', 'two/mine']);
+  });
+
+  it('a project that may not use the default provider has its own first one as default', async () => {
+    const gateway = await lendProject();
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: ['art', 'path', 'two'] });
+    for (const route of mediaRoutes) {
+      const answer = await askMedia(gateway, route, 'bare');
+      expect(answer.headers.get('x-gateway-model')).toBe('two/bare');
+      await answer.body?.cancel();
+    }
+  });
+
+  it.each(mediaRoutes)('a retired model or provider never causes no_route on $name: it is asked last', async (route) => {
+    const gateway = await lendProject();
+    const [first, second] = route.name === 'images' ? ['one/picture', 'two/picture'] : ['one/spoken', 'two/spoken'];
+    const served = async (model: string) => {
+      const answer = await askMedia(gateway, route, model);
+      await answer.body?.cancel();
+      return answer.headers.get('x-gateway-model');
+    };
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { retired: [first] });
+    expect([await served('standard'), await served(first ?? '')]).toEqual([second, first]);
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { retired: ['one', 'two'] });
+    expect(await served('standard')).toBe(first);
+  });
+
+  it('GET /v1/models lists media models and tiers that the key may use', async () => {
+    const gateway = await lendProject();
+    const listed = async (headers = {}) =>
+      (await jsonOf<{ data: { id: string }[] }>(gateway.call('/v1/models', undefined, headers))).data.map(({ id }) => id);
+    const all = await listed();
+    expect(all).toEqual(expect.arrayContaining(['one/picture', 'one/spoken', 'two/picture', 'standard', 'artful', 'voices', 'prose']));
+    expect(new Set(all).size).toBe(all.length);
+    const { key } = await issueKey(gateway, { models: ['artful', 'one/spoken'] });
+    const narrow = await listed(bearer(key));
+    expect(narrow).toEqual(expect.arrayContaining(['artful', 'one/spoken', 'standard']));
+    for (const id of ['voices', 'prose', 'one/picture', 'auto']) expect(narrow).not.toContain(id);
+  });
+});
+
+describe('7.5 no_route', () => {
+  const noRoute = (message: string | RegExp) => ({ status: 400, code: 'no_route', message });
+
+  it.each(mediaRoutes)('`unknown … provider` on $name: the vendor named does not serve this type', async (route) => {
+    const gateway = await lendProject();
+    const other = route.name === 'images' ? 'path' : 'art';
+    for (const name of ['nobody', 'text', other])
+      await expectRouteError(await askMedia(gateway, route, `${name}/x`), route, noRoute(`unknown ${route.word} provider '${name}'`));
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: ['two'] });
+    await expectRouteError(await askMedia(gateway, route, 'one/x'), route, noRoute(`unknown ${route.word} provider 'one'`));
+  });
+
+  it.each(mediaRoutes)('`no … provider configured` on $name: no vendor of this type', async (route) => {
+    const gateway = await lendProject();
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: ['text'] });
+    for (const model of ['one/x', 'standard', 'bare'])
+      await expectRouteError(await askMedia(gateway, route, model), route, noRoute(`no ${route.word} provider configured`));
+    const yaml = (url: string) => `providers: { films: { base_url: ${url}/v1beta, api_key: some-key, dialect: gemini } }\n`;
+    await withGateway({ yaml }, async (films) => {
+      await expectRouteError(await askMedia(films, route, 'x'), route, noRoute(`no ${route.word} provider configured`));
+    });
+  });
+
+  it.each(mediaRoutes)('`no providers configured` on $name: no vendor at all', (route) =>
+    withGateway({ yaml: () => 'providers: {}\n' }, async (gateway) => {
+      await expectRouteError(await askMedia(gateway, route, 'one/x'), route, noRoute('no providers configured'));
+    }),
+  );
+
+  it.each(mediaRoutes)('`model not permitted for this key: …` on $name', async (route) => {
+    const gateway = await lendProject();
+    const { key } = await issueKey(gateway, { models: ['two/fine', 'standard'] });
+    const asked = (model: string) => askMedia(gateway, route, model, { headers: bearer(key) });
+    for (const model of ['one/x', 'bare', route.name === 'images' ? 'artful' : 'voices'])
+      await expectRouteError(await asked(model), route, noRoute(`model not permitted for this key: ${model}`));
+    for (const model of ['two/fine', 'standard']) expect((await asked(model)).status).toBe(200);
+  });
+
+  it.each(mediaRoutes)(
+    '`no models available for route` on $name: no vendor of the project serves the tier, and catalog fill is off',
+    async (route) => {
+      const gateway = await lendProject();
+      const path = `/provision/teams/${gateway.project}`;
+      const tiers = { gone: ['text/x'] };
+      await gateway.admin('PUT', path, { image_tiers: tiers, speech_tiers: tiers, catalog_fill: false });
+      await expectRouteError(await askMedia(gateway, route, 'gone'), route, noRoute('no models available for route'));
+      await gateway.admin('PUT', path, { catalog_fill: true });
+      const answer = await askMedia(gateway, route, 'gone');
+      await answer.body?.cancel();
+      // The cheapest of the kind.
+      expect(answer.headers.get('x-gateway-model')).toBe(route.name === 'images' ? 'two/picture' : 'one/seconds');
+    },
+  );
+
+  it.each(mediaRoutes)('on $name it calls no vendor and records no call', async (route) => {
+    const gateway = await lendProject();
+    const before = gateway.vendor.requests().length;
+    await expectRouteError(await askMedia(gateway, route, 'nobody/x'), route, noRoute(/^unknown/));
+    await expectRouteError(await askMedia(gateway, route, 'x'.repeat(301)), route, noRoute(/./));
+    expect([await callsOf(gateway), gateway.vendor.requests().length]).toEqual([[], before]);
+  });
+});

@@ -1,0 +1,135 @@
+/** Audio on its way: as fast as its caller takes it, and what becomes of it when one of both ends leaves. */
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { request as httpRequest } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from '@jest/globals';
+import type { TestGateway } from '../support/gateway.ts';
+import { eventually } from '../support/gateway.ts';
+import { askMedia, rowOf, speech } from './media-routes.ts';
+import { shareVendor } from './media-vendor.ts';
+
+const mebibyte = 1024 * 1024;
+const { withVendor } = shareVendor();
+
+/** A vendor that speaks `total` bytes as fast as they are taken; tells how many left it. */
+function speaker(total: number) {
+  const state = { sent: 0, closed: false };
+  const chunk = Buffer.alloc(64 * 1024, 3);
+  const answer = (response: ServerResponse): void => {
+    response.writeHead(200, { 'content-type': 'audio/mpeg' });
+    response.once('close', () => {
+      state.closed = true;
+    });
+    const write = (): void => {
+      while (state.sent < total && !response.destroyed) {
+        state.sent += chunk.length;
+        if (!response.write(chunk)) return void response.once('drain', write);
+      }
+      response.end();
+    };
+    write();
+  };
+  return { state, answer };
+}
+
+function ask({ url, key }: TestGateway, body: object) {
+  const request = httpRequest(`${url}${speech.path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+  });
+  request.on('error', () => undefined);
+  request.end(JSON.stringify(body));
+  return request;
+}
+
+const spoken = { model: 'own/voice', input: 'Hello' };
+const charged = { cost: (5 * 15) / 1e6 };
+
+it('a caller that does not read makes the vendor wait: nothing piles up; then it comes whole', () => {
+  const total = 96 * mebibyte;
+  const { state, answer } = speaker(total);
+  return withVendor(answer, async (gateway) => {
+    const request = ask(gateway, spoken);
+    const [response] = (await once(request, 'response')) as [NodeJS.ReadableStream];
+    // Until the vendor has stopped writing, since every buffer on the way is full.
+    let before = -1;
+    await eventually(async () => {
+      const { sent } = state;
+      const isStill = sent === before;
+      before = sent;
+      await sleep(100);
+      if (!isStill) throw new Error('the vendor still writes');
+    });
+    expect(state.sent).toBeLessThan(24 * mebibyte);
+    let read = 0;
+    for await (const chunk of response) read += chunk.length;
+    expect(read).toBe(total);
+    expect(await rowOf(gateway)).toMatchObject({ outcome: 'ok', ...charged, estimated: false });
+  });
+});
+
+it('the first audio comes while the vendor still speaks', () => {
+  let finish: () => void = () => undefined;
+  return withVendor(
+    (response) => {
+      response.writeHead(200, { 'content-type': 'audio/mpeg' }).write('first');
+      finish = () => response.end('last');
+    },
+    async (gateway) => {
+      const answer = await askMedia(gateway, speech, 'own/voice', { more: spoken });
+      const reader = answer.body?.getReader();
+      expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('first');
+      finish();
+      expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('last');
+      expect((await reader?.read())?.done).toBe(true);
+      expect(await rowOf(gateway)).toMatchObject({ outcome: 'ok', ...charged });
+    },
+  );
+});
+
+it('a vendor that breaks off breaks the caller’s stream visibly, and is charged', () =>
+  withVendor(
+    (response) => {
+      response.writeHead(200, { 'content-type': 'audio/mpeg' }).write('some');
+      setImmediate(() => response.destroy());
+    },
+    async (gateway) => {
+      const answer = await askMedia(gateway, speech, 'own/voice', { more: spoken });
+      expect(answer.status).toBe(200);
+      await expect(answer.arrayBuffer()).rejects.toThrow();
+      expect(await rowOf(gateway)).toMatchObject({ outcome: 'interrupted', code: 'upstream_failed', estimated: true, ...charged });
+    },
+  ));
+
+it('a caller that leaves in the middle ends the vendor’s request, and is charged what the vendor bills', () => {
+  const { state, answer } = speaker(512 * mebibyte);
+  return withVendor(answer, async (gateway) => {
+    const request = ask(gateway, spoken);
+    const [response] = (await once(request, 'response')) as [NodeJS.ReadableStream];
+    await once(response, 'readable');
+    request.destroy();
+    await eventually(async () => expect(state.closed).toBe(true));
+    expect(state.sent).toBeLessThan(64 * mebibyte);
+    await eventually(async () => expect(await rowOf(gateway)).toMatchObject({ outcome: 'client_left', estimated: true, ...charged }));
+  });
+});
+
+it('a caller that leaves before the first audio ends the vendor’s request too', () => {
+  const state = { asked: false, closed: false };
+  return withVendor(
+    (response) => {
+      state.asked = true;
+      response.once('close', () => {
+        state.closed = true;
+      });
+    },
+    async (gateway) => {
+      const request = ask(gateway, spoken);
+      await eventually(async () => expect(state.asked).toBe(true));
+      request.destroy();
+      await eventually(async () => expect(state.closed).toBe(true));
+      await eventually(async () => expect(await rowOf(gateway)).toMatchObject({ outcome: 'client_left', status: 499, ...charged }));
+    },
+  );
+});
