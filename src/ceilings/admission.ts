@@ -7,34 +7,21 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CallResult, SettledCall } from '../core/call.ts';
-import { gatewayError } from '../core/errors.ts';
-import { spentOf } from '../core/spending.ts';
 import type { Clock } from '../core/time.ts';
-import type { CeilingName } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { CounterName, LimitedCounter, Limits } from './counters.ts';
-import { countersOf, refusalOf, textOfCounter } from './counters.ts';
+import { countersOf, textOfCounter } from './counters.ts';
+import { type Bounds, type Holds, holdAll, type Taken } from './holds.ts';
 import { askBackChannel, createLeases, type Leases } from './leases.ts';
 import { createLender, type Lender } from './lender.ts';
 import { createStoreHealth } from './store-health.ts';
-import type { Lent, Loan } from './waiting.ts';
 
 export interface AdmissionRequest {
   readonly limits: Limits;
   readonly startedAt: number;
-  /** The most that the call may cost, and the most tokens it may use; asked for only where such a ceiling applies. */
-  readonly bounds: () => { readonly costNanos: number; readonly tokens: number };
-}
-
-/** What a call holds. Either `settle` or `release` must be called, once. */
-export interface Holds {
-  /** The store was down: the call goes on without some of its ceilings, and its facts must say so. */
-  readonly isUnmetered: boolean;
-  /** The call ended: `result` with what must be recorded of its holds, so that its row and its leases are counted together. */
-  settle(result: CallResult): CallResult;
-  /** The call leaves no record. */
-  release(): void;
+  /** Asked for only where such a ceiling applies. */
+  readonly bounds: () => Bounds;
 }
 
 export interface Admission {
@@ -68,13 +55,7 @@ const keptMs = 3_600_000;
 const tendMs = 1_000;
 const stopLimitMs = 2_000;
 
-interface Hold {
-  readonly ceiling: CeilingName;
-  readonly lender: Lender;
-  readonly loan: Loan;
-}
-
-const nothingHeld: Holds = { isUnmetered: false, settle: (result) => result, release: () => undefined };
+const nothingHeld: Holds = { isUnmetered: false, grow: async () => true, settle: (result) => result, release: () => undefined };
 
 export function createAdmission({ database, clock, logger, process, onStoreDown }: AdmissionOptions): Admission {
   const leases = createLeases(database);
@@ -101,63 +82,11 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
     return lender;
   };
 
-  const holdAll = (request: AdmissionRequest, counters: readonly LimitedCounter[]): Holds | Promise<Holds> => {
-    const holds: Hold[] = [];
-    const bounds = counters.some(({ name }) => isBounded(name.ceiling)) ? request.bounds() : null;
-    const boundOf = (ceiling: CeilingName): number => {
-      // A ceiling that is reached refuses every call (specification 7.4), also of a model that costs nothing.
-      if (ceiling === 'cost') return Math.max(1, bounds?.costNanos ?? 0);
-      return ceiling === 'tpm' ? (bounds?.tokens ?? 0) : 1;
-    };
-    let isUnmetered = false;
-
-    const release = (): void => {
-      for (const { lender, loan } of holds) lender.settle(loan, 0);
-    };
-
-    const note = (lent: Lent, { name }: LimitedCounter, lender: Lender): void => {
-      switch (lent.kind) {
-        case 'held':
-          holds.push({ ceiling: name.ceiling, lender, loan: lent });
-          return;
-        case 'refused':
-          release();
-          throw refusalOf(name);
-        case 'unreachable':
-          if (onStoreDown() === 'refuse') {
-            release();
-            throw gatewayError('budget_unavailable', { message: 'the store of the ceilings cannot be reached' });
-          }
-          isUnmetered = true;
-      }
-    };
-
-    /** From `first` on; goes on asynchronously from the first one that has to wait. */
-    const holdFrom = (first: number): Holds | Promise<Holds> => {
-      for (let index = first; index < counters.length; index += 1) {
-        const counter = counters[index];
-        if (!counter) break;
-        const lender = lenderOf(counter);
-        const lent = lender.take(boundOf(counter.name.ceiling), counter.limit);
-        if (lent instanceof Promise) {
-          return lent.then((late) => {
-            note(late, counter, lender);
-            return holdFrom(index + 1);
-          });
-        }
-        note(lent, counter, lender);
-      }
-      return { isUnmetered, settle: (result) => settleHolds(holds, result), release };
-    };
-    return holdFrom(0);
-  };
-
-  const settleHolds = (holds: readonly Hold[], result: CallResult): CallResult => {
-    const amounts = holds.flatMap(({ ceiling, lender, loan }) => {
-      const amount = lender.settle(loan, Math.max(0, spentOf(ceiling, result)));
-      if (amount === 0 || lender.id === null) return [];
+  const noteTaken = (result: CallResult, taken: readonly Taken[]): CallResult => {
+    const amounts = taken.flatMap(({ lender, generation, amount }) => {
+      if (lender.id === null) return [];
       lendersById.set(lender.id, lender);
-      return [{ counter: lender.id, generation: loan.generation, amount }];
+      return [{ counter: lender.id, generation, amount }];
     });
     return amounts.length === 0 ? result : { ...result, consumed: { process, amounts } };
   };
@@ -204,7 +133,7 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
     leases,
     admit(request) {
       const counters = countersOf(request.limits, request.startedAt);
-      return counters.length === 0 ? nothingHeld : holdAll(request, counters);
+      return counters.length === 0 ? nothingHeld : holdAll({ counters, bounds: request.bounds, lenderOf, onStoreDown, noteTaken });
     },
     counted(calls) {
       for (const call of calls) for (const { lender, amount, generation } of consumedOf(call)) lender.counted(amount, generation);
@@ -248,8 +177,4 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
     for (const lender of lenders.values()) if (lender.id === id) return lender;
     return undefined;
   }
-}
-
-function isBounded(ceiling: CeilingName): boolean {
-  return ceiling === 'cost' || ceiling === 'tpm';
 }

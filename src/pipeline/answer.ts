@@ -2,10 +2,10 @@
  * The story of a call: plan, rules, recall, cache, admit, attempt, settle. Whatever happens, a call that reached a vendor is in the journal
  * before the last byte of its answer leaves.
  */
-import type { Admission, Holds } from '../ceilings/admission.ts';
+import type { Admission } from '../ceilings/admission.ts';
 import type { Limits } from '../ceilings/counters.ts';
 import { hasCostCeiling } from '../ceilings/counters.ts';
-import type { Call, CallFacts, CallResult, Outcome, SettledCall } from '../core/call.ts';
+import type { Call, CallResult, Outcome, SettledCall } from '../core/call.ts';
 import { gatewayError, VendorError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
 import type { AnswerReading } from '../dialects/route-rules.ts';
@@ -23,11 +23,12 @@ import { boundsOf } from './bound.ts';
 import type { CalledProject } from './called-project.ts';
 import { createRuleChecks } from './check-rules.ts';
 import type { CallControl } from './control.ts';
+import { createOwnPart, type OwnPart } from './own-part.ts';
 import { recallFor } from './recall-step.ts';
 import { replayHit } from './replay-hit.ts';
 import type { Hit, ResponseCache } from './response-cache.ts';
 import type { Ending } from './settle.ts';
-import { cacheOf, logCall, settleAnswered, settleBlocked, settleFailed, settleHit } from './settle.ts';
+import { cacheOf, factsOf, logCall, settleAnswered, settleBlocked, settleFailed, settleHit } from './settle.ts';
 
 type CacheUse = CallResult['cache'];
 
@@ -57,7 +58,6 @@ export interface AnswerDeps extends AttemptDeps {
   readonly logger: Logger;
 }
 
-const longestName = 256;
 const streamType = 'text/event-stream';
 
 export type AnswerCall = (call: Call, project: CalledProject, control: CallControl) => Promise<Answer>;
@@ -69,26 +69,36 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
 
   /** Throws GatewayError; the call has been recorded then, if a vendor was asked. */
   async function answerCall(call: Call, project: CalledProject, control: CallControl): Promise<Answer> {
-    const { caller, source, route, modelAsked } = call;
-    const autoTier = modelAsked === 'auto' ? await tierFor(call, project, control) : null;
+    const { caller, source, startedAt } = call;
     const found = ceilingsOf(caller.keyId);
     const key = found instanceof Promise ? await found : found;
     const limits: Limits = { projectId: caller.projectId, keyId: caller.countedAs, source, key, project };
-    const plan = planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice: hasCostCeiling(limits) });
+    const own = createOwnPart((toSend, candidates) => admission.admit({ limits, startedAt, bounds: () => boundsOf(toSend, candidates) }));
+    try {
+      return await answerWith({ call, project, control, own, requiresPrice: hasCostCeiling(limits) });
+    } finally {
+      own.release();
+    }
+  }
+
+  async function answerWith({ call, project, control, own, requiresPrice }: Admissible): Promise<Answer> {
+    const { caller, source, route, modelAsked } = call;
+    const planFor = (autoTier: string | null): Plan =>
+      planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice });
+    const mayAsk = (): Promise<boolean> => own.hold(call, planFor(null).candidates);
+    const plan = planFor(modelAsked === 'auto' ? await tierFor({ call, project, control, mayAsk }) : null);
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkInput(call, project.rules.input);
     // Vendors, cache and bounds go by the body as recall left it; the records hold what the caller sent.
     const { candidates } = plan;
-    const admit = (toSend: Call): Holds | Promise<Holds> =>
-      admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(toSend, candidates) });
-    const known = call.memory.mode === 'recall' ? await recallFor(call, recall, () => admit(call)) : null;
+    const known = call.memory.mode === 'recall' ? await recallFor({ call, recall, own, candidates }) : null;
     const asked = known?.call ?? call;
     const recalled = known?.recalled.itemIds ?? [];
     const about = known?.recalled.subjects ?? [];
-    const { hit, recording } = responseCache.lookUp({ call: asked, alsoAbout: about, settings: project.cache, candidates: plan.preferred });
+    const { hit, recording } = responseCache.lookUp({ call: asked, alsoAbout: about, settings: project.cache, candidates });
     if (hit) return answerFromCache({ hit, ending: { call, recalled, facts: factsOf(call, plan), failed: [] }, project, control });
 
-    const admitted = admit(asked);
+    const admitted = own.admit(asked, candidates);
     const holds = admitted instanceof Promise ? await admitted : admitted;
     const facts = factsOf(call, plan, holds);
     const outcome = await attemptChain({ call: asked, facts, candidates, control }).catch((error: unknown) => {
@@ -129,9 +139,9 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
   return answerCall;
 
   /** The tier of a call that leaves the choice to the gateway. */
-  function tierFor(call: Call, project: CalledProject, control: CallControl): string | Promise<string> {
+  function tierFor({ call, project, control, mayAsk }: TierQuestion): string | Promise<string> {
     const { source, route, modelAsked, body, spans } = call;
-    const ask = createAsk({ answerCall, clock, call, project });
+    const ask = createAsk({ answerCall, mayAsk, clock, call, project });
     return chooseTier({ project, source, route, modelAsked, body, spans, remainingMs: control.remainingMs(), ask });
   }
 
@@ -196,6 +206,19 @@ function readingOf(answer: VendorAnswer): AnswerReading {
   return answer.kind === 'plain' ? answer.reading : answer.reading();
 }
 
+interface Admissible {
+  readonly call: Call;
+  readonly project: CalledProject;
+  readonly control: CallControl;
+  readonly own: OwnPart;
+  /** A ceiling of cost applies: models without a price are left out. */
+  readonly requiresPrice: boolean;
+}
+
+interface TierQuestion extends Pick<Admissible, 'call' | 'project' | 'control'> {
+  readonly mayAsk: () => Promise<boolean>;
+}
+
 /** A call that was found in the response cache. */
 interface CacheAnswer {
   readonly hit: Hit;
@@ -211,25 +234,4 @@ interface Delivery {
   readonly end: (reading: AnswerReading, how: Outcome) => Promise<void>;
   /** Takes down what goes to the caller. */
   readonly record?: ((bytes: Buffer) => void) | undefined;
-}
-
-function factsOf(call: Call, plan: Plan, holds?: Holds): CallFacts {
-  return {
-    id: call.id,
-    startedAt: call.startedAt,
-    projectId: call.caller.projectId,
-    keyId: call.caller.keyId,
-    keyPrefix: call.caller.keyPrefix,
-    source: call.source,
-    sourceGiven: call.sourceGiven,
-    route: call.route,
-    // As long as any name that is recorded (decisions 5): the caller may have sent megabytes.
-    modelAsked: call.modelAsked.slice(0, longestName),
-    stream: call.stream,
-    memory: call.memory,
-    correlation: call.correlation,
-    plan: plan.lines,
-    bodyBytes: call.body.length,
-    ...(holds?.isUnmetered && { unmetered: true as const }),
-  };
 }

@@ -19,19 +19,22 @@ type AnswerQuestion = (
 /** As long as any asker waits (`routing/classify.ts`). */
 const askLimitMs = 1_500;
 
-/** Spent by the application whose call it serves. Rejects with what `answerCall` throws. */
+/** Spent by the application whose call it serves. Rejects with what `answerCall` throws, and where the call leaves nothing to ask with. */
 export function createAsk({
   answerCall,
+  mayAsk,
   clock,
   call,
   project,
 }: {
   answerCall: AnswerQuestion;
+  mayAsk: () => Promise<boolean>;
   clock: Clock;
   call: Call;
   project: CalledProject;
 }): Ask {
   return async ({ model, system, text, maxOutputTokens }) => {
+    if (!(await mayAsk())) throw new Error('the ceilings leave no room for the call itself');
     const startedAt = clock.now();
     const body = Buffer.from(
       JSON.stringify({

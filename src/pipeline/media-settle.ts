@@ -1,5 +1,5 @@
 /** What a media call comes to on paper: its facts, what is held of ceilings, how it ended, what is charged, what the caller is told. Pure. */
-import type { Holds } from '../ceilings/admission.ts';
+import type { Holds } from '../ceilings/holds.ts';
 import type { CallFacts, CallResult, MediaCall, MediaCandidate, Outcome, SettledCall, Tokens, Units } from '../core/call.ts';
 import { noTokens } from '../core/call.ts';
 import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';

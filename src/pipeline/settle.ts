@@ -1,4 +1,5 @@
 /** Turns what is known of a finished call into the record that the journal keeps: outcome, tokens, cost. Pure but for the clock. */
+import type { Holds } from '../ceilings/holds.ts';
 import type { AssistantTurn, Attempt, Call, CallContent, CallFacts, Outcome, SettledCall, Tokens } from '../core/call.ts';
 import { noTokens } from '../core/call.ts';
 import type { GatewayError } from '../core/errors.ts';
@@ -6,8 +7,12 @@ import { costOf } from '../core/money.ts';
 import { estimateTokens } from '../dialects/counts.ts';
 import type { AnswerReading } from '../dialects/route-rules.ts';
 import type { Logger } from '../observability/logger.ts';
+import type { Plan } from '../routing/plan.ts';
 import type { OpenAttempt } from './attempt.ts';
 import type { Hit } from './response-cache.ts';
+
+/** As long as any name that is recorded (decisions 5): the caller may have sent megabytes. */
+const longestName = 256;
 
 export interface Ending {
   /** As the caller sent it. */
@@ -17,6 +22,27 @@ export interface Ending {
   readonly facts: CallFacts;
   readonly failed: readonly Attempt[];
   readonly endedAt: number;
+}
+
+/** What is known of a call before its first attempt. */
+export function factsOf(call: Call, plan: Plan, holds?: Holds): CallFacts {
+  return {
+    id: call.id,
+    startedAt: call.startedAt,
+    projectId: call.caller.projectId,
+    keyId: call.caller.keyId,
+    keyPrefix: call.caller.keyPrefix,
+    source: call.source,
+    sourceGiven: call.sourceGiven,
+    route: call.route,
+    modelAsked: call.modelAsked.slice(0, longestName),
+    stream: call.stream,
+    memory: call.memory,
+    correlation: call.correlation,
+    plan: plan.lines,
+    bodyBytes: call.body.length,
+    ...(holds?.isUnmetered && { unmetered: true as const }),
+  };
 }
 
 /** A call that a vendor answered, whole or in part. */

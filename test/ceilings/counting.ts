@@ -1,8 +1,9 @@
 /** What the tests of ceilings share: processes that admit, end and store calls against a real database, and the sums that must hold. */
 import { randomUUID } from 'node:crypto';
-import { type Admission, createAdmission, type Holds } from '../../src/ceilings/admission.ts';
+import { type Admission, createAdmission } from '../../src/ceilings/admission.ts';
 import { countCalls } from '../../src/ceilings/count-calls.ts';
 import type { Limits, ProjectLimits } from '../../src/ceilings/counters.ts';
+import type { Holds } from '../../src/ceilings/holds.ts';
 import type { SettledCall } from '../../src/core/call.ts';
 import { noTokens } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';

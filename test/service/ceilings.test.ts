@@ -1,6 +1,7 @@
 /** Ceilings through the whole service: who is refused, when, and with which words (specification 7.4, 7.5; decisions 6). */
 import { expect, test } from '@jest/globals';
 import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
+import { createSlowClock } from '../support/slow-clock.ts';
 import { onBothDatabases } from './both-databases.ts';
 
 /** Of a vendor that is given time: a thousand calls at once are slow. */
@@ -30,13 +31,8 @@ async function statusesOf(work: readonly Promise<Response>[]): Promise<Record<nu
   return counts;
 }
 
-/** The minute must not end among the calls of a test that counts it. */
-async function earlyInMinute(): Promise<void> {
-  await eventually(async () => expect(Date.now() % 60_000).toBeLessThan(35_000), 30_000);
-}
-
 onBothDatabases('ceilings', (database) => {
-  const gateway = shareGateway({ database });
+  const gateway = shareGateway({ database, clock: createSlowClock() });
 
   test('200 for exactly 100 of 1,000 concurrent calls under calls: 100, and 429 for the others', async () => {
     const { call } = await limited(gateway(), 'thousand-calls', { calls: 100 });
@@ -49,12 +45,10 @@ onBothDatabases('ceilings', (database) => {
 
   test('200 for exactly 50 of 1,000 concurrent calls under rpm: 50', async () => {
     const { call } = await limited(gateway(), 'thousand-rpm', { rpm: 50 });
-    await earlyInMinute();
     expect(await statusesOf(Array.from({ length: 1_000 }, () => call('/v1/chat/completions', chat())))).toEqual({ 200: 50, 429: 950 });
   }, 90_000);
 
   test('429 names the ceiling in both dialects, with retry-after: 60', async () => {
-    await earlyInMinute();
     for (const ceiling of ['calls', 'cost', 'rpm', 'tpm']) {
       const { call } = await limited(gateway(), `words-${ceiling}`, { [ceiling]: 0 });
       const message = `key budget exceeded (${ceiling})`;
@@ -188,7 +182,6 @@ onBothDatabases('ceilings', (database) => {
 
   test('a call whose bound is larger than what is left is let in alone, and gets all of it', async () => {
     const { call } = await limited(gateway(), 'alone', { tpm: 1_000 });
-    await earlyInMinute();
     const large = chat({ max_tokens: 100_000 });
     const first = call('/v1/chat/completions', { ...large, model: 'two/echo+slow-3000' });
     await eventually(async () => {

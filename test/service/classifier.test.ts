@@ -86,6 +86,22 @@ describe.each(dialects)('auto on %s', (dialect) => {
   });
 });
 
+it('200 where the ceiling leaves room for one call: it is the caller’s, and nobody is asked for its tier', async () => {
+  await askOf(`one/${say('strong')}`);
+  const issued = await project.admin('POST', `/provision/teams/${project.project}/keys`, { name: 'narrow', ceilings: { calls: 3 } });
+  const { key } = (await issued.json()) as { key: string };
+  const asked = async (): Promise<[number, string | null]> => {
+    const answer = await ask(project, routeOf('chat'), 'auto', { headers: { authorization: `Bearer ${key}` } });
+    return [answer.status, answer.headers.get('x-gateway-model')];
+  };
+  expect([await asked(), await asked(), await asked()]).toEqual([
+    [200, 'one/echo+strong'],
+    [200, 'one/echo+standard'],
+    [429, null],
+  ]);
+  expect(modelsAsked()).toEqual([say('strong'), 'echo+strong', 'echo+standard']);
+});
+
 describe('auto elsewhere asks no classifier', () => {
   it.each([
     ['responses', 'one/echo+standard'],

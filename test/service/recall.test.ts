@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
+import { createSlowClock } from '../support/slow-clock.ts';
 import { type Dialect, lastRequest, paths, providersYaml, vendors, ways } from './dialects-gateway.ts';
 import { projectLender } from './inference-routes.ts';
 import { send } from './memory-routes.ts';
@@ -20,7 +21,7 @@ tiers: { standard: [one/echo], ${tier} }
 memory: { recall_deadline_ms: ${deadlineMs}, idle_minutes: 0.02 }
 `;
 
-const lent = shareGateway({ yaml: yaml('embed: [one/embedder]'), cache: true });
+const lent = shareGateway({ yaml: yaml('embed: [one/embedder]'), cache: true, clock: createSlowClock() });
 const lend = projectLender(lent, 'recall');
 const recall = { 'x-gateway-memory': 'recall' };
 const question = 'Which tea do I drink in the morning?';
@@ -235,6 +236,38 @@ test.each(['calls', 'rpm'])(
     expect((await callsOf(gateway)).map((row) => (row as { route?: string }).route)).toEqual(['chat']);
   },
 );
+
+test('200 without memories where the ceiling of tpm has room for the call, but not for what is recalled', async () => {
+  const gateway = await lend();
+  await remember(gateway);
+  const body = bodyOf('chat', 'chat', { max_tokens: 100 });
+  const bytes = Buffer.byteLength(JSON.stringify(body));
+  const running = { ...bodyOf('chat', 'chat', { max_tokens: 100 }), model: `${vendors.chat}/hang`, stream: true };
+  const reserved = Buffer.byteLength(JSON.stringify(running)) + 100;
+  const issued = await gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, {
+    name: 'narrow',
+    // Of the embedding too there is no room: it could only be paid with what the call needs.
+    ceilings: { tpm: reserved + bytes + 100 + 5 },
+  });
+  const { key } = await jsonOf<{ key: string }>(issued);
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const left = new AbortController();
+  const hanging = fetch(`${gateway.url}${paths.chat}`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(running),
+    signal: left.signal,
+  }).catch(() => null);
+  try {
+    await eventually(async () => expect(gateway.vendor.requests().some(({ body: sent }) => sent.includes('hang'))).toBe(true));
+    expect((await gateway.call(paths.chat, body, { ...headers, ...recall })).status).toBe(200);
+    expect(systemOf(gateway)).not.toContain('oolong');
+    expect((await gateway.call(paths.chat, { ...body, max_tokens: 200 }, { ...headers, ...recall })).status).toBe(429);
+  } finally {
+    left.abort();
+    await hanging;
+  }
+});
 
 test('content rules read what the caller sent, not what is recalled', async () => {
   const gateway = await lend();
