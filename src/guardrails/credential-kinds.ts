@@ -6,6 +6,13 @@
  * without bound, but for one character that is not of the run. Sources: the issuers' documentation and the rules of public secret scanners.
  */
 
+export interface Credential {
+  readonly kind: string;
+  /** Of the secret alone, where a name or an address stands around it. */
+  readonly start: number;
+  readonly end: number;
+}
+
 /** Each is a pattern without flags, read behind a place where a word begins. */
 const prefixed: Readonly<Record<string, string>> = {
   // Our own: a mistyped checksum leaves the secret what it is, so the form alone decides.

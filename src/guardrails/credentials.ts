@@ -1,18 +1,12 @@
 /**
  * Finds credentials in a text, and replaces them by a placeholder: what is stored, and what a content rule looks at, must not carry a key
  * on (decisions 9). Three ways to know one: its form (`credential-kinds.ts`), its frame (PEM, the user part of an address, an
- * authorization header), and the name before it (`password=`), where a value that looks like code, a placeholder or prose is none.
+ * authorization header, the options of a command), and the name before it (`assigned-credentials.ts`).
  *
  * Linear in the length of the text, whatever it holds.
  */
-import { boundRuns, longestRun, passwordNames, prefixedCredential, secretAddress, tokenNames } from './credential-kinds.ts';
-
-export interface Credential {
-  readonly kind: string;
-  /** Of the secret alone, where a name or an address stands around it. */
-  readonly start: number;
-  readonly end: number;
-}
+import { findAssigned, hasDigit, isPlaceholder } from './assigned-credentials.ts';
+import { boundRuns, type Credential, longestRun, prefixedCredential, secretAddress } from './credential-kinds.ts';
 
 const placeholder = '[credential]';
 
@@ -118,100 +112,21 @@ const inHeader = new RegExp(boundRuns('(?<![\\w-])(?:bearer|basic)[ \\t]{1,8}([\
 /** Behind another `name=value` of a connection string the value is what it is, letters alone too. */
 const inConnection = /(?<=[\w ]=[^\s;=,]{1,64}(?:;[ ]?|[ ]))(?:password|pwd)=([^\s;"'`&<>(){}[\]\\]{3,128})/gi;
 
+/** Options of commands: `--db-password value`, `curl -u name:value`. */
+const inOption =
+  /(?<![\w-])--(?:[a-z]{1,20}-){0,3}(?:password|passwd|pass|pwd|token|secret|api-?key|access-?key)[ \t]{1,4}["']?([^\s"'`]{6,256})/gi;
+const ofUser = /(?<![\w-])(?:-u|--user)[ \t=]{0,4}["']?[^\s:"'`]{1,64}:([^\s"'`]{6,256})/g;
+
 function findFramed(text: string): Credential[] {
   return [
     ...captured('address', inAddress, text),
     ...captured('signed_address', inQuery, text),
     ...captured('authorization', inHeader, text).filter(({ start, end }) => hasDigit(text.slice(start, end))),
     ...captured('connection_string', inConnection, text),
+    ...[...captured('option', inOption, text), ...captured('option', ofUser, text)].filter(({ start, end }) =>
+      /^(?!-)(?=.*[\p{L}])(?=.*\d)/u.test(text.slice(start, end)),
+    ),
   ].filter(({ start, end }) => !isPlaceholder(text.slice(start, end)));
-}
-
-/** `name: value` in JSON, YAML, source, environment files, connection strings, queries; and `the password is value`. */
-const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
-const value = `(?<open>\\\\{0,4}["'\`])?(?<value>[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]{4,256})`;
-const assigned = new RegExp(`(?:(?<password>${passwordNames.join('|')})|(?:${tokenNames.join('|')}))${separator}${value}`, 'dgiu');
-
-function findAssigned(text: string): Credential[] {
-  return Array.from(text.matchAll(assigned), ({ groups = {}, indices }) => {
-    const [start, end] = indices?.groups?.value ?? [0, 0];
-    const isSecret = isSecretValue(groups.value ?? '', {
-      isPassword: groups.password !== undefined,
-      isQuoted: groups.open !== undefined,
-      next: text.charAt(end),
-    });
-    return isSecret ? [{ kind: 'assignment', start, end }] : [];
-  }).flat();
-}
-
-interface Surroundings {
-  readonly isPassword: boolean;
-  readonly isQuoted: boolean;
-  /** The character behind the value. */
-  readonly next: string;
-}
-
-const dottedName = /^[A-Za-z_$][\w$]*(?:[.:/?!-]+[A-Za-z_$][\w$]*)*[.:?!]*$/;
-const numberOnly = /^[\d.,:%+-]+$/;
-
-/**
- * What source code and prose write behind such a name is mostly no secret: a call, a variable, a type, a number of characters. Without
- * quotes a value must therefore hold a digit and not read like a name; within quotes it is one unless it is a common word.
- */
-function isSecretValue(text: string, { isPassword, isQuoted, next }: Surroundings): boolean {
-  if (isPlaceholder(text) || next === '(' || next === '[' || next === '<') return false;
-  const bare = text.replace(/[.!?:]{1,3}$/, '');
-  if (bare.length < 6) return false;
-  if (isPassword) return isQuoted ? !commonValues.has(bare.toLowerCase()) : /[\d!@#$%^*+~]/.test(bare) && !isPath(bare);
-  if (bare.length < 8 || numberOnly.test(bare)) return false;
-  return hasDigit(bare) && (isQuoted || !isPath(bare));
-}
-
-/** `process.env.KEY_2`, but not `hunter2`: only something with a dot or the like reads as code although a digit is in it. */
-function isPath(text: string): boolean {
-  return /[.:/]/.test(text) && dottedName.test(text);
-}
-
-const commonValues = new Set([
-  'string',
-  'password',
-  'passwd',
-  'passwort',
-  'contraseña',
-  'senha',
-  'secret',
-  'required',
-  'optional',
-  'undefined',
-  'hidden',
-  'invalid',
-  'incorrect',
-  'missing',
-  'example',
-  'unknown',
-  'forgot',
-  'change',
-  'current',
-  'boolean',
-  'number',
-  'object',
-  'redacted',
-  'removed',
-  'default',
-  'disabled',
-  'enabled',
-]);
-
-/** Text that stands where a secret will: `${TOKEN}`, `<key>`, `your-api-key`, `xxxx`, `****`, our own placeholder. */
-const placeholderText =
-  /^(?:[$%{<[(*#].*|your[-_ ]?.*|my[-_](?:api|secret|token|pass).*|(?:x|X|\*|\.|-|_|•|0)+|example.*|placeholder.*|changeme|redacted|.*_here|.*-here)$/i;
-
-function isPlaceholder(text: string): boolean {
-  return placeholderText.test(text);
-}
-
-function hasDigit(text: string): boolean {
-  return /\d/.test(text);
 }
 
 /** What the first group of `pattern` caught at the end of a match, but for at most one character; the whole match where it has no group. */

@@ -102,6 +102,15 @@ export function foldLookalikes(words: string): string {
   });
 }
 
+/** Without marks of Markdown and tags of HTML around words, and without the signs that stand between words instead of a space. */
+export function joinMarked(words: string): string {
+  return words
+    .replace(/<\/?[a-z][^<>]{0,100}>/g, '')
+    .replace(/[*~`]{1,3}(?=\p{L})|(?<=\p{L})[*~`]{1,3}/gu, '')
+    .replace(/(?<=\p{L})[._/+-]{1,3}(?=\p{L})/gu, ' ')
+    .replace(/ {2,}/g, ' ');
+}
+
 /** Runs of at least eight single letters that were set apart by spaces or one kind of sign, without what set them apart. */
 export function joinSpaced(words: string): string[] {
   return Array.from(words.matchAll(/(?<![\p{L}\d])(?:\p{L}[ ._*~-]{1,3}){7,}\p{L}(?![\p{L}\d])/gu), ([run]) =>

@@ -7,7 +7,7 @@
  * letters they imitate. Work is linear in the length of the text.
  */
 import { findHidden } from './hidden-characters.ts';
-import { asWords, foldLookalikes, joinSpaced } from './injection-forms.ts';
+import { asWords, foldLookalikes, joinMarked, joinSpaced } from './injection-forms.ts';
 import { type Phrase, phrases, spacedOut } from './injection-phrases.ts';
 
 export type InjectionKind = Phrase['kind'] | 'hidden_characters';
@@ -17,8 +17,7 @@ export function findInjection(text: string): InjectionKind | null {
   if (findHidden(text)) return 'hidden_characters';
   const words = asWords(text);
   const folded = foldLookalikes(words);
-  const forms = folded === words ? [words] : [words, folded];
-  for (const form of forms) {
+  for (const form of new Set([words, folded, joinMarked(folded)])) {
     const phrase = phrases.find(({ pattern }) => pattern.test(form));
     if (phrase) return phrase.kind;
   }

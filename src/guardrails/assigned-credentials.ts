@@ -1,0 +1,113 @@
+/**
+ * Finds credentials by the name before them (`password=`, `the token is`), where a value that looks like code, a placeholder or prose is none.
+ * Linear in the length of the text.
+ */
+import { type Credential, passwordNames, tokenNames } from './credential-kinds.ts';
+
+/** `name: value` in JSON, YAML, source, environment files, connection strings, queries; and `the password is value`. */
+const longestValue = 256;
+const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]|是|为|為|は|는|은|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
+/** An ampersand is one of a password's signs where it neither begins another `name=` nor spells a character. */
+const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]|&(?![\\w.-]{1,64}=|#?\\w{1,8};)){4,${longestValue}})`;
+const assigned = new RegExp(`(?:(?<password>${passwordNames.join('|')})|(?:${tokenNames.join('|')}))${separator}${value}`, 'dgiu');
+
+export function findAssigned(text: string): Credential[] {
+  return Array.from(text.matchAll(assigned), ({ groups = {}, indices }) => {
+    const [start, end] = indices?.groups?.value ?? [0, 0];
+    const isPassword = groups.password !== undefined;
+    const isQuoted = groups.open !== undefined;
+    if (!isSecretValue(groups.value ?? '', { isPassword, isQuoted, next: text.charAt(end) })) return [];
+    return [{ kind: 'assignment', start, end: endOfValue(text, end, { start, isWhole: isPassword && isQuoted }) }];
+  }).flat();
+}
+
+const restOfValue = /[^\s\p{Cc}"'`\\,;&<>(){}[\]]{1,4096}/uy;
+/** A passphrase within quotes, behind its first word. */
+const restOfQuoted = /[^\p{Cc}"'`\\]{0,256}(?=\\{0,4}["'`])/uy;
+
+/** What is longer than the pattern reads goes on to its end, and a passphrase to its closing quote. */
+function endOfValue(text: string, end: number, { start, isWhole }: { start: number; isWhole: boolean }): number {
+  if (isWhole && isMatchAt(restOfQuoted, text, end)) return restOfQuoted.lastIndex;
+  let at = end;
+  while (at - start >= longestValue && isMatchAt(restOfValue, text, at)) at = restOfValue.lastIndex;
+  return at;
+}
+
+function isMatchAt(pattern: RegExp, text: string, at: number): boolean {
+  pattern.lastIndex = at;
+  return pattern.test(text);
+}
+
+interface Surroundings {
+  readonly isPassword: boolean;
+  readonly isQuoted: boolean;
+  /** The character behind the value. */
+  readonly next: string;
+}
+
+const dottedName = /^[A-Za-z_$][\w$]*(?:[.:/?!-]+[A-Za-z_$][\w$]*)*[.:?!]*$/;
+const numberOnly = /^[\d.,:%+-]+$/;
+
+/** The secret half of an AWS key: often one that reads like a path. */
+const accessKey = /^(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9/+]{40}$/;
+
+/**
+ * What source code and prose write behind such a name is mostly no secret: a call, a variable, a type, a number of characters. Without
+ * quotes a value must therefore hold a digit and not read like a name; within quotes it is one unless it is a common word.
+ */
+function isSecretValue(text: string, { isPassword, isQuoted, next }: Surroundings): boolean {
+  if (isPlaceholder(text) || next === '(' || next === '[' || next === '<') return false;
+  const bare = text.replace(/[.!?:]{1,3}$/, '');
+  if (bare.length < 6) return false;
+  if (isPassword) return isQuoted ? !commonValues.has(bare.toLowerCase()) : /[\d!@#$%^*+~]/.test(bare) && !isPath(bare);
+  if (bare.length < 8 || numberOnly.test(bare)) return false;
+  if (accessKey.test(bare)) return true;
+  return hasDigit(bare) && (isQuoted || !isPath(bare));
+}
+
+/** `process.env.KEY_2`, but not `hunter2`: only something with a dot or the like reads as code although a digit is in it. */
+function isPath(text: string): boolean {
+  return /[.:/]/.test(text) && dottedName.test(text);
+}
+
+const commonValues = new Set([
+  'string',
+  'password',
+  'passwd',
+  'passwort',
+  'contraseña',
+  'senha',
+  'secret',
+  'required',
+  'optional',
+  'undefined',
+  'hidden',
+  'invalid',
+  'incorrect',
+  'missing',
+  'example',
+  'unknown',
+  'forgot',
+  'change',
+  'current',
+  'boolean',
+  'number',
+  'object',
+  'redacted',
+  'removed',
+  'default',
+  'disabled',
+  'enabled',
+]);
+
+/** Text that stands where a secret will: `${TOKEN}`, `<key>`, `your-api-key`, `xxxx`, `****`, our own placeholder. */
+const placeholderText =
+  /^(?:[$%{<[(*#].*|your[-_ ]?.*|my[-_](?:api|secret|token|pass).*|(?:x|X|\*|\.|-|_|•|0)+|example.*|placeholder.*|changeme|redacted|.*_here|.*-here)$/i;
+
+export function isPlaceholder(text: string): boolean {
+  return placeholderText.test(text);
+}
+
+export function hasDigit(text: string): boolean {
+  return /\d/.test(text);
+}
