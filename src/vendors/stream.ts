@@ -4,6 +4,7 @@ import type { SseEvent } from '../core/sse.ts';
 import { createSseParser, SseEventTooLarge } from '../core/sse.ts';
 import type { StreamReader } from '../dialects/route-rules.ts';
 import { endBody, vendorErrorOf } from './request.ts';
+import { bytesWithoutSecrets, withoutSecrets } from './vendor-words.ts';
 
 /** How a stream ended: whole, or broken by the vendor. `told`: the vendor's own error event has been passed on. */
 export type StreamEnd = { readonly kind: 'whole' } | { readonly kind: 'broken'; readonly message: string; readonly told: boolean };
@@ -29,11 +30,15 @@ const heldLimitBytes = 1024 * 1024;
 /**
  * Yields nothing before the first piece of the answer has come: keep-alives wait, since until then another model can still be tried.
  * A stream that fails before that returns `broken` without having yielded. Throws VendorError `aborted` when our own side
- * ended it, and `stopped` before the first piece when the service ends.
+ * ended it, and `stopped` before the first piece when the service ends. The vendor's error event is passed on without the `secrets` it may repeat.
  *
  * Behind a whole answer `body` stays open, so that its connection can be used again; in every other case it is ended.
  */
-export async function* relayEvents(body: Readable, reader: StreamReader): AsyncGenerator<StreamPiece, StreamEnd> {
+export async function* relayEvents(
+  body: Readable,
+  reader: StreamReader,
+  secrets: readonly string[] = [],
+): AsyncGenerator<StreamPiece, StreamEnd> {
   const parser = createSseParser();
   let begun = false;
   let isWhole = false;
@@ -49,12 +54,9 @@ export async function* relayEvents(body: Readable, reader: StreamReader): AsyncG
       else if (meaning === 'end' && begun) return { bytes, end: { kind: 'whole' }, isReadable };
       else if (meaning === 'error') {
         // What the vendor sends behind its error, such as `[DONE]`, would make the answer look whole: it is cut off.
-        const cut = bytes.subarray(0, events[position + 1]?.start ?? bytes.length);
-        return {
-          bytes: cut,
-          end: { kind: 'broken', message: reader.problem() ?? 'the vendor reported an error', told: begun },
-          isReadable,
-        };
+        const cut = bytesWithoutSecrets(bytes.subarray(0, events[position + 1]?.start ?? bytes.length), secrets);
+        const message = withoutSecrets(reader.problem() ?? 'the vendor reported an error', secrets);
+        return { bytes: cut, end: { kind: 'broken', message, told: begun }, isReadable };
       } else if (!isReadable && !begun) {
         return { bytes, end: { kind: 'broken', message: 'the stream is not of this dialect', told: false }, isReadable };
       }

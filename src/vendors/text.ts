@@ -110,7 +110,7 @@ async function openStream(response: VendorResponse, { provider, rules }: TextReq
     throw new VendorError('unreadable', 'the answer is no event stream', { status: response.status });
   }
   const reader = rules.createStreamReader();
-  const relay = relayEvents(response.body, reader);
+  const relay = relayEvents(response.body, reader, provider.secrets);
   // Keep-alives are no piece: a vendor that sends nothing else is as silent as one that sends nothing.
   const tooLate = setTimeout(
     () => response.body.destroy(new VendorError('timeout', 'no piece of the answer in time')),
@@ -118,7 +118,7 @@ async function openStream(response: VendorResponse, { provider, rules }: TextReq
   );
   const first = await relay.next().finally(() => clearTimeout(tooLate));
   if (first.done) {
-    const reason = first.value.kind === 'broken' ? withoutSecrets(first.value.message, provider.secrets) : 'it was empty';
+    const reason = first.value.kind === 'broken' ? first.value.message : 'it was empty';
     throw new VendorError('broken', `the stream failed before its first piece: ${reason}`, { status: response.status });
   }
   const opening = first.value;

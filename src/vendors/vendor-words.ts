@@ -17,3 +17,9 @@ export function secretsOf({
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
   return secrets.reduce((rest, secret) => rest.replaceAll(secret, '[key]'), text);
 }
+
+/** The same for bytes on their way to a caller: they are the same bytes where they hold none. */
+export function bytesWithoutSecrets(bytes: Buffer, secrets: readonly string[]): Buffer {
+  const isHolding = secrets.some((secret) => bytes.includes(secret));
+  return isHolding ? Buffer.from(withoutSecrets(bytes.toString('utf8'), secrets)) : bytes;
+}

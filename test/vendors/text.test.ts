@@ -292,6 +292,24 @@ describe('a stream', () => {
     );
   });
 
+  test.each([
+    ['after its first piece', opening, `${opening}${streamOf({ error: { message: 'no such key: [key]' } })}`],
+    ['before it', '', null],
+  ])('that ends with an error (%s) tells no key that the vendor repeats', async (_when, begin, passedOn) => {
+    const answer = ask(
+      (response) => response.writeHead(200, eventStream).end(begin + streamOf({ error: { message: 'no such key: secret' } })),
+      {
+        stream: true,
+      },
+    );
+    if (passedOn === null) await expect(answer).rejects.toMatchObject({ message: expect.stringMatching(/no such key: \[key\]$/) });
+    else
+      expect(await readPieces(streamed(await answer))).toEqual({
+        text: passedOn,
+        end: { kind: 'broken', message: 'no such key: [key]', told: true },
+      });
+  });
+
   test('that stops coming is broken after the idle time', async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
