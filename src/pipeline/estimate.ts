@@ -1,11 +1,23 @@
-/** What an attempt that nobody saw the end of may have cost: what was sent. */
+/** What a call may have cost where nobody told: what was sent. */
 import type { Call, Price, Tokens } from '../core/call.ts';
 import { noTokens } from '../core/call.ts';
+import { listOf, objectOf, parseJson } from '../core/json.ts';
 import { costOf } from '../core/money.ts';
 import { estimateTokens } from '../dialects/counts.ts';
 
-/** Cost null: the price is unknown. */
-export function estimateAsked({ body, route }: Call, price: Price | null): { readonly tokens: Tokens; readonly costNanos: number | null } {
-  const tokens = { ...noTokens, input: estimateTokens(body.length) };
-  return { tokens, costNanos: price === null ? null : costOf(tokens, price, route === 'rerank' ? 1 : 0) };
+/** An attempt that nobody saw the end of. Cost null: the price is unknown. */
+export function estimateAsked(call: Call, price: Price | null): { readonly tokens: Tokens; readonly costNanos: number | null } {
+  const tokens = { ...noTokens, input: estimateTokens(call.body.length) };
+  return { tokens, costNanos: price === null ? null : costOf(tokens, price, isChargedBySearch(call, price) ? estimateSearches(call) : 0) };
+}
+
+/** The model costs by the search alone: without a count of searches its calls would cost nothing. */
+export function isChargedBySearch({ route }: Call, { perSearchNanos, inputNanos }: Price): boolean {
+  return route === 'rerank' && perSearchNanos !== undefined && inputNanos === 0n;
+}
+
+/** Rerank vendors bill a hundred documents as one search. */
+export function estimateSearches({ body }: Call): number {
+  const { documents } = objectOf(parseJson(body.toString('utf8')));
+  return Math.max(1, Math.ceil(listOf(documents).length / 100));
 }

@@ -9,6 +9,7 @@ import type { AnswerReading } from '../dialects/route-rules.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Plan } from '../routing/plan.ts';
 import type { OpenAttempt } from './attempt.ts';
+import { estimateSearches, isChargedBySearch } from './estimate.ts';
 import type { Hit } from './response-cache.ts';
 
 /** As long as any name that is recorded (decisions 5): the caller may have sent megabytes. */
@@ -48,9 +49,11 @@ export function factsOf(call: Call, plan: Plan, holds?: Holds): CallFacts {
 /** A call that a vendor answered, whole or in part. */
 export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: AnswerReading, outcome: Outcome): SettledCall {
   const { call, facts, failed, endedAt } = ending;
-  const { tokens, isEstimated } = countTokens(call, reading, outcome);
   const { candidate } = attempt;
-  const costNanos = candidate.price === null ? null : costOf(tokens, candidate.price, reading.searches);
+  const { price } = candidate;
+  const { tokens, isEstimated } = countTokens(call, reading, outcome);
+  const lacksSearches = reading.searches === undefined && price !== null && isChargedBySearch(call, price);
+  const costNanos = price === null ? null : costOf(tokens, price, lacksSearches ? estimateSearches(call) : reading.searches);
   const last: Attempt = {
     n: attempt.n,
     provider: candidate.provider,
@@ -74,7 +77,7 @@ export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: An
       cache: cacheOf(call),
       tokens,
       costNanos,
-      estimated: isEstimated,
+      estimated: isEstimated || lacksSearches,
       durationMs: endedAt - call.startedAt,
       firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,
       attempts: [...failed, last],

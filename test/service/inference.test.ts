@@ -49,10 +49,22 @@ it('the openai SDK gets embeddings, moderations and responses, plain and streame
   expect(streamed.output_text).toBe(plain.output_text);
 });
 
-it('moderations cost nothing, and search units are priced', async () => {
+it('moderations cost nothing', async () => {
   const gateway = await lent().withProject('priced');
   await gateway.call('/v1/moderations', { model: 'one/mod', input: 'hi' });
   expect(await callsOf(gateway)).toMatchObject([{ cost: 0, estimated: false, tokens: { input: 0, output: 0 } }]);
+});
+
+it('a rerank model that costs by the search is charged by its documents where the vendor counts none', async () => {
+  const gateway = await lent().withProject('searched');
+  for (const [count, cost] of [
+    [1, 0.002],
+    [100, 0.002],
+    [101, 0.004],
+  ]) {
+    await gateway.call('/v1/rerank', { model: 'two/rank', query: 'hi', documents: Array.from({ length: count ?? 0 }, () => 'ho') });
+    expect(await callsOf(gateway, '?limit=1')).toMatchObject([{ cost, estimated: true, attempts: [{ cost }] }]);
+  }
 });
 
 it('a stream of responses that breaks stops without a closing event', async () => {
