@@ -12,6 +12,7 @@ export function createCleanupSteps({ database, clock }: { readonly database: Dat
   const expiry = createExpiry({ database, clock });
   return [
     { name: 'conversations', run: expiry.conversations },
+    { name: 'loose-prompts', run: expiry.loosePrompts },
     { name: 'closed-memories', run: expiry.closedItems },
     { name: 'videos', run: () => deleteSettledVideos(database, clock) },
     { name: 'outbox', run: () => deleteHopelessRows(database) },

@@ -15,10 +15,11 @@ import { createDrain, type Drain } from '../journal/drain.ts';
 import { createJournal, type Journal } from '../journal/journal.ts';
 import type { JournalFiles } from '../journal/journal-files.ts';
 import { createPresence, forgetDead, forgetProcess } from '../journal/presence.ts';
+import type { IsErased } from '../journal/quarantine.ts';
 import { createRecovery, type Recovery, recoverOnce } from '../journal/recover.ts';
 import type { EstimateCost } from '../journal/unsettled-calls.ts';
 import { recordCalls } from '../memory/conversations.ts';
-import { discardErased } from '../memory/fence.ts';
+import { discardErased, isAnyErased } from '../memory/fence.ts';
 import { createCallMasker } from '../memory/mask-call.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Catalog } from '../routing/catalog.ts';
@@ -64,6 +65,7 @@ export async function createRecords(parts: RecordParts): Promise<Records> {
   };
   const journal = await createJournal({ dataDir, clock, logger, sync: config().journalSync, ...(journalFiles && { files: journalFiles }) });
   const admission = createAdmission({ database, clock, logger, process: journal.id, onStoreDown: () => config().onBudgetStoreDown });
+  const isErased: IsErased = (calls) => isAnyErased(database, calls);
   const prepare = (): Promise<void> => ensurePartitions(database, clock);
   const drain = createDrain({
     journal,
@@ -73,6 +75,7 @@ export async function createRecords(parts: RecordParts): Promise<Records> {
     clock,
     logger,
     prepare,
+    isErased,
     onStored: admission.counted,
     onRefused: admission.uncounted,
   });
@@ -84,7 +87,7 @@ export async function createRecords(parts: RecordParts): Promise<Records> {
     await admission.leases.release(journalId);
     await forgetProcess(database, journalId);
   };
-  const recoveryOptions = { dataDir, database, store, logger, estimateCost, onRecovered };
+  const recoveryOptions = { dataDir, database, store, logger, estimateCost, onRecovered, isErased };
   const recovery = createRecovery({ ...recoveryOptions, ownId: journal.id });
   const presence = createPresence({ database, journalId: journal.id, logger, onReturned: admission.doubtLeases });
 

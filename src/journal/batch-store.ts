@@ -113,12 +113,13 @@ export function createBatchStore({ database, store, quarantine, logger, faultPoi
     logger.error({ error: cause, ...moneyOf(call) }, 'a call could not be stored at all: the database refused even its money');
   };
 
-  /** Never fails: a full disk must not stop the drain, which is what makes room. */
+  /** Fails only with the database: a full disk must not stop the drain, which is what makes room. */
   const keep = async (callId: string | null, frame: Frame): Promise<void> => {
-    quarantined += 1;
     await quarantine.keepRecord(callId, frame.raw).catch((error: unknown) => {
+      if (isConnectionFault(error)) throw error;
       logger.error({ error, call: callId }, 'a record could not be put into the quarantine');
     });
+    quarantined += 1;
   };
 
   return {

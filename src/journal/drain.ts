@@ -17,7 +17,7 @@ import { type BatchCounts, type BatchEntry, type BatchStore, createBatchStore, t
 import type { PassPoint } from './fault-points.ts';
 import type { Frame } from './frame.ts';
 import type { Journal } from './journal.ts';
-import { createQuarantine } from './quarantine.ts';
+import { createQuarantine, type IsErased } from './quarantine.ts';
 import { decodeRecord } from './record.ts';
 import { readWindow } from './segment-reader.ts';
 import type { Segment } from './segment-writer.ts';
@@ -47,6 +47,8 @@ export interface DrainOptions {
   readonly onStored?: (calls: readonly SettledCall[]) => void;
   /** Told of a call that the database does not take in any form. */
   readonly onRefused?: (call: SettledCall) => void;
+  /** What is from before an erasure is not put into the quarantine. */
+  readonly isErased?: IsErased;
   readonly faultPoint?: PassPoint;
 }
 
@@ -70,7 +72,7 @@ const idleSegmentMs = 10_000;
 export function createDrain(options: DrainOptions): Drain {
   const { journal, dataDir, database, store, clock, logger, intervalMs = 100, prepare, faultPoint = () => undefined } = options;
   const told = { ...(options.onStored && { onStored: options.onStored }), ...(options.onRefused && { onRefused: options.onRefused }) };
-  const quarantine = createQuarantine(dataDir);
+  const quarantine = createQuarantine(dataDir, options.isErased);
   const batches = createBatchStore({ database, store, quarantine, logger, faultPoint, ...told });
   let position: Position = { segment: 0, offset: 0 };
   let waiters: readonly Waiter[] = [];

@@ -8,8 +8,18 @@ import { join } from 'node:path';
 import { isUuid } from '../core/ids.ts';
 import { isObject, parseJson } from '../core/json.ts';
 
+/** A call that names a subject, as it was found in the text of a record. */
+export interface NamedCall {
+  readonly projectId: string;
+  readonly subject: string;
+  readonly startedAt: number;
+}
+
+/** Whether one of them is from before an erasure of its subject: what holds it is not kept. May fail: then nothing is kept yet. */
+export type IsErased = (calls: readonly NamedCall[]) => Promise<boolean>;
+
 export interface Quarantine {
-  /** Keeps the bytes of a record; the same record again replaces its file. */
+  /** Keeps the bytes of a record; the same record again replaces its file. Throws what `IsErased` throws. */
   keepRecord(callId: string | null, raw: Buffer): Promise<void>;
   /** Keeps a copy of a segment that cannot be read to its end. */
   keepSegment(journalId: string, segment: number, file: string): Promise<void>;
@@ -32,13 +42,25 @@ export async function removeQuarantined(dataDir: string, projectId: string, subj
   return removed;
 }
 
-/** Records are damaged or of another version, so they are searched as text. */
 function namesSubject(text: string, subjects: ReadonlySet<string>): boolean {
-  for (const [, json = ''] of text.matchAll(/"subject":("(?:[^"\\]|\\.)*")/g)) {
+  return findSubjects(text).some(({ subject }) => subjects.has(createHash('sha256').update(subject, 'utf8').digest('hex')));
+}
+
+/** Records are damaged or of another version, so they are searched as text. */
+function findSubjects(text: string): { readonly subject: string; readonly at: number }[] {
+  return Array.from(text.matchAll(/"subject":("(?:[^"\\]|\\.)*")/g), ({ 1: json = '', index }) => {
     const subject = parseJson(json);
-    if (typeof subject === 'string' && subjects.has(createHash('sha256').update(subject, 'utf8').digest('hex'))) return true;
-  }
-  return false;
+    return typeof subject === 'string' ? [{ subject, at: index }] : [];
+  }).flat();
+}
+
+/** Project and beginning stand before the subject in a call's facts. Where a beginning is not to be read, the call is as old as any. */
+function findCalls(text: string): NamedCall[] {
+  return findSubjects(text).flatMap(({ subject, at }) => {
+    const projectId = /^"projectId":"([0-9a-f-]{36})"/.exec(text.slice(text.lastIndexOf('"projectId":', at)))?.[1];
+    const startedAt = Number(/^"startedAt":(\d{1,16})/.exec(text.slice(text.lastIndexOf('"startedAt":', at)))?.[1] ?? 0);
+    return projectId !== undefined && isUuid(projectId) ? [{ projectId, subject, startedAt }] : [];
+  });
 }
 
 function isMissing(error: unknown): boolean {
@@ -49,17 +71,23 @@ function folderOf(dataDir: string): string {
   return join(dataDir, 'journal', 'quarantine');
 }
 
-export function createQuarantine(dataDir: string): Quarantine {
+export function createQuarantine(dataDir: string, isErased: IsErased = async () => false): Quarantine {
   const folder = folderOf(dataDir);
   const prepare = (): Promise<unknown> => mkdir(folder, { recursive: true, mode: 0o700 });
+  const mayKeep = async (text: string): Promise<boolean> => {
+    const calls = findCalls(text);
+    return calls.length === 0 || !(await isErased(calls));
+  };
   return {
     async keepRecord(callId, raw) {
+      if (!(await mayKeep(raw.toString('utf8')))) return;
       await prepare();
       // An id is part of the record, so it may be what is wrong with it.
       const name = callId !== null && isUuid(callId) ? callId : createHash('sha256').update(raw).digest('hex');
       await writeFile(join(folder, `${name}.record`), raw, { mode: 0o600 });
     },
     async keepSegment(journalId, segment, file) {
+      if (!(await mayKeep(await readFile(file, 'utf8')))) return;
       await prepare();
       // The copy has the mode of a segment, 0600.
       await copyFile(file, join(folder, `${journalId}-${segment}.segment`));

@@ -17,7 +17,7 @@ import type { Logger } from '../observability/logger.ts';
 import { type BatchCounts, type BatchEntry, createBatchStore, type StoreCalls } from './batch-store.ts';
 import type { PassPoint } from './fault-points.ts';
 import type { Frame } from './frame.ts';
-import { createQuarantine } from './quarantine.ts';
+import { createQuarantine, type IsErased } from './quarantine.ts';
 import { decodeRecord } from './record.ts';
 import { lockName, segmentName, segmentNumbers } from './segment-name.ts';
 import { readWindow } from './segment-reader.ts';
@@ -43,6 +43,8 @@ export interface RecoveryOptions {
   readonly estimateCost?: EstimateCost;
   /** A dead process's calls are all stored: what else was in its name (leases) can be given back. Must be idempotent. */
   readonly onRecovered?: (journalId: string) => Promise<void>;
+  /** What is from before an erasure is not put into the quarantine. */
+  readonly isErased?: IsErased;
   readonly faultPoint?: PassPoint;
 }
 
@@ -73,7 +75,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
   const { dataDir, ownId, database, store, logger, intervalMs = 5_000 } = options;
   const { estimateCost = () => null, onRecovered, faultPoint = () => undefined } = options;
   const journalFolder = join(dataDir, 'journal');
-  const quarantine = createQuarantine(dataDir);
+  const quarantine = createQuarantine(dataDir, options.isErased);
   const batches = createBatchStore({ database, store, quarantine, logger, faultPoint });
   const adoptions = new Map<string, Adoption>();
   let timer: NodeJS.Timeout | null = null;

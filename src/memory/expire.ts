@@ -1,6 +1,6 @@
 /**
  * Deletes what is older than the deletion period of its project (specification 4.8 rule 8, shapes 21): conversations whose last turn is older,
- * with the prompts of their calls, and memories that were closed before that time. Live memories stay, and so does a conversation that
+ * with the prompts of their calls, the prompts of calls without a conversation (failed ones, those sent with `off`), and memories that were closed before that time. Live memories stay, and so does a conversation that
  * is not read yet, or has messages that wait to be learned from: for a batch, or for one that has not succeeded. It makes no difference
  * whether memory is on.
  *
@@ -19,6 +19,8 @@ const dayMs = 24 * 3_600_000;
 export interface Expiry {
   /** Deletes some conversations; returns how many, 0 when none is left. */
   conversations(): Promise<number>;
+  /** Deletes some prompts of calls that belong to no conversation; returns how many, 0 when none is left. */
+  loosePrompts(): Promise<number>;
   /** Deletes some closed memories; returns how many, 0 when none is left. */
   closedItems(): Promise<number>;
 }
@@ -26,6 +28,7 @@ export interface Expiry {
 export function createExpiry({ database, clock }: { readonly database: Database; readonly clock: Clock }): Expiry {
   return {
     conversations: () => inFirstProject((period) => database.transaction((tx) => deleteConversations(tx, period))),
+    loosePrompts: () => inFirstProject((period) => database.transaction((tx) => deleteLoosePrompts(tx, period))),
     closedItems: () => inFirstProject((period) => deleteClosedItems(database, period)),
   };
 
@@ -80,6 +83,24 @@ async function deleteConversations(tx: Queries, { projectId, before }: Period): 
     texts.flatMap(({ hash }) => (hash === null ? [] : [hash])),
   );
   return ids.length;
+}
+
+async function deleteLoosePrompts(tx: Queries, { projectId, before }: Period): Promise<number> {
+  await takeProjects(tx, [projectId]);
+  const texts = await tx.query<{ hash: Buffer | null }>(
+    `delete from call_texts where call_id in (
+       select call_id from call_texts
+        where project_id = $1::uuid and conversation_id is null and created_at < $2::timestamptz
+        order by created_at limit $3::integer)
+     returning last_hash as hash`,
+    [projectId, before, conversationsAtOnce],
+  );
+  await deleteUnusedParts(
+    tx,
+    projectId,
+    texts.flatMap(({ hash }) => (hash === null ? [] : [hash])),
+  );
+  return texts.length;
 }
 
 async function deleteClosedItems(queries: Queries, { projectId, before }: Period): Promise<number> {

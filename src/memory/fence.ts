@@ -43,6 +43,19 @@ export async function discardErased(tx: Queries, calls: readonly SettledCall[]):
   return kept;
 }
 
+/** Whether one of the calls is from before an erasure of its subject. */
+export async function isAnyErased(
+  queries: Queries,
+  calls: readonly { readonly projectId: string; readonly subject: string; readonly startedAt: number }[],
+): Promise<boolean> {
+  const fences = await findFences(
+    queries,
+    calls.map(({ projectId, subject }) => ({ projectId, sha256: sha256OfSubject(subject) })),
+  );
+  const erasedAt = new Map(fences.map((fence) => [nameOf(fence.projectId, fence.sha256), fence.erasedAt.getTime()]));
+  return calls.some(({ projectId, subject, startedAt }) => startedAt <= (erasedAt.get(nameOf(projectId, sha256OfSubject(subject))) ?? -1));
+}
+
 interface Fence {
   readonly id: string;
   readonly projectId: string;

@@ -1,10 +1,10 @@
 /** What of an erased subject lies in the journal, its segments and its quarantine. */
 
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { removeQuarantined } from '../../src/journal/quarantine.ts';
+import { createQuarantine, removeQuarantined } from '../../src/journal/quarantine.ts';
 import { attemptStart, connectionFault, factsOf, settledCall, until, withFolder, withText } from './calls.ts';
 import { withDrain } from './lent-drain.ts';
 
@@ -74,4 +74,24 @@ test('the quarantine loses what names the subject in this project, and nothing e
     await writeFile(join(folder, 'd.segment'), record('p1', null) + record('p1', 'Ada "the" ünique'));
     expect(await removeQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(2);
     expect((await readdir(folder)).sort()).toEqual(['b.record', 'c.record']);
+  }));
+
+test('what comes to the quarantine from before an erasure is not kept; later calls, other subjects and other projects are', () =>
+  withFolder(async (dataDir) => {
+    const [ours, other] = [randomUUID(), randomUUID()];
+    const quarantine = createQuarantine(dataDir, async (calls) =>
+      calls.some(({ projectId, subject, startedAt }) => projectId === ours && subject === 'Ada "the"' && startedAt <= 1_000),
+    );
+    const record = (projectId: string, subject: string | null, startedAt: number): Buffer =>
+      Buffer.from(`\u0001${JSON.stringify({ facts: { id: 'x', startedAt, projectId, memory: { subject } } })}\u0002 cut`);
+    const kept = [record(ours, 'Ada "the"', 1_001), record(ours, 'Bob', 5), record(other, 'Ada "the"', 5), record(ours, null, 5)];
+    for (const raw of [...kept, record(ours, 'Ada "the"', 1_000)]) await quarantine.keepRecord(null, raw);
+    const [clean, damaged] = [join(dataDir, 'clean'), join(dataDir, 'damaged')];
+    await writeFile(clean, Buffer.concat(kept));
+    await writeFile(damaged, Buffer.concat([...kept, record(ours, 'Ada "the"', 999)]));
+    await quarantine.keepSegment('j', 1, clean);
+    await quarantine.keepSegment('j', 2, damaged);
+    const names = await readdir(join(dataDir, 'journal', 'quarantine'));
+    expect(names.filter((name) => name.endsWith('.record'))).toHaveLength(kept.length);
+    expect(names.filter((name) => name.endsWith('.segment'))).toEqual(['j-1.segment']);
   }));

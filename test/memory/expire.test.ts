@@ -100,6 +100,27 @@ describeDatabases('the deletion period', (database) => {
     expect(await count(database(), 'parts', projectId)).toBe(0);
   });
 
+  test('deletes the prompts of calls without a conversation by their own age, and keeps parts that others need', async () => {
+    const projectId = await projectWith(7);
+    const keeps = await projectWith(null);
+    const loose = (days: number, more: object, id = projectId) =>
+      settledCall({ projectId: id, at: days * daySeconds, body: chatBody(`u loose ${JSON.stringify(more)}`), answer: 'yes', ...more });
+    const shared = { body: chatBody('u shared'), answer: 'same' };
+    await record(database(), [
+      loose(0, { mode: 'off' }),
+      loose(0, { outcome: 'failed', subject: 'ann' }),
+      settledCall({ projectId, mode: 'off', ...shared }),
+      settledCall({ projectId, at: 3 * daySeconds, ...shared }),
+      loose(3, { mode: 'off', subject: 'young' }),
+      loose(0, { mode: 'off' }, keeps),
+    ]);
+    expect(await deleteAll(expiry().conversations)).toBe(0);
+    expect(await deleteAll(expiry().loosePrompts)).toBe(3);
+    expect([await count(database(), 'call_texts', projectId), await count(database(), 'call_texts', keeps)]).toEqual([2, 1]);
+    expect(await count(database(), 'parts', projectId)).toBe(4);
+    expect(await count(database(), 'parts', keeps)).toBe(2);
+  });
+
   test('makes no difference between memory on and off', async () => {
     const projectId = await projectWith(7);
     await record(database(), [talk(projectId, 'old')]);
