@@ -100,8 +100,10 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
 
     const admitted = own.admit(asked, candidates);
     const holds = admitted instanceof Promise ? await admitted : admitted;
-    const facts = factsOf(call, plan, holds);
-    const outcome = await attemptChain({ call: asked, facts, candidates, control }).catch((error: unknown) => {
+    // Only now: what a breaker lets through must be tried, and what is kept is found however the vendors are.
+    const ordered = planner.order(plan, { caller, project });
+    const facts = factsOf(call, ordered, holds);
+    const outcome = await attemptChain({ call: asked, facts, candidates: ordered.candidates, control }).catch((error: unknown) => {
       // The call was not made, and leaves no record.
       holds.release();
       throw error;

@@ -11,8 +11,6 @@ import { selectModels } from './select.ts';
 
 export interface Plan {
   readonly candidates: readonly Candidate[];
-  /** The same in the order they would have if all vendors were well: what the call asks for, however they are now. */
-  readonly preferred: readonly Candidate[];
   readonly lines: readonly PlanLine[];
 }
 
@@ -36,8 +34,13 @@ export interface PlannerDeps {
 }
 
 export interface Planner {
-  /** Throws `no_route` with the specification's sentences (7.5) when no candidate is left. */
+  /**
+   * What the call asks for, in the order that it has while all vendors are well. Throws `no_route` with the specification's sentences (7.5)
+   * when no candidate is left.
+   */
   plan(request: PlanRequest): Plan;
+  /** The plan as the vendors are now, for a call that is going to be made: it may be given the probe of a breaker. */
+  order(plan: Plan, request: Pick<PlanRequest, 'caller' | 'project'>): Plan;
 }
 
 export function createPlanner({ catalog, breakers, switches }: PlannerDeps): Planner {
@@ -52,12 +55,17 @@ export function createPlanner({ catalog, breakers, switches }: PlannerDeps): Pla
           isRefusedByKey ? { message: `model not permitted for this key: ${request.modelAsked.slice(0, 256)}` } : {},
         );
       }
-      const { caller, project } = request;
       const found = open.flatMap((id) => candidateOf(view.catalog, id) ?? []);
-      const preferred = orderOf(found, ({ id }) => (isRetired(project, id) ? 2 : 0));
-      const candidates = orderOf(preferred, (candidate) => rankOf(candidate, project, caller.projectId, breakers));
+      const candidates = orderOf(found, ({ id }) => (isRetired(request.project, id) ? 2 : 0));
       const lines = candidates.map(({ id }) => ({ model: id, skipped: null, ...(isFilled ? { filled: true as const } : {}) }));
-      return { candidates, preferred, lines: [...lines, ...left] };
+      return { candidates, lines: [...lines, ...left] };
+    },
+    order(plan, { caller, project }) {
+      const candidates = orderOf(plan.candidates, (candidate) => rankOf(candidate, project, caller.projectId, breakers));
+      if (candidates.every((candidate, position) => candidate === plan.candidates[position])) return plan;
+      const places = new Map(candidates.map(({ id }, position) => [id, position]));
+      const placeOf = ({ model, skipped }: PlanLine): number => (skipped === null ? (places.get(model) ?? 0) : places.size);
+      return { candidates, lines: plan.lines.toSorted((left, right) => placeOf(left) - placeOf(right)) };
     },
   };
 }

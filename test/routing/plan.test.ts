@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { TextRoute } from '../../src/core/call.ts';
 import { createBreakers } from '../../src/failover/breaker.ts';
 import { buildCatalog, splitModelId } from '../../src/routing/catalog.ts';
+import type { Plan } from '../../src/routing/plan.ts';
 import { createPlanner } from '../../src/routing/plan.ts';
 import { type Asked, callerWith, idsOf, plan, price, project, source } from './plans.ts';
 
@@ -310,6 +311,26 @@ describe('the recorded lines', () => {
       { model: 'azure/mini', skipped: 'not_permitted_for_key' },
     ]);
   });
+});
+
+test('a plan that is only looked at has the order of well vendors and takes no probe; in the ordered one each line keeps its word', () => {
+  let now = 0;
+  const breakers = createBreakers({ now: () => now });
+  for (let n = 0; n < 5; n += 1) breakers.failed('acme', 'openai');
+  const switches = () => ({ translates: false, catalogFill: true });
+  const planner = createPlanner({ catalog: () => buildCatalog(source), breakers, switches });
+  const own = { ...project, tiers: { mixed: ['openai/gpt', 'nobody/x', 'azure/mini'] } };
+  const mixed = { caller: callerWith(null), project: own, source: 'acme', route: 'chat', modelAsked: 'mixed' } as const;
+  const linesOf = ({ lines }: Plan) => lines.map(({ model, skipped }) => [model, skipped]);
+  const looked = planner.plan(mixed);
+  const left = ['nobody/x', 'unknown_provider'];
+  expect(linesOf(looked)).toEqual([['openai/gpt', null], ['azure/mini', null], left]);
+  const ordered = planner.order(looked, mixed);
+  expect(linesOf(ordered)).toEqual([['azure/mini', null], ['openai/gpt', null], left]);
+  expect(ordered.candidates.map(({ id }) => id)).toEqual(['azure/mini', 'openai/gpt']);
+  now = 30_000;
+  for (let n = 0; n < 3; n += 1) planner.plan(mixed);
+  expect(planner.order(planner.plan(mixed), mixed).candidates[0]?.id).toBe('openai/gpt');
 });
 
 test('the catalog of the moment counts', () => {

@@ -61,7 +61,7 @@ export function callerWith(models: readonly string[] | null): Caller {
   return { keyId: 'k', keyPrefix: 'p', countedAs: 'k', projectId: 'acme', models, expiresAt: null };
 }
 
-/** The plan of a chat call for `auto`, unless `asked` says otherwise; neither translation nor catalog fill is on. */
+/** The plan, as the vendors are now, of a chat call for `auto`, unless `asked` says otherwise; neither translation nor catalog fill is on. */
 export function plan(asked: Asked): Plan {
   const catalog = asked.catalog ?? buildCatalog(source);
   const planner = createPlanner({
@@ -69,14 +69,15 @@ export function plan(asked: Asked): Plan {
     breakers: asked.breakers ?? createBreakers({ now: () => 0 }),
     switches: () => ({ translates: asked.translates ?? false, catalogFill: asked.catalogFill ?? false }),
   });
-  return planner.plan({
+  const request = {
     caller: callerWith(asked.keyModels ?? null),
     project: { ...project, ...asked.project },
     source: asked.source ?? 'acme',
     route: asked.route ?? 'chat',
     modelAsked: asked.model ?? 'auto',
     ...(asked.autoTier === undefined ? {} : { autoTier: asked.autoTier }),
-  });
+  };
+  return planner.order(planner.plan(request), request);
 }
 
 export const idsOf = (asked: Asked): string[] => plan(asked).candidates.map(({ id }) => id);

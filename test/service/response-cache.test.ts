@@ -171,7 +171,10 @@ describe('200: the same question is answered from the cache', () => {
     expect(breakers.find(({ provider }) => provider === 'one')).toMatchObject({ state: 'open' });
     const again = await ask(lent, 'chat', { model: 'mine' });
     expect([kept.cache, again.cache, again.text]).toEqual(['miss', 'hit', kept.text]);
-    expect((await callsOf(lent))[0]).toMatchObject({ model: 'one/echo', plan: [{ model: 'two/echo' }, { model: 'one/echo' }] });
+    expect((await callsOf(lent))[0]).toMatchObject({ model: 'one/echo', attempts: [] });
+    const asked = await ask(lent, 'chat', { model: 'mine', headers: { 'cache-control': 'no-store' } });
+    expect(asked.cache).toBe('miss');
+    expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo', plan: [{ model: 'two/echo' }, { model: 'one/echo' }] });
   });
 });
 
