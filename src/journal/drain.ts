@@ -24,7 +24,10 @@ import type { Segment } from './segment-writer.ts';
 
 export interface Drain {
   start(): void;
-  /** Resolves when all records written so far are in the database, or after `timeoutMs`. Readers of what calls leave behind wait for this. */
+  /**
+   * Resolves when all records written so far are in the database, or after `timeoutMs`. Readers of what calls leave behind wait for this:
+   * long where the database takes calls, however slowly, so that they see their own; briefly where it is known to take none.
+   */
   drained(timeoutMs?: number): Promise<void>;
   /** True when nothing is left on the disk of what the journal holds now; false when that takes longer than `limitMs`. */
   clear(limitMs?: number): Promise<boolean>;
@@ -65,6 +68,8 @@ interface Waiter {
 
 const firstPauseMs = 250;
 const longestPauseMs = 5_000;
+const readersWaitMs = 10_000;
+const readersWaitInFailureMs = 1_000;
 const dayMs = 86_400_000;
 /** An idle journal gives up its last segment after this, so that no text stays in it for long. */
 const idleSegmentMs = 10_000;
@@ -201,7 +206,7 @@ export function createDrain(options: DrainOptions): Drain {
       });
       schedule(0);
     },
-    async drained(timeoutMs = 1_000) {
+    async drained(timeoutMs = pauseMs === 0 ? readersWaitMs : readersWaitInFailureMs) {
       const newest = journal.segments().at(-1);
       const target = newest ? { segment: newest.number, offset: newest.bytes } : position;
       if (!isBefore(position, target) || isStopped) return;

@@ -101,7 +101,7 @@ describe('draining', () => {
       const call = settledCall({ content: withText('x'.repeat(6 * 1024 * 1024)) });
       await journal.settle(settledCall());
       await journal.settle(call);
-      await drain.drained(5_000);
+      await drain.drained(60_000);
       expect(batches.flat().at(-1)?.content?.request).toHaveLength(6 * 1024 * 1024);
     }));
 
@@ -229,7 +229,7 @@ describeDatabases('journal to tables', (database) => {
       const odd = settledCall({ facts: { ...facts, source: 'a\0b\ud800', plan: [{ model: 'x\0\udfff', skipped: 'no \0' }] } });
       const calls = [odd, ...Array.from({ length: 700 }, () => settledCall())];
       await Promise.all(calls.map((call) => journal.settle(call)));
-      await drain.drained(20_000);
+      await drain.drained(60_000);
       expect(await countRows(database(), calls)).toEqual({ calls: 701, attempts: 701, cost: 701_000 });
       expect(drain.counts()).toMatchObject({ stored: 701, quarantined: 0 });
     }));
@@ -239,7 +239,7 @@ describeDatabases('journal to tables', (database) => {
       const good = [settledCall(), settledCall()];
       const bad = settledCall({ facts: { keyId: 'no uuid' } });
       await Promise.all([good[0], bad, good[1]].map((call) => call && journal.settle(call)));
-      await drain.drained(5_000);
+      await drain.drained(60_000);
       expect(await countRows(database(), good)).toMatchObject({ calls: 2 });
       expect(drain.counts()).toMatchObject({ stored: 2, quarantined: 1, refused: 1 });
     }));
