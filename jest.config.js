@@ -24,5 +24,5 @@ export default {
   maxWorkers: 2,
   // Modules of a test file stay in the memory of its worker (the price of ES modules in jest): after this much a new one takes over.
   workerIdleMemoryLimit: '1GB',
-  testTimeout: 240_000,
+  testTimeout: 300_000,
 };

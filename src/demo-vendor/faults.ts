@@ -21,6 +21,7 @@
  *
  * During the answer: `n` counts pieces with content; an answer with fewer is hit at its end, before the closing events
  *   slow-<ms>  pace-<ms>                     first byte after ms; ms between two pieces
+ *   held                                     first byte when `release()` is called, by whoever runs the vendor in its own process
  *   break-before-first  break-after-<n>      head sent, then the socket ends (a plain answer with n >= 1: half of it)
  *   stall-before-first  stall-after-<n>      the same, but the socket stays open and silent
  *   error-before-first  error-after-<n>      an error event, then the end (a plain answer: 500)
@@ -67,6 +68,7 @@ export interface Script {
   /** What happens to the answer on its way; `after` null: before its first piece. */
   readonly cut: { readonly kind: 'break' | 'stall' | 'error'; readonly after: number | null } | null;
   readonly slowMs: number;
+  readonly held: boolean;
   /** Null: the vendor's own pace. */
   readonly paceMs: number | null;
   readonly wire: 'plain' | 'tiny-bytes' | 'crlf';
@@ -102,6 +104,7 @@ const PLAIN: Script = {
   once: false,
   cut: null,
   slowMs: 0,
+  held: false,
   paceMs: null,
   wire: 'plain',
   done: true,
@@ -148,6 +151,7 @@ const EXACT: ReadonlyMap<string, Partial<Script>> = new Map<string, Partial<Scri
     'break-before-first': { cut: { kind: 'break', after: null } },
     'stall-before-first': { cut: { kind: 'stall', after: null } },
     'error-before-first': { cut: { kind: 'error', after: null } },
+    held: { held: true },
     'tiny-bytes': { wire: 'tiny-bytes' },
     crlf: { wire: 'crlf' },
     'no-done': { done: false },

@@ -23,6 +23,8 @@ export interface DemoVendor {
   readonly url: string;
   /** The newest 1,000 requests, oldest first. */
   requests(): readonly RecordedRequest[];
+  /** Answers what `held` in a model's name has kept waiting so far; returns how many that are. */
+  release(): number;
   /** Forgets the requests, the `once` faults that were used and the videos. */
   clear(): void;
   /** Ends every connection; a second call waits for the first. */
@@ -58,6 +60,7 @@ export async function createDemoVendor({
   const videos = createVideos();
   const findRoute = createRoutes(videos);
   const metOnce = new Set<string>();
+  const held = new Set<() => void>();
   let origin = '';
   let closed: Promise<void> | null = null;
 
@@ -90,8 +93,24 @@ export async function createDemoVendor({
     const refusal = body === null ? tooLarge(family) : refusalOf(question, found, json !== null);
     if (refusal === null && script.slowMs > 0) await createPen(response).wait(script.slowMs);
     if (response.destroyed) return;
-    const answer = refusal ?? scriptedFailure(question, family) ?? found?.route.answer(question) ?? notFound(family, question);
+    const failure = refusal ?? scriptedFailure(question, family);
+    if (failure === null && script.held) await untilReleased(response);
+    if (response.destroyed) return;
+    const answer = failure ?? found?.route.answer(question) ?? notFound(family, question);
     await deliver(response, { answer, script, paceMs, headers: requestIdHeaders(family, recorded.order) });
+  }
+
+  /** Or until the caller is gone. */
+  function untilReleased(response: ServerResponse): Promise<void> {
+    return new Promise((resolve) => {
+      const go = (): void => {
+        held.delete(go);
+        response.off('close', go);
+        resolve();
+      };
+      held.add(go);
+      response.once('close', go);
+    });
   }
 
   function scriptedFailure(question: Question, family: Family): Answer | null {
@@ -129,6 +148,11 @@ export async function createDemoVendor({
   return {
     url: origin,
     requests: recorder.requests,
+    release() {
+      const released = [...held];
+      for (const go of released) go();
+      return released.length;
+    },
     clear() {
       recorder.clear();
       videos.clear();

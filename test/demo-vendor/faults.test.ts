@@ -98,7 +98,7 @@ describe('instead of an answer', () => {
         expect((await chat(vendor, model)).status).toBe(200);
     }));
 
-  test.each(['hang', 'slow-60000', 'stall-before-first', 'stall-after-1', 'pace-60000'])(
+  test.each(['hang', 'held', 'slow-60000', 'stall-before-first', 'stall-after-1', 'pace-60000'])(
     '%s leaves nothing behind when the vendor closes',
     (model) =>
       withVendor(async (vendor) => {
@@ -111,6 +111,19 @@ describe('instead of an answer', () => {
 });
 
 describe('during a stream', () => {
+  test('held answers wait until they are released, those of faults do not', () =>
+    withVendor(async (vendor) => {
+      expect((await chat(vendor, 'rate-limited-once-1+held')).status).toBe(429);
+      const answers = [chat(vendor, 'rate-limited-once-1+held'), message(vendor, 'held', { stream: true })];
+      let answered = 0;
+      for (const answer of answers) void answer.then(() => (answered += 1));
+      await seen(() => vendor.requests().slice(2));
+      expect((await chat(vendor, 'echo')).status).toBe(200);
+      expect(answered).toBe(0);
+      expect(vendor.release()).toBe(2);
+      expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200]);
+    }));
+
   test.each([
     ['break-before-first', 0, true],
     ['break-after-0', 0, true],

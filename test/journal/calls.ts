@@ -125,9 +125,9 @@ export async function withFolder<Result>(work: (folder: string) => Promise<Resul
   }
 }
 
-/** Resolves when `condition` holds; fails after ten seconds. */
+/** Resolves when `condition` holds; fails after a minute. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const end = performance.now() + 10_000;
+  const end = performance.now() + 60_000;
   while (!(await condition())) {
     if (performance.now() > end) throw new Error(`never came: ${what}`);
     await new Promise((resolve) => setImmediate(resolve));

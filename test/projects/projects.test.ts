@@ -104,7 +104,7 @@ describeDatabases('projects', (database) => {
     expect(elsewhere.get(project.id)).toMatchObject({ slug });
     await projects.put(slug, { may_call: false });
     expect(await projects.get(project.id)).toMatchObject({ settings: { mayCall: false } });
-    const giveUpAt = performance.now() + 5_000;
+    const giveUpAt = performance.now() + 60_000;
     while ((await elsewhere.get(project.id)).settings.mayCall) {
       if (performance.now() > giveUpAt) throw new Error('the change did not arrive');
       await new Promise((resolve) => setImmediate(resolve));

@@ -169,8 +169,7 @@ describe('the tier of a call', () => {
   });
 
   test('a model that is silent is waited for a quarter of what the caller leaves', async () => {
-    const startedAt = performance.now();
+    // Without its part of that it would be waited for until the test gives up.
     expect(await choose({ classifier: 'model', remainingMs: 40, ask: () => new Promise(() => undefined) })).toBe('standard');
-    expect(performance.now() - startedAt).toBeLessThan(1_000);
   });
 });

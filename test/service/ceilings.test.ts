@@ -46,7 +46,7 @@ onBothDatabases('ceilings', (database) => {
   test('200 for exactly 50 of 1,000 concurrent calls under rpm: 50', async () => {
     const { call } = await limited(gateway(), 'thousand-rpm', { rpm: 50 });
     expect(await statusesOf(Array.from({ length: 1_000 }, () => call('/v1/chat/completions', chat())))).toEqual({ 200: 50, 429: 950 });
-  }, 90_000);
+  });
 
   test('429 names the ceiling in both dialects, with retry-after: 60', async () => {
     for (const ceiling of ['calls', 'cost', 'rpm', 'tpm']) {
@@ -59,7 +59,7 @@ onBothDatabases('ceilings', (database) => {
       expect([onMessages.status, onMessages.headers.get('retry-after')]).toEqual([429, '60']);
       expect(await onMessages.json()).toEqual({ type: 'error', error: { type: 'rate_limit_error', message } });
     }
-  }, 90_000);
+  });
 
   test('429 from the key before the application, and from the application before the month', async () => {
     const { call, admin, project } = await limited(gateway(), 'order', { calls: 1 });
@@ -183,14 +183,15 @@ onBothDatabases('ceilings', (database) => {
   test('a call whose bound is larger than what is left is let in alone, and gets all of it', async () => {
     const { call } = await limited(gateway(), 'alone', { tpm: 1_000 });
     const large = chat({ max_tokens: 100_000 });
-    const first = call('/v1/chat/completions', { ...large, model: 'two/echo+slow-3000' });
+    const first = call('/v1/chat/completions', { ...large, model: 'two/echo+held' });
     await eventually(async () => {
       expect((await jsonOf<Status>(call('/status/peek'))).key.ceilings.tpm).toMatchObject({ used: 0, reserved: 1_000, remaining: 0 });
     });
     expect((await call('/v1/chat/completions', large)).status).toBe(429);
+    await eventually(async () => expect(gateway().vendor.release()).toBe(1));
     expect((await first).status).toBe(200);
     expect((await call('/v1/chat/completions', large)).status).toBe(200);
-  }, 60_000);
+  });
 
   test('media calls go by the same ceilings: 429, 402, and 400 for a model without a price where money is limited', async () => {
     const image = { model: 'one/painter', prompt: 'a fox', size: '8x8' };

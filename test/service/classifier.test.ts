@@ -63,8 +63,8 @@ describe.each(dialects)('auto on %s', (dialect) => {
     ['a vendor that fails', 'fail-500', {}],
     ['a vendor that refuses', 'refuse-400', {}],
     ['a vendor with a limit', 'rate-limited-30', {}],
-    ['a vendor that is too slow', `slow-5000+${say('strong')}`, {}],
-    ["a vendor too slow for the caller's deadline", `slow-1400+${say('strong')}`, { 'x-gateway-timeout-ms': '1200' }],
+    ['a vendor that is too slow', `held+silent+${say('strong')}`, {}],
+    ["a vendor too slow for the caller's deadline", `held+${say('strong')}`, { 'x-gateway-timeout-ms': '12000' }],
   ])('200: standard after %s', async (_what, model, headers) => {
     // At a provider of its own: the breaker of one that was limited would move the tier's first model back.
     await askOf(`two/${model}`);

@@ -91,12 +91,12 @@ async function conversationOf({ database }: TestGateway, { callId }: Pick<Turn, 
 const episode = (gateway: TestGateway, id: string | null): Promise<Episode> => jsonOf(gateway.call(`/v1/memory/episodes/${id}`));
 
 /** The episode once it is read. */
-async function readEpisode(gateway: TestGateway, id: string | null, limitMs = 20_000): Promise<Episode> {
+async function readEpisode(gateway: TestGateway, id: string | null): Promise<Episode> {
   return eventually(async () => {
     const found = await episode(gateway, id);
     expect(found.state).toBe('read');
     return found;
-  }, limitMs);
+  });
 }
 
 async function countRows({ database }: TestGateway, table: 'outbox' | 'conversations'): Promise<number> {
@@ -105,7 +105,7 @@ async function countRows({ database }: TestGateway, table: 'outbox' | 'conversat
 }
 
 async function untilReady(durable: Durable): Promise<void> {
-  await eventually(async () => expect(durable.state()).toBe('ready'), 50_000);
+  await eventually(async () => expect(durable.state()).toBe('ready'));
 }
 
 describe('with Temporal, a conversation', () => {
@@ -126,7 +126,10 @@ describe('with Temporal, a conversation', () => {
       const second = await say(gateway, way, 'And what else?', { before: first });
       const id = await conversationOf(gateway, second);
       expect(await conversationOf(gateway, first)).toBe(id);
-      expect(await episode(gateway, id)).toMatchObject({ state: 'stored', read_at: null, title: null, turns: 4, messages: second.history });
+      const stored = await episode(gateway, id);
+      expect(stored).toMatchObject({ turns: 4, messages: second.history });
+      // A slow machine may have read it by now.
+      expect([stored.read_at, stored.title].map((value) => value === null)).toEqual(Array(2).fill(stored.state === 'stored'));
       const read = await readEpisode(gateway, id);
       expect(read).toMatchObject({ title: question, read_at: readAt, turns: 4, messages: second.history });
       for (const { content } of second.history) expect(read.text).toContain(content);
@@ -141,8 +144,8 @@ describe('with Temporal, a conversation', () => {
     await readEpisode(gateway, id);
     const second = await say(gateway, chat, 'Good evening.', { before: first });
     expect(await conversationOf(gateway, second)).toBe(id);
-    expect((await episode(gateway, id)).state).toBe('stored');
-    expect((await readEpisode(gateway, id)).text).toContain('Good evening.');
+    const again = await readEpisode(gateway, id);
+    expect([again.turns, again.text]).toEqual([4, expect.stringContaining('Good evening.')]);
     expect((await closedRun(gateway, `conversation/${id}/2`)).name).toBe('COMPLETED');
   });
 
@@ -188,7 +191,7 @@ describe('with Temporal, a conversation', () => {
     const id = await conversationOf(gateway, third);
     expect([await conversationOf(gateway, first), await conversationOf(gateway, second)]).toEqual([id, id]);
     await isBackAgain();
-    const read = await readEpisode(gateway, id, 40_000);
+    const read = await readEpisode(gateway, id);
     expect(read).toMatchObject({ title: 'Are you still there?', turns: 6, messages: third.history });
     const [{ opened } = { opened: 0 }] = await gateway.database.query<{ opened: number }>(
       'select opened from conversations where id = $1::uuid',

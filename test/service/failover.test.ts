@@ -6,7 +6,6 @@ import { callsOf, defaultYaml, jsonOf, shareGateway } from '../support/gateway.t
 const firsts = {
   'after-500': 'fail-500',
   'after-529': 'fail-529',
-  'after-hang': 'hang',
   'after-garbage': 'garbage',
   'after-empty': 'empty',
   'after-401': 'fail-401',
@@ -19,9 +18,10 @@ const firsts = {
 };
 
 /** The tiers of one dialect, over its two providers and the one that nobody listens at. */
-const tiersOf = (dialect: string, one: string, two: string, dead: string): string =>
+const tiersOf = (dialect: string, { one, two, dead, hasty }: Record<'one' | 'two' | 'dead' | 'hasty', string>): string =>
   [
     ...Object.entries(firsts).map(([tier, first]) => `${tier}: [${one}/${first}, ${two}/echo]`),
+    `after-hang: [${hasty}/hang, ${two}/echo]`,
     `after-refused-connection: [${dead}/any, ${two}/echo]`,
     `all-refuse: [${one}/refuse-422, ${two}/refuse-400]`,
     `some-refuse: [${one}/refuse-400, ${two}/fail-503]`,
@@ -31,16 +31,29 @@ const tiersOf = (dialect: string, one: string, two: string, dead: string): strin
     `limited-always: [${one}/rate-limited-0.05, ${one}/echo]`,
     `quota: [${one}/quota]`,
     `spend-limit: [${one}/spend-limit]`,
-    `slow: [${one}/slow-1200]`,
+    `slow: [${one}/slow-10]`,
+    `silent: [${one}/hang]`,
   ]
     .map((line) => `  ${dialect}-${line}\n`)
     .join('');
 
 const chains = (vendorUrl: string, deadUrl: string): string =>
-  `${defaultYaml(vendorUrl, deadUrl)}`.replace(
-    'tiers:\n',
-    `tiers:\n${tiersOf('chat', 'one', 'two', 'dead')}${tiersOf('messages', 'three', 'four', 'dead-messages')}`,
-  );
+  defaultYaml(vendorUrl, deadUrl)
+    .replace('models:\n', `${hastyRow(vendorUrl, 'hasty', 'chat')}${hastyRow(vendorUrl, 'hasty-messages', 'messages')}models:\n`)
+    .replace(
+      'tiers:\n',
+      `tiers:\n${tiersOf('chat', { one: 'one', two: 'two', dead: 'dead', hasty: 'hasty' })}${tiersOf('messages', {
+        one: 'three',
+        two: 'four',
+        dead: 'dead-messages',
+        hasty: 'hasty-messages',
+      })}`,
+    );
+
+/** A provider that is not waited for long. */
+function hastyRow(vendorUrl: string, name: string, dialect: string): string {
+  return `  ${name}: { base_url: ${vendorUrl}/v1, api_key: key-${name}, dialect: ${dialect}, first_byte_timeout_ms: 500 }\n`;
+}
 
 const lent = shareGateway({ yaml: chains });
 let projects = 0;
@@ -182,7 +195,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
   it('the deadline ends the chain: client deadline exceeded', () =>
     withProject(async (gateway) => {
       for (const stream of [false, true]) {
-        const answer = await gateway.call(path, bodyOf(`${dialect}-slow`, stream), { 'x-gateway-timeout-ms': '100' });
+        const answer = await gateway.call(path, bodyOf(`${dialect}-silent`, stream), { 'x-gateway-timeout-ms': '1500' });
         expect([502, 503]).toContain(answer.status);
         expect(await message(answer)).toMatch(/^client deadline exceeded/);
         expect(await lastCall(gateway)).toMatchObject({ outcome: 'deadline', attempts: [{ outcome: 'deadline' }] });

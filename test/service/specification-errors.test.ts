@@ -6,9 +6,9 @@
  * video.test.ts, those of memory in specification-memory.test.ts, 403 of content rules in content-rules.test.ts. Of 7.3, 404 and 529 have no
  * cause on `/v1/messages`: a vendor's are no refusals, and an unknown address is no messages route.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { makeSecret } from '../../src/keys/secret.ts';
+import { clockAt } from '../journal/calls.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
 import type { InferenceRoute } from './inference-routes.ts';
@@ -26,7 +26,9 @@ import {
   routes,
 } from './inference-routes.ts';
 
-const lent = shareGateway({});
+const hourMs = 3_600_000;
+const clock = clockAt(Date.now());
+const lent = shareGateway({ clock });
 const lendProject = projectLender(lent, 'errors');
 
 /** Routes with a virtual key that are none of inference. */
@@ -175,9 +177,9 @@ describe('7.4 invalid_key', () => {
     expect((await post(gateway, route, bearer(revoked.key))).status).toBe(200);
     await gateway.admin('DELETE', `/provision/teams/${gateway.project}/keys/${revoked.prefix}`);
     await expectRouteError(await post(gateway, route, bearer(revoked.key)), route, { status: 401, code: 'invalid_key' });
-    const expired = await issueKey(gateway, { expires_at: new Date(Date.now() + 400).toISOString() });
+    const expired = await issueKey(gateway, { expires_at: new Date(clock.now() + hourMs).toISOString() });
     expect((await post(gateway, route, bearer(expired.key))).status).toBe(200);
-    await sleep(450);
+    clock.move(hourMs);
     await expectRouteError(await post(gateway, route, bearer(expired.key)), route, { status: 401, code: 'invalid_key' });
   });
 });

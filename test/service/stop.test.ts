@@ -1,6 +1,9 @@
 /** Signals: a configuration read again, and an end that loses nothing (decisions 2, 11). */
+import { once } from 'node:events';
 import { readdir, rm, writeFile } from 'node:fs/promises';
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createApp } from '../../src/app.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -11,7 +14,7 @@ import type { DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createUsageReports } from '../../src/usage/reports.ts';
-import { eventually, jsonOf } from '../support/gateway.ts';
+import { eventually, jsonOf, withGateway } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf, type GatewayProcess, modelInForce, processesOf } from '../support/gateway-process.ts';
 
 const processes = createProcesses();
@@ -82,10 +85,7 @@ describe('a running gateway', () => {
     const ended = gateway.end('SIGTERM');
     await eventually(() => expect(gateway.call(key, '/usage/me')).rejects.toThrow('fetch failed'));
     expect(await answer.text()).toMatch(/data: \[DONE\]\s*$/);
-    const streamEndedAt = performance.now();
     expect(await ended).toBe(0);
-    // It does not wait for the caller to give up its connection, which is kept for a next call.
-    expect(performance.now() - streamEndedAt).toBeLessThan(10_000);
     expect(await processesOf(home)).toEqual([]);
 
     gateway = await processes.start('start', { home });
@@ -128,9 +128,7 @@ it('what still runs after the grace time is ended, its callers are told, and it 
     ];
     await eventually(async () => expect(slowVendor.requests().filter(({ body }) => body.includes('hang'))).toHaveLength(1));
 
-    const closingAt = performance.now();
     await app.close();
-    expect(performance.now() - closingAt).toBeLessThan(5_000);
     await Promise.all(told);
     expect(await readdir(join(dataDir, 'journal'))).toEqual([]);
     const rows = await createUsageReports({ database, clock: systemClock }).listCalls(project.id);
@@ -146,3 +144,29 @@ it('what still runs after the grace time is ended, its callers are told, and it 
     await database.close();
   }
 });
+
+it('the end waits for the answer that is under way, not for callers to give up connections that they keep', () =>
+  // With so much grace an end that waits for a caller is one that never comes.
+  withGateway({ graceMs: 3_600_000 }, async (gateway) => {
+    const agent = new Agent({ keepAlive: true });
+    try {
+      const request = httpRequest(gateway.url + chatPath, {
+        agent,
+        method: 'POST',
+        headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+      });
+      request.end(JSON.stringify(bodyOf('one/held', false)));
+      await eventually(async () => expect(gateway.vendor.requests()).toHaveLength(1));
+      const closed = gateway.app.close();
+      await eventually(() => expect(gateway.call('/healthz')).rejects.toThrow('fetch failed'));
+      await eventually(async () => expect(gateway.vendor.release()).toBe(1));
+      const [response]: IncomingMessage[] = await once(request, 'response');
+      expect([response?.statusCode, response && (await json(response))]).toEqual([
+        200,
+        expect.objectContaining({ choices: expect.anything() }),
+      ]);
+      await closed;
+    } finally {
+      agent.destroy();
+    }
+  }));

@@ -43,8 +43,25 @@ function nextRequest({ vendor }: TestGateway): Promise<Served> {
 
 /** How an answer ended: all of it was taken, or its connection was cut before. */
 async function endOf({ response }: Served): Promise<'whole' | 'cut'> {
-  if (!response.closed) await once(response, 'close', { signal: AbortSignal.timeout(5_000) });
+  if (!response.closed) await once(response, 'close', { signal: AbortSignal.timeout(60_000) });
   return response.writableFinished ? 'whole' : 'cut';
+}
+
+/** Until the vendor gets nothing more out: every buffer on the way is full. */
+async function untilNothingMoves(vendorUrl: string): Promise<void> {
+  // More than one turn without a byte: on a busy machine the process itself may have stood still for one.
+  for (let before = -1, still = 0; still < 3; await sleep(100)) {
+    const written = bytesWrittenAt(vendorUrl);
+    still = written === before ? still + 1 : 0;
+    before = written;
+  }
+}
+
+const bytesWrittenAt = (url: string): number => servedAt(url).reduce((sum, { socket }) => sum + socket.bytesWritten, 0);
+
+/** Until the gateway has read that the caller it served last sends nothing more. */
+function untilNoticed({ url }: TestGateway): Promise<void> {
+  return eventually(async () => expect(servedAt(url).at(-1)?.socket).toMatchObject({ readableEnded: true }));
 }
 
 const mebibyte = 1024 * 1024;
@@ -56,7 +73,7 @@ describe('100 readers that do not read for longer than a vendor may be silent', 
   /** For each stream: what the vendor's connection, the scanner of events, the answer and its reader may hold (0.2 to 0.9 MiB seen). */
   const heldLimitBytes = 1.5 * mebibyte;
   const unwrittenLimitBytes = 0.25 * mebibyte;
-  const idleTimeoutMs = 1_000;
+  const idleTimeoutMs = 5_000;
 
   it(
     'make the vendor wait, not the memory grow; then every byte arrives',
@@ -66,6 +83,7 @@ describe('100 readers that do not read for longer than a vendor may be silent', 
           await readAll(await openStream(gateway, 'one/any'), answer); // Warm-up.
           const before = bufferBytes();
           const streams = await Promise.all(Array.from({ length: readers }, () => openStream(gateway, 'one/any')));
+          await untilNothingMoves(vendorUrl);
           await sleep(idleTimeoutMs * 1.5);
           const held = bufferBytes() - before;
           const waiting = servedAt(gateway.url).map(({ response }) => response.writableLength);
@@ -81,8 +99,8 @@ describe('100 readers that do not read for longer than a vendor may be silent', 
           );
         }),
       ),
-    // 700 MiB pass through one process that is reader, gateway and vendor: ten seconds, more on a busy machine.
-    120_000,
+    // 700 MiB pass through one process that is reader, gateway and vendor: ten seconds, many more on a busy machine.
+    600_000,
   );
 });
 
@@ -168,12 +186,15 @@ function bufferBytes(): number {
   return process.memoryUsage().arrayBuffers;
 }
 
-const idleTimeoutMs = 400;
 const paced = 'pace-20+long-1000';
-const impatient = (vendorUrl: string, deadUrl: string): string =>
+const yamlOfRoutes = (vendorUrl: string, deadUrl: string): string =>
   defaultYaml(vendorUrl, deadUrl)
-    .replaceAll('first_byte_timeout_ms: 1500', `idle_timeout_ms: ${idleTimeoutMs}`)
+    .replace('models:\n', `${impatientRow(vendorUrl, 'chat')}${impatientRow(vendorUrl, 'messages')}models:\n`)
     .replace('models:', `models:\n  one/${paced}: { input: 1, output: 5 }\n  three/${paced}: { input: 1, output: 5 }`);
+
+/** Where a vendor is to fall silent; nowhere else, since on a busy machine all may stand still for a while. */
+const impatientRow = (vendorUrl: string, dialect: string): string =>
+  `  impatient-${dialect}: { base_url: ${vendorUrl}/v1, api_key: any, dialect: ${dialect}, idle_timeout_ms: 1500 }\n`;
 
 const routes = [
   { path: '/v1/chat/completions', provider: 'one', dialect: 'chat' },
@@ -181,13 +202,18 @@ const routes = [
 ] as const;
 
 describe.each(routes)('on $path', ({ path, provider, dialect }) => {
-  const shared = shareGateway({ yaml: impatient });
+  const shared = shareGateway({ yaml: yamlOfRoutes });
 
   const call = (gateway: TestGateway, fault: string, { stream, signal }: { stream: boolean; signal?: AbortSignal }): Promise<Response> =>
     fetch(gateway.url + path, {
       method: 'POST',
       headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: `${provider}/${fault}`, stream, max_tokens: 50, messages: [{ role: 'user', content: 'Hello' }] }),
+      body: JSON.stringify({
+        model: `${fault.startsWith('stall') ? `impatient-${dialect}` : provider}/${fault}`,
+        stream,
+        max_tokens: 50,
+        messages: [{ role: 'user', content: 'Hello' }],
+      }),
       ...(signal && { signal }),
     });
 
@@ -227,8 +253,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     const asking = nextRequest(gateway);
     const response = await call(gateway, 'big-32768', { stream: true, signal: leaving.signal });
     const asked = await asking;
-    // Until nothing moves any more: all buffers on the way are full.
-    for (let sent = -1; sent !== asked.socket.bytesWritten; await sleep(200)) sent = asked.socket.bytesWritten;
+    await untilNothingMoves(gateway.vendor.url);
     expect(asked.response.closed).toBe(false);
     leaving.abort();
     expect(await endOf(asked)).toBe('cut');
@@ -257,10 +282,12 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     const gateway = await shared().withProject('plain');
     const leaving = new AbortController();
     const asking = nextRequest(gateway);
-    const answered = call(gateway, 'slow-300+long-50', { stream: false, signal: leaving.signal }).catch((error: unknown) => error);
+    const answered = call(gateway, 'held+long-50', { stream: false, signal: leaving.signal }).catch((error: unknown) => error);
     const asked = await asking;
     leaving.abort();
     expect(await answered).toMatchObject({ name: 'AbortError' });
+    await untilNoticed(gateway);
+    await eventually(async () => expect(gateway.vendor.release()).toBe(1));
     expect(await endOf(asked)).toBe('whole');
     expect(await settled(gateway)).toMatchObject({ outcome: 'ok', status: 200, estimated: false, attempts: [{ outcome: 'ok' }] });
   });
@@ -281,9 +308,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     const asking = nextRequest(gateway);
     const response = await call(gateway, 'stall-after-3+long-20', { stream: true });
     const asked = await asking;
-    const from = performance.now();
     const text = await response.text();
-    expect(performance.now() - from).toBeLessThan(idleTimeoutMs + 3_000);
     expect(text).toContain('quick');
     expect(text).not.toMatch(/\[DONE\]|message_stop/);
     expect(text.match(/^event: error$/gm) ?? []).toHaveLength(dialect === 'messages' ? 1 : 0);

@@ -18,9 +18,9 @@ import { run } from './run.ts';
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const adminToken = 'test-admin-token-0123456789';
-const startLimitMs = 60_000;
-const endLimitMs = 45_000;
-const outputLimitMs = 500;
+const startLimitMs = 180_000;
+const endLimitMs = 120_000;
+const outputLimitMs = 3_000;
 
 export interface ProcessOptions {
   readonly home: string;

@@ -110,7 +110,7 @@ export function sharedTemporal(): () => TestTemporal {
 }
 
 /** Waits until the condition holds; fails with the sentence when it does not in time. */
-export async function until(sentence: string, condition: () => boolean | Promise<boolean>, limitMs = 45_000): Promise<void> {
+export async function until(sentence: string, condition: () => boolean | Promise<boolean>, limitMs = 120_000): Promise<void> {
   const end = performance.now() + limitMs;
   while (!(await condition())) {
     if (performance.now() > end) throw new Error(`this did not happen within ${limitMs} ms: ${sentence}`);
