@@ -71,9 +71,9 @@ export interface GatewayOptions {
 export function defaultYaml(vendorUrl: string, deadUrl: string): string {
   return `
 providers:
-  one: { base_url: ${vendorUrl}/v1, api_key: key-one, dialect: chat, first_byte_timeout_ms: 1500 }
+  one: { base_url: ${vendorUrl}/v1, api_key: key-one, dialect: chat }
   two: { base_url: ${vendorUrl}/v1, api_key: key-two, dialect: chat }
-  three: { base_url: ${vendorUrl}/v1, api_key: key-three, dialect: messages, first_byte_timeout_ms: 1500 }
+  three: { base_url: ${vendorUrl}/v1, api_key: key-three, dialect: messages }
   four: { base_url: ${vendorUrl}/v1, api_key: key-four, dialect: messages }
   dead: { base_url: ${deadUrl}/v1, api_key: key-dead, dialect: chat }
   dead-messages: { base_url: ${deadUrl}/v1, api_key: key-dead, dialect: messages }
