@@ -18,7 +18,8 @@ import { createSearch, type EmbedText, searchJson } from '../memory/search.ts';
 import { createMemorySettings } from '../memory/settings.ts';
 import { createWakeUp } from '../memory/wake-up.ts';
 import type { Logger } from '../observability/logger.ts';
-import { backgroundCaller, type EmbedAsker, type Embedder, isRefusedText } from '../pipeline/embed.ts';
+import { type EmbedAsker, type Embedder, isRefusedText } from '../pipeline/embed.ts';
+import { backgroundCaller } from '../pipeline/own-call.ts';
 import type { Learning } from './learning.ts';
 
 export type Memory = ReturnType<typeof createMemory>;

@@ -1,33 +1,23 @@
 /** What starts, follows and fetches videos, joined of the rooms that know. Decides nothing. */
 import { countCostChanges } from '../ceilings/count-calls.ts';
 import type { SettledCall } from '../core/call.ts';
-import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { MediaCalls } from '../pipeline/media.ts';
 import type { StartVideo } from '../pipeline/video.ts';
 import { createStartVideo } from '../pipeline/video.ts';
 import type { VideoAnswers } from '../pipeline/video-answers.ts';
 import { createVideoAnswers } from '../pipeline/video-answers.ts';
 import type { VideoLooks } from '../pipeline/video-looks.ts';
 import { createVideoLooks } from '../pipeline/video-looks.ts';
-import type { Catalog } from '../routing/catalog.ts';
 import { planMedia } from '../routing/media-plan.ts';
-import type { RoutingSwitches } from '../routing/select.ts';
 import { correctCalls } from '../usage/correct-calls.ts';
 import type { MediaProvider } from '../vendors/media.ts';
-import type { VendorDoor } from '../vendors/request.ts';
 import { createVideoVendor } from '../vendors/video.ts';
 import { createVideos, lockCorrections } from '../videos/videos.ts';
+import type { MediaParts } from './media.ts';
 
-export interface VideoParts {
+export interface VideoParts extends Omit<MediaParts, 'breakers'> {
   readonly database: Database;
-  readonly catalog: () => Catalog;
-  readonly switches: () => RoutingSwitches;
-  readonly providers: () => ReadonlyMap<string, MediaProvider>;
-  readonly calls: MediaCalls;
-  readonly door: VendorDoor;
-  readonly clock: Clock;
   readonly logger: Logger;
 }
 

@@ -69,6 +69,16 @@ export interface Correlation {
   readonly distilSaved: number | null;
 }
 
+export const noCorrelation: Correlation = {
+  taskId: null,
+  turnId: null,
+  agentId: null,
+  triggerKind: null,
+  triggerDetail: null,
+  iteration: null,
+  distilSaved: null,
+};
+
 export interface Call {
   /** UUIDv7; its time part is `startedAt`. */
   readonly id: string;

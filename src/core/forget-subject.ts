@@ -1,5 +1,6 @@
 /** A call as it is kept once its subject is erased (shapes 21): model, tokens, cost and time stay; text, subject and correlation text go. */
 import type { CallFacts, SettledCall } from './call.ts';
+import { noCorrelation } from './call.ts';
 
 export function forgetSubject({ facts, result }: SettledCall): SettledCall {
   return { facts: forgetSubjectOf(facts), result, content: null };
@@ -10,6 +11,6 @@ export function forgetSubjectOf(facts: CallFacts): CallFacts {
   return {
     ...facts,
     memory: { ...facts.memory, subject: null },
-    correlation: { taskId: null, turnId: null, agentId: null, triggerKind: null, triggerDetail: null, iteration, distilSaved },
+    correlation: { ...noCorrelation, iteration, distilSaved },
   };
 }

@@ -1,5 +1,6 @@
 /** A call with nothing in it that SQL would refuse, and smaller versions of it for when the database refuses it all the same. */
-import type { AssistantTurn, Attempt, CallContent, CallFacts, Correlation, SettledCall } from '../core/call.ts';
+import type { AssistantTurn, Attempt, CallContent, CallFacts, SettledCall } from '../core/call.ts';
+import { noCorrelation } from '../core/call.ts';
 import { makeStorable } from '../core/storable.ts';
 
 /** Longest correlation value and source that are kept, in Unicode code points (decisions 5). */
@@ -24,16 +25,6 @@ export function withoutText({ facts, result }: SettledCall): SettledCall {
   const memory = { ...facts.memory, subject: null };
   return { facts: { ...facts, memory, correlation: noCorrelation, plan: [] }, result, content: null };
 }
-
-const noCorrelation: Correlation = {
-  taskId: null,
-  turnId: null,
-  agentId: null,
-  triggerKind: null,
-  triggerDetail: null,
-  iteration: null,
-  distilSaved: null,
-};
 
 function storableFacts(facts: CallFacts): CallFacts {
   const { memory, correlation } = facts;

@@ -3,8 +3,8 @@
  * `gateway-memory` (specification 4.8 rule 9). Of the tiers of a job the first that has a chain is asked.
  */
 import type { Call } from '../core/call.ts';
+import { noCorrelation } from '../core/call.ts';
 import { GatewayError } from '../core/errors.ts';
-import { scanObject } from '../core/json-spans.ts';
 import type { Clock } from '../core/time.ts';
 import { chat } from '../dialects/chat.ts';
 import type { Failure } from '../memory/learning/groups.ts';
@@ -15,9 +15,8 @@ import { findTier } from '../routing/rules.ts';
 import type { AnswerCall } from './answer.ts';
 import type { CalledProject } from './called-project.ts';
 import { startControl } from './control.ts';
-import { backgroundCaller } from './embed.ts';
+import { backgroundCaller, makeOwnCall, memorySource } from './own-call.ts';
 
-const memorySource = 'gateway-memory';
 const tiersOf: Readonly<Record<MemoryJob, readonly string[]>> = {
   extract: ['memory-extract', 'trivial'],
   consolidate: ['memory-consolidate', 'memory-extract', 'trivial'],
@@ -104,43 +103,21 @@ interface CallWish {
 
 function callOf({ question, slug, tier, now }: CallWish): Call {
   const { id, projectId, job, batchId, system, text, schema } = question;
-  const body = Buffer.from(
-    JSON.stringify({
-      model: tier,
+  const asked = makeOwnCall({
+    id,
+    route: 'chat',
+    caller: backgroundCaller(projectId),
+    slug,
+    tier,
+    members: {
       messages: [
         { role: 'system', content: system },
         { role: 'user', content: text },
       ],
       response_format: { type: 'json_schema', json_schema: { ...schema, strict: true } },
-    }),
-  );
-  return {
-    id,
-    startedAt: now,
-    route: 'chat',
-    caller: backgroundCaller(projectId),
-    projectSlug: slug,
-    source: memorySource,
-    sourceGiven: true,
-    modelAsked: tier,
-    stream: false,
-    body,
-    spans: scanObject(body),
-    maxOutputTokens: null,
-    memory: { mode: 'off', explicitWrite: false, subject: null },
-    isOwn: true,
-    // The same question is asked again only because its first answer was of no use.
-    cache: { reads: false, writes: false },
-    correlation: {
-      taskId: null,
-      turnId: null,
-      agentId: null,
-      triggerKind: `memory-${job}`,
-      triggerDetail: batchId,
-      iteration: null,
-      distilSaved: null,
     },
-    deadlineAt: now + callLimitMs,
-    passedHeaders: {},
-  };
+    limitMs: callLimitMs,
+    now,
+  });
+  return { ...asked, isOwn: true, correlation: { ...noCorrelation, triggerKind: `memory-${job}`, triggerDetail: batchId } };
 }

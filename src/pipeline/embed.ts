@@ -5,11 +5,10 @@
  * Vectors of different models have nothing to do with each other. So a model is known by its own name, whoever serves it, and an answer of
  * another model than the first of the chain is worth nothing here: the same model at two vendors is a chain that holds.
  */
-import { type Call, type Caller, ownKeyId } from '../core/call.ts';
+import type { Call, Caller } from '../core/call.ts';
 import { GatewayError, gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { isObject, listOf, objectOf, parseJson } from '../core/json.ts';
-import { scanObject } from '../core/json-spans.ts';
 import type { Clock } from '../core/time.ts';
 import { unitVector } from '../memory/vectors.ts';
 import type { Catalog } from '../routing/catalog.ts';
@@ -17,6 +16,7 @@ import { findTier, reasonToSkip, resolveModel } from '../routing/rules.ts';
 import type { AnswerCall } from './answer.ts';
 import type { CalledProject } from './called-project.ts';
 import { startControl } from './control.ts';
+import { makeOwnCall, memorySource } from './own-call.ts';
 
 export interface EmbedDeps {
   readonly answerCall: AnswerCall;
@@ -42,17 +42,11 @@ export interface Embedder {
   embed(request: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }>;
 }
 
-const source = 'gateway-memory';
 const tiers = ['memory-embed', 'embed'];
-
-/** Of calls in the background: no key of a caller stands behind them, so none of its ceilings does. */
-export function backgroundCaller(projectId: string): Caller {
-  return { keyId: ownKeyId, keyPrefix: 'gateway', countedAs: ownKeyId, projectId, models: null, expiresAt: null };
-}
 
 export function createEmbedder({ answerCall, catalog, clock }: EmbedDeps): Embedder {
   const findChain = (project: CalledProject): { tier: string; model: string } | null => {
-    const view = { catalog: catalog(), project, source };
+    const view = { catalog: catalog(), project, source: memorySource };
     const tier = tiers.find((name) => (findTier(view, name) ?? []).length > 0);
     if (tier === undefined) return null;
     const first = resolveModel(view, tier).ids.find((id) => reasonToSkip(view, 'embeddings', true, id) === null);
@@ -94,28 +88,17 @@ interface CallWish {
 }
 
 function callOf({ caller, slug, tier, texts, limitMs, now }: CallWish): Call {
-  const body = Buffer.from(JSON.stringify({ model: tier, input: texts }));
-  return {
+  return makeOwnCall({
     id: newId(now),
-    startedAt: now,
     route: 'embeddings',
     // The key's list says what its application may ask for; which model memory uses is the project's affair.
     caller: { ...caller, models: null },
-    projectSlug: slug,
-    source,
-    sourceGiven: true,
-    modelAsked: tier,
-    stream: false,
-    body,
-    spans: scanObject(body),
-    maxOutputTokens: null,
-    // Prompts of embeddings are not stored, so there is nothing of a subject to be found later.
-    memory: { mode: 'off', explicitWrite: false, subject: null },
-    cache: { reads: false, writes: false },
-    correlation: { taskId: null, turnId: null, agentId: null, triggerKind: null, triggerDetail: null, iteration: null, distilSaved: null },
-    deadlineAt: now + limitMs,
-    passedHeaders: {},
-  };
+    slug,
+    tier,
+    members: { input: texts },
+    limitMs,
+    now,
+  });
 }
 
 /** `openai/text-embedding-3-small` and `router/openai/text-embedding-3-small` are the same model. */

@@ -9,25 +9,16 @@ import { headersOf, type ProviderSource } from './registry.ts';
 import type { VendorDoor, VendorResponse } from './request.ts';
 import { endBody } from './request.ts';
 import { readRetryAfter } from './retry-after.ts';
+import type { ProviderRow } from './vendor.ts';
 import type { VendorHosts } from './vendor-hosts.ts';
 import { readRedirect, readVendorAddress, vendorHostsOf } from './vendor-hosts.ts';
 import { secretsOf, withoutSecrets } from './vendor-words.ts';
 
 /** A provider row as the media routes need it. Shapes are plain text: one that is not known is told to the caller as `bad_shape`. */
-export interface MediaProvider {
-  readonly name: string;
+export interface MediaProvider extends ProviderRow {
   /** What its videos are spoken in: only `gemini` is known. */
   readonly dialect: string;
-  /** With the version prefix, without a slash at its end. */
-  readonly baseUrl: string;
   readonly hosts: VendorHosts;
-  /** Authentication and fixed headers of the row: for its own host alone. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Values that no message may hold. */
-  readonly secrets: readonly string[];
-  readonly connectTimeoutMs: number;
-  readonly firstByteTimeoutMs: number;
-  readonly idleTimeoutMs: number;
   readonly imageShape: string;
   readonly imageResponseFormat: boolean;
   readonly speechShape: string;

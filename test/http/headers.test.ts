@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
+import { noCorrelation } from '../../src/core/call.ts';
 import { readCorrelation, readMemoryMode, readPassedHeaders, readSubject, readText, readTimeoutMs } from '../../src/http/headers.ts';
 
 /** A header value the way Node hands it over: its bytes as Latin-1. */
@@ -123,9 +124,8 @@ describe('correlation', () => {
       iteration: 3,
       distilSaved: 1200,
     });
-    const none = { taskId: null, turnId: null, agentId: null, triggerKind: null, triggerDetail: null, iteration: null, distilSaved: null };
-    expect(readCorrelation({})).toEqual(none);
-    expect(readCorrelation({ 'x-gateway-task-id': '', 'x-gateway-iteration': '' })).toEqual(none);
+    expect(readCorrelation({})).toEqual(noCorrelation);
+    expect(readCorrelation({ 'x-gateway-task-id': '', 'x-gateway-iteration': '' })).toEqual(noCorrelation);
   });
 
   test.each([

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Attempt, CallContent, CallFacts, CallResult, SettledCall, Tokens } from '../../src/core/call.ts';
+import { noCorrelation } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
 import type { Clock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
@@ -52,15 +53,7 @@ export function factsOf(changes: Partial<CallFacts> = {}): CallFacts {
     modelAsked: 'standard',
     stream: false,
     memory: { mode: 'write', explicitWrite: false, subject: null },
-    correlation: {
-      taskId: null,
-      turnId: null,
-      agentId: null,
-      triggerKind: null,
-      triggerDetail: null,
-      iteration: null,
-      distilSaved: null,
-    },
+    correlation: noCorrelation,
     plan: [{ model: 'openai/gpt-4o', skipped: null }],
     bodyBytes: 1_000,
     ...changes,

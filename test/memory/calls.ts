@@ -1,7 +1,7 @@
 /** Settled calls as the journal hands them over, and what the database then knows of their conversations. */
 import { randomUUID } from 'node:crypto';
 import type { AssistantTurn, CallFacts, MemoryWish, Outcome, Route, SettledCall } from '../../src/core/call.ts';
-import { noTokens } from '../../src/core/call.ts';
+import { noCorrelation, noTokens } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
 import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
@@ -41,7 +41,7 @@ export function settledCall(wish: CallWish): SettledCall {
     modelAsked: 'standard',
     stream: false,
     memory: { mode: wish.mode ?? 'write', explicitWrite: wish.explicitWrite ?? false, subject: wish.subject ?? null },
-    correlation: { taskId: null, turnId: null, agentId: null, triggerKind: null, triggerDetail: null, iteration: null, distilSaved: null },
+    correlation: noCorrelation,
     plan: [],
     bodyBytes: 0,
   };

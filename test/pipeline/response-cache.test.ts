@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import type { Call, Candidate } from '../../src/core/call.ts';
+import { noCorrelation } from '../../src/core/call.ts';
 import { scanObject } from '../../src/core/json-spans.ts';
 import { cacheKeyOf } from '../../src/pipeline/cache-key.ts';
 import { replayHit } from '../../src/pipeline/replay-hit.ts';
@@ -30,15 +31,7 @@ function callOf(text: string, more: Partial<Call> & { projectId?: string } = {})
     maxOutputTokens: null,
     memory: { mode: 'write', explicitWrite: false, subject: null },
     cache: { reads: true, writes: true },
-    correlation: {
-      taskId: null,
-      turnId: null,
-      agentId: null,
-      triggerKind: null,
-      triggerDetail: null,
-      iteration: null,
-      distilSaved: null,
-    },
+    correlation: noCorrelation,
     deadlineAt: null,
     passedHeaders: {},
     ...changed,

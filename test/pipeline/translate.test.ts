@@ -1,6 +1,7 @@
 /** How one candidate is spoken to: the caller's bytes, or a translation that a vendor of the other dialect understands. */
 import { describe, expect, it, test } from '@jest/globals';
 import type { Call, Candidate, Dialect } from '../../src/core/call.ts';
+import { noCorrelation } from '../../src/core/call.ts';
 import { VendorError } from '../../src/core/errors.ts';
 import { scanObject } from '../../src/core/json-spans.ts';
 import { rulesOf } from '../../src/dialects/rules-of.ts';
@@ -29,7 +30,7 @@ function callOf(route: Dialect, text: string, stream = false): Call {
     maxOutputTokens: null,
     memory: { mode: 'write', explicitWrite: false, subject: null },
     cache: { reads: true, writes: true },
-    correlation: { taskId: null, turnId: null, agentId: null, triggerKind: null, triggerDetail: null, iteration: null, distilSaved: null },
+    correlation: noCorrelation,
     deadlineAt: null,
     passedHeaders: passed,
   };

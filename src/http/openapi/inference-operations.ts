@@ -6,6 +6,7 @@ import type { AnswerName } from './answers.ts';
 import { describeErrors } from './error-answers.ts';
 import type { AnswerHeader } from './parameters.ts';
 import { answerHeaderRefs, headersOf, parameterRefs } from './parameters.ts';
+import { callCodes } from './route-facts.ts';
 
 interface RouteFacts {
   readonly path: string;
@@ -25,23 +26,7 @@ export const inferenceRoutes: Readonly<Record<TextRoute, RouteFacts>> = {
   responses: { path: '/v1/responses', summary: 'Response', body: 'ResponsesBody', answer: 'Response', streams: true },
 };
 
-const commonCodes = [
-  'missing_key',
-  'invalid_key',
-  'invalid_memory_mode',
-  'no_route',
-  'subscription_required',
-  'guardrail_blocked',
-  'tenant_capped',
-  'source_capped',
-  'credits_exhausted',
-  'upstream_refused',
-  'upstream_failed',
-  'keystore_unavailable',
-  'limits_unavailable',
-  'budget_unavailable',
-  'internal_error',
-] as const satisfies readonly ErrorCode[];
+const commonCodes = [...callCodes, 'invalid_memory_mode', 'upstream_refused'] as const satisfies readonly ErrorCode[];
 
 export function describeInference(): [string, string, JsonObject][] {
   return textRoutes.map((route) => [inferenceRoutes[route].path, 'post', describeRoute(route)]);

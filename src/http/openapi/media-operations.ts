@@ -4,6 +4,7 @@ import type { ErrorCode } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { describeErrors } from './error-answers.ts';
 import { answerHeaderRefs, correlationHeaders, parameterRefs } from './parameters.ts';
+import { callCodes } from './route-facts.ts';
 import { vendorInteger, vendorNumber, vendorText } from './vendor-values.ts';
 
 const modelForms = '`<provider>/<model>`, a tier of the route, or a model of its default provider';
@@ -41,24 +42,12 @@ export const mediaAnswers = {
 };
 
 const codes = [
-  'missing_key',
-  'invalid_key',
+  ...callCodes,
   'missing_model',
   'bad_model',
-  'no_route',
-  'subscription_required',
-  'guardrail_blocked',
-  'tenant_capped',
-  'source_capped',
-  'credits_exhausted',
   'bad_shape',
-  'upstream_failed',
   'upstream_error',
   'bad_upstream_response',
-  'keystore_unavailable',
-  'limits_unavailable',
-  'budget_unavailable',
-  'internal_error',
 ] as const satisfies readonly ErrorCode[];
 
 export function describeMedia(): [string, string, JsonObject][] {

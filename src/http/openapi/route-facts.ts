@@ -1,4 +1,4 @@
-/** What is told of a route that is not of inference. */
+/** What is told of a route that is not of inference, and the codes that routes share. */
 import type { ErrorCode } from '../../core/errors.ts';
 import type { AnswerName } from './answers.ts';
 import type { PlainTextStatus } from './error-answers.ts';
@@ -16,4 +16,17 @@ export interface RouteFacts {
 }
 
 export const keyCodes = ['missing_key', 'invalid_key', 'keystore_unavailable', 'limits_unavailable'] as const;
+/** What a call of a model may be answered with on every route that makes one. */
+export const callCodes = [
+  ...keyCodes,
+  'no_route',
+  'subscription_required',
+  'guardrail_blocked',
+  'tenant_capped',
+  'source_capped',
+  'credits_exhausted',
+  'upstream_failed',
+  'budget_unavailable',
+  'internal_error',
+] as const;
 export const databaseCodes = ['query_failed', 'no_db'] as const;

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../core/json.ts';
 import { describeErrors } from './error-answers.ts';
 import type { AnswerHeader } from './parameters.ts';
 import { answerHeaderRefs, correlationHeaders, parameterRefs } from './parameters.ts';
+import { callCodes, keyCodes } from './route-facts.ts';
 import { vendorInteger, vendorNumber, vendorText } from './vendor-values.ts';
 
 export const videoBodies = {
@@ -50,29 +51,16 @@ export const videoAnswers = {
     .describe('`video_uri` and `videos` are there when it is done.'),
 };
 
-const commonCodes = [
-  'missing_key',
-  'invalid_key',
+/** Asking for what was started is no call of a model. */
+const laterCodes = [
+  ...keyCodes,
   'no_route',
+  'forbidden_target',
   'upstream_failed',
   'upstream_error',
-  'keystore_unavailable',
-  'limits_unavailable',
   'budget_unavailable',
   'internal_error',
-] as const satisfies readonly ErrorCode[];
-
-const startCodes = [
-  'bad_model',
-  'bad_request',
-  'subscription_required',
-  'guardrail_blocked',
-  'tenant_capped',
-  'source_capped',
-  'credits_exhausted',
-  'bad_shape',
-  'bad_upstream_response',
-] as const satisfies readonly ErrorCode[];
+] as const;
 
 export function describeVideo(): [string, string, JsonObject][] {
   return [
@@ -81,7 +69,7 @@ export function describeVideo(): [string, string, JsonObject][] {
       summary: 'Starts a video',
       body: 'VideoBody',
       content: jsonOf('VideoStart'),
-      codes: startCodes,
+      codes: [...callCodes, 'bad_model', 'bad_request', 'bad_shape', 'upstream_error', 'bad_upstream_response'],
       parameters: ['x-gateway-source', ...correlationHeaders],
       headers: ['x-gateway-model'],
     }),
@@ -90,7 +78,7 @@ export function describeVideo(): [string, string, JsonObject][] {
       summary: 'Whether a video is done',
       body: 'VideoOperationBody',
       content: jsonOf('VideoOperation'),
-      codes: ['missing_operation', 'forbidden_target', 'video_failed'],
+      codes: [...laterCodes, 'missing_operation', 'video_failed'],
     }),
     describeRoute({
       path: '/v1/video/download',
@@ -98,7 +86,7 @@ export function describeVideo(): [string, string, JsonObject][] {
       body: 'VideoDownloadBody',
       // The vendor's type, or video/mp4.
       content: { 'video/*': {} },
-      codes: ['missing_uri', 'forbidden_target'],
+      codes: [...laterCodes, 'missing_uri'],
     }),
   ];
 }
@@ -125,7 +113,7 @@ function describeRoute({ path, summary, body, content, codes, parameters = [], h
       requestBody: { required: true, content: { 'application/json': { schema: { $ref: `#/components/schemas/${body}` } } } },
       responses: {
         '200': { description: summary, headers: answerHeaderRefs(['x-gateway-call-id', ...headers, 'cache-control']), content },
-        ...describeErrors({ style: 'chat', codes: [...codes, ...commonCodes], plain: [400, 413, 415], headers: ['x-gateway-call-id'] }),
+        ...describeErrors({ style: 'chat', codes, plain: [400, 413, 415], headers: ['x-gateway-call-id'] }),
       },
     },
   ];

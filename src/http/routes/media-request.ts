@@ -1,0 +1,83 @@
+/** What the image, speech and video routes do with a request before they differ: the order of the refusals, the form of errors, the call. */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Caller, MediaCall, MediaRoute } from '../../core/call.ts';
+import { newId } from '../../core/ids.ts';
+import type { Clock } from '../../core/time.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { FindCaller } from '../authenticate.ts';
+import { readKey } from '../authenticate.ts';
+import { asPlainText, checkContentType, readBody } from '../body.ts';
+import { sendError } from '../error-handler.ts';
+import { watchHalfClosed } from '../half-open.ts';
+import { readCorrelation, readText } from '../headers.ts';
+import type { RoutedProject } from './text.ts';
+
+export interface MediaRequestDeps {
+  readonly findCaller: FindCaller;
+  readonly findProject: (projectId: string) => RoutedProject | Promise<RoutedProject>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A request whose caller and body are known. */
+export interface ReceivedMedia {
+  readonly id: string;
+  readonly startedAt: number;
+  readonly caller: Caller;
+  readonly project: RoutedProject;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+export type MediaHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+/** A route whose requests `answer` answers; what that throws is sent as an error. */
+export function createMediaHandler(
+  { findCaller, findProject, clock, logger }: MediaRequestDeps,
+  answer: (received: ReceivedMedia, response: ServerResponse) => Promise<void>,
+): MediaHandler {
+  return async (request, response) => {
+    const startedAt = clock.now();
+    const id = newId(startedAt);
+    response.setHeader('x-gateway-call-id', id);
+    try {
+      const { headers } = request;
+      const caller = await findCaller(readKey(headers, false));
+      checkContentType(request);
+      const body = await readBody(request);
+      const project = await findProject(caller.projectId);
+      await answer({ id, startedAt, caller, project, headers, body }, response);
+    } catch (error) {
+      sendError(response, asPlainText(error), 'chat', logger);
+    }
+  };
+}
+
+/** The call that a request makes. */
+export function mediaCallOf(
+  { id, startedAt, caller, project, headers, body }: ReceivedMedia,
+  route: MediaRoute,
+  modelAsked: string,
+): MediaCall {
+  const source = readText(headers, 'x-gateway-source');
+  return {
+    id,
+    startedAt,
+    route,
+    caller,
+    source: source ?? project.slug,
+    sourceGiven: source !== null,
+    modelAsked,
+    bodyBytes: body.length,
+    correlation: readCorrelation(headers),
+  };
+}
+
+/** Calls `leave` when the caller leaves before its answer, a stream of bytes, is sent whole. */
+export function onLeaving(response: ServerResponse, leave: () => void): void {
+  response.once('close', () => {
+    // An answer that was sent whole closes too; its vendor's connection can be used again.
+    if (!response.writableFinished) leave();
+  });
+  watchHalfClosed(response, null);
+}
