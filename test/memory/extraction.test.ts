@@ -37,6 +37,12 @@ describe('the question', () => {
 });
 
 describe('a statement', () => {
+  test('for each message of a group as large as they come is kept, as after hours without Temporal; more than that are cut', () => {
+    const many = Array.from({ length: 600 }, (_, n) => ({ ...good, text: `Statement ${n}` }));
+    expect(read(...many.slice(0, 500))).toMatchObject({ statements: { length: 500 }, dropped: 0 });
+    expect(read(...many)).toMatchObject({ statements: { length: 500 }, dropped: 100 });
+  });
+
   test('is kept with the conversation in which its evidence stands, whatever the spaces', () => {
     expect(read(good, { ...good, text: 'Drinks tea', evidence: 'Tea, never coffee' })).toEqual({
       statements: [

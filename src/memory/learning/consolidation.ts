@@ -98,7 +98,8 @@ export function askToConsolidate({ subject, added, known, facts }: Known): Model
 const longestName = 200;
 const longestFact = 1_000;
 const longestPage = 8_000;
-const mostFacts = 200;
+/** One for each memory that a group can have (`extraction.ts`). */
+const mostFacts = 500;
 
 /** Null: the answer is of no use at all. */
 export function readConsolidation(answer: string, given: Known): Consolidation | null {

@@ -21,6 +21,8 @@ export interface PlannedGroup {
 
 /** Of one model call; about 15,000 tokens. */
 const mostBytes = 60_000;
+/** Short ones: so many that what is learned of them can be stored (`extraction.ts`). */
+const mostMessages = 1_000;
 /** What of a longer message is read (`read-group.ts`). */
 export const longestMessage = 16_000;
 /** A batch's state passes through Temporal as a list of its groups, 16 KiB at most. */
@@ -49,7 +51,7 @@ export function cutRanges(
     if (closed.has(conversationId)) continue;
     const size = Math.min(bytes, longestMessage);
     let group = open.get(subject);
-    const isFull = group !== undefined && group.messages > 0 && group.bytes + size > mostBytes;
+    const isFull = group !== undefined && group.messages > 0 && (group.bytes + size > mostBytes || group.messages >= mostMessages);
     if (group === undefined || (isFull && several)) {
       if (groups.length >= mostGroups) {
         closed.add(conversationId);

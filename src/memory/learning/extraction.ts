@@ -77,7 +77,8 @@ export function askForMemories(messages: readonly GroupMessage[], focus: string 
 const longestText = 4_000;
 const longestEvidence = 2_000;
 const leastEvidence = 3;
-const mostStatements = 100;
+/** As many as a group has messages of users: one each is never too many. */
+const mostStatements = 500;
 
 /** Statements of the answer that stand up, and how many do not; null when the answer is of no use at all. */
 export function readMemories(
