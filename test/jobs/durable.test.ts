@@ -89,7 +89,7 @@ describe('durable work', () => {
     await until('it is ready', () => durable.state() === 'ready');
     process.kill(await pidOfServer(), 'SIGKILL');
     await put('b');
-    await until('the conversation is read', () => read.includes('b'), 40_000);
+    await until('the conversation is read', () => read.includes('b'));
     await until('it is ready again', () => durable.state() === 'ready');
     await until('the tables were looked through again', () => repairs === 2);
   });
@@ -117,12 +117,12 @@ describe('durable work', () => {
       const temporal = { mode: 'external', address: server.address, namespace: 'model-gateway' } as const;
       await put('e');
       const client = start({ temporal, role: 'client' });
-      await until('the row is delivered', async () => (await waiting()) === 0, 40_000);
+      await until('the row is delivered', async () => (await waiting()) === 0);
       expect(client.state()).toBe('ready');
       expect(client.uiUrl()).toBeNull();
       expect(read).toEqual([]);
       start({ temporal });
-      await until('the conversation is read', () => read.includes('e'), 40_000);
+      await until('the conversation is read', () => read.includes('e'));
       const observer = createTemporal({ address: server.address, namespace: 'model-gateway', logger });
       const handle = observer.client.workflow.getHandle('conversation/e/1');
       await until('the workflow has ended', async () => (await handle.describe()).status.name === 'COMPLETED');

@@ -1,7 +1,6 @@
 import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { prepareWorkflowBundle } from '../../src/jobs/workflow-bundle.ts';
 import { createTestLog } from '../support/temporal.ts';
@@ -39,12 +38,11 @@ describe('the workflow bundle', () => {
     expect(await prepareWorkflowBundle({ dataDir: own, logger, shippedDir })).toBe(join(own, basename(shipped)));
   });
 
-  test('is made while this process answers: no turn of the event loop waits for it', async () => {
-    const delay = monitorEventLoopDelay({ resolution: 5 });
-    delay.enable();
+  test('is made while this process answers: its event loop hardly works for it', async () => {
+    const before = performance.eventLoopUtilization();
     await prepareWorkflowBundle({ dataDir, logger });
-    delay.disable();
-    expect(delay.percentile(99) / 1e6).toBeLessThan(100);
+    // A share, not a time: a slow machine is slow in both. Made on the loop itself, it is all of it.
+    expect(performance.eventLoopUtilization(before).utilization).toBeLessThan(0.5);
   });
 
   test('is no longer made after an abort, and leaves nothing', async () => {

@@ -76,7 +76,7 @@ memory: { idle_minutes: 0.02 }
   const answer = await gateway.call(key, '/v1/chat/completions', body, { 'x-gateway-memory-subject': 'ada' });
   expect(answer.status).toBe(200);
   for (const job of ['memories', 'consolidation'] as const) {
-    await eventually(async () => expect(vendor.asked).toContain(job), 90_000);
+    await eventually(async () => expect(vendor.asked).toContain(job), 200_000);
     await gateway.end('SIGKILL');
     gateway = await start();
   }
@@ -86,7 +86,7 @@ memory: { idle_minutes: 0.02 }
     );
     expect(batches.data).toMatchObject([{ state: 'done' }]);
     return batches;
-  }, 90_000);
+  }, 200_000);
   // Each job was asked twice: the answer that a kill took was never there. What had been answered was not asked again.
   expect(vendor.asked).toEqual(['chat', 'memories', 'memories', 'consolidation', 'consolidation']);
   expect(data).toMatchObject([{ attempts: 4, error: null, memories: { written: 1, repeated: 0 } }]);
@@ -96,4 +96,4 @@ memory: { idle_minutes: 0.02 }
   });
   expect(await gateway.end('SIGTERM')).toBe(0);
   vendor.close();
-}, 300_000);
+}, 600_000);

@@ -6,7 +6,7 @@ import { defaultYaml, eventually, jsonOf, shareGateway, type TestGateway } from 
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';
 
-const limitMs = 40_000;
+const limitMs = 120_000;
 const yaml = (vendorUrl: string, deadUrl: string): string =>
   defaultYaml(vendorUrl, deadUrl)
     .replace('tiers:', 'tiers:\n  trivial: [one/echo]')
@@ -24,7 +24,7 @@ describe('with Temporal, a project', () => {
   const shared = shareGateway({ temporal: true, yaml });
   beforeAll(async () => {
     const durable = shared().app.startDurable();
-    await eventually(async () => expect(durable.state()).toBe('ready'), 50_000);
+    await eventually(async () => expect(durable.state()).toBe('ready'), limitMs);
   });
 
   async function lend(slug: string, settings: object = {}): Promise<TestGateway> {

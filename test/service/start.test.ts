@@ -281,7 +281,7 @@ describeOldNode('npm start, under a Node that cannot run TypeScript', () => {
     });
     if (bootstrap !== undefined) process.kill(bootstrap, 'SIGKILL');
     expect(await (await starting).exited).toBe('SIGKILL');
-    await eventually(async () => expect(await processesOf(home)).toEqual([]));
+    await eventually(async () => expect(await processesOf(home)).toEqual([]), 240_000);
   });
 });
 

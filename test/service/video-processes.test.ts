@@ -172,7 +172,7 @@ describe('kill -9 of a gateway that has videos made', () => {
     await expect(first.call(key, '/v1/video/generations', { prompt: 'a cat', duration_seconds: 4 })).rejects.toThrow();
     await first.exited;
     const second = await processes.start('start', { home });
-    await eventually(async () => expect(await rowsOf(second)).toEqual([{ outcome: 'unknown', cost: 0.2, estimated: true }]), 30_000);
+    await eventually(async () => expect(await rowsOf(second)).toEqual([{ outcome: 'unknown', cost: 0.2, estimated: true }]), 90_000);
     expect(await second.end('SIGTERM')).toBe(0);
   });
 });
