@@ -1,4 +1,4 @@
-/** What follows from memories that are closed: facts that nothing else says do not hold any more, and a page that may tell them goes. */
+/** What follows from memories that are closed: facts that nothing else says do not hold any more. */
 import type { Queries } from '../db/database.ts';
 
 export async function endFactsWithoutItems(tx: Queries, closedIds: readonly string[]): Promise<void> {
@@ -10,9 +10,4 @@ export async function endFactsWithoutItems(tx: Queries, closedIds: readonly stri
                          where link.fact_id = fact.id and item.state = 'live')`,
     [closedIds],
   );
-}
-
-/** Of the end user, or the project's own. The next batch that learns something writes it anew, from what is live then. */
-export async function dropPage(tx: Queries, projectId: string, subject: string | null): Promise<void> {
-  await tx.query(`delete from memory_pages where project_id = $1::uuid and subject is not distinct from $2::text`, [projectId, subject]);
 }

@@ -12,9 +12,10 @@ import type { Database, Queries } from '../db/database.ts';
 import { maskCredentials } from '../guardrails/credentials.ts';
 import { findInjection } from '../guardrails/injection.ts';
 import { wakeEmbedding } from './embedding-runs.ts';
-import { dropPage, endFactsWithoutItems } from './end-facts.ts';
+import { endFactsWithoutItems } from './end-facts.ts';
 import type { NewItem, Rating } from './item-input.ts';
 import { type Item, type ItemOrigin, itemColumns } from './item-record.ts';
+import { rewritePage } from './learning/rewrite-page.ts';
 import { addItemPassages, dropItemPassage } from './passages.ts';
 import { hashWords } from './same-words.ts';
 import { readMemorySettingsOf } from './settings.ts';
@@ -93,7 +94,7 @@ export function createItems({ database, clock }: ItemsOptions): Items {
     const closed = mustBeLive(row);
     await dropItemPassage(tx, id);
     await endFactsWithoutItems(tx, [id]);
-    await dropPage(tx, projectId, closed.subject);
+    await rewritePage(tx, { projectId, subject: closed.subject }, clock);
     return closed;
   };
 

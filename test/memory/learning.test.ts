@@ -4,20 +4,9 @@ import { expect, test } from '@jest/globals';
 import { systemClock } from '../../src/core/time.ts';
 import { createGraph } from '../../src/memory/graph.ts';
 import { createItems } from '../../src/memory/items.ts';
-import type { MemoryCall } from '../../src/memory/learning/learn-group.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { chatBody, createProject, putMemorySettings, readAll, record, settledCall } from './calls.ts';
-import { createTestLearning, retry, seeGroups, seeItems, storeRead } from './learning.ts';
-
-const memory = (text: string, evidence = text) => ({ text, kind: 'fact', importance: 3, evidence });
-
-/** Learns every word of the user. */
-function learnAll({ job, text }: MemoryCall): object {
-  if (job === 'consolidate') return { merges: [], facts: [], page: '' };
-  const { conversations } = JSON.parse(text) as { conversations: { messages: { role: string; text: string }[] }[] };
-  const said = conversations.flatMap(({ messages }) => messages.filter(({ role }) => role === 'user').map((message) => message.text));
-  return { memories: said.map((words) => memory(words)) };
-}
+import { createTestLearning, learnAll, memory, retry, seeGroups, seeItems, storeRead } from './learning.ts';
 
 describeDatabases('learning', (database) => {
   const learning = () => createTestLearning(database());
@@ -123,68 +112,6 @@ describeDatabases('learning', (database) => {
       [0, 1],
       [1, 0],
     ]);
-  });
-
-  test('word for word is so in every alphabet, whatever the case and the form of the letters', async () => {
-    const projectId = await createProject(database());
-    await putMemorySettings(database(), projectId, { batch_of: 1 });
-    const parts = learning();
-    parts.reply = learnAll;
-    await storeRead(database(), { projectId, subject: 'ann', words: ['Öl und Übermut', 'МОСКВА зимой', 'Café au lait', 'Ｔｅａ'] });
-    await look(projectId);
-    await parts.work(projectId);
-    await storeRead(database(), {
-      projectId,
-      subject: 'ann',
-      words: ['öl UND übermut.', 'Москва Зимой', 'CAFE\u0301 au lait', 'tea', 'Zug'],
-    });
-    await look(projectId);
-    await parts.work(projectId);
-    expect((await seeGroups(database(), projectId)).map(({ written, repeated }) => [written, repeated])).toEqual([
-      [4, 0],
-      [1, 4],
-    ]);
-  });
-
-  test('what was removed is not learned again from what had been said before, only from what is said anew', async () => {
-    const projectId = await createProject(database());
-    await putMemorySettings(database(), projectId, { batch_of: 1 });
-    const parts = learning();
-    parts.reply = learnAll;
-    const id = await storeRead(database(), { projectId, subject: 'ann', words: ['I like tea.'] });
-    await look(projectId);
-    await parts.work(projectId);
-    const [item] = await seeItems(database(), projectId);
-    const items = createItems({ database: database(), clock: systemClock });
-    await items.remove(projectId, item?.id ?? '', { origin: 'person', author: 'ann@example.org' });
-    await parts.remember(projectId, id, null);
-    await parts.work(projectId);
-    expect((await seeItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed']);
-
-    const tomorrow = 3 * 24 * 3_600 + Math.round((Date.now() - Date.UTC(2026, 10, 20)) / 1_000);
-    const said = { projectId, subject: 'ann', source: 'later', at: tomorrow, body: chatBody('u I like tea.'), answer: 'Noted.' };
-    await record(database(), [settledCall(said)]);
-    await readAll(database(), projectId);
-    await look(projectId);
-    await parts.work(projectId);
-    expect((await seeItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed', 'live']);
-  });
-
-  test('what recall put into a conversation is not learned from it word for word, whosever it is', async () => {
-    const projectId = await createProject(database());
-    await putMemorySettings(database(), projectId, { batch_of: 1 });
-    const parts = learning();
-    const items = createItems({ database: database(), clock: systemClock });
-    const wish = { text: 'Ann likes tea.', kind: 'preference' as const, importance: 3, subject: 'ann', pinned: false };
-    const known = await items.write(projectId, wish, { origin: 'agent', author: 'key:a' });
-    const call = settledCall({ projectId, explicitWrite: true, body: chatBody('u Who likes tea?'), answer: 'Ann likes tea.' });
-    await record(database(), [{ ...call, content: call.content && { ...call.content, recalled: [known.id] } }]);
-    await readAll(database(), projectId);
-    parts.reply = ({ job }) =>
-      job === 'extract' ? { memories: [memory('Ann likes tea', 'likes tea')] } : { merges: [], facts: [], page: '' };
-    await look(projectId);
-    await parts.work(projectId);
-    expect((await seeItems(database(), projectId)).map(({ subject }) => subject)).toEqual(['ann']);
   });
 
   test('what the model makes up is dropped', async () => {

@@ -44,7 +44,9 @@ async function learn(gateway: TestGateway, { subject = null, facts = [], replace
   } as const;
   const newFacts = facts.map(([source, relation, target, fact]) => ({ itemId, source, relation, target, fact, replaces }));
   const consolidation = { merges: [], facts: newFacts, page };
-  await gateway.database.transaction((tx) => storeConsolidation(tx, { group, consolidation, clock: systemClock }));
+  await gateway.database.transaction((tx) =>
+    storeConsolidation(tx, { group, known: { subject, added: [], known: [], facts: [] }, consolidation, clock: systemClock }),
+  );
   return itemId;
 }
 

@@ -88,7 +88,7 @@ const progress = {
 const batch = z.looseObject({
   id,
   object: z.literal('memory.batch'),
-  kind: z.enum(['normal', 'remember']),
+  kind: z.enum(['normal', 'remember', 'page']).describe('page: writes a page anew after a memory it told was removed or corrected'),
   state: z.enum(['running', 'waiting', 'retrying', 'done', 'failed']),
   episode_id: id.nullable().describe('of remember'),
   workflow_id: z.string().describe('where Temporal shows its runs'),

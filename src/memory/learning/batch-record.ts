@@ -21,7 +21,7 @@ export interface Batches {
 interface BatchRow {
   readonly id: string;
   readonly projectId: string;
-  readonly kind: 'normal' | 'remember';
+  readonly kind: 'normal' | 'remember' | 'page';
   readonly state: BatchState;
   readonly conversationId: string | null;
   readonly createdAt: Date;

@@ -78,7 +78,7 @@ export function createBeginBatches({ database, clock }: { readonly database: Dat
    * two tries is started again; where its run is there, that changes nothing.
    */
   async function startIdleBatches(tx: Queries, projectId: string): Promise<boolean> {
-    const running = await tx.query<{ id: string; kind: 'normal' | 'remember'; waits: boolean }>(
+    const running = await tx.query<{ id: string; kind: 'normal' | 'remember' | 'page'; waits: boolean }>(
       `select batch.id, batch.kind,
               exists (select 1 from memory_batch_groups part
                        where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.next_try_at > $2::timestamptz) as waits

@@ -83,7 +83,7 @@ export function createConsolidateGroup(options: LearnGroupOptions) {
       read: (answer) => {
         const consolidation = readConsolidation(answer, known);
         if (consolidation === null) return null;
-        return async (tx) => ({ state: 'done', ...(await storeConsolidation(tx, { group, consolidation, clock })) });
+        return async (tx) => ({ state: 'done', ...(await storeConsolidation(tx, { group, known, consolidation, clock })) });
       },
     };
     return runTask(options, { group, job: 'consolidate', task, signal });

@@ -16,13 +16,13 @@ const columns = `item.id, item.text, (item.origin <> 'observed' or item.pinned) 
 const isOfGroup = `item.project_id = $1::uuid and item.subject is not distinct from $2::text and ${isInRecall}`;
 const words = anyWordOf('$3::text');
 
-/** Null: nothing of what the batch learned is live any more. */
+/** Null: nothing of what the batch learned is live any more, or there is nothing to write a page of. */
 export async function readKnown(database: Database, { projectId, subject, batchId }: Group): Promise<Known | null> {
   const added = await database.query<KnownItem>(
     `select ${columns} from memory_items item where ${isOfGroup} and item.batch_id = $3::uuid order by item.id`,
     [projectId, subject, batchId],
   );
-  if (added.length === 0) return null;
+  if (added.length === 0 && !(await isForPage(database, batchId))) return null;
   const query = wordsToFind(added.map(({ text }) => text).join('\n')).slice(0, longestQuery);
   const related = await database.query<KnownItem>(
     `select ${columns}
@@ -50,5 +50,10 @@ export async function readKnown(database: Database, { projectId, subject, batchI
     [projectId, subject, query, mostFacts],
   );
   const known = [...new Map([...related, ...important].map((item) => [item.id, item])).values()];
-  return { subject, added, known, facts };
+  return added.length + known.length === 0 ? null : { subject, added, known, facts };
+}
+
+async function isForPage(database: Database, batchId: string): Promise<boolean> {
+  const rows = await database.query(`select 1 from memory_batches where id = $1::uuid and kind = 'page'`, [batchId]);
+  return rows.length > 0;
 }

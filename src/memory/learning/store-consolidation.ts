@@ -10,22 +10,43 @@ import type { Queries } from '../../db/database.ts';
 import { endFactsWithoutItems } from '../end-facts.ts';
 import { foldText, lexemesOf, wordsToIndex } from '../lexemes.ts';
 import { dropItemPassage } from '../passages.ts';
-import type { Consolidation, Merge, NewFact } from './consolidation.ts';
+import type { Consolidation, Known, Merge, NewFact } from './consolidation.ts';
 import type { Group } from './groups.ts';
+import { beginPageBatch } from './rewrite-page.ts';
 
 interface Wish {
   readonly group: Group;
+  /** What the model was shown. */
+  readonly known: Known;
   readonly consolidation: Consolidation;
   readonly clock: Clock;
 }
 
-export async function storeConsolidation(tx: Queries, { group, consolidation, clock }: Wish): Promise<{ merged: number; facts: number }> {
+export async function storeConsolidation(
+  tx: Queries,
+  { group, known, consolidation, clock }: Wish,
+): Promise<{ merged: number; facts: number }> {
+  const isCurrent = await lockShown(tx, group, known);
   let merged = 0;
   for (const merge of consolidation.merges) merged += await storeMerge(tx, group, merge, clock);
   let facts = 0;
   for (const fact of consolidation.facts) facts += await storeFact(tx, group, fact, clock);
-  if (consolidation.page !== null) await storePage(tx, group, consolidation.page, clock);
+  if (!isCurrent) await beginPageBatch(tx, group, clock);
+  else if (consolidation.page !== null) await storePage(tx, group, consolidation.page, clock);
   return { merged, facts };
+}
+
+/** False: one of them was removed or corrected while the model was asked, and the page that it wrote would tell it. */
+async function lockShown(tx: Queries, { projectId, subject }: Group, { added, known }: Known): Promise<boolean> {
+  const ids = [...added, ...known].map(({ id }) => id);
+  const live = await tx.query(
+    `select 1 from memory_items
+      where id = any($3::uuid[]) and project_id = $1::uuid and subject is not distinct from $2::text and state = 'live'
+      order by id
+        for update`,
+    [projectId, subject, ids],
+  );
+  return live.length === ids.length;
 }
 
 async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, clock: Clock): Promise<number> {
