@@ -59,7 +59,7 @@ provider's name, and --as names it where neither fits.
   usage: `Usage:
   gateway usage reprice --from <time> --to <time> [--prices dated|now] [--models <provider>/<model>,...] [--project <project>]
 
-Charges the stored calls that began in the window (from is in it, to is not) again, from their tokens: cost of calls and attempts, and what
+Charges the stored calls that began in the window (from is in it, to is not) again, from what was counted: cost of calls and attempts, and what
 ceilings have counted, in one transaction. Calls whose cost was unknown get one where there is a price. Doing it again changes nothing.
 
   --from, --to <time>    RFC 3339, for example 2026-11-01T00:00:00Z, or a day, which begins at midnight UTC
@@ -69,8 +69,8 @@ ceilings have counted, in one transaction. Calls whose cost was unknown get one 
   --models <a,b>         only calls that these have answered
   --project <project>    only calls of this project
 
-What call rows do not keep cannot be charged again, and stays as it is: images, characters, seconds and searches where the model is charged
-by them, and videos.
+Videos stay as they are: they cost what their model cost when they were started. So do calls of before the rows kept what models are charged by
+beside tokens (images, characters, seconds, searches).
 `,
 };
 

@@ -134,6 +134,12 @@ export interface Units {
   readonly seconds?: number;
 }
 
+/** What a call was counted by beside its tokens. */
+export interface CallUnits extends Units {
+  /** Search units of a rerank call. */
+  readonly searches?: number;
+}
+
 /** What one unit of a media model costs, characters by the million; null: it is not charged so. */
 export interface UnitPrices {
   readonly perImageNanos: bigint | null;
@@ -275,6 +281,8 @@ export interface CallResult {
   readonly cache: 'hit' | 'miss' | null;
   readonly tokens: Tokens;
   readonly costNanos: number | null;
+  /** Absent: counted by tokens alone. */
+  readonly units?: CallUnits;
   /** Tokens (and so cost) are the gateway's estimate: the vendor's final count never came. */
   readonly estimated: boolean;
   readonly durationMs: number;

@@ -51,6 +51,8 @@ const count = z.number();
 const textOrNull = z.string().nullable();
 const countOrNull = z.number().nullable();
 
+const units = { images: count.exactOptional(), characters: count.exactOptional(), seconds: count.exactOptional() };
+
 const factsSchema: z.ZodType<CallFacts> = z.object({
   id: z.string(),
   startedAt: z.number(),
@@ -74,9 +76,7 @@ const factsSchema: z.ZodType<CallFacts> = z.object({
   }),
   plan: z.array(z.object({ model: z.string(), skipped: textOrNull, filled: z.literal(true).exactOptional() })),
   bodyBytes: z.number(),
-  units: z
-    .object({ images: z.number().exactOptional(), characters: z.number().exactOptional(), seconds: z.number().exactOptional() })
-    .exactOptional(),
+  units: z.object(units).exactOptional(),
   unmetered: z.literal(true).exactOptional(),
 });
 
@@ -108,6 +108,7 @@ const resultSchema: z.ZodType<CallResult> = z.object({
   cache: z.enum(['hit', 'miss']).nullable(),
   tokens,
   costNanos: countOrNull,
+  units: z.object({ ...units, searches: count.exactOptional() }).exactOptional(),
   estimated: z.boolean(),
   durationMs: z.number(),
   firstByteMs: countOrNull,

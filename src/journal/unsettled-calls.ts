@@ -40,8 +40,9 @@ export function createUnsettledCalls(estimateCost: EstimateCost): UnsettledCalls
     const last = starts.at(-1);
     const tokens = { ...noTokens, input: Math.ceil(call.bodyBytes / bytesPerToken) };
     const model = last ? `${last.provider}/${last.model}` : null;
-    const asked = { tokens, units: call.units ?? {}, searches: call.route === 'rerank' ? 1 : 0 };
-    const costNanos = model === null ? 0 : estimateCost(model, asked);
+    const searches = call.route === 'rerank' ? 1 : 0;
+    const costNanos = model === null ? 0 : estimateCost(model, { tokens, units: call.units ?? {}, searches });
+    const units = call.route === 'rerank' ? { searches } : call.units;
     return {
       facts: call,
       result: {
@@ -53,6 +54,7 @@ export function createUnsettledCalls(estimateCost: EstimateCost): UnsettledCalls
         cache: null,
         tokens,
         costNanos,
+        ...(units && { units }),
         estimated: true,
         durationMs: last ? Math.max(0, last.startedAt - call.startedAt) : 0,
         firstByteMs: null,

@@ -58,6 +58,7 @@ export function settledOf({ request, facts, start, status, firstByteMs }: Runnin
     cache: null,
     tokens,
     costNanos,
+    ...(!isFailure(outcome) && { units: end.units }),
     estimated: isEstimated,
     durationMs: endedAt - call.startedAt,
     firstByteMs: firstByteMs === null ? null : start.startedAt + firstByteMs - call.startedAt,

@@ -53,7 +53,8 @@ export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: An
   const { price } = candidate;
   const { tokens, isEstimated } = countTokens(call, reading, outcome);
   const lacksSearches = reading.searches === undefined && price !== null && isChargedBySearch(call, price);
-  const costNanos = price === null ? null : costOf(tokens, price, lacksSearches ? estimateSearches(call) : reading.searches);
+  const searches = lacksSearches ? estimateSearches(call) : reading.searches;
+  const costNanos = price === null ? null : costOf(tokens, price, searches);
   const last: Attempt = {
     n: attempt.n,
     provider: candidate.provider,
@@ -77,6 +78,7 @@ export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: An
       cache: cacheOf(call),
       tokens,
       costNanos,
+      ...(searches !== undefined && { units: { searches } }),
       estimated: isEstimated || lacksSearches,
       durationMs: endedAt - call.startedAt,
       firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,

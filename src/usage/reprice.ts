@@ -46,7 +46,7 @@ export interface RepriceReceipt {
   readonly attempts_changed: number;
   /** Counters of ceilings. */
   readonly counters_changed: number;
-  /** Calls that stay as they are: no price, charged by what is not kept, videos. */
+  /** Calls that stay as they are: no price, charged by what their rows do not hold, videos. */
   readonly left: Readonly<Record<LeftReason, number>>;
   /** USD. */
   readonly difference: number;

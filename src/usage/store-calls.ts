@@ -21,14 +21,14 @@ const insertCalls = `
     id, project_id, key_id, key_prefix, source, route, model_asked, model, stream, status, code, outcome, cache,
     tokens_input, tokens_cached_input, tokens_cache_write, tokens_cache_write_1h, tokens_output, cost_nanos, estimated,
     duration_ms, first_byte_ms, task_id, turn_id, agent_id, trigger_kind, trigger_detail, iteration, distil_saved,
-    subject_sha256, plan, started_at, vendor_called, unmetered
+    subject_sha256, plan, started_at, vendor_called, unmetered, units
   )
   select * from unnest(
     $1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::boolean[], $10::integer[],
     $11::text[], $12::text[], $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[],
     $20::boolean[], $21::integer[], $22::integer[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[], $28::bigint[],
     $29::bigint[], $30::bytea[], $31::jsonb[], $32::timestamptz[],
-    $33::boolean[], $34::boolean[]
+    $33::boolean[], $34::boolean[], $35::jsonb[]
   )
   on conflict (id) do nothing
   returning id`;
@@ -70,6 +70,7 @@ function callRow({ facts, result }: SettledCall): readonly unknown[] {
     new Date(facts.startedAt),
     isVendorAsked(result),
     facts.unmetered === true,
+    result.units === undefined ? null : JSON.stringify(result.units),
   ];
 }
 

@@ -1,5 +1,5 @@
 /** What stored calls and their attempts were charged, and what they cost at the prices of the time; read page by page, and written where it differs. */
-import type { Route, Tokens } from '../core/call.ts';
+import type { CallUnits, Route, Tokens } from '../core/call.ts';
 import { firstIdOf } from '../core/ids.ts';
 import type { Queries } from '../db/database.ts';
 import type { CostChange } from './correct-calls.ts';
@@ -79,6 +79,8 @@ interface ChargeRow extends Tokens {
   readonly model: string | null;
   readonly cache: string | null;
   readonly costNanos: number | null;
+  /** Of the call, as `store-calls.ts` wrote it; null: not kept. */
+  readonly units: CallUnits | null;
   /** In force when the call began, as `storedPriceOf` wrote it. */
   readonly price: unknown;
 }
@@ -88,8 +90,8 @@ function isCharged({ model, cache }: ChargeRow): boolean {
 }
 
 function toCharge(row: ChargeRow): StoredCharge {
-  const { id, n, costNanos, route, price } = row;
-  const charge = isCharged(row) ? chargeAgain(route, tokensOf(row), price ? readStoredPrice(price) : null) : null;
+  const { id, n, costNanos, route, units, price } = row;
+  const charge = isCharged(row) ? chargeAgain({ route, tokens: tokensOf(row), units }, price ? readStoredPrice(price) : null) : null;
   return { id, n, costNanos, charge };
 }
 
@@ -99,7 +101,7 @@ function tokensOf({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Toke
 
 const chargeColumns = (row: string): string => `
   ${row}.cost_nanos as "costNanos", ${row}.tokens_input as input, ${row}.tokens_cached_input as "cachedInput",
-  ${row}.tokens_cache_write as "cacheWrite", ${row}.tokens_cache_write_1h as "cacheWrite1h", ${row}.tokens_output as output, p.price`;
+  ${row}.tokens_cache_write as "cacheWrite", ${row}.tokens_cache_write_1h as "cacheWrite1h", ${row}.tokens_output as output, c.units, p.price`;
 
 /** A call is charged at the prices of its beginning, whichever attempt it was. */
 const priceOf = (model: string): string => `
@@ -115,11 +117,13 @@ const selectCalls = `
    order by c.id
    limit $6::integer`;
 
+/** Units are counted of the attempt that answered alone, also where it was free. */
 const selectAttempts = `
   select c.id, a.n, c.route, a.provider || '/' || a.model as model, c.cache, ${chargeColumns('a')}
     from attempts a
     join calls c on c.id = a.call_id ${priceOf(`a.provider || '/' || a.model`)}
    where a.call_id = any ($1::uuid[])
      and (a.cost_nanos is distinct from 0
-          or a.tokens_input + a.tokens_cached_input + a.tokens_cache_write + a.tokens_cache_write_1h + a.tokens_output > 0)
+          or a.tokens_input + a.tokens_cached_input + a.tokens_cache_write + a.tokens_cache_write_1h + a.tokens_output > 0
+          or (c.units is not null and a.n = (select max(n) from attempts where call_id = c.id)))
    order by a.call_id, a.n`;

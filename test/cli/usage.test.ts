@@ -106,6 +106,58 @@ onBothDatabases('usage reprice', (database) => {
   });
 });
 
+onBothDatabases('usage reprice, where models are charged by other things than tokens,', (database) => {
+  const lent = shareGateway({ database });
+
+  test('images, characters and searches cost what they cost at the new price, as they were counted', async () => {
+    const { url, admin, withProject } = lent();
+    const { call, project } = await withProject('units');
+    const setPrices = async (factor: number): Promise<void> => {
+      const models = {
+        'one/draw': { kind: 'images', per_image: 0.5 * factor },
+        'one/speak': { kind: 'speech', per_million_characters: 1_000 * factor },
+        'one/rank': { kind: 'rerank', per_search: 0.25 * factor },
+      };
+      expect((await admin('PUT', '/provision/catalog', { models })).status).toBe(200);
+    };
+    const costs = async () => {
+      const { data } = await jsonOf<{ data: { cost: number; attempts: { cost: number }[] }[] }>(
+        admin('GET', `/provision/teams/${project}/calls`),
+      );
+      return data.map(({ cost, attempts }) => [cost, ...attempts.map((attempt) => attempt.cost)]);
+    };
+    await setPrices(1);
+    for (const [path, body] of [
+      ['/v1/images/generations', { model: 'one/draw', prompt: 'a tree', n: 3 }],
+      ['/v1/audio/speech', { model: 'one/speak', input: 'x'.repeat(40) }],
+      ['/v1/rerank', { model: 'one/rank', query: 'tea', documents: ['oolong', 'coffee'] }],
+    ] as const) {
+      const answer = await call(path, body);
+      expect([path, answer.status]).toEqual([path, 200]);
+      await answer.arrayBuffer();
+    }
+    expect(await costs()).toEqual([
+      [0.25, 0.25],
+      [0.04, 0.04],
+      [1.5, 1.5],
+    ]);
+    // A price of nothing, too, is one that can be put right.
+    for (const factor of [0, 2]) {
+      await setPrices(factor);
+      const window = ['--from', new Date(Date.now() - hourMs).toISOString(), '--to', new Date(Date.now() + hourMs).toISOString()];
+      const models = ['--models', 'one/draw,one/speak,one/rank'];
+      const { status, written } = await run(url, 'usage', 'reprice', ...window, ...models, '--prices', 'now');
+      expect(status).toBe(0);
+      expect(written).toMatch(/^attempts changed +3$/m);
+      expect(await costs()).toEqual([
+        [0.25 * factor, 0.25 * factor],
+        [0.04 * factor, 0.04 * factor],
+        [1.5 * factor, 1.5 * factor],
+      ]);
+    }
+  });
+});
+
 onBothDatabases('usage reprice, asked wrongly,', (database) => {
   const lent = shareGateway({ database });
 

@@ -151,11 +151,12 @@ describeDatabases('reprice', (database) => {
       ['openai/late', noon + hourMs, pricesOf(2)],
       ['openai/image', noon, pricesOf(2, { perImageNanos: 5n })],
       ['openai/drawn', noon, pricesOf(4)],
+      ['openai/voice', noon, pricesOf(2, { perMillionCharactersNanos: 7n })],
       ['cohere/rank', noon, pricesOf(0, { price: { ...zero, perSearchNanos: 9n } })],
       ['openai/movie', noon, pricesOf(2, { perSecondNanos: 9n })],
     ]);
     const projectId = randomUUID();
-    const call = (name: string | null, route: 'chat' | 'images' | 'rerank' | 'video', costNanos: number | null, more = {}) =>
+    const call = (name: string | null, route: 'chat' | 'images' | 'speech' | 'rerank' | 'video', costNanos: number | null, more = {}) =>
       callOf(projectId, { facts: { route, startedAt: noon + 5 }, result: { model: name, costNanos, ...more } });
     const calls: [SettledCall, number | null][] = [
       [call(model, 'chat', null, { estimated: true }), 2_000_000],
@@ -165,6 +166,9 @@ describeDatabases('reprice', (database) => {
       [call('openai/drawn', 'images', 79), 4_000_000],
       [callOf(projectId, { facts: { route: 'images' }, result: { model: 'openai/drawn', costNanos: 80 }, tokens: {} }), 80],
       [call('cohere/rank', 'rerank', 81), 81],
+      [call('openai/image', 'images', 85, { units: { images: 3 } }), 15],
+      [call('openai/voice', 'speech', 86, { units: { characters: 2_000_000 } }), 14],
+      [call('cohere/rank', 'rerank', 87, { units: { searches: 2 } }), 18],
       [call('openai/movie', 'video', 82), 82],
       [callOf(projectId, { result: { cache: 'hit', costNanos: 0, attempts: [] }, tokens: {} }), 0],
       [callOf(projectId, { result: { model: null, outcome: 'failed', costNanos: 0, attempts: [] }, tokens: {} }), 0],
@@ -183,7 +187,7 @@ describeDatabases('reprice', (database) => {
     const receipt = await run({ projectId });
 
     expect(receipt).toMatchObject({
-      ...{ calls: 10, calls_changed: 2, calls_newly_priced: 1, attempts_changed: 2 },
+      ...{ calls: 13, calls_changed: 5, calls_newly_priced: 1, attempts_changed: 5 },
       left: { price_unknown: 2, units_not_kept: 3, video: 1 },
     });
     const rows = new Map((await costsOf(database(), projectId)).map((row) => [row.id, row]));

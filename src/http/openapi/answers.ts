@@ -229,7 +229,7 @@ const reprice = z.looseObject({
   left: z
     .looseObject({
       price_unknown: count.describe('The model had no price then'),
-      units_not_kept: count.describe('Charged by images, characters, seconds or searches, which call rows do not keep'),
+      units_not_kept: count.describe('Charged by images, characters, seconds or searches, before call rows kept them'),
       video: count.describe('Videos have the price that they were started at'),
     })
     .describe('Calls that stay as they are'),
