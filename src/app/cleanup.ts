@@ -1,5 +1,6 @@
 /** The steps of the daily cleanup, in their order: what must not be kept first, what only makes things faster last. */
 import type { CleanupStep } from '../../activities/cleanup.ts';
+import { deleteOldCounters } from '../ceilings/ended-counters.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { deleteHopelessRows } from '../jobs/outbox-rows.ts';
@@ -15,6 +16,7 @@ export function createCleanupSteps({ database, clock }: { readonly database: Dat
     { name: 'loose-prompts', run: expiry.loosePrompts },
     { name: 'closed-memories', run: expiry.closedItems },
     { name: 'videos', run: () => deleteSettledVideos(database, clock) },
+    { name: 'counters', run: () => deleteOldCounters(database, clock) },
     { name: 'outbox', run: () => deleteHopelessRows(database) },
     { name: 'words', run: (signal) => countAllWords(database, clock, signal) },
     { name: 'vector-indexes', run: (signal) => buildVectorIndex(database, signal) },

@@ -12,6 +12,7 @@ import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { CounterName, LimitedCounter, Limits } from './counters.ts';
 import { countersOf, textOfCounter } from './counters.ts';
+import { deleteEndedCounters } from './ended-counters.ts';
 import { type Bounds, type Holds, holdAll, type Taken } from './holds.ts';
 import { askBackChannel, createLeases, type Leases } from './leases.ts';
 import { createLender, type Lender } from './lender.ts';
@@ -126,7 +127,9 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
   const clean = (): void => {
     if (lenders.size === 0 || clock.now() - cleanedAt < 60_000) return;
     cleanedAt = clock.now();
-    leases.deleteEnded(clock.now() - keptMs).catch((error: unknown) => logger.debug({ error }, 'old counters could not be deleted'));
+    deleteEndedCounters(database, clock.now() - keptMs).catch((error: unknown) =>
+      logger.debug({ error }, 'old counters could not be deleted'),
+    );
   };
 
   return {

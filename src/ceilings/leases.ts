@@ -59,8 +59,6 @@ export interface Leases {
   /** Gives up all leases of a process; returns how many there were. */
   release(process: string): Promise<number>;
   list(): Promise<LeaseRow[]>;
-  /** Deletes the counters whose minute or day ended before `epochMs`, with what is leased of them. */
-  deleteEnded(epochMs: number): Promise<void>;
 }
 
 /** Carries `<process> <counter id>`: give back what is free. */
@@ -68,7 +66,6 @@ export const askBackChannel = 'gateway_limits';
 
 /** Second argument of the project's advisory lock: another lock than that of erasure (journal/batch-store.ts). */
 const lockSeed = 1;
-const deletedAtOnce = 100;
 
 export function createLeases(database: Database): Leases {
   return {
@@ -144,19 +141,6 @@ export function createLeases(database: Database): Leases {
            from limit_leases l join limit_counters c on c.id = l.counter_id
           group by l.process order by l.process`,
       ),
-    async deleteEnded(epochMs) {
-      // In small statements (lessons 16), as many as it takes: a thousand keys with `rpm` and `tpm` leave two thousand counters a minute.
-      for (let deleted = deletedAtOnce; deleted === deletedAtOnce; ) {
-        const rows = await database.query(
-          `delete from limit_counters where id in (
-             select id from limit_counters where window_kind in ('minute', 'day') and window_end < $1::timestamptz
-              order by id limit ${deletedAtOnce} for update skip locked)
-           returning id`,
-          [new Date(epochMs)],
-        );
-        deleted = rows.length;
-      }
-    },
   };
 }
 

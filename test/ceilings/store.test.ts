@@ -1,6 +1,7 @@
 /** The counters and leases in the store: what goes back by itself, what is deleted, and what becomes of callers when a statement hangs. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, expect, jest, test } from '@jest/globals';
+import { deleteOldCounters } from '../../src/ceilings/ended-counters.ts';
 import type { Database } from '../../src/db/database.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
@@ -86,6 +87,20 @@ describeDatabases('counters and leases', (database) => {
         { kind: 'month', count: 350 },
       ]);
     });
+    await database().query(
+      `insert into limit_counters (project_id, holder, holder_id, ceiling, window_kind, window_start, window_end, settled)
+       select $1::uuid, 'project', '', 'cost', kind.name, '2026-11-01Z', kind.ends::timestamptz, 7
+         from (values ('month', '2026-12-01Z'), ('total', null)) as kind (name, ends)`,
+      [projectId],
+    );
+    expect(await deleteOldCounters(database(), clock)).toBe(350);
+    clock.move(86_400_000);
+    expect(await deleteOldCounters(database(), clock)).toBe(350);
+    expect(await deleteOldCounters(database(), clock)).toBe(0);
+    const kept = await database().query('select window_kind as kind from limit_counters where project_id = $1::uuid order by 1', [
+      projectId,
+    ]);
+    expect(kept).toEqual([{ kind: 'month' }, { kind: 'total' }]);
   });
 
   test('nobody waits for a statement that hangs while the store answers others, and its slice is used when it is there', async () => {
