@@ -106,7 +106,7 @@ describeDatabases('admission under random interleavings', (database) => {
       }),
       { numRuns: 12, seed: 5 },
     );
-  }, 300_000);
+  }, 600_000);
 });
 
 /** An oversized call may hold less than its bound, so what it spends within its bound counts as excess too. */

@@ -63,5 +63,5 @@ describeDatabases('5,000 calls of random size', (database) => {
       expect(row.leased).toBe(row.leases);
       expect(row.settled).toBeLessThanOrEqual(ceilings[row.ceiling as keyof typeof ceilings] + 1_000 + largestExcess);
     }
-  }, 180_000);
+  }, 300_000);
 });

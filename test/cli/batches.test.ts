@@ -5,14 +5,14 @@ import { runCommand } from '../../src/cli/commands.ts';
 import { adminToken, eventually, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';
 
-const limitMs = 90_000;
+const limitMs = 250_000;
 const vendor = await createMemoryVendor();
 afterAll(() => vendor.close());
 const shared = shareGateway({ temporal: true, yaml: () => vendor.yaml });
 beforeAll(async () => {
   const durable = shared().app.startDurable();
   await eventually(async () => expect(durable.state()).toBe('ready'), limitMs);
-}, 120_000);
+}, 300_000);
 
 /** Runs the command as a person types it; what it wrote, and what it complained of. */
 async function gateway(line: string): Promise<{ status: number; written: string; complained: string }> {
@@ -74,7 +74,7 @@ test('a batch that is done: list, show, --json; a replay says that nothing is le
   const { written } = await gateway(`batches show ${id} --project cli-done --json`);
   expect(JSON.parse(written)).toMatchObject({ id, object: 'memory.batch', state: 'done', groups: [{ position: 0, state: 'done' }] });
   expect(vendor.asked).toHaveLength(asked);
-}, 180_000);
+}, 300_000);
 
 test('a batch that runs: a replay leaves it running, and it is learned once', async () => {
   const lent = await lend('cli-running');
@@ -87,7 +87,7 @@ test('a batch that runs: a replay leaves it running, and it is learned once', as
   held.release();
   await untilListed('cli-running', 'done');
   expect((await gateway(`batches show ${id} --project cli-running`)).written).toMatch(/^0 +[0-9a-f]{12} +done +2 +\d+ +\S+ +1 +0 /m);
-}, 180_000);
+}, 300_000);
 
 test('a batch that failed: show says why in full, a replay learns it', async () => {
   const lent = await lend('cli-failed');
@@ -108,7 +108,7 @@ test('a batch that failed: show says why in full, a replay learns it', async () 
   expect(replayed.written).toMatch(/^It is tried again now\./);
   await untilListed('cli-failed', 'done');
   expect((await gateway(`batches show ${id} --project cli-failed`)).written).not.toContain('will not read');
-}, 180_000);
+}, 300_000);
 
 test.each([
   ['show', randomUUID(), 'no such batch'],
@@ -140,4 +140,4 @@ test("another project's batch does not exist", async () => {
       written: '',
       complained: 'gateway: no such batch\n',
     });
-}, 180_000);
+}, 300_000);

@@ -5,8 +5,8 @@ import OpenAI from 'openai';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
 import { withVendor } from './with-vendor.ts';
 
-const openai = (vendor: DemoVendor) => new OpenAI({ baseURL: `${vendor.url}/v1`, apiKey: 'any', maxRetries: 0, timeout: 10_000 });
-const anthropic = (vendor: DemoVendor) => new Anthropic({ baseURL: vendor.url, apiKey: 'any', maxRetries: 0, timeout: 10_000 });
+const openai = (vendor: DemoVendor) => new OpenAI({ baseURL: `${vendor.url}/v1`, apiKey: 'any', maxRetries: 0, timeout: 60_000 });
+const anthropic = (vendor: DemoVendor) => new Anthropic({ baseURL: vendor.url, apiKey: 'any', maxRetries: 0, timeout: 60_000 });
 
 const hello = [{ role: 'user' as const, content: 'hello 🌍' }];
 const weatherSchema = { type: 'object' as const, properties: { city: { type: 'string' }, days: { type: 'integer' } } };

@@ -25,7 +25,7 @@ export function post(vendor: DemoVendor, path: string, body: unknown, headers: R
     headers,
     body: typeof body === 'string' ? body : JSON.stringify(body),
     redirect: 'manual',
-    signal: AbortSignal.timeout(10_000),
+    signal: AbortSignal.timeout(60_000),
   });
 }
 

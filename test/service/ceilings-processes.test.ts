@@ -63,7 +63,7 @@ models:
       );
       if (key.ceilings.calls.remaining > 0) await admitted(all, whole, 30);
       expect(key.ceilings.calls).toMatchObject({ used: 60, remaining: 0 });
-    }, 20_000);
+    }, 300_000);
     expect(await admitted(all, whole, 30)).toBe(0);
 
     const key = await issue(first, { calls: 200 });
@@ -79,10 +79,10 @@ models:
     await eventually(async () => {
       await admitted(survivors, key, 20);
       expect(await rows()).toBe(200);
-    }, 60_000);
+    }, 300_000);
     expect(await admitted(survivors, key, 20)).toBe(0);
     expect(await rows()).toBe(200);
-  }, 240_000);
+  }, 300_000);
 });
 
 describePostgres('while the store of the ceilings is down', () => {

@@ -14,7 +14,7 @@ test('200 and, in the end, done: the run of the conversation is deleted from Tem
     app.startDurable();
     const messages = [{ role: 'user', content: 'words of the subject' }];
     await (await call('/v1/chat/completions', { model: 'one/echo', messages }, { 'x-gateway-memory-subject': 'u' })).text();
-    await eventually(async () => expect(await database.query(`select 1 from conversations where state = 'read'`)).toHaveLength(1), 60_000);
+    await eventually(async () => expect(await database.query(`select 1 from conversations where state = 'read'`)).toHaveLength(1), 200_000);
     const headers = { authorization: `Bearer ${key}` };
     const { id } = await jsonOf<Told>(fetch(`${url}/v1/memory/subjects/u`, { method: 'DELETE', headers }));
     await eventually(async () => {
@@ -22,6 +22,6 @@ test('200 and, in the end, done: the run of the conversation is deleted from Tem
       expect(told.workflows).toMatchObject({ state: 'done', purged: 1 });
       expect(told.done_at).not.toBeNull();
       expect(told.deleted).toMatchObject({ calls: 1, episodes: 1, call_parts: 2 });
-    }, 60_000);
+    }, 300_000);
   });
-}, 180_000);
+}, 300_000);

@@ -86,7 +86,7 @@ memory: { idle_minutes: 0.02 }
     );
     expect(batches.data).toMatchObject([{ state: 'done' }]);
     return batches;
-  }, 200_000);
+  }, 300_000);
   // Each job was asked twice: the answer that a kill took was never there. What had been answered was not asked again.
   expect(vendor.asked).toEqual(['chat', 'memories', 'memories', 'consolidation', 'consolidation']);
   expect(data).toMatchObject([{ attempts: 4, error: null, memories: { written: 1, repeated: 0 } }]);

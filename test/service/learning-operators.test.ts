@@ -7,7 +7,7 @@ import { eventually, jsonOf, shareGateway, type TestGateway } from '../support/g
 import { createMemoryVendor } from '../support/memory-vendor.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';
 
-const limitMs = 90_000;
+const limitMs = 250_000;
 const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: taskCompleted } = proto.temporal.api.enums.v1.EventType;
 
 interface Batch {
@@ -31,7 +31,7 @@ describe('with Temporal in the hands of an operator', () => {
     const server = await readServerRecord(shared().dataDir);
     namespace = server.namespace;
     temporal = createTemporal({ ...server, logger: createTestLog().logger });
-  }, 120_000);
+  }, 300_000);
   afterAll(async () => {
     await temporal?.close();
   });
@@ -108,7 +108,7 @@ describe('with Temporal in the hands of an operator', () => {
     expect(vendor.asked).toHaveLength(asked);
     expect(await memoriesOf(gateway)).toEqual(['I live in Bergen.', 'I live in Oslo.']);
     expect(await batchesOf(gateway)).toEqual([batch]);
-  }, 180_000);
+  }, 300_000);
 
   it('a batch that is reset while the model is asked does not ask again for what it has learned', async () => {
     const gateway = await lend('reset-running');
@@ -125,7 +125,7 @@ describe('with Temporal in the hands of an operator', () => {
     expect(vendor.count('memories', 'Larvik')).toBe(1);
     expect(await memoriesOf(gateway)).toEqual(['I live in Larvik.']);
     expect(await untilDone(gateway, 1)).toMatchObject({ memories: { written: 1, repeated: 0 } });
-  }, 180_000);
+  }, 300_000);
 
   it('the run of a project that is reset to each of its steps begins no batch twice, and goes on', async () => {
     const gateway = await lend('reset-project');
@@ -137,7 +137,7 @@ describe('with Temporal in the hands of an operator', () => {
     await untilDone(gateway, 2);
     expect(await memoriesOf(gateway)).toEqual(['I live in Hamar.', 'I live in Moss.']);
     expect([vendor.count('memories', 'Hamar'), vendor.count('memories', 'Moss')]).toEqual([1, 1]);
-  }, 180_000);
+  }, 300_000);
 
   it.each(['terminate', 'cancel'] as const)(
     'a batch that somebody ends (%s) starts anew with the next call',
@@ -190,5 +190,5 @@ describe('with Temporal in the hands of an operator', () => {
     await untilDone(gateway, 1);
     expect(await memoriesOf(gateway)).toEqual(['I live in Mo i Rana.']);
     expect(vendor.count('memories', 'Mo i Rana')).toBe(1);
-  }, 180_000);
+  }, 300_000);
 });

@@ -21,7 +21,7 @@ async function untilEmbedded({ database, project }: TestGateway, model: string):
     );
     expect(rows.length).toBeGreaterThan(0);
     for (const row of rows) expect(row).toEqual({ model, dims: 256, active: false, known: model });
-  }, 120_000);
+  }, 300_000);
 }
 
 onBothDatabases('with Temporal, stored text', (database) => {

@@ -148,7 +148,7 @@ tiers:
       expect(await listed()).toEqual((await readdir(join(home, 'data', 'journal'))).toSorted());
       const rows = await Promise.all([0, 1, 2].map((index) => callRow(`killed-${index}`)));
       expect(rows.map((row) => row?.outcome).toSorted()).toEqual(['ok', 'ok', 'unknown']);
-    }, 180_000);
+    }, 300_000);
     expect(await membersOf(gateway)).toHaveLength(size);
     await expectEverywhere('one/echo');
     expect(times(gateway.stdout(), 'The gateway is ready.')).toBe(1);

@@ -285,7 +285,7 @@ test.each([
   ['cannot be reached', 'embed: [dead/x]'],
   ['is not configured', 'other: [one/echo]'],
 ])('200 within the deadline, with what words find, where the vendor of embeddings %s', async (_name, tier) => {
-  await withGateway({ yaml: yaml(tier, tier.includes('hang') ? 2_000 : undefined) }, async (gateway) => {
+  await withGateway({ yaml: yaml(tier, tier.includes('hang') ? 6_000 : undefined) }, async (gateway) => {
     await remember(gateway);
     const answer = await gateway.call(paths.chat, bodyOf('chat', 'chat'), { ...recall, 'x-gateway-timeout-ms': '100000' });
     expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('You said')]);

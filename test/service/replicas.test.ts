@@ -8,7 +8,7 @@ describePostgres('two API processes and two workers', () => {
   let replicas: Replicas;
   beforeAll(async () => {
     replicas = await createReplicas();
-  }, 120_000);
+  }, 300_000);
   afterAll(() => replicas?.takeBack());
 
   it('each worker is ended and killed in turn while users talk: every conversation is read, each fact learned once, no run left', async () => {
@@ -24,7 +24,7 @@ describePostgres('two API processes and two workers', () => {
           where exists (select 1 from memory_batch_groups where state in ('waiting', 'learned') and attempts > 0)`;
         const [now] = await database.query<{ n: number }>(busy);
         expect(now?.n).toBeGreaterThan(last?.n ?? 0);
-      }, 60_000);
+      }, 300_000);
     };
     await users.tellDuring(async () => {
       for (const signal of ['SIGTERM', 'SIGKILL', 'SIGKILL', 'SIGTERM'] as const) {
@@ -35,5 +35,5 @@ describePostgres('two API processes and two workers', () => {
     });
     await expectLearnedOnce(replicas, users, [`learning/${users.projectId}`]);
     for (const gateway of [...serving, ...workers]) expect(await gateway.end('SIGTERM')).toBe(0);
-  }, 400_000);
+  }, 600_000);
 });

@@ -59,7 +59,7 @@ describe('gateway start, on one data directory', () => {
       const address = /Temporal UI +(\S+)/.exec(gateway.stdout())?.[1];
       if (address === undefined) throw new Error(`no address of Temporal's pages:\n${gateway.stdout()}`);
       return address;
-    }, 60_000);
+    }, 300_000);
     expect((await fetch(pages)).status).toBe(200);
   });
 

@@ -26,7 +26,7 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
     const projects = await replicas.database.query<{ id: string }>(`select id from projects where slug like 'quiet-%'`);
     quiet = projects.map(({ id }) => `learning/${id}`);
     await users.tellDuring(() => eventually(async () => expect(await learnedRows()).toBeGreaterThan(4), 90_000));
-  }, 180_000);
+  }, 300_000);
   afterAll(() => replicas?.takeBack());
 
   const count = async (query: string): Promise<number> => {
@@ -66,12 +66,12 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
     const before = users.facts.length;
     await users.tellDuring(async () => {
       await replicas.server.kill();
-      await eventually(async () => expect(users.facts.length).toBeGreaterThan(before + callsMeanwhile), 90_000);
+      await eventually(async () => expect(users.facts.length).toBeGreaterThan(before + callsMeanwhile), 200_000);
       await signalQuietOnes();
-      await eventually(async () => expect(await waitingRows()).toBeGreaterThan(2 * signals + callsMeanwhile / 5), 60_000);
+      await eventually(async () => expect(await waitingRows()).toBeGreaterThan(2 * signals + callsMeanwhile / 5), 200_000);
       await replicas.server.start(state);
       const atReturn = users.facts.length;
-      await eventually(async () => expect(users.facts.length).toBeGreaterThan(atReturn + 10), 60_000);
+      await eventually(async () => expect(users.facts.length).toBeGreaterThan(atReturn + 10), 200_000);
     });
   }
 
@@ -88,11 +88,11 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
   it('without its state: what it had forgotten is asked for again, and all is read and learned once', async () => {
     await killUnderLoad('empty');
     await expectAllDone();
-  }, 300_000);
+  }, 600_000);
 
   it('with its state: what waited is delivered in the order of each workflow, and all is read and learned once', async () => {
     await killUnderLoad();
     await expectAllDone();
     for (const gateway of processes) expect(await gateway.end('SIGTERM')).toBe(0);
-  }, 300_000);
+  }, 600_000);
 });

@@ -303,7 +303,7 @@ describe('what the routes refuse', () => {
     await eventually(async () =>
       expect(await callsOf(of)).toMatchObject([{ outcome: 'unknown', code: 'budget_unavailable', cost: 0.4, estimated: true }]),
     );
-  }, 30_000);
+  }, 300_000);
 
   test.each([{}, { operation: '' }, { operation: null }])('400 missing_operation: %j', async (body) => {
     expect(await refusal(gateway.call('/v1/video/operations', body))).toMatchObject({ status: 400, code: 'missing_operation' });

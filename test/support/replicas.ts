@@ -141,7 +141,7 @@ export async function expectLearnedOnce({ database, temporal }: Replicas, { fact
     expect(told).toEqual([{ messages: 2 * facts.length }]);
     expect(await database.query(`select id from outbox`)).toEqual([]);
     expect(await idsOf('ExecutionStatus = "Running"')).toEqual(entities.toSorted());
-  }, 120_000);
+  }, 300_000);
   expect(await database.query(`select distinct state from memory_batch_groups`)).toEqual([{ state: 'done' }]);
   const batched = `select sum(to_position - from_position)::integer as messages from memory_batch_ranges`;
   expect(await database.query(batched)).toEqual([{ messages: 2 * facts.length }]);

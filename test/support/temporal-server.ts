@@ -33,7 +33,7 @@ export async function createTemporalServer(): Promise<TemporalServer> {
     async start(state) {
       if (state === 'empty') for (const end of ['', '-wal', '-shm']) await rm(join(dir, `temporal.db${end}`), { force: true });
       child = spawn(binary, args, { cwd: dir, env: { HOME: dir }, stdio: 'ignore' });
-      await until('the Temporal server answers', () => answersWith(address, 'default'), 60_000);
+      await until('the Temporal server answers', () => answersWith(address, 'default'), 200_000);
     },
     async kill() {
       if (child === null || child.exitCode !== null || child.signalCode !== null) return;

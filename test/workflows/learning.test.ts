@@ -213,5 +213,5 @@ describe('learning', () => {
     await until('it has ended', async () => (await handleOf(id).describe()).status.name === 'COMPLETED');
     const [begun] = (await handleOf(id).fetchHistory()).events ?? [];
     expect(begun?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId).not.toBe('');
-  }, 120_000);
+  }, 300_000);
 });
