@@ -1,4 +1,4 @@
-/** Activities of the workflow `subjectErasure`: memory's own functions, with heartbeats while Temporal is asked to delete runs. */
+/** Activities of the workflow `subjectErasure`: memory's own functions, with heartbeats. */
 import { cancellationSignal } from '@temporalio/activity';
 import type { Activities, ErasureLook, PurgeLook } from '../workflows/contract.ts';
 import { withHeartbeats } from './heartbeats.ts';
@@ -16,11 +16,12 @@ type ErasureActivities = Pick<Activities, 'lookAtErasure' | 'purgeErasedRuns' | 
 /** Results are made member by member: what else memory may return is none of Temporal's business. */
 export function createErasureActivities({ look, purgeRuns, finish }: ErasureRooms): ErasureActivities {
   return {
-    async lookAtErasure({ erasure_id: id }) {
-      const seen = await look(id);
-      return seen.kind === 'wait' ? { kind: 'wait', waitMs: Math.ceil(seen.waitMs) } : { kind: seen.kind };
-    },
+    lookAtErasure: ({ erasure_id: id }) =>
+      withHeartbeats(async () => {
+        const seen = await look(id);
+        return seen.kind === 'wait' ? { kind: 'wait', waitMs: Math.ceil(seen.waitMs) } : { kind: seen.kind };
+      }),
     purgeErasedRuns: ({ erasure_id: id }) => withHeartbeats(async () => ({ kind: (await purgeRuns(id, cancellationSignal())).kind })),
-    finishErasure: ({ erasure_id: id }) => finish(id),
+    finishErasure: ({ erasure_id: id }) => withHeartbeats(() => finish(id)),
   };
 }

@@ -1,4 +1,4 @@
-/** Heartbeats for activities that wait for a vendor: without them a worker that died would be noticed only at the activity's time limit. */
+/** Heartbeats: without them a worker that died would be noticed only at the activity's time limit. */
 import { heartbeat } from '@temporalio/activity';
 
 /** A third of the heartbeat timeout of the workflows. */

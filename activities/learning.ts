@@ -1,4 +1,4 @@
-/** Activities of the workflows `projectLearning` and `learningBatch`: memory's own functions, with heartbeats where a model is asked. */
+/** Activities of the workflows `projectLearning` and `learningBatch`: memory's own functions, with heartbeats. */
 import { cancellationSignal } from '@temporalio/activity';
 import type { Activities, LearningLook, LearningStep, OpenBatch } from '../workflows/contract.ts';
 import { withHeartbeats } from './heartbeats.ts';
@@ -22,20 +22,17 @@ type LearningActivities = Pick<Activities, 'lookAtLearning' | 'openBatch' | 'lea
 /** Results are made member by member: what else memory may return is none of Temporal's business. */
 export function createLearningActivities(rooms: LearningRooms): LearningActivities {
   return {
-    async lookAtLearning({ project_id: projectId }) {
-      return lookOf(await rooms.lookAtLearning(projectId));
-    },
-    async openBatch({ batch_id: batchId }) {
-      const groups = await rooms.openBatch(batchId);
-      return { groups: groups.map(({ position, waitMs }) => ({ position, waitMs: Math.ceil(waitMs) })) };
-    },
+    lookAtLearning: ({ project_id: projectId }) => withHeartbeats(async () => lookOf(await rooms.lookAtLearning(projectId))),
+    openBatch: ({ batch_id: batchId }) =>
+      withHeartbeats(async () => {
+        const groups = await rooms.openBatch(batchId);
+        return { groups: groups.map(({ position, waitMs }) => ({ position, waitMs: Math.ceil(waitMs) })) };
+      }),
     learnGroup: ({ batch_id: batchId, position }) =>
       withHeartbeats(async () => stepOf(await rooms.learnGroup({ batchId, position }, cancellationSignal()))),
     consolidateGroup: ({ batch_id: batchId, position }) =>
       withHeartbeats(async () => stepOf(await rooms.consolidateGroup({ batchId, position }, cancellationSignal()))),
-    async finishBatch({ batch_id: batchId }) {
-      return { finished: await rooms.finishBatch(batchId) };
-    },
+    finishBatch: ({ batch_id: batchId }) => withHeartbeats(async () => ({ finished: await rooms.finishBatch(batchId) })),
   };
 }
 

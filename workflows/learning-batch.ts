@@ -9,7 +9,7 @@ import { type Activities, type LearningBatchInput, type LearningGroupInput, type
 
 /** Only the database can fail here, and that recovers: no last attempt. What vendors do wrong is a result, with the time to wait. */
 const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' };
-const { openBatch, finishBatch } = proxyActivities<Activities>({ startToCloseTimeout: '1 minute', retry });
+const { openBatch, finishBatch } = proxyActivities<Activities>({ startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry });
 const { learnGroup, consolidateGroup } = proxyActivities<Activities>({
   // A call to the memory model takes five minutes at most.
   startToCloseTimeout: '7 minutes',

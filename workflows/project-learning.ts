@@ -9,6 +9,7 @@ import { type Activities, lookSignal, type ProjectLearningInput } from './contra
 
 const { lookAtLearning } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
+  heartbeatTimeout: '12 seconds',
   // Only the database can fail here, and that recovers: no last attempt.
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
 });

@@ -7,8 +7,11 @@ import type { Activities, SubjectErasureInput } from './contract.ts';
 
 /** The database and Temporal recover: no last attempt. Something that is left stays visible as an activity that fails. */
 const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' };
-const { lookAtErasure, finishErasure } = proxyActivities<Activities>({ startToCloseTimeout: '5 minutes', retry });
-const { purgeErasedRuns } = proxyActivities<Activities>({ startToCloseTimeout: '10 minutes', heartbeatTimeout: '12 seconds', retry });
+const { lookAtErasure, purgeErasedRuns, finishErasure } = proxyActivities<Activities>({
+  startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: '12 seconds',
+  retry,
+});
 
 /** Below this a wait is rounding, not waiting; it keeps a run from spinning. */
 const shortestWaitMs = 1_000;
