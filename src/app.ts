@@ -1,5 +1,6 @@
 /** The only place where rooms are built and joined. Nothing here decides anything; it says who gets what, and in which order it ends. */
 import { createActivities } from '../activities/create-activities.ts';
+import type { Activities } from '../workflows/contract.ts';
 import { createApi } from './app/api.ts';
 import { createCleanupSteps } from './app/cleanup.ts';
 import { createErasures } from './app/erasures.ts';
@@ -69,6 +70,8 @@ export interface AppOptions {
   readonly waitsFor?: () => readonly string[];
   /** What the journal writes to instead of the disk. */
   readonly journalFiles?: JournalFiles;
+  /** What the worker runs instead of each activity; tests kill real processes in the middle of them. */
+  readonly aroundActivities?: (activities: Activities) => Activities;
   /** How long `close` lets running answers take to end. */
   readonly graceMs?: number;
 }
@@ -104,6 +107,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     waitsFor = () => [],
     graceMs = 25_000,
     journalFiles,
+    aroundActivities = (activities) => activities,
   } = options;
   let config = options.config;
   let catalog = buildCatalog(config);
@@ -177,9 +181,9 @@ export async function createApp(options: AppOptions): Promise<App> {
   const media = createMedia(mediaParts);
   const videos = createVideoRooms({ ...mediaParts, database });
   let durable: Durable | null = null;
-  const deleteRuns = async (workflowId: string): Promise<number> => {
+  const deleteRuns: Durable['deleteRuns'] = async (workflowId, noteFound) => {
     if (!durable) throw new Error('durable work has not begun');
-    return durable.deleteRuns(workflowId);
+    return durable.deleteRuns(workflowId, noteFound);
   };
   const erasures = createErasures({ database, dataDir, journal, drain, recovery, responseCache, deleteRuns, logger });
   const health: HealthDeps = {
@@ -242,17 +246,19 @@ export async function createApp(options: AppOptions): Promise<App> {
         environment: { path: environment.PATH ?? '', cacheDir: cacheDirectory(environment), variables: environment },
         dataDir,
         database,
-        activities: createActivities({
-          cleanup: { steps: createCleanupSteps({ database, clock }) },
-          memory: { idleMs: () => config.memory.idleMs, readConversation: memory.episodes.readConversation },
-          embeddings: { embedPassages: memory.embedPassages },
-          erasures: erasures.activities,
-          learning: learning.activities,
-          videos: { lookAtVideo: videos.lookAtVideo },
-        }),
+        activities: aroundActivities(
+          createActivities({
+            cleanup: { steps: createCleanupSteps({ database, clock }) },
+            memory: { idleMs: () => config.memory.idleMs, readConversation: memory.episodes.readConversation },
+            embeddings: { embedPassages: memory.embedPassages },
+            erasures: erasures.activities,
+            learning: learning.activities,
+            videos: { lookAtVideo: videos.lookAtVideo },
+          }),
+        ),
         async repair() {
           await enqueueUnread(database);
-          await enqueueEmbeddings(database);
+          await enqueueEmbeddings(database, memory.embeddingModelOf);
           await enqueueUnlearned(database);
           await enqueueRunning(database);
           await enqueueErasures(database);

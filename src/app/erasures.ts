@@ -2,6 +2,7 @@
 import type { ErasureRooms } from '../../activities/erasures.ts';
 import type { Database } from '../db/database.ts';
 import type { ErasureHandlerDeps } from '../http/routes/provision-erasures.ts';
+import type { Durable } from '../jobs/durable.ts';
 import type { Drain } from '../journal/drain.ts';
 import type { Journal } from '../journal/journal.ts';
 import { listLive } from '../journal/presence.ts';
@@ -20,7 +21,7 @@ export interface ErasureParts {
   readonly drain: Drain;
   readonly recovery: Recovery;
   readonly responseCache: ResponseCache;
-  readonly deleteRuns: (workflowId: string) => Promise<number>;
+  readonly deleteRuns: Durable['deleteRuns'];
   readonly logger: Logger;
 }
 

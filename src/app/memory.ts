@@ -48,8 +48,10 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
       const { model, vectors } = await embedder.embed({ caller, project, texts: [text], limitMs });
       return vectors[0] ? { model, values: vectors[0] } : null;
     };
+  const embeddingModelOf = async (projectId: string): Promise<string | null> => embedder.modelOf((await findProject(projectId)).settings);
   return {
     embedFor,
+    embeddingModelOf,
     recall: createRecall({
       isOn: async (projectId) => (await settings.get(projectId)).enabled,
       embedFor,
@@ -65,7 +67,7 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
     embedPassages: createEmbedPassages({
       database,
       clock,
-      modelOf: async (projectId) => embedder.modelOf((await findProject(projectId)).settings),
+      modelOf: embeddingModelOf,
       embed: async (projectId, texts) =>
         embedder.embed({
           caller: backgroundCaller(projectId),

@@ -61,8 +61,8 @@ export interface Durable {
   lagMs(): number;
   /** Address of the web UI's page of our namespace; null when there is none of ours. */
   uiUrl(): string | null;
-  /** Deletes all runs of a workflow id; returns how many there were. Rejects while Temporal is away. */
-  deleteRuns(workflowId: string): Promise<number>;
+  /** Deletes all runs of a workflow id. Rejects while Temporal is away. */
+  readonly deleteRuns: Temporal['deleteRuns'];
   /** Drains the worker, then ends the dev server if there is one. */
   stop(): Promise<void>;
 }
@@ -87,9 +87,9 @@ export function startDurable(options: DurableOptions): Durable {
     state: () => (phase === 'ready' && worker?.polls() === false ? 'connecting' : phase),
     lagMs: () => dispatcher?.lagMs() ?? 0,
     uiUrl: () => (server ? `${server.uiUrl}/namespaces/${server.namespace}/workflows` : null),
-    async deleteRuns(workflowId) {
+    async deleteRuns(workflowId, noteFound) {
       if (!temporal) throw new Error('Temporal is not there yet');
-      return temporal.deleteRuns(workflowId);
+      return temporal.deleteRuns(workflowId, noteFound);
     },
     async stop() {
       stopping.abort();

@@ -62,8 +62,8 @@ export interface Temporal {
   probe(): Promise<void>;
   /** Starts the entry's workflow unless it runs, and sends its signal if it has one. Throws `StartRefused` when this entry can never start, anything else when Temporal is away. */
   start(entry: OutboxEntry, options?: StartOptions): Promise<void>;
-  /** Deletes all runs of this workflow id, with their histories; returns how many there were. */
-  deleteRuns(workflowId: string): Promise<number>;
+  /** Deletes all runs of this workflow id, with their histories, once it is noted how many there are. */
+  deleteRuns(workflowId: string, noteFound: (count: number) => Promise<void>): Promise<void>;
   /** Runs a worker in the background until it is stopped. */
   startWorker(plan: WorkerPlan): RunningWorker;
   /** Closes the client; stop workers first. */
@@ -104,7 +104,7 @@ export function createTemporal(options: TemporalOptions): Temporal {
       await attributes.prepare();
     },
     start: (entry, { delayMs = 0 } = {}) => within(connection, () => startEntry(client, entry, { attributes, delayMs })),
-    deleteRuns: (workflowId) => within(connection, () => deleteRuns(client, workflowId)),
+    deleteRuns: (workflowId, noteFound) => within(connection, () => deleteRuns(client, workflowId, noteFound)),
     startWorker: (plan) => runWorker(options, plan),
     close: () => connection.close(),
   };
@@ -243,18 +243,18 @@ async function startEntry(
   }
 }
 
-async function deleteRuns({ workflow, workflowService, options: { namespace } }: Client, workflowId: string): Promise<number> {
+async function deleteRuns(client: Client, workflowId: string, noteFound: Parameters<Temporal['deleteRuns']>[1]): Promise<void> {
   checkPayload(workflowId); // It stands in a query: nothing but what ids are made of.
-  const runIds: string[] = [];
-  for await (const { runId } of workflow.list({ query: `WorkflowId = "${workflowId}"` })) runIds.push(runId);
-  for (const runId of runIds) {
+  const { namespace } = client.options;
+  const runs = await Array.fromAsync(client.workflow.list({ query: `WorkflowId = "${workflowId}"` }));
+  await noteFound(runs.length);
+  for (const { runId } of runs) {
     try {
-      await workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId, runId } });
+      await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId, runId } });
     } catch (error) {
       if (grpcCodeOf(error) !== notFound) throw error; // Gone by itself meanwhile.
     }
   }
-  return runIds.length;
 }
 
 function runWorker(options: TemporalOptions, plan: WorkerPlan): RunningWorker {

@@ -33,15 +33,24 @@ function embedEntry(projectId: string, run: number): OutboxEntry {
   return { workflow: 'embedMemory', workflowId: `embedding/${projectId}/${run}`, input: { project_id: projectId, run }, projectId };
 }
 
-/** Temporal lost its state, or came late: starts again what should run, and looks once through the projects where nothing does (decisions 8). */
-export async function enqueueEmbeddings(database: Database): Promise<void> {
-  const rows = await database.query<{ projectId: string; run: number; active: boolean }>(
-    `select project_id as "projectId", run, active from memory_embeddings order by project_id`,
+/**
+ * Temporal lost its state, or came late (decisions 8): starts again what should run, and runs where something waits for vectors that can be
+ * had now, as after a change of the model. Each process asks at each connection, so projects where nothing is to be done get no run.
+ */
+export async function enqueueEmbeddings(database: Database, modelOf: (projectId: string) => Promise<string | null>): Promise<void> {
+  const rows = await database.query<{ projectId: string; run: number; active: boolean; model: string | null; waits: boolean }>(
+    `select project_id as "projectId", run, active, model,
+            exists (select 1 from memory_passages passage
+                     where passage.project_id = memory_embeddings.project_id and passage.embedding_model is null) as waits
+       from memory_embeddings order by project_id`,
   );
-  for (const { projectId, run, active } of rows) {
-    await database.transaction((tx) =>
-      active ? enqueue(tx, [embedEntry(projectId, run)]) : wakeEmbedding(tx, projectId, { always: true }),
-    );
+  for (const { projectId, run, active, model: last, waits } of rows) {
+    if (active) {
+      await database.transaction((tx) => enqueue(tx, [embedEntry(projectId, run)]));
+      continue;
+    }
+    const model = await modelOf(projectId);
+    if (model !== null && (waits || model !== last)) await database.transaction((tx) => wakeEmbedding(tx, projectId, { always: true }));
   }
 }
 

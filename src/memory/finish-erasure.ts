@@ -15,8 +15,8 @@ export interface FinishErasureOptions {
   readonly database: Database;
   /** Ids of the processes that were heard of within the last minute. */
   readonly listLive: () => Promise<readonly string[]>;
-  /** Deletes the runs of a workflow id from Temporal; returns how many there were. */
-  readonly deleteRuns: (workflowId: string) => Promise<number>;
+  /** Deletes the runs of a workflow id from Temporal, once it is noted how many there are. */
+  readonly deleteRuns: (workflowId: string, noteFound: (count: number) => Promise<void>) => Promise<void>;
 }
 
 export interface FinishErasure {
@@ -56,11 +56,17 @@ export function createFinishErasure({ database, listLive, deleteRuns }: FinishEr
       );
       for (const { workflowId } of rows) {
         signal.throwIfAborted();
-        const count = await deleteRuns(workflowId);
+        await deleteRuns(workflowId, async (count) => {
+          // Who goes on after a crash finds fewer of them.
+          await database.query(
+            `update erasure_runs set runs = greatest(runs, $3::bigint) where erasure_id = $1::uuid and workflow_id = $2::text`,
+            [erasureId, workflowId, count],
+          );
+        });
         await database.query(
-          `with gone as (delete from erasure_runs where erasure_id = $1::uuid and workflow_id = $2::text returning 1)
-           update erasures set purged = purged + $3::bigint where id = $1::uuid and exists (select 1 from gone)`,
-          [erasureId, workflowId, count],
+          `with gone as (delete from erasure_runs where erasure_id = $1::uuid and workflow_id = $2::text returning runs)
+           update erasures set purged = purged + gone.runs from gone where id = $1::uuid`,
+          [erasureId, workflowId],
         );
       }
       return { kind: rows.length === runsAtATime ? 'more' : 'done' };

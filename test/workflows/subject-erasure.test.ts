@@ -94,13 +94,20 @@ describe('subjectErasure', () => {
       return count;
     };
     await until('both runs are listed', async () => (await countOf('ended')) === 2 && (await countOf('runs')) === 1);
-    expect(await temporal.deleteRuns('erasure/ended')).toBe(2);
-    expect(await temporal.deleteRuns('erasure/runs')).toBe(1);
+    const noted: number[] = [];
+    const note = async (count: number): Promise<void> => {
+      noted.push(count);
+    };
+    await temporal.deleteRuns('erasure/ended', note);
+    await temporal.deleteRuns('erasure/runs', note);
     await until('they are gone', async () => (await countOf('ended')) + (await countOf('runs')) === 0);
-    expect(await temporal.deleteRuns('erasure/ended')).toBe(0);
+    await temporal.deleteRuns('erasure/ended', note);
+    expect(noted).toEqual([2, 1, 0]);
+    const failing = temporal.deleteRuns('erasure/ended', () => Promise.reject(new Error('not noted')));
+    await expect(failing).rejects.toThrow('not noted');
     const gone = temporal.client.workflow.getHandle('erasure/ended').describe();
     await expect(gone).rejects.toMatchObject({ name: 'WorkflowNotFoundError' });
-    await expect(temporal.deleteRuns('" or WorkflowId != "')).rejects.toThrow();
+    await expect(temporal.deleteRuns('" or WorkflowId != "', note)).rejects.toThrow();
     await worker.stop();
   });
 });
