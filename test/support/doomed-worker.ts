@@ -1,0 +1,111 @@
+/**
+ * A worker process that dies by kill -9 at a named point of an activity, for `activity-kill.test.ts`. Points: `before <table>`, when what the
+ * activity writes to that table is about to be committed, and `after`, when all of it is done and Temporal is not told yet. They are
+ * where the app meets the database and the activities that it is given here, so the program itself has nothing that could kill it.
+ *
+ * Argument: the death as JSON; without one it lives, and writes a line for each point it passes.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { createApp } from '../../src/app.ts';
+import { loadConfig, readConfigSource } from '../../src/config/load.ts';
+import type { Database, Queries } from '../../src/db/database.ts';
+import { openServerDatabase } from '../../src/db/pool.ts';
+import { createLogger } from '../../src/observability/logger.ts';
+import type { Activities } from '../../workflows/contract.ts';
+
+/** Where a worker dies. */
+export interface Death {
+  readonly activity: keyof Activities;
+  readonly point: string;
+  /** Project that the activity must work for; null: any. */
+  readonly projectId: string | null;
+}
+
+interface Run {
+  readonly activity: string;
+  readonly projectId: string | null;
+}
+
+const { env, argv } = process;
+const death = argv[2] === undefined ? null : (JSON.parse(argv[2]) as Death);
+const logger = createLogger({ level: 'info' });
+const config = loadConfig(readConfigSource(env, 'worker'));
+const database = openServerDatabase({ connectionString: config.server.databaseUrl ?? '' });
+const running = new AsyncLocalStorage<Run>();
+
+const pass = (point: string): void => {
+  const run = running.getStore();
+  if (!run) return;
+  const isDeadly = death?.activity === run.activity && death.point === point && (death.projectId ?? run.projectId) === run.projectId;
+  if (isDeadly) process.kill(process.pid, 'SIGKILL');
+  logger.info({ activity: run.activity, point }, 'passed');
+};
+
+const tablesOf = (text: string): string[] =>
+  [...text.matchAll(/\b(?:insert into|update|delete from) (\w+)/g)].map(([, table = '']) => table);
+
+const mortal: Database = {
+  ...database,
+  query(text, values) {
+    for (const table of tablesOf(text)) pass(`before ${table}`);
+    return database.query(text, values);
+  },
+  transaction: (work) =>
+    database.transaction(async (tx) => {
+      const tables = new Set<string>();
+      const noting: Queries = {
+        query(text, values) {
+          for (const table of tablesOf(text)) tables.add(table);
+          return tx.query(text, values);
+        },
+      };
+      const result = await work(noting);
+      for (const table of tables) pass(`before ${table}`);
+      return result;
+    }),
+};
+
+async function projectOf(input: object): Promise<string | null> {
+  const id = Object.values(input).find((value) => typeof value === 'string' && value.length === 36);
+  if (id === undefined) return null; // The cleanup is nobody's own.
+  const [row] = await database.query<{ id: string }>(
+    `select id from projects where id = $1::uuid
+     union all select project_id from conversations where id = $1::uuid
+     union all select project_id from memory_batches where id = $1::uuid
+     union all select project_id from videos where call_id = $1::uuid
+     union all select project_id from erasures where id = $1::uuid`,
+    [id],
+  );
+  return row?.id ?? null;
+}
+
+function aroundActivities(activities: Activities): Activities {
+  logger.info({ activities: Object.keys(activities) }, 'activities');
+  const around = Object.entries(activities).map(([activity, work]: [string, (input: never) => Promise<unknown>]) => [
+    activity,
+    async (input: never) => {
+      const projectId = await projectOf(input);
+      return running.run({ activity, projectId }, async () => {
+        const result = await work(input);
+        pass('after');
+        return result;
+      });
+    },
+  ]);
+  return Object.fromEntries(around) as Activities;
+}
+
+const app = await createApp({
+  role: 'worker',
+  config,
+  database: mortal,
+  logger,
+  dataDir: config.server.dataDir,
+  adminToken: '',
+  environment: env,
+  aroundActivities,
+});
+process.once('SIGTERM', () => void app.close().then(() => process.exit(0)));
+const url = await app.listen('127.0.0.1', 0);
+app.startDurable();
+logger.info({ url }, 'listening');
