@@ -9,7 +9,7 @@ import { assembleChat } from './chat-assemble.ts';
 import { replayChat } from './chat-replay.ts';
 import { assembleMessages } from './messages-assemble.ts';
 import { replayMessages } from './messages-replay.ts';
-import { parseLossless } from './translate-json.ts';
+import { parseLossless } from './parse-lossless.ts';
 import { Untranslatable } from './translate-untranslatable.ts';
 
 /** The plain answer that a whole stream tells, as JSON text; null when it cannot be told. */

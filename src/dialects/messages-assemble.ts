@@ -1,7 +1,8 @@
 /** Puts the events of a streamed messages answer together to the plain answer that says the same. Pure. */
 import type { JsonObject } from '../core/json.ts';
 import { knownObject, listOrNone, textOrNone } from './forms-json.ts';
-import { given, isObject, parseLossless } from './translate-json.ts';
+import { parseLossless } from './parse-lossless.ts';
+import { given, isObject } from './translate-json.ts';
 import { refuse } from './translate-untranslatable.ts';
 
 const startMembers = new Set(['type', 'message']);

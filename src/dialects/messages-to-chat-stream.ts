@@ -4,9 +4,10 @@ import { isObject, type JsonObject, objectOf, parseJson, textOf } from '../core/
 import type { SseEvent } from '../core/sse.ts';
 import { formatEvent } from '../core/sse.ts';
 import { readMessagesUsage } from './counts.ts';
+import { parseLossless } from './parse-lossless.ts';
 import { answerToolName } from './translate-answer-tool.ts';
 import { chatUsageOf, finishReasonOf } from './translate-ends.ts';
-import { filledText, objectOf as objectOfLossless, parseLossless } from './translate-json.ts';
+import { filledText, objectOf as objectOfLossless } from './translate-json.ts';
 import type { AnswerNames } from './translate-names.ts';
 import type { StreamState, StreamTranslator } from './translate-stream.ts';
 import { makeToolId } from './translate-tool-ids.ts';

@@ -1,7 +1,8 @@
 /** Messages of a chat request as system blocks and turns of the messages dialect, with its rules about roles repaired. */
 import type { JsonObject } from '../core/json.ts';
 import { textOf } from '../core/json.ts';
-import { filledText, isObject, objectOf, parseLossless } from './translate-json.ts';
+import { parseLossless } from './parse-lossless.ts';
+import { filledText, isObject, objectOf } from './translate-json.ts';
 import { cacheMarkOf, documentBlockOf, imageBlockOf } from './translate-media.ts';
 import { createToolIds, type ToolIds } from './translate-tool-ids.ts';
 import { refuse } from './translate-untranslatable.ts';

@@ -1,44 +1,11 @@
 /**
- * JSON that keeps the text of its numbers on the way through a translation: `12345678901234567890`, `1.0` and `1e5` in tool schemas
+ * JSON that keeps the text of its numbers (parse-lossless.ts) on the way through a translation: `12345678901234567890`, `1.0` and `1e5` in tool schemas
  * and tool arguments are written as they were read. A number that JavaScript would write differently is kept as raw JSON (an object
  * of its own kind), so this room narrows parsed values with the functions here and not with those of `core/json.ts`.
  *
  * What does not survive: white space, repeated keys (the last stays), and the place of keys that are whole numbers, which come first.
  */
 import type { JsonObject } from '../core/json.ts';
-
-/** Text of a JSON number that is written as it stands. */
-interface RawJson {
-  readonly rawJSON: string;
-}
-
-type Reviver = (this: unknown, key: string, value: unknown, context: { readonly source?: string }) => unknown;
-
-declare global {
-  /** In Node since 21, not yet in TypeScript's library. */
-  interface JSON {
-    parse(text: string, reviver: Reviver): unknown;
-    rawJSON(text: string): RawJson;
-    isRawJSON(value: unknown): value is RawJson;
-  }
-}
-
-/**
- * Parsed text; undefined when it is not JSON or nested too deeply (about 2,000 levels). What can be read can be written again, since
- * writing needs half the stack of reading.
- */
-export function parseLossless(text: string): unknown {
-  try {
-    return JSON.parse(text, keepNumberText);
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
-    throw error;
-  }
-}
-
-function keepNumberText(_key: string, value: unknown, { source }: { readonly source?: string }): unknown {
-  return typeof value !== 'number' || source === undefined || JSON.stringify(value) === source ? value : JSON.rawJSON(source);
-}
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);

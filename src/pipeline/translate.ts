@@ -11,10 +11,11 @@ import { answerToMessages, requestToMessages } from '../dialects/chat-to-message
 import { createStreamToMessages } from '../dialects/chat-to-messages-stream.ts';
 import { answerToChat, requestToChat } from '../dialects/messages-to-chat.ts';
 import { createStreamToChat } from '../dialects/messages-to-chat-stream.ts';
+import { parseLossless } from '../dialects/parse-lossless.ts';
 import type { AnswerReading, RouteRules } from '../dialects/route-rules.ts';
 import { rulesOf } from '../dialects/rules-of.ts';
 import { callerTurnOf } from '../dialects/translate-answer-tool.ts';
-import { objectOf, parseLossless } from '../dialects/translate-json.ts';
+import { objectOf } from '../dialects/translate-json.ts';
 import type { StreamTranslator } from '../dialects/translate-stream.ts';
 import { refuse, Untranslatable } from '../dialects/translate-untranslatable.ts';
 import type { StreamEnd, StreamPiece } from '../vendors/stream.ts';
@@ -70,7 +71,7 @@ function translateRequest(call: Call, candidate: Candidate, provider: Provider):
   const parsed = parseLossless(call.body.toString('utf8'));
   try {
     // Its syntax is known to be right.
-    if (parsed === undefined) refuse('the body is nested too deeply to be told in the other dialect');
+    if (parsed === undefined) refuse('the body is nested too deeply, or has too many values, to be told in the other dialect');
     const body = objectOf(parsed);
     const translated =
       candidate.dialect === 'messages'

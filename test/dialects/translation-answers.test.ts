@@ -3,8 +3,9 @@ import { describe, expect, test } from '@jest/globals';
 import { type JsonObject, listOf } from '../../src/core/json.ts';
 import { answerToMessages } from '../../src/dialects/chat-to-messages.ts';
 import { answerToChat } from '../../src/dialects/messages-to-chat.ts';
+import { parseLossless } from '../../src/dialects/parse-lossless.ts';
 import { answerToolName, callerTurnOf } from '../../src/dialects/translate-answer-tool.ts';
-import { objectOf, parseLossless } from '../../src/dialects/translate-json.ts';
+import { objectOf } from '../../src/dialects/translate-json.ts';
 
 const names = { id: 'gw-1', model: 'asked', createdSeconds: 1700000000 };
 const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } };

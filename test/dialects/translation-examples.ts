@@ -1,7 +1,8 @@
 /** Requests for tests of the translation, and short ways to translate one. */
 import { type MessagesTarget, requestToMessages } from '../../src/dialects/chat-to-messages.ts';
 import { type ChatTarget, requestToChat } from '../../src/dialects/messages-to-chat.ts';
-import { objectOf, parseLossless } from '../../src/dialects/translate-json.ts';
+import { parseLossless } from '../../src/dialects/parse-lossless.ts';
+import { objectOf } from '../../src/dialects/translate-json.ts';
 
 export const hello = { role: 'user', content: 'Hi' };
 export const tool = { type: 'function', function: { name: 'f', description: 'F.', parameters: { type: 'object', properties: {} } } };

@@ -6,7 +6,8 @@ import { answerToMessages, requestToMessages } from '../../src/dialects/chat-to-
 import { createStreamToMessages } from '../../src/dialects/chat-to-messages-stream.ts';
 import { answerToChat, requestToChat } from '../../src/dialects/messages-to-chat.ts';
 import { createStreamToChat } from '../../src/dialects/messages-to-chat-stream.ts';
-import { objectOf, parseLossless } from '../../src/dialects/translate-json.ts';
+import { parseLossless } from '../../src/dialects/parse-lossless.ts';
+import { objectOf } from '../../src/dialects/translate-json.ts';
 import { Untranslatable } from '../../src/dialects/translate-untranslatable.ts';
 import { valueText } from '../core/json-texts.ts';
 import { chatAnswer, chatStream, messagesAnswer, messagesStream, said } from './translation-vendors.ts';

@@ -1,7 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { given, isObject, numberOf, objectOf, parseLossless } from '../../src/dialects/translate-json.ts';
+import { parseLossless } from '../../src/dialects/parse-lossless.ts';
+import { given, isObject, numberOf, objectOf } from '../../src/dialects/translate-json.ts';
 import { valueText } from '../core/json-texts.ts';
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
 
 function nested(depth: number): string {
   return `${'{"a":'.repeat(depth)}1.0${'}'.repeat(depth)}`;
@@ -28,8 +37,67 @@ describe('parseLossless', () => {
     );
   });
 
-  test.each(['', '{', '{"a":01}', 'NaN', '{"a":1}}'])('%p is no JSON', (text) => {
+  test('reads nothing that JSON.parse does not read', () => {
+    const broken = fc
+      .tuple(
+        valueText,
+        fc.nat(),
+        fc.constantFrom('', '"', '\\', ',', ':', '{', '}', '[', ']', '0', '-', '.', 'e', 't', '\u0001', '\ufeff', ' '),
+      )
+      .map(
+        ([text, place, more]) => text.slice(0, place % (text.length + 1)) + more + text.slice((place % (text.length + 1)) + (place % 2)),
+      );
+    fc.assert(
+      fc.property(broken, (text) => {
+        const expected = parsed(text);
+        const read = parseLossless(text);
+        expect(read === undefined ? undefined : JSON.parse(JSON.stringify(read))).toEqual(expected);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test.each([
+    '',
+    ' ',
+    '{',
+    '{"a":01}',
+    'NaN',
+    '{"a":1}}',
+    '{"a":1,}',
+    '[1,]',
+    '[,1]',
+    '[1 2]',
+    '{"a" 1}',
+    '{a:1}',
+    '"a\nb"',
+    '"\\x"',
+    '"a\\"',
+    '"',
+    '+1',
+    '.5',
+    '1.',
+    '1e',
+    '--1',
+    'tru',
+    'nulll',
+    '\ufeff{}',
+    '\u00a0{}',
+  ])('%j is no JSON', (text) => {
     expect(parseLossless(text)).toBeUndefined();
+  });
+
+  test.each(['"\\\\"', '"a\\"b"', '"\\\\\\""', '"\\u00e9\\ud83d\\ude00"', '"é😀"', '{"\\u0061":1,"a":2}', ' [ 1 , { } ] \n'])(
+    '%s is read as it is meant',
+    (text) => {
+      expect(parseLossless(text)).toEqual(JSON.parse(text));
+    },
+  );
+
+  test('more values than anybody means count as no JSON instead of holding up all other calls', () => {
+    const listOf = (count: number): string => `[${Array.from({ length: count }, () => '1').join(',')}]`;
+    expect(parseLossless(listOf(499_999))).toHaveLength(499_999);
+    expect(parseLossless(listOf(500_000))).toBeUndefined();
   });
 
   test('text that is nested too deeply counts as no JSON instead of breaking the call', () => {

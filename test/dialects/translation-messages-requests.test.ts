@@ -1,7 +1,8 @@
 /** Vendor facts 8.1, row by row: requests of messages for vendors of chat. */
 import { describe, expect, test } from '@jest/globals';
 import { requestToChat } from '../../src/dialects/messages-to-chat.ts';
-import { objectOf, parseLossless } from '../../src/dialects/translate-json.ts';
+import { parseLossless } from '../../src/dialects/parse-lossless.ts';
+import { objectOf } from '../../src/dialects/translate-json.ts';
 import { Untranslatable } from '../../src/dialects/translate-untranslatable.ts';
 import { hello, nativeTool, png, schema, text, toChat, tool } from './translation-examples.ts';
 

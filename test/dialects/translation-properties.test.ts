@@ -8,7 +8,8 @@ import { createStreamToMessages } from '../../src/dialects/chat-to-messages-stre
 import { readChatUsage, readMessagesUsage } from '../../src/dialects/counts.ts';
 import { answerToChat, requestToChat } from '../../src/dialects/messages-to-chat.ts';
 import { createStreamToChat } from '../../src/dialects/messages-to-chat-stream.ts';
-import { objectOf as losslessObjectOf, parseLossless } from '../../src/dialects/translate-json.ts';
+import { parseLossless } from '../../src/dialects/parse-lossless.ts';
+import { objectOf as losslessObjectOf } from '../../src/dialects/translate-json.ts';
 import { objectText } from '../core/json-texts.ts';
 import { hearChat, hearChatStream, hearMessages, hearMessagesStream, translateStream } from './translation-callers.ts';
 import { chatAnswer, chatStream, messagesAnswer, messagesStream, type Said, said } from './translation-vendors.ts';
