@@ -18,14 +18,15 @@ export interface TemporalServer {
   remove(): Promise<void>;
 }
 
-/** Starts it. Whoever creates it removes it. */
-export async function createTemporalServer(): Promise<TemporalServer> {
+/** Starts it. Whoever creates it removes it. `settings`: of the server's dynamic configuration. */
+export async function createTemporalServer(settings: Readonly<Record<string, number>> = {}): Promise<TemporalServer> {
   const binary = await ensureTemporal();
   const dir = await mkdtemp(join(tmpdir(), 'gateway-temporal-'));
   const { port } = new URL(await unusedUrl());
   const address = `127.0.0.1:${port}`;
   const files = ['--db-filename', join(dir, 'temporal.db'), '--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=1'];
-  const args = ['server', 'start-dev', '--headless', '--ip', '127.0.0.1', '--port', port, '--log-level', 'error', ...files];
+  const dynamic = Object.entries(settings).flatMap(([name, value]) => ['--dynamic-config-value', `${name}=${value}`]);
+  const args = ['server', 'start-dev', '--headless', '--ip', '127.0.0.1', '--port', port, '--log-level', 'error', ...files, ...dynamic];
   let child: ChildProcess | null = null;
 
   const server: TemporalServer = {

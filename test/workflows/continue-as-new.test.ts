@@ -1,0 +1,178 @@
+/** A history that grows too long ends in a new run that goes on where the old one was: on a Temporal that finds histories long early. */
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createTemporal, type RunningWorker, type Temporal } from '../../src/jobs/temporal.ts';
+import {
+  type Activities,
+  type ConversationLook,
+  type EmbedLook,
+  type ErasureLook,
+  type LearningStep,
+  memoryQueue,
+  type PurgeLook,
+  type VideoLook,
+  type WorkflowName,
+} from '../../workflows/contract.ts';
+import { createTestLog, prepareTestBundle, until } from '../support/temporal.ts';
+import { createTemporalServer, type TemporalServer } from '../support/temporal-server.ts';
+
+let server: TemporalServer;
+let temporal: Temporal;
+beforeAll(async () => {
+  server = await createTemporalServer({ 'limit.historyCount.suggestContinueAsNew': 30 });
+  temporal = createTemporal({ address: server.address, namespace: 'default', logger: createTestLog().logger });
+  await temporal.probe();
+}, 120_000);
+afterAll(async () => {
+  await temporal?.close();
+  await server?.remove();
+});
+
+interface Started {
+  readonly workflowId: string;
+  readonly tell: () => Promise<void>;
+}
+
+/** Runs `work` while a worker has these activities. */
+async function withWorker(activities: Partial<Activities>, work: () => Promise<void>): Promise<void> {
+  const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
+  const worker: RunningWorker = temporal.startWorker({ queue: memoryQueue, activities, bundle, graceMs: 1_000 });
+  try {
+    await work();
+  } finally {
+    await worker.stop();
+  }
+}
+
+async function start(workflow: WorkflowName, input: Readonly<Record<string, string | number | null>>): Promise<Started> {
+  const workflowId = `${workflow}/${randomUUID()}`;
+  const learns = workflow === 'learningBatch' || workflow === 'projectLearning';
+  const entry = { workflow, workflowId, input, ...(learns && { signal: { name: 'look', input: {} } }) };
+  const tell = () => temporal.start(entry);
+  await tell();
+  return { workflowId, tell };
+}
+
+/** How the runs of the workflow have ended, the first one first. */
+async function endsOf(workflowId: string): Promise<readonly string[]> {
+  const runs: { readonly at: number; readonly status: string }[] = [];
+  for await (const { startTime, status } of temporal.client.workflow.list({ query: `WorkflowId = "${workflowId}"` }))
+    runs.push({ at: startTime.getTime(), status: status.name });
+  return runs.toSorted((left, right) => left.at - right.at).map(({ status }) => status);
+}
+
+async function expectRenewed(workflowId: string): Promise<void> {
+  await until('the last run has completed', async () => (await endsOf(workflowId)).at(-1) === 'COMPLETED', 100_000);
+  const ends = await endsOf(workflowId);
+  expect(ends.length).toBeGreaterThan(1);
+  expect(new Set(ends.slice(0, -1))).toEqual(new Set(['CONTINUED_AS_NEW']));
+}
+
+/** What an activity says, one thing after the other, and the inputs that it was called with. */
+function saying<Result>(...results: readonly Result[]) {
+  const inputs: unknown[] = [];
+  return {
+    inputs,
+    say: async (input: unknown): Promise<Result> => {
+      const result = results[Math.min(inputs.length, results.length - 1)];
+      inputs.push(input);
+      if (result === undefined) throw new Error('there is nothing to say');
+      return result;
+    },
+  };
+}
+const wait = { kind: 'wait', waitMs: 1 } as const;
+const more = { kind: 'more' } as const;
+const times = <Value>(count: number, value: Value): Value[] => Array.from({ length: count }, () => value);
+
+test('conversationIdle', async () => {
+  const input = { conversation_id: randomUUID(), opened: 3 };
+  const { inputs, say } = saying<ConversationLook>(...times(8, wait), { kind: 'read' });
+  await withWorker({ readConversation: say }, async () => expectRenewed((await start('conversationIdle', input)).workflowId));
+  expect(inputs).toEqual(times(9, input));
+}, 120_000);
+
+test('videoOperation', async () => {
+  const input = { call_id: randomUUID() };
+  const { inputs, say } = saying<VideoLook>(...times(6, wait), { kind: 'settled' });
+  await withWorker({ pollVideo: say }, async () => expectRenewed((await start('videoOperation', input)).workflowId));
+  expect(inputs).toEqual(times(7, input));
+}, 120_000);
+
+test('embedMemory', async () => {
+  const input = { project_id: randomUUID(), run: 2 };
+  const { inputs, say } = saying<EmbedLook>(...times(12, more), { kind: 'done' });
+  await withWorker({ embedPassages: say }, async () => expectRenewed((await start('embedMemory', input)).workflowId));
+  expect(inputs).toEqual(times(13, input));
+}, 120_000);
+
+test('dailyCleanup goes on with the step it had come to', async () => {
+  const steps = Array.from({ length: 12 }, (_, n) => `step-${n}`);
+  const { inputs, say } = saying(...[...steps, null].map((next) => ({ next, rows: 1 })));
+  await withWorker({ cleanUp: say }, async () => expectRenewed((await start('dailyCleanup', { step: null })).workflowId));
+  expect(inputs).toEqual([null, ...steps].map((step) => ({ step })));
+}, 120_000);
+
+test('subjectErasure finishes once, while it waits for processes and while it deletes runs', async () => {
+  const input = { erasure_id: randomUUID() };
+  const looks = saying<ErasureLook>(...times(6, wait), { kind: 'clear' });
+  const purges = saying<PurgeLook>(...times(12, more), { kind: 'done' });
+  const ends = saying(null);
+  const finishErasure = async (given: unknown): Promise<void> => void (await ends.say(given));
+  await withWorker({ lookAtErasure: looks.say, purgeErasedRuns: purges.say, finishErasure }, async () =>
+    expectRenewed((await start('subjectErasure', input)).workflowId),
+  );
+  expect(purges.inputs).toEqual(times(13, input));
+  expect(ends.inputs).toEqual([input]);
+}, 120_000);
+
+test('projectLearning loses no signal', async () => {
+  const input = { project_id: randomUUID() };
+  let seen = 0;
+  const lookAtLearning: Activities['lookAtLearning'] = async () => {
+    seen += 1;
+    return { kind: seen < 20 ? 'running' : 'gone' };
+  };
+  await withWorker({ lookAtLearning }, async () => {
+    const { workflowId, tell } = await start('projectLearning', input);
+    while (seen < 20) {
+      const before = seen;
+      await tell();
+      await until('it looks', () => seen > before);
+    }
+    await expectRenewed(workflowId);
+  });
+}, 120_000);
+
+test('learningBatch works on what is open, each step of each group until it is settled', async () => {
+  const input = { batch_id: randomUUID() };
+  // Each group waits some times before each of its steps.
+  const waits = new Map([0, 1, 2, 3].map((position) => [position, { learn: 3, consolidate: 2 }]));
+  const settled: string[] = [];
+  const stepOf =
+    (name: 'learn' | 'consolidate'): Activities['learnGroup'] =>
+    async ({ position }): Promise<LearningStep> => {
+      const left = waits.get(position);
+      if (left !== undefined && left[name] > 0) {
+        left[name] -= 1;
+        return { kind: 'wait', waitMs: 1 };
+      }
+      // As a group's row says: what is settled is settled.
+      if (!settled.includes(`${name} ${position}`)) settled.push(`${name} ${position}`);
+      return { kind: 'settled' };
+    };
+  const isOpen = (position: number): boolean => !settled.includes(`consolidate ${position}`);
+  const open = (): number[] => [...waits.keys()].filter(isOpen);
+  await withWorker(
+    {
+      openBatch: async () => ({ groups: open().map((position) => ({ position, waitMs: 0 })) }),
+      learnGroup: stepOf('learn'),
+      consolidateGroup: stepOf('consolidate'),
+      finishBatch: async () => ({ finished: open().length === 0 }),
+    },
+    async () => expectRenewed((await start('learningBatch', input)).workflowId),
+  );
+  const groups = [...waits.keys()];
+  expect(settled.toSorted()).toEqual(['consolidate', 'learn'].flatMap((name) => groups.map((position) => `${name} ${position}`)));
+  for (const position of groups) expect(settled.indexOf(`learn ${position}`)).toBeLessThan(settled.indexOf(`consolidate ${position}`));
+}, 120_000);
