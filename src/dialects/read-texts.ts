@@ -57,6 +57,8 @@ function textsOf(values: readonly unknown[]): string[] {
     if (typeof value === 'string') {
       if (value !== '' && !isDataUrl(value)) texts.push(value);
     } else if (Array.isArray(value)) {
+      const whole = joinBlocks(value);
+      if (whole !== null) texts.push(whole);
       for (let index = value.length - 1; index >= 0; index -= 1) waiting.push({ value: value[index], isToolInput });
     } else if (isObject(value)) {
       for (const [name, member] of Object.entries(value).reverse()) {
@@ -68,12 +70,20 @@ function textsOf(values: readonly unknown[]): string[] {
   return texts;
 }
 
+/** What a model reads as one text: nothing is hidden by cutting it in two. Null for a single block, and for what is no list of blocks. */
+function joinBlocks(values: readonly unknown[]): string | null {
+  const pieces = values.flatMap((value) => (isObject(value) && typeof value.text === 'string' ? [value.text] : []));
+  return pieces.length < 2 ? null : pieces.join('');
+}
+
 /** Base64 of an image, a sound or a file; the `data` of a document may be text. */
 function isBinary(name: string, owner: Readonly<Record<string, unknown>>): boolean {
   if (name === 'file_data' || name === 'b64_json') return true;
   return name === 'data' && (owner.type === 'base64' || owner.type === 'redacted_thinking' || typeof owner.format === 'string');
 }
 
+/** All of it: words behind such a beginning are words. */
 function isDataUrl(text: string): boolean {
-  return /^data:[\w.+-]{1,64}\/[\w.+-]{1,64};base64,/i.test(text);
+  const [head] = /^data:[\w.+-]{1,64}\/[\w.+-]{1,64};base64,/i.exec(text) ?? [];
+  return head !== undefined && !/[^A-Za-z0-9+/=_-]/.test(text.slice(head.length));
 }

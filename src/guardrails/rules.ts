@@ -74,7 +74,8 @@ export async function judgeTexts({ rules }: PlaceRules, texts: readonly string[]
   for (const text of texts) {
     for (let at = 0; at < text.length; ) {
       const { piece, next } = pieceAt(text, at);
-      const matched = waiting.filter(({ matches }) => matches(piece));
+      const forms = formsOf(piece);
+      const matched = waiting.filter(({ matches }) => forms.some(matches));
       const block = matched.find(({ action }) => action === 'block');
       if (block) return { blockedBy: block.class, observed: [...observed] };
       for (const rule of matched) observed.add(rule.class);
@@ -87,6 +88,19 @@ export async function judgeTexts({ rules }: PlaceRules, texts: readonly string[]
     }
   }
   return { blockedBy: null, observed: [...observed] };
+}
+
+const unseen = /\p{Default_Ignorable_Code_Point}+/gu;
+
+/** As it stands, and as a reader takes it: wide letters and digits, other dashes and spaces, what has no width. */
+function formsOf(piece: string): readonly string[] {
+  if (!/[^\p{ASCII}]/u.test(piece)) return [piece];
+  const plain = piece
+    .replace(unseen, '')
+    .normalize('NFKC')
+    .replace(/\p{Pd}/gu, '-')
+    .replace(/\p{Zs}/gu, ' ');
+  return plain === piece ? [piece] : [piece, plain];
 }
 
 const pieceLength = 256 * 1024;

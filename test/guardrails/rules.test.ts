@@ -19,6 +19,24 @@ test('the first rule that blocks is told; what is observed is told once', async 
   expect(await judgeTexts(rules, [])).toEqual({ blockedBy: null, observed: [] });
 });
 
+test.each([
+  ['card_number', '４１１１ １１１１ １１１１ １１１１'],
+  ['card_number', '4111\u00a01111\u202f1111\u20111111'],
+  ['card_number', '4111\u200b1111\u2060111111\u00ad11'],
+  ['email', 'ada＠example．com'],
+  ['email', 'ad\u200ba@exam\u200bple.com'],
+  ['iban', 'ＤＥ８９ 3704 0044 0532 0130 00'],
+  ['expression', 'Ｐｒｏｊｅｃｔ\u3000Nightjar'],
+] as const)('%s is found as a reader takes the letters: %s', async (ruleClass, text) => {
+  const rules = inputRules({
+    class: ruleClass,
+    action: 'block',
+    ...(ruleClass === 'expression' && { expression: '(?i)project nightjar' }),
+  });
+  expect(await judgeTexts(rules, [`see ${text} there`])).toMatchObject({ blockedBy: ruleClass });
+  expect(await judgeTexts(rules, ['ünrelated – words 👍 42'])).toMatchObject({ blockedBy: null });
+});
+
 test('a place without rules has nothing to ask', () => {
   expect(createRuleReader()([])).toEqual({ input: null, output: null });
   const { input, output } = createRuleReader()([{ class: 'email', place: 'output', action: 'observe' }]);
