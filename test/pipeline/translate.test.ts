@@ -111,7 +111,7 @@ describe('to a vendor of the other dialect', () => {
       'chat',
       'messages',
       `{"x":${'['.repeat(60_000)}${']'.repeat(60_000)},${asked}}`,
-      'the body is nested too deeply to be told in the other dialect',
+      'the body is nested too deeply, or has too many values, to be told in the other dialect',
     ],
   ] as const)('what a %s caller says and a %s vendor cannot hear is a refusal', (route, dialect, text, sentence) => {
     let failure: unknown = null;
