@@ -1,6 +1,6 @@
 /** Cuts members out of a scanned JSON object, bytes for bytes: for comparing bodies that differ in these members only. */
 import type { BodySpans } from './json-spans.ts';
-import { skipSpace } from './json-spans.ts';
+import { skipSpace } from './json-syntax.ts';
 
 const comma = 0x2c;
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { BodySpans } from '../../src/core/json-spans.ts';
-import { decodeString, JsonSyntaxError, scanMembers, scanObject, setMember, splice } from '../../src/core/json-spans.ts';
+import { decodeString, scanMembers, scanObject, setMember, splice } from '../../src/core/json-spans.ts';
+import { JsonSyntaxError } from '../../src/core/json-syntax.ts';
 import { keyText, objectText, objectWith, valueText } from './json-texts.ts';
 
 function parsedAsObject(text: string): Record<string, unknown> | null {
