@@ -18,6 +18,11 @@ test('imports go down the levels, and every door is used only where it is allowe
   expect(findViolations(readHouse())).toEqual([]);
 });
 
+test('migrations are numbered one by one, also where two changes come at the same time', () => {
+  const names = readdirSync(join(root, 'src/db/migrations')).filter((name) => name.endsWith('.sql'));
+  expect(names.toSorted().map((name) => Number(name.slice(0, 4)))).toEqual(names.map((_, index) => index + 1));
+});
+
 test('the direction table has no way up: following it from any room never comes back', () => {
   const below = (room: string): readonly string[] => {
     const allowed = DIRECTIONS[room];
