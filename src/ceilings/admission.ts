@@ -84,10 +84,10 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
   };
 
   const noteTaken = (result: CallResult, taken: readonly Taken[]): CallResult => {
-    const amounts = taken.flatMap(({ lender, generation, amount }) => {
+    const amounts = taken.flatMap(({ lender, generation, spending: { taken: amount, owed } }) => {
       if (lender.id === null) return [];
       lendersById.set(lender.id, lender);
-      return [{ counter: lender.id, generation, amount }];
+      return [{ counter: lender.id, generation, amount, ...(owed > 0 && { owed }) }];
     });
     return amounts.length === 0 ? result : { ...result, consumed: { process, amounts } };
   };
@@ -139,10 +139,10 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
       return counters.length === 0 ? nothingHeld : holdAll({ counters, bounds: request.bounds, lenderOf, onStoreDown, noteTaken });
     },
     counted(calls) {
-      for (const call of calls) for (const { lender, amount, generation } of consumedOf(call)) lender.counted(amount, generation);
+      for (const call of calls) for (const { lender, spending, generation } of consumedOf(call)) lender.counted(spending, generation);
     },
     uncounted(call) {
-      for (const { lender, amount, generation } of consumedOf(call)) lender.uncounted(amount, generation);
+      for (const { lender, spending, generation } of consumedOf(call)) lender.uncounted(spending, generation);
     },
     doubtLeases() {
       for (const lender of lenders.values()) lender.doubt();
@@ -168,11 +168,11 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
   };
 
   /** What a call of this process took; one of another process has taken nothing here. */
-  function consumedOf({ result: { consumed } }: SettledCall): { lender: Lender; amount: number; generation: number }[] {
+  function consumedOf({ result: { consumed } }: SettledCall): Taken[] {
     if (consumed?.process !== process) return [];
-    return consumed.amounts.flatMap(({ counter, ...taken }) => {
+    return consumed.amounts.flatMap(({ counter, generation, amount, owed = 0 }) => {
       const lender = lendersById.get(counter);
-      return lender ? [{ lender, ...taken }] : [];
+      return lender ? [{ lender, generation, spending: { taken: amount, owed } }] : [];
     });
   }
 

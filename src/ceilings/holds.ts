@@ -8,6 +8,7 @@ import { spentOf } from '../core/spending.ts';
 import type { CeilingName } from '../core/windows.ts';
 import { type LimitedCounter, refusalOf } from './counters.ts';
 import type { Lender } from './lender.ts';
+import type { Spending } from './slice.ts';
 import type { Lent, Loan } from './waiting.ts';
 
 /** The most that a call may cost, and the most tokens it may use. */
@@ -38,11 +39,11 @@ export interface HoldRequest {
   readonly noteTaken: (result: CallResult, taken: readonly Taken[]) => CallResult;
 }
 
-/** What a call that ended has taken of a lease. */
+/** What a call that ended has spent of a lease. */
 export interface Taken {
   readonly lender: Lender;
   readonly generation: number;
-  readonly amount: number;
+  readonly spending: Spending;
 }
 
 interface HeldLoan {
@@ -119,14 +120,11 @@ export function holdAll({ counters, bounds, lenderOf, onStoreDown, noteTaken }: 
     settle(ended) {
       // First: what the call spent may be taken from it.
       giveBack(grown);
-      const taken = holds.map(({ ceiling, lender, loan }) => {
-        const amount = lender.settle(loan, Math.max(0, spentOf(ceiling, ended)));
-        return { lender, generation: loan.generation, amount };
+      const taken = holds.flatMap(({ ceiling, lender, loan }) => {
+        const spending = lender.settle(loan, Math.max(0, spentOf(ceiling, ended)));
+        return spending === null || spending.taken + spending.owed === 0 ? [] : [{ lender, generation: loan.generation, spending }];
       });
-      return noteTaken(
-        ended,
-        taken.filter(({ amount }) => amount > 0),
-      );
+      return noteTaken(ended, taken);
     },
     release,
   };

@@ -62,7 +62,8 @@ export function createLease({ name, process, leases, nextGeneration, watch }: Le
     },
     async raise(request) {
       const isHeld = slice.held > 0;
-      const raised = await watch(leases.raise({ process, generation, counter: name, isHeld, ...request }));
+      const limit = request.limit - slice.owed;
+      const raised = await watch(leases.raise({ process, generation, counter: name, isHeld, ...request, limit }));
       if (raised === null) {
         lose();
         return null;

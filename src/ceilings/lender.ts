@@ -5,6 +5,7 @@
 import type { LimitedCounter } from './counters.ts';
 import { createLease, type Lease } from './lease.ts';
 import type { Leases } from './leases.ts';
+import type { Spending } from './slice.ts';
 import type { StoreHealth } from './store-health.ts';
 import { createWaiting, type Lent, type Loan } from './waiting.ts';
 
@@ -16,11 +17,11 @@ export interface Lender {
   readonly isForgettable: boolean;
   /** Reserves `bound` under `limit`, or all there is for a call that is larger than that; a promise only when the store must be asked. */
   take(bound: number, limit: number): Lent | Promise<Lent>;
-  /** A call ended; returns what it consumed of the lease: nothing where that was written off. */
-  settle(loan: Loan, spent: number): number;
-  counted(consumed: number, generation: number): void;
+  /** A call ended; null: its lease was written off. */
+  settle(loan: Loan, spent: number): Spending | null;
+  counted(spending: Spending, generation: number): void;
   /** The call will never be counted. */
-  uncounted(consumed: number, generation: number): void;
+  uncounted(spending: Spending, generation: number): void;
   /** The lease may have been written off: nothing more is lent of it before the store has said that it is there. */
   doubt(): void;
   /** Another process needs what is free; for a while no more is leased than is needed. */
@@ -231,17 +232,20 @@ export function createLender({ counter, process, leases, health, nextGeneration,
       return lent;
     },
     settle({ reserved, generation }, spent) {
-      if (generation !== lease.generation) return 0;
-      const consumed = lease.slice.settle(reserved, spent);
+      if (generation !== lease.generation) return null;
+      const spending = lease.slice.settle(reserved, spent);
       somethingChanged();
-      return consumed;
+      return spending;
     },
-    counted(consumed, generation) {
-      if (generation === lease.generation) lease.slice.counted(consumed);
-    },
-    uncounted(consumed, generation) {
+    counted(spending, generation) {
       if (generation !== lease.generation) return;
-      lease.slice.uncounted(consumed);
+      lease.slice.counted(spending);
+      // It may have been refused for what was owed and counted at once.
+      if (spending.owed > 0) refusal = null;
+    },
+    uncounted(spending, generation) {
+      if (generation !== lease.generation) return;
+      lease.slice.uncounted(spending);
       somethingChanged();
     },
     doubt() {

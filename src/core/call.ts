@@ -265,8 +265,8 @@ export interface CallFacts {
 export interface ConsumedLeases {
   /** The process: its journal's id. */
   readonly process: string;
-  /** By row of `limit_counters` and the lease's generation. */
-  readonly amounts: readonly { readonly counter: number; readonly generation: number; readonly amount: number }[];
+  /** By row of `limit_counters` and the lease's generation; `owed`: what was spent beyond all that the lease had. */
+  readonly amounts: readonly { readonly counter: number; readonly generation: number; readonly amount: number; readonly owed?: number }[];
 }
 
 /** How a call ended. */

@@ -98,7 +98,12 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
 });
 
 /** Records of before leases had generations are of the generation 0. */
-const consumedSchema = z.object({ counter: z.number(), generation: z.number().default(0), amount: z.number() });
+const consumedSchema = z.object({
+  counter: z.number(),
+  generation: z.number().default(0),
+  amount: z.number(),
+  owed: count.exactOptional(),
+});
 
 const resultSchema: z.ZodType<CallResult> = z.object({
   outcome,

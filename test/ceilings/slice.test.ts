@@ -13,22 +13,24 @@ describe('a slice', () => {
     const slice = createSlice();
     slice.grant(100);
     slice.reserve(80);
-    expect(slice.settle(80, 30)).toBe(30);
+    expect(slice.settle(80, 30)).toEqual({ taken: 30, owed: 0 });
     expect(slice).toMatchObject({ held: 100, reserved: 0, free: 70, isIdle: false });
-    slice.counted(30);
+    slice.counted({ taken: 30, owed: 0 });
     expect(slice).toMatchObject({ held: 70, reserved: 0, free: 70, isIdle: true });
   });
 
-  test('a call that spends more than it reserved takes the rest of what is free, and no more than that', () => {
+  test('a call that spends more than it reserved takes the rest of what is free, and owes what is beyond that until it is counted', () => {
     const slice = createSlice();
     slice.grant(100);
     slice.reserve(40);
     slice.reserve(40);
-    expect(slice.settle(40, 90)).toBe(60);
-    expect(slice).toMatchObject({ free: 0, reserved: 40 });
-    expect(slice.settle(40, 40)).toBe(40);
-    slice.counted(100);
-    expect(slice).toMatchObject({ held: 0, free: 0, isIdle: true });
+    expect(slice.settle(40, 90)).toEqual({ taken: 60, owed: 30 });
+    expect(slice).toMatchObject({ free: 0, reserved: 40, owed: 30 });
+    expect(slice.settle(40, 40)).toEqual({ taken: 40, owed: 0 });
+    slice.counted({ taken: 100, owed: 0 });
+    expect(slice).toMatchObject({ held: 0, free: 0, owed: 30, isIdle: false });
+    slice.counted({ taken: 0, owed: 30 });
+    expect(slice).toMatchObject({ held: 0, free: 0, owed: 0, isIdle: true });
   });
 
   test('what a call took is free again when it will never be counted', () => {

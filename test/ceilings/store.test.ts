@@ -50,6 +50,26 @@ describeDatabases('counters and leases', (database) => {
     );
   });
 
+  test('what a call spends beyond its bound counts against the next one at once, before it is stored, and once only', async () => {
+    const limits = limitsOf({ cost: 1_000, tpm: 1_000 });
+    const { admit, settle, store } = await start();
+    const spend = async (amount: number): Promise<boolean> => {
+      const call = await admit(limits, { costNanos: 10, tokens: 10 });
+      if (call) settle(call, { costNanos: amount, tokens: amount });
+      return call !== null;
+    };
+    expect([await spend(500), await spend(450), await spend(10)]).toEqual([true, true, true]);
+    await store();
+    expect([await spend(35), await spend(100), await spend(1)]).toEqual([true, true, false]);
+    await store();
+    expect(await spend(1)).toBe(false);
+    const counters = await countersIn(database(), limits.projectId);
+    expect(counters.map(({ settled, rows, leased }) => [settled, rows, leased])).toEqual([
+      [1_095, 1_095, 0],
+      [1_095, 1_095, 0],
+    ]);
+  });
+
   test('a call that is never stored gives back what it took: another one gets its place', async () => {
     const limits = limitsOf({ calls: 1 });
     const { admission, admit, settle, journal } = await start();
@@ -93,14 +113,20 @@ describeDatabases('counters and leases', (database) => {
          from (values ('month', '2026-12-01Z'), ('total', null)) as kind (name, ends)`,
       [projectId],
     );
-    expect(await deleteOldCounters(database(), clock)).toBe(350);
+    const keptNow = async (): Promise<object[]> => {
+      for (let deleted = 1; deleted > 0; ) deleted = await deleteOldCounters(database(), clock);
+      return database().query(
+        `select window_kind as kind, count(*) as count from limit_counters where project_id = $1::uuid group by 1 order by 1`,
+        [projectId],
+      );
+    };
+    const lasting = [
+      { kind: 'month', count: 1 },
+      { kind: 'total', count: 1 },
+    ];
+    expect(await keptNow()).toEqual([{ kind: 'minute', count: 350 }, ...lasting]);
     clock.move(86_400_000);
-    expect(await deleteOldCounters(database(), clock)).toBe(350);
-    expect(await deleteOldCounters(database(), clock)).toBe(0);
-    const kept = await database().query('select window_kind as kind from limit_counters where project_id = $1::uuid order by 1', [
-      projectId,
-    ]);
-    expect(kept).toEqual([{ kind: 'month' }, { kind: 'total' }]);
+    expect(await keptNow()).toEqual(lasting);
   });
 
   test('nobody waits for a statement that hangs while the store answers others, and its slice is used when it is there', async () => {
