@@ -1,7 +1,7 @@
 /** Anthropic messages (vendor facts 2). */
 import type { Tokens } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
-import { isObject, objectOf, parseJson, textOf } from '../core/json.ts';
+import { countOf, isObject, objectOf, parseJson, textOf } from '../core/json.ts';
 import type { BodySpans } from '../core/json-spans.ts';
 import { setMember } from '../core/json-spans.ts';
 import { formatEvent } from '../core/sse.ts';
@@ -60,12 +60,18 @@ function readAnswer(bytes: Buffer): AnswerReading | null {
     .filter((block) => block.type === 'tool_use')
     .map((block) => ({ name: textOf(block.name) ?? '', arguments: JSON.stringify(block.input ?? {}) }));
   const tokens = readMessagesUsage(answer.usage, null);
-  return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, finished: typeof answer.stop_reason === 'string' };
+  return {
+    tokens,
+    isFinal: tokens !== null && countsInput(answer.usage),
+    turn: { text, toolCalls },
+    finished: typeof answer.stop_reason === 'string',
+  };
 }
 
 function createStreamReader(): StreamReader {
   let tokens: Tokens | null = null;
-  let isFinal = false;
+  let isEnded = false;
+  let knowsInput = false;
   let text = '';
   let finished = false;
   let problem: string | null = null;
@@ -95,11 +101,13 @@ function createStreamReader(): StreamReader {
           return 'end';
         case 'message_start':
           tokens = readMessagesUsage(objectOf(data.message).usage, tokens);
+          knowsInput ||= countsInput(objectOf(data.message).usage);
           return 'piece';
         case 'message_delta':
           tokens = readMessagesUsage(data.usage, tokens);
           finished ||= typeof objectOf(data.delta).stop_reason === 'string';
-          isFinal ||= tokens !== null && isObject(data.usage);
+          knowsInput ||= countsInput(data.usage);
+          isEnded ||= tokens !== null && isObject(data.usage);
           return 'piece';
         case 'content_block_start': {
           const block = objectOf(data.content_block);
@@ -122,9 +130,15 @@ function createStreamReader(): StreamReader {
     // Some vendors send a tool's whole input with its start; a tool without arguments may send only an empty piece, which means `{}`.
     reading: () => {
       const calls = [...toolCalls].map(([index, call]) => ({ ...call, arguments: call.arguments || (wholeInputs.get(index) ?? '{}') }));
-      return { tokens, isFinal, turn: { text, toolCalls: calls }, finished };
+      return { tokens, isFinal: isEnded && knowsInput, turn: { text, toolCalls: calls }, finished };
     },
     finished: () => false,
     problem: () => problem,
   };
+}
+
+/** Whether the vendor says what the input came to: left out, it is not nothing but unknown. */
+function countsInput(usage: unknown): boolean {
+  const { input_tokens: input, cache_read_input_tokens: read, cache_creation_input_tokens: written } = objectOf(usage);
+  return [input, read, written].some((count) => countOf(count) !== undefined);
 }

@@ -165,10 +165,13 @@ function countTokens(call: Call, { tokens, isFinal, turn }: AnswerReading, outco
   if (tokens !== null && isFinal) return { tokens, isEstimated: false };
   const characters = turn.toolCalls.reduce((sum, tool) => sum + tool.name.length + tool.arguments.length, turn.text.length);
   const delivered = estimateTokens(characters);
-  const known = tokens ?? { ...noTokens, input: estimateTokens(call.body.length) };
+  const known = tokens ?? noTokens;
+  // Some vendors count all of the input as nothing until their last word.
+  const isInputKnown = known.input + known.cachedInput + known.cacheWrite + known.cacheWrite1h > 0;
+  const input = isInputKnown ? known.input : estimateTokens(call.body.length);
   return {
-    tokens: { ...known, output: Math.max(known.output, delivered) },
-    isEstimated: outcome !== 'ok' || delivered > 0 || tokens === null,
+    tokens: { ...known, input, output: Math.max(known.output, delivered) },
+    isEstimated: outcome !== 'ok' || delivered > 0 || !isInputKnown,
   };
 }
 

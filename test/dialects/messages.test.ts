@@ -84,6 +84,8 @@ describe('readAnswer', () => {
 
   test('usage that is missing is unknown', () => {
     expect(messages.readAnswer(answerOf([]))).toMatchObject({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } });
+    const halfTold = Buffer.from(JSON.stringify({ content: [], usage: { output_tokens: 3 } }));
+    expect(messages.readAnswer(halfTold)).toMatchObject({ tokens: { ...noTokens, output: 3 }, isFinal: false });
   });
 
   test.each(['', '<html>', '{}', '[]', '{"content":"x"}', '{"choices":[]}', '{"type":"error","error":{"message":"x"}}'])(
@@ -155,6 +157,9 @@ describe('the stream reader', () => {
     const silent = messages.createStreamReader();
     readStream(silent, streamOf(start(null), text('x'), delta(null), stop));
     expect(silent.reading()).toMatchObject({ tokens: null, isFinal: false });
+    const halfTold = messages.createStreamReader();
+    readStream(halfTold, streamOf(start(null), text('x'), delta({ output_tokens: 7 }), stop));
+    expect(halfTold.reading()).toMatchObject({ tokens: { ...noTokens, output: 7 }, isFinal: false });
   });
 
   test('explicit zeros are counts', () => {
