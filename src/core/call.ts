@@ -56,6 +56,8 @@ export interface MemoryWish {
 export interface CacheWish {
   readonly reads: boolean;
   readonly writes: boolean;
+  /** Only an answer that is younger than this; absent: any that the project keeps. */
+  readonly maxAgeMs?: number;
 }
 
 /** Correlation headers (specification 4.2): stored with the usage record, without effect on routing or ceilings. */

@@ -55,13 +55,23 @@ export function readSubject(headers: IncomingHttpHeaders, bodyUser: string | nul
   return null;
 }
 
-/** `cache-control`: `no-cache` skips the read of the response cache, `no-store` also the write; all else says nothing here. */
+/**
+ * `cache-control`: `no-cache` skips the read of the response cache, `no-store` also the write, `max-age` bounds the age of what is read (RFC 9111
+ * 5.2.1); all else says nothing here.
+ */
 export function readCacheWish(headers: IncomingHttpHeaders): CacheWish {
   const value = headers['cache-control'];
   if (value === undefined) return { reads: true, writes: true };
   const directives = value.split(',').map((directive) => directive.trim().toLowerCase());
   const writes = !directives.includes('no-store');
-  return { reads: writes && !directives.includes('no-cache'), writes };
+  const maxAge = directives
+    .map((directive) => /^max-age\s*=\s*"?(\d{1,9})"?$/.exec(directive)?.[1])
+    .find((seconds) => seconds !== undefined);
+  return {
+    reads: writes && !directives.includes('no-cache'),
+    writes,
+    ...(maxAge !== undefined && { maxAgeMs: Number(maxAge) * 1_000 }),
+  };
 }
 
 export function readCorrelation(headers: IncomingHttpHeaders): Correlation {

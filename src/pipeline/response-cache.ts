@@ -83,6 +83,13 @@ export interface ResponseCacheOptions {
 const mebibyte = 1024 * 1024;
 const noUse: CacheUse = { hit: null, recording: null };
 
+interface Wanted {
+  readonly dialect: Dialect;
+  readonly form: AnswerForm;
+  readonly ttlMs: number;
+  readonly maxAgeMs: number;
+}
+
 export function createResponseCache(options: ResponseCacheOptions): ResponseCache {
   const { clock, revision, maxBytes = 256 * mebibyte, maxAnswerBytes = mebibyte } = options;
   const store = createAnswerStore(maxBytes);
@@ -91,11 +98,13 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
   let misses = 0;
   let kept = 0;
 
-  const find = (key: string, dialect: Dialect, form: AnswerForm, ttlMs: number): Hit | null => {
+  const find = (key: string, { dialect, form, ttlMs, maxAgeMs }: Wanted): Hit | null => {
+    const now = clock.now();
     for (const keptForm of [form, otherOf(form)]) {
       const name = nameOf(key, keptForm);
-      const answer = store.find(name, clock.now(), ttlMs);
-      const hit = answer && tell(answer, { dialect, keptForm, form });
+      const answer = store.find(name, now, ttlMs);
+      // One that is too old for this caller stays for the others.
+      const hit = answer && now < answer.keptAt + maxAgeMs && tell(answer, { dialect, keptForm, form });
       if (!hit) continue;
       store.touch(name);
       return hit;
@@ -111,7 +120,8 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
       const { projectId } = caller;
       const key = cacheKeyOf(projectId, { call, candidates, revision: revision() });
       const form: AnswerForm = stream ? 'stream' : 'plain';
-      const hit = cache.reads ? find(key, route, form, settings.ttlMs) : null;
+      const { maxAgeMs = Number.POSITIVE_INFINITY } = cache;
+      const hit = cache.reads ? find(key, { dialect: route, form, ttlMs: settings.ttlMs, maxAgeMs }) : null;
       if (hit) hits += 1;
       else if (cache.reads) misses += 1;
       if (hit || !cache.writes) return { hit, recording: null };
@@ -121,7 +131,7 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
         const keptAt = clock.now();
         kept += 1;
         // Who would have no kept answer has a newer one than the other form tells.
-        if (!cache.reads) store.remove(nameOf(key, otherOf(form)));
+        if (!cache.reads || cache.maxAgeMs !== undefined) store.remove(nameOf(key, otherOf(form)));
         store.keep(nameOf(key, form), { bytes, ...answer, projectId, subjects, keptAt, expiresAt: keptAt + settings.ttlMs });
       };
       return { hit: null, recording: createRecording(maxAnswerBytes, keep) };

@@ -223,6 +223,17 @@ describe('who does not want it', () => {
     expect(lookUp(callOf('{"messages":[]}', { cache: { reads: false, writes: false } }))).toEqual({ hit: null, recording: null });
   });
 
+  test('max-age reads what is younger, leaves what is older to others, and renews it', () => {
+    const { keep, lookUp, isKept, advance } = lendCache();
+    const within = (maxAgeMs: number): Call => callOf('{"messages":[]}', { cache: { reads: true, writes: true, maxAgeMs } });
+    keep(question, answer('old'));
+    advance(5_000);
+    expect([isKept(within(5_001)), isKept(within(5_000)), isKept(within(0)), isKept(question)]).toEqual([true, false, false, true]);
+    keep(within(5_000), answer('new'));
+    expect(lookUp(question).hit?.reading.turn.text).toBe('new');
+    expect(isKept(within(1))).toBe(true);
+  });
+
   test('routes without a cache', () => {
     const { lookUp } = lendCache();
     expect(lookUp(callOf('{"messages":[]}', { route: 'responses' }))).toEqual({ hit: null, recording: null });

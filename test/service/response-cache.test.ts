@@ -200,6 +200,7 @@ describe('the vendor is asked', () => {
     ['when another model is asked', {}, { model: 'two/echo' }],
     ['when a header that vendors see differs', {}, { headers: { 'openai-beta': 'x' } }],
     ['with cache-control: no-cache', {}, { headers: { 'cache-control': 'No-Cache' } }],
+    ['with cache-control: max-age=0', {}, { headers: { 'cache-control': 'max-age=0' } }],
     ['with cache-control: no-store', {}, { headers: { 'cache-control': 'max-age=0, no-store' } }],
     ['after an answer of no-store', { headers: { 'cache-control': 'NO-STORE,x' } }, {}],
   ])('200: %s', async (_when, first, second) => {
