@@ -15,7 +15,9 @@ import { reasonOf } from './faults.ts';
 import type { TemporalEnvironment } from './fetch-temporal.ts';
 import { findTemporal } from './find-temporal.ts';
 import { ensureSchedules } from './schedules.ts';
-import { answersWith, createTemporal, type RunningWorker, type Temporal, type TemporalOptions } from './temporal.ts';
+import { createTemporal, type Temporal } from './temporal.ts';
+import { answersWith, type TemporalOptions } from './temporal-connection.ts';
+import type { RunningWorker } from './temporal-worker.ts';
 import { prepareWorkflowBundle } from './workflow-bundle.ts';
 
 export type DurableState =

@@ -3,7 +3,8 @@ import { memoryQueue } from '../../workflows/contract.ts';
 import { isObject } from '../core/json.ts';
 import type { Logger } from '../observability/logger.ts';
 import { reasonOf } from './faults.ts';
-import { grpcCodeOf, type Temporal } from './temporal.ts';
+import type { Temporal } from './temporal.ts';
+import { grpcCodeOf } from './temporal-connection.ts';
 
 const scheduleId = 'daily-cleanup';
 const requestLimitMs = 5_000;

@@ -41,7 +41,7 @@ export async function prepareWorkflowBundle({
   const startedAt = performance.now();
   // The address of the module is an argument and no part of the program: a path may hold any character.
   const program = 'const [, module, entry, target] = process.argv; await (await import(module)).writeWorkflowBundle(entry, target);';
-  const args = ['--input-type=module', '--eval', program, temporalModule(), workflowsEntry(), file];
+  const args = ['--input-type=module', '--eval', program, workerModule(), workflowsEntry(), file];
   await run(process.execPath, args, { env: {}, timeout: buildLimitMs, ...(signal && { signal }) });
   logger.info({ ms: Math.round(performance.now() - startedAt) }, 'the workflow bundle is built');
   await removeOthers(dataDir, name);
@@ -76,8 +76,8 @@ function sdkVersion(): string {
   return JSON.stringify(manifest);
 }
 
-function temporalModule(): string {
-  return new URL(`./temporal${extension()}`, import.meta.url).href;
+function workerModule(): string {
+  return new URL(`./temporal-worker${extension()}`, import.meta.url).href;
 }
 
 /** Sources run as they are; a published build has the same tree in JavaScript. */

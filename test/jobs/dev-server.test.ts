@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type DevServer, startDevServer } from '../../src/jobs/dev-server.ts';
 import { readRecord } from '../../src/jobs/dev-server-files.ts';
 import { endProcess, identifyProcess, isRunning, type ProcessIdentity } from '../../src/jobs/processes.ts';
-import { answersWith } from '../../src/jobs/temporal.ts';
+import { answersWith } from '../../src/jobs/temporal-connection.ts';
 import { createTestLog, until } from '../support/temporal.ts';
 import { ensureTemporal } from '../support/temporal-program.ts';
 

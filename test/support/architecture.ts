@@ -102,7 +102,11 @@ export const DOORS: readonly Door[] = [
   { name: 'undici', packages: ['undici'], allowed: ['src/vendors/request.ts'] },
   { name: 'pg', packages: ['pg', '@electric-sql/'], allowed: ['src/db/'] },
   { name: 'express', packages: ['express'], allowed: ['src/http/', 'src/console/', 'src/demo-vendor/'] },
-  { name: 'Temporal client and worker', packages: ['@temporalio/client', '@temporalio/worker'], allowed: ['src/jobs/temporal.ts'] },
+  {
+    name: 'Temporal client and worker',
+    packages: ['@temporalio/client', '@temporalio/worker'],
+    allowed: ['src/jobs/temporal.ts', 'src/jobs/temporal-connection.ts', 'src/jobs/temporal-worker.ts'],
+  },
   { name: '@temporalio/workflow', packages: ['@temporalio/workflow'], allowed: ['workflows/'] },
   { name: '@temporalio/activity', packages: ['@temporalio/activity'], allowed: ['activities/'] },
 ];
