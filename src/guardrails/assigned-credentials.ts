@@ -11,14 +11,24 @@ const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]
 const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]|&(?![\\w.-]{1,64}=|#?\\w{1,8};)){4,${longestValue}})`;
 const assigned = new RegExp(`(?:(?<password>${passwordNames.join('|')})|(?:${tokenNames.join('|')}))${separator}${value}`, 'dgiu');
 
+/** Names are no longer. */
+const longestName = 64;
+
 export function findAssigned(text: string): Credential[] {
-  return Array.from(text.matchAll(assigned), ({ groups = {}, indices }) => {
-    const [start, end] = indices?.groups?.value ?? [0, 0];
+  const found: Credential[] = [];
+  const pattern = new RegExp(assigned);
+  for (let match = pattern.exec(text); match; match = pattern.exec(text)) {
+    const { groups = {}, indices } = match;
+    const [start, matchEnd] = indices?.groups?.value ?? [0, 0];
     const isPassword = groups.password !== undefined;
     const isQuoted = groups.open !== undefined;
-    if (!isSecretValue(groups.value ?? '', { isPassword, isQuoted, next: text.charAt(end) })) return [];
-    return [{ kind: 'assignment', start, end: endOfValue(text, end, { start, isWhole: isPassword && isQuoted }) }];
-  }).flat();
+    if (!isSecretValue(groups.value ?? '', { isPassword, isQuoted, next: text.charAt(matchEnd) })) continue;
+    const end = endOfValue(text, matchEnd, { start, isWhole: isPassword && isQuoted });
+    found.push({ kind: 'assignment', start, end });
+    // Names within a long value would each be followed to its end again; the last word of it may be the name of what comes next.
+    pattern.lastIndex = Math.max(matchEnd, end - longestName);
+  }
+  return found;
 }
 
 const restOfValue = /[^\s\p{Cc}"'`\\,;&<>(){}[\]]{1,4096}/uy;

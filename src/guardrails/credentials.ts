@@ -43,14 +43,13 @@ export function findCredentials(text: string): Credential[] {
     ...findPrivateKeys(text),
     ...findFramed(text),
     ...findAssigned(text),
-  ]
-    .map((credential) => followRun(text, credential))
-    .sort((a, b) => a.start - b.start || b.end - a.end);
+  ].sort((a, b) => a.start - b.start || b.end - a.end);
   const apart: Credential[] = [];
   for (const credential of found) {
     const last = apart.at(-1);
-    if (!last || credential.start >= last.end) apart.push(credential);
-    else if (credential.end > last.end) apart[apart.length - 1] = { ...last, end: credential.end };
+    // One that lies within another is not followed: its run has been.
+    if (!last || credential.start >= last.end) apart.push(followRun(text, credential));
+    else if (credential.end > last.end) apart[apart.length - 1] = { ...last, end: followRun(text, credential).end };
   }
   return apart;
 }

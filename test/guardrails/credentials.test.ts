@@ -241,6 +241,19 @@ test.each([
   expect(maskCredentials(`${text} ghp_${drawn(36)}`)).toContain('[credential]');
 });
 
+test.each([
+  ['passwords', `password=${'a1b2c3d4'.repeat(32)}`],
+  ['keys', `sk-${'a1b2c3d4'.repeat(8_192)}/`],
+])('16 MiB of %s that no space sets apart are read in time that grows with their length', (_what, unit) => {
+  const text = unit.repeat(Math.ceil((16 * mib) / unit.length));
+  expect(maskCredentials(`${text} and words`)).toMatch(/^.{0,16}\[credential\] and words$/);
+});
+
+test('a name at the end of a long value is the name of what follows', () => {
+  const value = 'a1b2c3d4'.repeat(40);
+  expect(maskCredentials(`password=${value}.password = hunter2000`)).toBe('password=[credential] = [credential]');
+});
+
 test('a control character ends a value, and an escaped one before it begins a word', () => {
   expect(maskCredentials('AWS_SECRET_ACCESS_KEY=A7gQXLh2HdVugxvEWeq3vEzN\u0001(x)')).toBe('AWS_SECRET_ACCESS_KEY=[credential]\u0001(x)');
   const github = `ghp_${'a1B2'.repeat(9)}`;
