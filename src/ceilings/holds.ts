@@ -51,11 +51,18 @@ interface HeldLoan {
   readonly loan: Loan;
 }
 
+/** Grows with its call: one loan for each counter, so that all of it is there for what the call has spent. */
 interface Hold extends HeldLoan {
   readonly ceiling: CeilingName;
-  /** What was asked for: more than the loan where that is all there was. */
-  readonly bound: number;
   readonly limit: number;
+  loan: Loan;
+  /** What was asked for: more than the loan where that is all there was. */
+  bound: number;
+}
+
+interface Growth extends HeldLoan {
+  readonly hold: Hold;
+  readonly bound: number;
 }
 
 interface Taking {
@@ -67,15 +74,10 @@ interface Taking {
 /** Throws the first refusal. */
 export function holdAll({ counters, bounds, lenderOf, onStoreDown, noteTaken }: HoldRequest): Holds | Promise<Holds> {
   const holds: Hold[] = [];
-  /** What was taken later, on top. */
-  const grown: HeldLoan[] = [];
   const asked = counters.some(({ name }) => isBounded(name.ceiling)) ? bounds() : null;
   let isUnmetered = false;
 
-  const release = (): void => {
-    giveBack(grown);
-    giveBack(holds);
-  };
+  const release = (): void => giveBack(holds);
 
   const note = (lent: Lent, { counter: { name, limit }, lender, bound }: Taking): void => {
     switch (lent.kind) {
@@ -99,27 +101,30 @@ export function holdAll({ counters, bounds, lenderOf, onStoreDown, noteTaken }: 
       return isUnmetered;
     },
     async grow(next) {
-      if (!holds.some(({ ceiling }) => isBounded(ceiling))) return true;
+      const bounded = holds.filter(({ ceiling }) => isBounded(ceiling));
+      if (bounded.length === 0) return true;
       const larger = next();
-      const taken: HeldLoan[] = [];
-      for (const { ceiling, lender, loan, bound, limit } of holds) {
+      const taken: Growth[] = [];
+      for (const hold of bounded) {
+        const { ceiling, lender, loan, limit } = hold;
+        const bound = boundOf(ceiling, larger);
         // A call that holds less than its bound holds all there is, alone.
-        if (!isBounded(ceiling) || loan.reserved < bound) continue;
-        const more = boundOf(ceiling, larger) - grown.reduce((sum, one) => sum + (one.lender === lender ? one.loan.reserved : 0), bound);
-        if (more <= 0) continue;
-        const lent = await lender.take(more, limit);
-        if (lent.kind !== 'held') {
+        if (bound <= hold.bound || loan.reserved < hold.bound) continue;
+        const lent = await lender.take(bound - hold.bound, limit);
+        if (lent.kind === 'held') taken.push({ hold, lender, loan: lent, bound });
+        // Of another lease than it holds, which was written off: no part of this call any more.
+        if (lent.kind !== 'held' || lent.generation !== loan.generation) {
           giveBack(taken);
           return false;
         }
-        taken.push({ lender, loan: lent });
       }
-      grown.push(...taken);
+      for (const { hold, loan, bound } of taken) {
+        hold.loan = { ...hold.loan, reserved: hold.loan.reserved + loan.reserved };
+        hold.bound = bound;
+      }
       return true;
     },
     settle(ended) {
-      // First: what the call spent may be taken from it.
-      giveBack(grown);
       const taken = holds.flatMap(({ ceiling, lender, loan }) => {
         const spending = lender.settle(loan, Math.max(0, spentOf(ceiling, ended)));
         return spending === null || spending.taken + spending.owed === 0 ? [] : [{ lender, generation: loan.generation, spending }];
