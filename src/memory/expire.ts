@@ -1,8 +1,8 @@
 /**
  * Deletes what is older than the deletion period of its project (specification 4.8 rule 8, shapes 21): conversations whose last turn is older,
- * with the prompts of their calls, the prompts of calls without a conversation (failed ones, those sent with `off`), and memories that were closed before that time. Live memories stay, and so does a conversation that
- * is not read yet, or has messages that wait to be learned from: for a batch, or for one that has not succeeded. It makes no difference
- * whether memory is on.
+ * with the prompts of their calls, the prompts of calls without a conversation (failed ones, those sent with `off`), and memories that were
+ * closed before that time. Live memories stay, and so does a conversation that is not read yet, or has messages that wait to be learned from:
+ * for a batch, or for one that has not succeeded. It makes no difference whether memory is on.
  *
  * In slices, each a short transaction: whoever stores calls of the project waits for one of them at most, and nobody else at all.
  */

@@ -19,6 +19,7 @@ import { rewritePage } from './learning/rewrite-page.ts';
 import { addItemPassages, dropItemPassage } from './passages.ts';
 import { hashWords } from './same-words.ts';
 import { readMemorySettingsOf } from './settings.ts';
+import { takeMemories } from './take-memories.ts';
 
 /** Who writes. A key is an agent: it neither pins nor touches what a person wrote. */
 export interface Writer {
@@ -122,6 +123,7 @@ export function createItems({ database, clock }: ItemsOptions): Items {
       const accepted = acceptText(text);
       return inProject(projectId, async (tx) => {
         await mustBeOn(tx, projectId);
+        await takeMemories(tx, projectId);
         const old = await lockLive(tx, projectId, id);
         mustBeAllowed(old, by);
         const { kind, importance, subject } = old;
@@ -134,6 +136,7 @@ export function createItems({ database, clock }: ItemsOptions): Items {
     },
     remove: (projectId, id, by) =>
       inProject(projectId, async (tx) => {
+        await takeMemories(tx, projectId);
         mustBeAllowed(await lockLive(tx, projectId, id), by);
         return close(tx, projectId, id, null);
       }),

@@ -36,8 +36,8 @@ export async function storeConsolidation(
   return { merged, facts };
 }
 
-/** False: one of them was removed or corrected while the model was asked, and the page that it wrote would tell it. */
-async function lockShown(tx: Queries, { projectId, subject }: Group, { added, known }: Known): Promise<boolean> {
+/** False: a memory or a fact of them is over since the model was asked, and the page that it wrote may tell it. */
+async function lockShown(tx: Queries, { projectId, subject }: Group, { added, known, facts }: Known): Promise<boolean> {
   const ids = [...added, ...known].map(({ id }) => id);
   const live = await tx.query(
     `select 1 from memory_items
@@ -46,7 +46,8 @@ async function lockShown(tx: Queries, { projectId, subject }: Group, { added, kn
         for update`,
     [projectId, subject, ids],
   );
-  return live.length === ids.length;
+  const valid = await tx.query(`select 1 from memory_facts where id = any($1::uuid[]) and valid_to is null`, [facts.map(({ id }) => id)]);
+  return live.length === ids.length && valid.length === facts.length;
 }
 
 async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, clock: Clock): Promise<number> {
@@ -97,7 +98,7 @@ async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock)
   const target = await entityOf(tx, group, fact.target, clock);
   const [same] = await tx.query<{ id: string }>(
     `select id from memory_facts
-      where source_id = $1::uuid and relation = $2::text and target_id = $3::uuid and (valid_to is null or valid_to > now()) limit 1`,
+      where source_id = $1::uuid and relation = $2::text and target_id = $3::uuid and valid_to is null limit 1`,
     [source, fact.relation, target],
   );
   const id = same?.id ?? newId(clock.now());
