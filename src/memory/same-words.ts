@@ -11,14 +11,13 @@ export function foldWords(text: string): string {
     .replace(/^[ .]+|[ .。]+$/g, '');
 }
 
-/** Three of four words of `text` stand in `known`. */
-export function isMostlySaidBy(known: string, text: string): boolean {
-  const knownWords = new Set(wordsOf(known));
-  const words = wordsOf(text);
-  return words.filter((word) => knownWords.has(word)).length >= 0.75 * words.length;
+/** Tells of words (`wordsOf`) whether one of the texts has three of four of them. Texts are folded once, for there may be hundreds on each side. */
+export function createSaidBefore(texts: readonly string[]): (words: readonly string[]) => boolean {
+  const known = texts.map((text) => new Set(wordsOf(text)));
+  return (words) => known.some((said) => words.filter((word) => said.has(word)).length >= 0.75 * words.length);
 }
 
-function wordsOf(text: string): readonly string[] {
+export function wordsOf(text: string): readonly string[] {
   return foldWords(text).match(/[\p{L}\p{M}\p{N}]+/gu) ?? [text];
 }
 

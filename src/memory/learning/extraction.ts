@@ -9,7 +9,7 @@ import { makeStorable } from '../../core/storable.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import { type ItemKind, itemKinds } from '../item-record.ts';
-import { isMostlySaidBy } from '../same-words.ts';
+import { createSaidBefore, wordsOf } from '../same-words.ts';
 import type { GroupMessage, RecalledTexts } from './read-group.ts';
 
 /** A question that is answered with JSON of a schema. */
@@ -89,8 +89,9 @@ export function readMemories(
   const parsed = parseAnswer(answer);
   if (!isObject(parsed) || !Array.isArray(parsed['memories'])) return null;
   const said = messages.map((message) => ({ ...message, text: oneSpaced(message.text) }));
+  const told = new Map(Array.from(recalled, ([conversationId, texts]) => [conversationId, createSaidBefore(texts)]));
   const given = listOf(parsed['memories']);
-  const statements = given.slice(0, mostStatements).flatMap((statement) => readStatement(statement, said, recalled) ?? []);
+  const statements = given.slice(0, mostStatements).flatMap((statement) => readStatement(statement, said, told) ?? []);
   return { statements, dropped: given.length - statements.length };
 }
 
@@ -101,7 +102,10 @@ export function parseAnswer(answer: string): unknown {
   return parseJson(isBlock ? text.slice(text.indexOf('\n') + 1, -3) : text);
 }
 
-function readStatement(given: unknown, said: readonly GroupMessage[], recalled: RecalledTexts): Statement | null {
+/** By conversation. */
+type Told = ReadonlyMap<string, ReturnType<typeof createSaidBefore>>;
+
+function readStatement(given: unknown, said: readonly GroupMessage[], told: Told): Statement | null {
   if (!isObject(given)) return null;
   const text = makeStorable(textOf(given['text']) ?? '').trim();
   const evidence = oneSpaced(makeStorable(textOf(given['evidence']) ?? ''));
@@ -112,8 +116,7 @@ function readStatement(given: unknown, said: readonly GroupMessage[], recalled: 
   const place = places.findLast(({ role }) => role === 'user') ?? places.at(-1);
   if (!place || findInjection(text) !== null) return null;
   // The assistant only tells what memory has told it (lessons 36).
-  const told = place.role === 'assistant' ? (recalled.get(place.conversationId) ?? []) : [];
-  if (told.some((known) => isMostlySaidBy(known, evidence))) return null;
+  if (place.role === 'assistant' && told.get(place.conversationId)?.(wordsOf(evidence))) return null;
   const kind = itemKinds.find((name) => name === given['kind']) ?? 'fact';
   const { importance } = given;
   return {
