@@ -2,7 +2,6 @@
 import type { Caller } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
-import { maskCredentials } from '../guardrails/credentials.ts';
 import type { FindCaller } from '../http/authenticate.ts';
 import { answerDatabaseFaults } from '../http/database-faults.ts';
 import type { MemoryRouteDeps } from '../http/routes/memory.ts';
@@ -105,7 +104,7 @@ export function createMemoryRouteDeps({ findCaller, memory, remember, keepErasur
   return {
     findCaller,
     getEpisode: (projectId, id) => read(() => episodes.get(projectId, id)),
-    remember: ({ projectId }, id, focus) => read(() => remember(projectId, id, focus === null ? null : maskCredentials(focus))),
+    remember: ({ projectId }, id, focus) => read(() => remember(projectId, id, focus)),
     writeItem: (caller, item) => answerDatabaseFaults(async () => itemJson(await items.write(caller.projectId, item, writerOf(caller)))),
     correctItem: (caller, id, text) =>
       answerDatabaseFaults(async () => itemJson(await items.correct(caller.projectId, id, text, writerOf(caller)))),
