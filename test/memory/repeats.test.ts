@@ -55,6 +55,22 @@ describeDatabases('repeats', (database) => {
     expect((await seeItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed', 'live']);
   });
 
+  test('a memory of a server that does not know its words yet is kept, and may be learned beside it', async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    await database().query(
+      `insert into memory_items (id, project_id, subject, text, kind, importance, origin, author)
+       values (gen_random_uuid(), $1::uuid, 'ann', 'I like tea.', 'fact', 3, 'agent', 'key:x')`,
+      [projectId],
+    );
+    const parts = learning();
+    parts.reply = learnAll;
+    await storeRead(database(), { projectId, subject: 'ann', words: ['I like tea.'] });
+    await look(projectId);
+    await parts.work(projectId);
+    expect(await seeItems(database(), projectId)).toMatchObject([{ text: 'I like tea.' }, { text: 'I like tea.' }]);
+  });
+
   test('what recall put into a conversation is not learned from it word for word, whosever it is', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
