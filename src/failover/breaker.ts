@@ -21,8 +21,10 @@ export interface BreakerReport {
 }
 
 export interface Breakers {
-  /** Whether the provider's models keep their place in the plan. In half-open state the first who asks gets the probe. */
+  /** Whether the provider can be asked first. In half-open state the first who wants to gets the probe, and is to ask it. */
   admits(projectId: string, provider: string): boolean;
+  /** Whether its models keep their place behind another, which may answer: nobody gets a probe. */
+  isWell(projectId: string, provider: string): boolean;
   succeeded(projectId: string, provider: string): void;
   failed(projectId: string, provider: string): void;
   /** A vendor's 429: its models go behind others until `untilMs`, five minutes at most. */
@@ -37,7 +39,7 @@ interface Breaker {
   openedAt: number | null;
   retryAt: number;
   openMs: number;
-  /** Until then a probe is under way; bounded, since a probe's candidate may never be reached when one before it answers. */
+  /** Until then a probe is under way; bounded, since not every one is judged: its caller may leave, a media call may be refused. */
   probingUntil: number;
   coolingUntil: number;
   /** Attempts and faults of the last minute, in slices that are overwritten in turn; `slice` is the number of the newest since 1970. */
@@ -100,6 +102,10 @@ export function createBreakers(clock: Clock): Breakers {
       if (breaker.probingUntil > now) return false;
       breaker.probingUntil = now + probeMs;
       return true;
+    },
+    isWell(projectId, provider) {
+      const breaker = breakers.get(`${projectId} ${provider}`);
+      return !breaker || (breaker.state === 'closed' && breaker.coolingUntil <= clock.now());
     },
     succeeded(projectId, provider) {
       const breaker = find(projectId, provider);

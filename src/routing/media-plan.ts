@@ -33,7 +33,7 @@ const words: Readonly<Record<MediaRoute, string>> = { images: 'image', speech: '
 
 /** Throws `no_route` with the specification's sentences (7.5). */
 export function planMedia(request: MediaPlanRequest): MediaCandidate {
-  const { catalog, project, caller, route, breakers } = request;
+  const { catalog, caller, route } = request;
   const word = words[route];
   if (catalog.served.size === 0) throw noRoute('no providers configured');
   const providers = new Set([...catalog.served.keys()].filter((name) => isServing(request, name)));
@@ -45,15 +45,15 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
   if (served.length === 0) throw noRoute('no models available for route');
   const open = served.filter((id) => isPermitted(caller.models, [asked], id));
   if (open.length === 0) throw noRoute(`model not permitted for this key: ${asked.slice(0, longestName)}`);
-  // Each is ranked once: who asks a breaker may be given its probe.
-  const [best] = open.map((id) => ({ id, rank: rankOf(id) })).toSorted((left, right) => left.rank - right.rank);
-  return candidateOf(catalog, best?.id ?? '');
+  return candidateOf(catalog, bestOf(open, request));
+}
 
-  /** As in the plans of text: retired models last, before them those whose provider is not well. */
-  function rankOf(id: string): number {
-    if (isRetired(project, id)) return 2;
-    return open.length === 1 || !breakers || breakers.admits(caller.projectId, splitModelId(id)?.provider ?? '') ? 0 : 1;
-  }
+/** As in the plans of text: retired models last, before them those whose provider is not well. Nobody is given a probe behind the best. */
+function bestOf(open: readonly string[], { project, caller, breakers }: MediaPlanRequest): string {
+  const current = open.filter((id) => !isRetired(project, id));
+  const isAsked = (id: string): boolean =>
+    open.length === 1 || !breakers || breakers.admits(caller.projectId, splitModelId(id)?.provider ?? '');
+  return current.find(isAsked) ?? current[0] ?? open[0] ?? '';
 }
 
 function isPriced(catalog: Catalog, id: string): boolean {

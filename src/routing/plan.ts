@@ -61,7 +61,7 @@ export function createPlanner({ catalog, breakers, switches }: PlannerDeps): Pla
       return { candidates, lines: [...lines, ...left] };
     },
     order(plan, { caller, project }) {
-      const candidates = orderOf(plan.candidates, (candidate) => rankOf(candidate, project, caller.projectId, breakers));
+      const candidates = orderOf(plan.candidates, createRank(project, caller.projectId, breakers));
       if (candidates.every((candidate, position) => candidate === plan.candidates[position])) return plan;
       const places = new Map(candidates.map(({ id }, position) => [id, position]));
       const placeOf = ({ model, skipped }: PlanLine): number => (skipped === null ? (places.get(model) ?? 0) : places.size);
@@ -86,13 +86,21 @@ function selectFor(view: SelectRequest, { modelAsked, autoTier, route }: PlanReq
   return selectModels(view, usual, true);
 }
 
-/** 0: in its place; 1: its provider's breaker is open or it cools down; 2: retired. Within a rank the chain's order stays. */
-function rankOf({ id, provider }: Candidate, project: ProjectRouting, projectId: string, breakers: Breakers): number {
-  if (isRetired(project, id)) return 2;
-  return breakers.admits(projectId, provider) ? 0 : 1;
+/**
+ * 0: in its place; 1: its provider's breaker is open or it cools down; 2: retired. Within a rank the chain's order stays. Only the first in its
+ * place is given a probe, since it is going to be asked.
+ */
+function createRank(project: ProjectRouting, projectId: string, breakers: Breakers): (candidate: Candidate) => number {
+  let hasFirst = false;
+  return ({ id, provider }) => {
+    if (isRetired(project, id)) return 2;
+    if (hasFirst) return breakers.isWell(projectId, provider) ? 0 : 1;
+    hasFirst = breakers.admits(projectId, provider);
+    return hasFirst ? 0 : 1;
+  };
 }
 
-/** Each is ranked once: who asks a breaker may be given its probe. */
+/** Each is ranked once, in the order of the chain: who asks a breaker may be given its probe. */
 function orderOf(candidates: readonly Candidate[], rank: (candidate: Candidate) => number): readonly Candidate[] {
   if (candidates.length === 1) return candidates;
   const ranks = new Map(candidates.map((candidate) => [candidate, rank(candidate)]));

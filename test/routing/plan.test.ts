@@ -281,6 +281,17 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
   });
 
+  test('a model behind one that is going to be asked is given no probe, and comes behind the well ones', () => {
+    let now = 0;
+    const breakers = createBreakers({ now: () => now });
+    for (let n = 0; n < 5; n += 1) breakers.failed('acme', 'azure');
+    now = 30_000;
+    expect(idsOf({ model: 'wide', breakers })).toEqual(['openai/mini', 'router/meta/llama', 'openai/gpt', 'azure/mini']);
+    const azureFirst = { tiers: { turned: ['azure/mini', 'openai/mini'] } };
+    expect(idsOf({ model: 'turned', breakers, project: azureFirst })).toEqual(['azure/mini', 'openai/mini']);
+    expect(idsOf({ model: 'turned', breakers, project: azureFirst })).toEqual(['openai/mini', 'azure/mini']);
+  });
+
   test('a retired model and a call with one candidate do not use up the probe', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });

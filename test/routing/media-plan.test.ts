@@ -1,0 +1,58 @@
+/** Which model of a media tier is asked while vendors are ill: there is one, so the others are given no probe. */
+import { expect, test } from '@jest/globals';
+import { createBreakers } from '../../src/failover/breaker.ts';
+import { buildCatalog } from '../../src/routing/catalog.ts';
+import { planMedia } from '../../src/routing/media-plan.ts';
+import { callerWith, project } from './plans.ts';
+
+const serves = ['images'] as const;
+const catalog = buildCatalog({
+  providers: { first: { dialect: 'chat', serves }, second: { dialect: 'chat', serves } },
+  models: {},
+  tiers: {},
+  imageTiers: { one: ['first/a', 'second/b'], two: ['second/b', 'first/a'] },
+});
+
+function setUp() {
+  let now = 0;
+  const breakers = createBreakers({ now: () => now });
+  const fail = (provider: string): void => {
+    for (let n = 0; n < 5; n += 1) breakers.failed('acme', provider);
+  };
+  const asked = (modelAsked: string, retired: readonly string[] = []): string => {
+    const request = {
+      catalog,
+      source: 'acme',
+      caller: callerWith(null),
+      route: 'images',
+      catalogFill: false,
+      modelAsked,
+      breakers,
+    } as const;
+    return planMedia({ ...request, project: { ...project, retired } }).id;
+  };
+  const pass = (ms: number): void => {
+    now += ms;
+  };
+  return { fail, asked, pass };
+}
+
+test('a model behind the one that is asked is given no probe', () => {
+  const { fail, asked, pass } = setUp();
+  fail('second');
+  expect(asked('two')).toBe('first/a');
+  pass(30_000);
+  expect(asked('one')).toBe('first/a');
+  expect(asked('two')).toBe('second/b');
+  expect(asked('two')).toBe('first/a');
+});
+
+test('when all are ill the first is asked, and a retired one only where there is no other', () => {
+  const { fail, asked } = setUp();
+  fail('first');
+  fail('second');
+  expect(asked('one')).toBe('first/a');
+  expect(asked('two')).toBe('second/b');
+  expect(asked('one', ['first/a'])).toBe('second/b');
+  expect(asked('one', ['first', 'second'])).toBe('first/a');
+});
