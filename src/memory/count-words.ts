@@ -19,6 +19,8 @@ export async function countWords(database: Database, projectId: string, now: num
   );
   if (!due || due.count < fewestPassages) return;
   await database.transaction(async (tx) => {
+    // An erasure deletes what was counted before it; what it deletes at this moment must not be counted.
+    await tx.query(`select pg_advisory_xact_lock_shared(hashtextextended($1::text, 0))`, [projectId]);
     await tx.query(`delete from memory_words where project_id = $1::uuid`, [projectId]);
     await tx.query(
       // ts_stat takes its query as text.
