@@ -29,7 +29,7 @@ export function createExpiry({ database, clock }: { readonly database: Database;
   return {
     conversations: () => inFirstProject((period) => database.transaction((tx) => deleteConversations(tx, period))),
     loosePrompts: () => inFirstProject((period) => database.transaction((tx) => deleteLoosePrompts(tx, period))),
-    closedItems: () => inFirstProject((period) => deleteClosedItems(database, period)),
+    closedItems: () => inFirstProject((period) => database.transaction((tx) => deleteClosedItems(tx, period))),
   };
 
   /** What the first project comes to that has something to delete. */
@@ -103,8 +103,10 @@ async function deleteLoosePrompts(tx: Queries, { projectId, before }: Period): P
   return texts.length;
 }
 
-async function deleteClosedItems(queries: Queries, { projectId, before }: Period): Promise<number> {
-  const rows = await queries.query(
+async function deleteClosedItems(tx: Queries, { projectId, before }: Period): Promise<number> {
+  // Against an erasure, which would take a slice that is gone for the last.
+  await takeProjects(tx, [projectId]);
+  const rows = await tx.query(
     `delete from memory_items where id in (
        select id from memory_items
         where project_id = $1::uuid and state = 'closed' and closed_at < $2::timestamptz
