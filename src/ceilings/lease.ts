@@ -62,7 +62,8 @@ export function createLease({ name, process, leases, nextGeneration, watch }: Le
     },
     async raise(request) {
       const isHeld = slice.held > 0;
-      const limit = request.limit - slice.owed;
+      // The store would take no smaller number, which looked as if it were down.
+      const limit = Math.max(-Number.MAX_SAFE_INTEGER, request.limit - slice.owed);
       const raised = await watch(leases.raise({ process, generation, counter: name, isHeld, ...request, limit }));
       if (raised === null) {
         lose();

@@ -7,8 +7,12 @@ export function isVendorAsked({ cache, attempts }: CallResult): boolean {
   return cache !== 'hit' && attempts.some(({ outcome, status }) => outcome !== 'refused' || status !== null);
 }
 
-/** In the ceiling's unit: calls, tokens or nano-dollars. */
+/** In the ceiling's unit: calls, tokens or nano-dollars. Vendors may tell any number; neither sums nor the database count further. */
 export function spentOf(ceiling: CeilingName, result: CallResult): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, amountOf(ceiling, result));
+}
+
+function amountOf(ceiling: CeilingName, result: CallResult): number {
   switch (ceiling) {
     case 'calls':
     case 'rpm':
