@@ -4,12 +4,13 @@ import { noTokens } from '../core/call.ts';
 import { costOf } from '../core/money.ts';
 import { countImages } from '../dialects/features.ts';
 import { readPositiveInteger } from '../dialects/members.ts';
+import { estimateSearches } from './estimate.ts';
 
 /** Of an image whose bytes are not in the body; one whose bytes are is counted by these already. */
 const tokensPerImage = 2_000;
 /** Where the caller sets no bound and the catalog no smaller one. */
 const usualOutput = 4_096;
-/** Rerank vendors bill a hundred documents as one search, and cut documents at about 500 tokens. */
+/** Rerank vendors cut documents at about 500 tokens, and bill a hundred pieces as one search. */
 const bytesPerSearch = 50_000;
 
 export function boundsOf(call: Call, candidates: readonly Candidate[]): { costNanos: number; tokens: number } {
@@ -36,12 +37,14 @@ function outputOf({ route, body, spans, maxOutputTokens }: Call, candidate: Cand
 }
 
 /** All of the input at the dearest of its prices; writing to a cache is dearer than reading, and done only for those who ask for it. */
-function costBound({ route, body }: Call, price: Price, input: number, output: number): number {
+function costBound(call: Call, price: Price, input: number, output: number): number {
+  const { route, body } = call;
   const kinds: Tokens[] = [{ ...noTokens, input, output }];
   if (body.includes('"cache_control"')) {
     kinds.push({ ...noTokens, cacheWrite: input, output }, { ...noTokens, cacheWrite1h: input, output });
   }
-  const searches = route === 'rerank' ? 1 + Math.floor(body.length / bytesPerSearch) : 0;
+  const isSearched = route === 'rerank' && price.perSearchNanos !== undefined;
+  const searches = isSearched ? Math.max(estimateSearches(call), 1 + Math.floor(body.length / bytesPerSearch)) : 0;
   return Math.max(...kinds.map((tokens) => costOf(tokens, price, searches)));
 }
 
