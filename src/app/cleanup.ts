@@ -6,6 +6,7 @@ import type { Database } from '../db/database.ts';
 import { deleteHopelessRows } from '../jobs/outbox-rows.ts';
 import { countAllWords } from '../memory/count-words.ts';
 import { createExpiry } from '../memory/expire.ts';
+import { indexAgain } from '../memory/index-again.ts';
 import { buildVectorIndex } from '../memory/vector-indexes.ts';
 import { deleteSettledVideos } from '../videos/delete-settled.ts';
 
@@ -18,6 +19,7 @@ export function createCleanupSteps({ database, clock }: { readonly database: Dat
     { name: 'videos', run: () => deleteSettledVideos(database, clock) },
     { name: 'counters', run: () => deleteOldCounters(database, clock) },
     { name: 'outbox', run: () => deleteHopelessRows(database) },
+    { name: 'old-words', run: () => indexAgain(database) },
     { name: 'words', run: (signal) => countAllWords(database, clock, signal) },
     { name: 'vector-indexes', run: (signal) => buildVectorIndex(database, signal) },
   ];

@@ -5,7 +5,7 @@
 import type { Queries } from '../db/database.ts';
 import type { NormalMessage } from '../dialects/prompt.ts';
 import type { Item } from './item-record.ts';
-import { lexemesOf, wordsToIndex } from './lexemes.ts';
+import { lexemesOf, wordsToIndex, wordsVersion } from './lexemes.ts';
 import { composeText } from './read-conversation.ts';
 import { slicesOf } from './slices.ts';
 
@@ -20,8 +20,8 @@ type IndexedItem = Pick<Item, 'id' | 'text' | 'kind' | 'subject'>;
 
 export async function addItemPassages(tx: Queries, projectId: string, items: readonly IndexedItem[]): Promise<void> {
   await tx.query(
-    `insert into memory_passages (project_id, subject, item_id, kind, text, lexemes)
-     select $1::uuid, new.subject, new.item_id, new.kind, new.text, ${lexemesOf('new.words')}
+    `insert into memory_passages (project_id, subject, item_id, kind, text, lexemes, words_version)
+     select $1::uuid, new.subject, new.item_id, new.kind, new.text, ${lexemesOf('new.words')}, ${wordsVersion}
        from unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[]) as new (subject, item_id, kind, text, words)`,
     [
       projectId,
@@ -51,8 +51,8 @@ export async function addConversationPassages(tx: Queries, added: readonly Added
   const rows = added.flatMap(({ messages, ...place }) => cutPassages(messages).map((text) => ({ ...place, text })));
   for (const slice of slicesOf(rows, ({ text }) => text.length)) {
     await tx.query(
-      `insert into memory_passages (project_id, subject, conversation_id, text, lexemes)
-       select new.project_id, new.subject, new.conversation_id, new.text, ${lexemesOf('new.words')}
+      `insert into memory_passages (project_id, subject, conversation_id, text, lexemes, words_version)
+       select new.project_id, new.subject, new.conversation_id, new.text, ${lexemesOf('new.words')}, ${wordsVersion}
          from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[]) as new (project_id, subject, conversation_id, text, words)`,
       [
         slice.map((row) => row.projectId),

@@ -8,7 +8,7 @@ import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { endFactsWithoutItems } from '../end-facts.ts';
-import { foldText, lexemesOf, wordsToIndex } from '../lexemes.ts';
+import { foldText, lexemesOf, wordsToIndex, wordsVersion } from '../lexemes.ts';
 import { dropItemPassage } from '../passages.ts';
 import type { Consolidation, Known, Merge, NewFact } from './consolidation.ts';
 import type { Group } from './groups.ts';
@@ -135,8 +135,9 @@ interface FactRow {
 
 async function insertFact(tx: Queries, { projectId, subject, batchId }: Group, row: FactRow): Promise<void> {
   await tx.query(
-    `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, evidence, batch_id, valid_from)
-     values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, ${lexemesOf('$8::text')}, $9::text, $10::uuid,
+    `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, words_version, evidence, batch_id,
+                               valid_from)
+     values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, ${lexemesOf('$8::text')}, ${wordsVersion}, $9::text, $10::uuid,
              $11::timestamptz)`,
     [row.id, projectId, subject, row.source, row.relation, row.target, row.fact, wordsToIndex(row.fact), row.evidence, batchId, row.now],
   );
