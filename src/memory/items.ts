@@ -100,8 +100,8 @@ export function createItems({ database, clock }: ItemsOptions): Items {
   };
 
   /** Of a live item, whose text stays. */
-  const change = async (projectId: string, id: string, set: string, values: readonly unknown[]): Promise<Item> => {
-    const [row] = await database.query<Item>(
+  const change = async (queries: Queries, { projectId, id, set, values = [] }: Change): Promise<Item> => {
+    const [row] = await queries.query<Item>(
       `update memory_items as item set ${set}, updated_at = $3::timestamptz
         where item.id = $1::uuid and item.project_id = $2::uuid and item.state = 'live'
        returning ${itemColumns}`,
@@ -142,17 +142,31 @@ export function createItems({ database, clock }: ItemsOptions): Items {
       }),
     async pin(projectId, id, pinned, by) {
       mustBePerson(by, pinned ? 'pin' : 'unpin');
-      return change(projectId, id, 'pinned = $4::boolean', [pinned]);
+      return change(database, { projectId, id, set: 'pinned = $4::boolean', values: [pinned] });
     },
     async confirm(projectId, id, by) {
       mustBePerson(by, 'confirm');
-      return change(projectId, id, 'wrong_overruled = ratings_wrong', []);
+      return change(database, { projectId, id, set: 'wrong_overruled = ratings_wrong' });
     },
     async rate(projectId, id, rating) {
-      const column = rating === 'useful' ? 'ratings_useful' : 'ratings_wrong';
-      return change(projectId, id, `${column} = ${column} + 1`, []);
+      if (rating === 'useful') return change(database, { projectId, id, set: 'ratings_useful = ratings_useful + 1' });
+      return inProject(projectId, async (tx) => {
+        await takeMemories(tx, projectId);
+        const { inRecall } = await lockLive(tx, projectId, id);
+        const rated = await change(tx, { projectId, id, set: 'ratings_wrong = ratings_wrong + 1' });
+        if (inRecall && !rated.inRecall) await rewritePage(tx, { projectId, subject: rated.subject }, clock);
+        return rated;
+      });
     },
   };
+}
+
+interface Change {
+  readonly projectId: string;
+  readonly id: string;
+  readonly set: string;
+  /** $4 and on. */
+  readonly values?: readonly unknown[];
 }
 
 interface InsertedItem extends NewItem {

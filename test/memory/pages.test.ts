@@ -53,6 +53,45 @@ describeDatabases('pages', (database) => {
     expect([await pagesOf(projectId), parts.asked.length]).toEqual([[], asked + 1]);
   });
 
+  test('the page is written anew without the memory that a second rating calls wrong, once', async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    const parts = learning();
+    const items = createItems({ database: database(), clock: systemClock });
+    let mustRate = true;
+    parts.reply = async (call) => {
+      if (call.job === 'extract') return learnAll(call);
+      const { new: added, known } = JSON.parse(call.text) as Question;
+      const page = [...added, ...known].map(({ text }) => text).join(' ');
+      const wrong = added.find(({ text }) => text === 'Wrong.');
+      // Also one that was being written then.
+      if (wrong && mustRate) {
+        await items.rate(projectId, wrong.id, 'wrong');
+        await items.rate(projectId, wrong.id, 'wrong');
+        mustRate = false;
+      }
+      return { merges: [], facts: [], page };
+    };
+    await storeRead(database(), { projectId, subject: 'ann', words: ['Right.', 'Wrong.', 'Odd.'] });
+    await look(projectId);
+    await parts.work(projectId);
+    expect(await pagesOf(projectId)).toEqual([]);
+    await parts.work(projectId);
+    expect((await pagesOf(projectId))[0]?.text.split(' ').toSorted()).toEqual(['Odd.', 'Right.']);
+
+    const odd = (await seeItems(database(), projectId)).find(({ text }) => text === 'Odd.');
+    await items.rate(projectId, odd?.id ?? '', 'wrong');
+    expect(await pagesOf(projectId)).toHaveLength(1);
+    await items.rate(projectId, odd?.id ?? '', 'wrong');
+    expect(await pagesOf(projectId)).toEqual([]);
+    await parts.work(projectId);
+    expect(await pagesOf(projectId)).toEqual([{ text: 'Right.' }]);
+    const asked = parts.asked.length;
+    await items.rate(projectId, odd?.id ?? '', 'wrong');
+    await parts.work(projectId);
+    expect([await pagesOf(projectId), parts.asked.length]).toEqual([[{ text: 'Right.' }], asked]);
+  });
+
   test('a page that was asked for before a memory was removed is not stored; another is written', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });

@@ -1,6 +1,6 @@
 /**
- * A page that may tell a memory which is removed or corrected goes at once, and is written anew by a batch of its own, from the memories that
- * are live by then: it reads no messages and learns nothing.
+ * A page that may tell a memory which is removed, corrected or left out of recall goes at once, and is written anew by a batch of its own, from
+ * the memories that are live by then: it reads no messages and learns nothing.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';

@@ -8,6 +8,7 @@ import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { endFactsWithoutItems } from '../end-facts.ts';
+import { isInRecall } from '../item-record.ts';
 import { foldText, lexemesOf, wordsToIndex, wordsVersion } from '../lexemes.ts';
 import { dropItemPassage } from '../passages.ts';
 import type { Consolidation, Known, Merge, NewFact } from './consolidation.ts';
@@ -36,12 +37,12 @@ export async function storeConsolidation(
   return { merged, facts };
 }
 
-/** False: a memory or a fact of them is over since the model was asked, and the page that it wrote may tell it. */
+/** False: a memory or a fact of them is over or wrong since the model was asked, and the page that it wrote may tell it. */
 async function lockShown(tx: Queries, { projectId, subject }: Group, { added, known, facts }: Known): Promise<boolean> {
   const ids = [...added, ...known].map(({ id }) => id);
   const live = await tx.query(
-    `select 1 from memory_items
-      where id = any($3::uuid[]) and project_id = $1::uuid and subject is not distinct from $2::text and state = 'live'
+    `select 1 from memory_items item
+      where id = any($3::uuid[]) and project_id = $1::uuid and subject is not distinct from $2::text and ${isInRecall}
       order by id
         for update`,
     [projectId, subject, ids],
