@@ -61,11 +61,15 @@ test('a batch that is done: list, show, --json; a replay says that nothing is le
   expect(listed.written.split('\n')[0]).toMatch(
     /^CREATED +KIND +STATE +MESSAGES +CALLS +COST +WRITTEN +REPEATED +DROPPED +MERGED +FACTS +NEXT TRY +ERROR +ID$/,
   );
-  const shown = await gateway(`batches show ${id} --project cli-done`);
+  // What the last of its questions cost is stored with its call, a moment later.
+  const shown = await eventually(async () => {
+    const told = await gateway(`batches show ${id} --project cli-done`);
+    expect(told.written).toMatch(/^0 +[0-9a-f]{12} +done +2 +2 +\$0\.00003 +1 +0 +0 +0 +0 +- +-$/m);
+    return told;
+  });
   expect([shown.status, shown.complained]).toEqual([0, '']);
   expect(shown.written).toMatch(new RegExp(`^batch +${id}\nkind +normal\nstate +done\n`));
   expect(shown.written).toMatch(new RegExp(`^workflow +learning/[0-9a-f-]{36}/batch/${id}$`, 'm'));
-  expect(shown.written).toMatch(/^0 +[0-9a-f]{12} +done +2 +2 +\$0\.00003 +1 +0 +0 +0 +0 +- +-$/m);
   // Whose batch it is stands there as a hash, and nothing of what was said.
   expect(shown.written).not.toMatch(/ann|Oslo/);
   const asked = vendor.asked.length;
