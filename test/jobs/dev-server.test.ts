@@ -14,9 +14,9 @@ import { ensureTemporal } from '../support/temporal-program.ts';
 
 /** A gateway reduced to its dev server: prints what it has, ends it at SIGTERM and takes no notice of Ctrl-C. */
 const parentProgram = `
-const [, devServer, temporal, binary, dataDir] = process.argv;
+const [, devServer, connection, binary, dataDir] = process.argv;
 const { startDevServer } = await import(devServer);
-const { answersWith } = await import(temporal);
+const { answersWith } = await import(connection);
 const silent = () => {};
 const logger = { debug: silent, info: silent, warn: silent, error: silent };
 const server = await startDevServer({ binary, dataDir, logger, answers: answersWith });
@@ -37,7 +37,7 @@ describe('the Temporal dev server', () => {
     return server;
   };
   const startInOtherProcess = async (): Promise<{ kill(signal: NodeJS.Signals): Promise<void>; pid: number; server: Started }> => {
-    const modules = ['dev-server', 'temporal'].map((name) => new URL(`../../src/jobs/${name}.ts`, import.meta.url).href);
+    const modules = ['dev-server', 'temporal-connection'].map((name) => new URL(`../../src/jobs/${name}.ts`, import.meta.url).href);
     const args = ['--input-type=module', '--eval', parentProgram, ...modules, binary, dataDir];
     const parent = spawn(process.execPath, args, { detached: true, stdio: ['ignore', 'pipe', 'inherit'], env: {} });
     const [line] = await once(createInterface(parent.stdout), 'line');
