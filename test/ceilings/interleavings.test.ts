@@ -1,4 +1,4 @@
-/** Ledger and SQL together, under random orders of admit, settle, store, kill and recover by several processes. */
+/** Ledger and SQL together, under random orders of admit, grow, settle, store, kill and recover by several processes. */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { describeDatabases } from '../db/databases.ts';
@@ -40,10 +40,13 @@ describeDatabases('admission under random interleavings', (database) => {
               case 'admit': {
                 const call = process.admit(limits, { costNanos: amount, tokens: amount });
                 // Every other admission is waited for; the rest overlap.
-                const noted = call.then((admitted) => {
+                const noted = call.then(async (admitted) => {
                   if (!admitted) return;
+                  // Every third becomes larger before it is made.
+                  const larger = Math.min(700, amount * 2);
+                  const grows = share % 3 === 0 && (await admitted.holds.grow(() => ({ costNanos: larger, tokens: larger })));
                   running.push(admitted);
-                  bounds.push(amount);
+                  bounds.push(grows ? larger : amount);
                 });
                 if (share % 2 === 0) await noted;
                 else pending.push(noted);
