@@ -5,8 +5,8 @@
 import type { Admission } from '../ceilings/admission.ts';
 import type { Limits } from '../ceilings/counters.ts';
 import { hasCostCeiling } from '../ceilings/counters.ts';
-import type { Call, CallResult, Outcome, SettledCall } from '../core/call.ts';
-import { gatewayError, VendorError } from '../core/errors.ts';
+import type { Call, CallResult, Candidate, Outcome, SettledCall } from '../core/call.ts';
+import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
 import type { AnswerReading } from '../dialects/route-rules.ts';
 import { rulesOf } from '../dialects/rules-of.ts';
@@ -85,7 +85,11 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
     const { caller, source, route, modelAsked } = call;
     const planFor = (autoTier: string | null): Plan =>
       planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice });
-    const mayAsk = (): Promise<boolean> => own.hold(call, planFor(null).candidates);
+    const mayAsk = (): Promise<boolean> =>
+      own.hold(
+        call,
+        candidatesOrNone(() => planFor(null)),
+      );
     const plan = planFor(modelAsked === 'auto' ? await tierFor({ call, project, control, mayAsk }) : null);
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkInput(call, project.rules.input);
@@ -201,6 +205,16 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
   async function record(settled: SettledCall): Promise<void> {
     await journal.settle(settled);
     logCall(logger, settled);
+  }
+}
+
+/** The usual tier may be closed to a call that another one is going to be chosen for. */
+function candidatesOrNone(plan: () => Plan): readonly Candidate[] {
+  try {
+    return plan().candidates;
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === 'no_route') return [];
+    throw error;
   }
 }
 

@@ -84,6 +84,14 @@ describe.each(dialects)('auto on %s', (dialect) => {
     const answer = await ask(project, route, 'auto', { headers: { authorization: `Bearer ${key}` } });
     expect(answer.headers.get('x-gateway-model')).toBe('one/echo+standard');
   });
+
+  it('200: the tier that is chosen, where the key may not use the usual one', async () => {
+    await askOf(`one/${say('strong')}`);
+    const issued = await project.admin('POST', `/provision/teams/${project.project}/keys`, { name: 'odd', models: ['trivial', 'strong'] });
+    const { key } = (await issued.json()) as { key: string };
+    const answer = await ask(project, route, 'auto', { headers: { authorization: `Bearer ${key}` } });
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'one/echo+strong']);
+  });
 });
 
 it('200 where the ceiling leaves room for one call: it is the caller’s, and nobody is asked for its tier', async () => {
