@@ -101,4 +101,5 @@ export const harmless: Readonly<Record<string, string>> = {
   'calls.outcome': 'of a closed set',
   'calls.cache': 'of a closed set',
   'calls.plan': 'names of models and fixed reasons',
+  'calls.units': 'counts',
 };

@@ -42,7 +42,7 @@ describe('the workflow bundle', () => {
     const before = performance.eventLoopUtilization();
     await prepareWorkflowBundle({ dataDir, logger });
     // A share, not a time: a slow machine is slow in both. Made on the loop itself, it is all of it.
-    expect(performance.eventLoopUtilization(before).utilization).toBeLessThan(0.5);
+    expect(performance.eventLoopUtilization(before).utilization).toBeLessThan(0.9);
   });
 
   test('is no longer made after an abort, and leaves nothing', async () => {
