@@ -7,3 +7,8 @@
 export function inScope(column: string, parameter: string): string {
   return `(${parameter}::text is null or ${column} is null or ${column} = ${parameter}::text)`;
 }
+
+/** Only what is about that subject, or, where it is null, about the whole project. Indexes serve this; they do not serve `is not distinct from`. */
+export function isAbout(column: string, parameter: string): string {
+  return `(${column} = ${parameter}::text or (${parameter}::text is null and ${column} is null))`;
+}

@@ -2,6 +2,7 @@
 import type { Database } from '../../db/database.ts';
 import { isInRecall } from '../item-record.ts';
 import { anyWordOf, wordsToFind } from '../lexemes.ts';
+import { isAbout } from '../scope.ts';
 import type { Known, KnownFact, KnownItem } from './consolidation.ts';
 import type { Group } from './groups.ts';
 
@@ -13,7 +14,7 @@ const mostImportant = 40;
 const mostFacts = 60;
 
 const columns = `item.id, item.text, (item.origin <> 'observed' or item.pinned) as "isKept"`;
-const isOfGroup = `item.project_id = $1::uuid and item.subject is not distinct from $2::text and ${isInRecall}`;
+const isOfGroup = `item.project_id = $1::uuid and ${isAbout('item.subject', '$2')} and ${isInRecall}`;
 const words = anyWordOf('$3::text');
 
 /** Null: nothing of what the batch learned is live any more, or there is nothing to write a page of. */
@@ -44,7 +45,7 @@ export async function readKnown(database: Database, { projectId, subject, batchI
        from memory_facts fact
        join memory_entities source on source.id = fact.source_id
        join memory_entities target on target.id = fact.target_id
-      where fact.project_id = $1::uuid and fact.subject is not distinct from $2::text and (fact.valid_to is null or fact.valid_to > now())
+      where fact.project_id = $1::uuid and ${isAbout('fact.subject', '$2')} and (fact.valid_to is null or fact.valid_to > now())
       order by fact.lexemes @@ ${words} desc, fact.created_at desc
       limit $4::integer`,
     [projectId, subject, query, mostFacts],
