@@ -16,6 +16,7 @@ export function createCleanupSteps({ database, clock }: { readonly database: Dat
     { name: 'conversations', run: expiry.conversations },
     { name: 'loose-prompts', run: expiry.loosePrompts },
     { name: 'closed-memories', run: expiry.closedItems },
+    { name: 'batches', run: expiry.batches },
     { name: 'videos', run: () => deleteSettledVideos(database, clock) },
     { name: 'counters', run: () => deleteOldCounters(database, clock) },
     { name: 'outbox', run: () => deleteHopelessRows(database) },

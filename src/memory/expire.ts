@@ -2,7 +2,8 @@
  * Deletes what is older than the deletion period of its project (specification 4.8 rule 8, shapes 21): conversations whose last turn is older,
  * with the prompts of their calls, the prompts of calls without a conversation (failed ones, those sent with `off`), and memories that were
  * closed before that time. Live memories stay, and so does a conversation that is not read yet, or has messages that wait to be learned from:
- * for a batch, or for one that has not succeeded. It makes no difference whether memory is on.
+ * for a batch, or for one that has not succeeded. A batch goes once it is done, with the focus and the vendor's words that its groups keep; one
+ * that failed waits for whoever replays it. It makes no difference whether memory is on.
  *
  * In slices, each a short transaction: whoever stores calls of the project waits for one of them at most, and nobody else at all.
  */
@@ -14,6 +15,7 @@ import { deleteUnusedParts } from './unused-parts.ts';
 /** A few milliseconds for conversations of usual length. */
 const conversationsAtOnce = 100;
 const itemsAtOnce = 500;
+const batchesAtOnce = 500;
 const dayMs = 24 * 3_600_000;
 
 export interface Expiry {
@@ -23,6 +25,8 @@ export interface Expiry {
   loosePrompts(): Promise<number>;
   /** Deletes some closed memories; returns how many, 0 when none is left. */
   closedItems(): Promise<number>;
+  /** Deletes some batches that are done; returns how many, 0 when none is left. */
+  batches(): Promise<number>;
 }
 
 export function createExpiry({ database, clock }: { readonly database: Database; readonly clock: Clock }): Expiry {
@@ -30,6 +34,7 @@ export function createExpiry({ database, clock }: { readonly database: Database;
     conversations: () => inFirstProject((period) => database.transaction((tx) => deleteConversations(tx, period))),
     loosePrompts: () => inFirstProject((period) => database.transaction((tx) => deleteLoosePrompts(tx, period))),
     closedItems: () => inFirstProject((period) => database.transaction((tx) => deleteClosedItems(tx, period))),
+    batches: () => inFirstProject((period) => database.transaction((tx) => deleteBatches(tx, period))),
   };
 
   /** What the first project comes to that has something to delete. */
@@ -113,6 +118,19 @@ async function deleteClosedItems(tx: Queries, { projectId, before }: Period): Pr
         order by closed_at limit $3::integer)
      returning id`,
     [projectId, before, itemsAtOnce],
+  );
+  return rows.length;
+}
+
+async function deleteBatches(tx: Queries, { projectId, before }: Period): Promise<number> {
+  await takeProjects(tx, [projectId]);
+  const rows = await tx.query(
+    `delete from memory_batches where id in (
+       select id from memory_batches
+        where project_id = $1::uuid and state = 'done' and finished_at < $2::timestamptz
+        order by id limit $3::integer)
+     returning id`,
+    [projectId, before, batchesAtOnce],
   );
   return rows.length;
 }

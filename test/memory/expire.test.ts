@@ -174,6 +174,38 @@ describeDatabases('the deletion period', (database) => {
     expect(rows.map(({ text }) => text)).toEqual(['after', live.text, 'removed late']);
   });
 
+  test('deletes batches that are done, with their groups; not those that failed, run or are young', async () => {
+    const projectId = await projectWith(7);
+    const keeps = await projectWith(null);
+    const daysAgo = (days: number): Date => new Date(now - days * dayMs);
+    const batch = async (owner: string, state: string, finishedAt: Date | null): Promise<string> => {
+      const id = randomUUID();
+      await database().query(
+        `insert into memory_batches (id, project_id, kind, state, finished_at) values ($1::uuid, $2::uuid, 'remember', $3::text, $4::timestamptz)`,
+        [id, owner, state, finishedAt],
+      );
+      await database().query(
+        `insert into memory_batch_groups (batch_id, position, project_id, subject, focus, messages, state)
+         values ($1::uuid, 0, $2::uuid, 'ann', 'where she lives', 1, $3::text)`,
+        [id, owner, state === 'running' ? 'waiting' : state],
+      );
+      return id;
+    };
+    await batch(projectId, 'done', daysAgo(8));
+    const kept = [
+      await batch(projectId, 'done', daysAgo(6)),
+      await batch(projectId, 'failed', daysAgo(8)),
+      await batch(projectId, 'running', null),
+      await batch(keeps, 'done', daysAgo(8)),
+    ];
+    expect(await deleteAll(expiry().batches)).toBe(1);
+    const rows = await database().query<{ id: string }>(
+      `select batch_id as id from memory_batch_groups where project_id = any($1::uuid[]) and focus = 'where she lives'`,
+      [[projectId, keeps]],
+    );
+    expect(rows.map(({ id }) => id).sort()).toEqual(kept.sort());
+  });
+
   test('deletes thousands in slices, and calls are stored between them', async () => {
     const projectId = await projectWith(7);
     for (let batch = 0; batch < 5; batch++)
