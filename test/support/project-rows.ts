@@ -4,32 +4,35 @@ import type { Project } from './doomed-service.ts';
 
 const ofProject = 'project_id = $1::uuid';
 
-/** The ids of rows tell their order, and are left out. `attempts` of a group and the run of embeddings count what was begun, not what came of it. */
+/** Ids are left out, and so is the order of rows: several may be of one millisecond. `attempts` of a group and the run of embeddings count what was begun, not what came of it. */
 const selections: Readonly<Record<string, string>> = {
-  batches: `select kind, state from memory_batches where ${ofProject} order by id`,
-  calls: `select source, route, outcome, code, cost_nanos, estimated from calls where ${ofProject} and source <> 'gateway-memory' order by id`,
-  conversations: `select state, title, text, subject, messages, batched_messages, learnable, opened from conversations where ${ofProject} order by id`,
+  batches: `select kind, state from memory_batches where ${ofProject}`,
+  calls: `select source, route, outcome, code, cost_nanos, estimated from calls where ${ofProject} and source <> 'gateway-memory'`,
+  conversations: `select state, title, text, subject, messages, batched_messages, learnable, opened from conversations where ${ofProject}`,
   embeddings: `select active, routable, model from memory_embeddings where ${ofProject}`,
-  entities: `select name, subject from memory_entities where ${ofProject} order by id`,
-  erasures: `select state, deleted, purged, discarded from erasures where ${ofProject} order by id`,
+  entities: `select name, subject from memory_entities where ${ofProject}`,
+  erasures: `select state, deleted, purged, discarded from erasures where ${ofProject}`,
   erasureRuns: `select 1 from erasure_runs where erasure_id in (select id from erasures where ${ofProject})`,
-  facts: `select subject, relation, fact, valid_to is null as holds from memory_facts where ${ofProject} order by id`,
+  facts: `select subject, relation, fact, valid_to is null as holds from memory_facts where ${ofProject}`,
   groups: `select subject, state, messages, failures, unusable, error, written, repeated, dropped, merged, facts
-             from memory_batch_groups where ${ofProject} order by batch_id, position`,
-  items: `select text, kind, subject, state, origin, evidence from memory_items where ${ofProject} order by id`,
+             from memory_batch_groups where ${ofProject}`,
+  items: `select text, kind, subject, state, origin, evidence from memory_items where ${ofProject}`,
   outbox: `select workflow from outbox where ${ofProject}`,
-  pages: `select kind, subject, text from memory_pages where ${ofProject} order by kind`,
+  pages: `select kind, subject, text from memory_pages where ${ofProject}`,
   parts: `select count(*)::integer as n from parts where ${ofProject}`,
-  passages: `select kind, subject, text, embedding_model, embedding_dims from memory_passages where ${ofProject} order by id`,
+  passages: `select kind, subject, text, embedding_model, embedding_dims from memory_passages where ${ofProject}`,
   ranges: `select from_position, to_position from memory_batch_ranges where batch_id in (select id from memory_batches where ${ofProject})`,
   texts: `select count(*)::integer as n from call_texts where ${ofProject}`,
   videos: `select state, failure, cost_nanos, cardinality(uris) as files from videos where ${ofProject}`,
 };
 
 export async function rowsOf(database: Database, { id, slug }: Project): Promise<unknown> {
-  const rows: Record<string, unknown> = {};
-  for (const [name, selection] of Object.entries(selections)) rows[name] = await database.query(selection, [id]);
-  return JSON.parse(JSON.stringify(rows).replaceAll(slug, 'the-project'));
+  const rows: Record<string, readonly string[]> = {};
+  for (const [name, selection] of Object.entries(selections)) {
+    const found = await database.query(selection, [id]);
+    rows[name] = found.map((row) => JSON.stringify(row).replaceAll(slug, 'the-project')).sort();
+  }
+  return rows;
 }
 
 /** Rows of the project that say that something is still to be done. */
