@@ -64,6 +64,7 @@ test('a batch that is done: list, show, --json; a replay says that nothing is le
   // What the last of its questions cost is stored with its call, a moment later.
   const shown = await eventually(async () => {
     const told = await gateway(`batches show ${id} --project cli-done`);
+    expect(told.written).toMatch(/^cost +\$0\.00003$/m);
     expect(told.written).toMatch(/^0 +[0-9a-f]{12} +done +2 +2 +\$0\.00003 +1 +0 +0 +0 +0 +- +-$/m);
     return told;
   });
