@@ -59,7 +59,10 @@ describe('a file of 200 MiB', () => {
     vendor.files.set(filePath, (response) => sendBytes(response, fileBytes));
     const gateway = await processes.start('start', { home: await newHome() });
     const key = firstKeyOf(gateway) ?? '';
+    // The first time, unseen: a process that has just started still gives back what it needed for that.
+    for await (const _ of await openDownload(gateway, key));
     const before = await memoryOf(gateway);
+    const sentBefore = vendor.bytesSent();
     const answer = await openDownload(gateway, key);
 
     let sent = -1;
@@ -69,7 +72,7 @@ describe('a file of 200 MiB', () => {
       expect(sent).toBe(last);
     });
     // What the sockets of four ends hold, at most.
-    expect(sent).toBeLessThan(fileBytes / 4);
+    expect(sent - sentBefore).toBeLessThan(fileBytes / 4);
     let most = await memoryOf(gateway);
 
     let received = 0;
@@ -81,7 +84,7 @@ describe('a file of 200 MiB', () => {
       most = Math.max(most, await memoryOf(gateway));
     }
     expect(received).toBe(fileBytes);
-    // The file would show; what a process grows by at its first work is far less.
+    // The file would show; what is not collected yet is far less.
     expect(most - before).toBeLessThan(fileBytes - 50 * mebibyte);
     expect(await gateway.end('SIGTERM')).toBe(0);
   });
