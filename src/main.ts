@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { runCommand } from './cli/commands.ts';
+import { overview } from './cli/help.ts';
 import { ConfigError } from './config/config.ts';
 import { messageOf } from './core/issues.ts';
 import { createDemoVendor } from './demo-vendor/server.ts';
@@ -24,13 +25,7 @@ const usage = `Usage: gateway <command>
 
 Commands that call a running service:
 
-  projects      list, create
-  keys          list, create, revoke, rotate
-  calls         the latest calls of a project
-  leases        list, release: what processes hold of ceilings
-  catalog       list, import, remove: models and their prices
-  usage         reprice: charges stored calls again
-
+${overview}
 gateway <command> --help tells more.
 `;
 

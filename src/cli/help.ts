@@ -8,7 +8,7 @@ const common = `Everywhere:
 The admin token is taken from GATEWAY_ADMIN_TOKEN, else from gateway.yaml, else from <data directory>/admin-token.
 `;
 
-const usages: Readonly<Record<string, string>> = {
+const usages = {
   projects: `Usage:
   gateway projects list
   gateway projects create <project> [--name <name>]
@@ -74,8 +74,23 @@ beside tokens (images, characters, seconds, searches).
 `,
 };
 
+const summaries: Readonly<Record<keyof typeof usages, string>> = {
+  projects: 'list, create',
+  keys: 'list, create, revoke, rotate',
+  calls: 'the latest calls of a project',
+  batches: 'list, show, replay: what memory learns from conversations',
+  leases: 'list, release: what processes hold of ceilings',
+  catalog: 'list, import, remove: models and their prices',
+  usage: 'reprice: charges stored calls again',
+};
+
+/** A line for each of the commands that call a running service. */
+export const overview = Object.entries(summaries)
+  .map(([command, summary]) => `  ${command.padEnd(14)}${summary}\n`)
+  .join('');
+
 /** Help of one command, or of all when the word is none. */
 export function usageOf(word: string | undefined): string {
-  const usage = word === undefined ? undefined : usages[word];
+  const usage = Object.entries(usages).find(([command]) => command === word)?.[1];
   return `${usage ?? Object.values(usages).join('\n')}\n${common}`;
 }
