@@ -7,7 +7,8 @@
  * What a row does not say of the model itself (`supports_schema`, `thinking`, `reasons`, `serves`) is as the starter catalog knows it: who
  * writes down another price has not said that the model thinks differently.
  */
-import type { ModelTraits, Price } from '../core/call.ts';
+import type { ModelTraits } from '../core/call.ts';
+import type { Price } from '../core/charges.ts';
 import { isObject } from '../core/json.ts';
 import { nanosOfUsd } from '../core/money.ts';
 import type { CatalogRow, ProviderConfig, RowSource } from './config.ts';

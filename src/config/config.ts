@@ -2,7 +2,8 @@
  * The configuration as the rooms see it: one frozen, checked object (decisions 2). Rooms take the part they need as an argument; since most
  * of them may not import `config`, they declare that part themselves, in the same words.
  */
-import type { ModelTraits, Price } from '../core/call.ts';
+import type { ModelTraits } from '../core/call.ts';
+import type { Price } from '../core/charges.ts';
 
 export type ProviderDialect = 'chat' | 'messages' | 'gemini';
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';

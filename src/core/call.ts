@@ -11,9 +11,10 @@
  * whom a call is about; a **conversation** (in routes: episode) is a run of calls; an attempt or a call **settles** when its
  * outcome, tokens and cost are known for good.
  *
- * Nothing here has behaviour. Units stand at the end of names: `…Ms` milliseconds, `…Nanos` nano-dollars (1e-9 USD), `…Bytes`.
+ * What it is charged by is in `charges.ts`. Nothing here has behaviour. Units stand at the end of names: `…Ms` milliseconds, `…Nanos` nano-dollars (1e-9 USD), `…Bytes`.
  * Times called `…At` are milliseconds since 1970 in memory and RFC 3339 on the wire.
  */
+import type { CallUnits, Price, Tokens, UnitPrices, Units } from './charges.ts';
 import type { BodySpans } from './json-spans.ts';
 
 /** How a caller or a vendor speaks: OpenAI's chat completions or Anthropic's messages. */
@@ -129,26 +130,6 @@ export interface MediaCall {
   readonly correlation: Correlation;
 }
 
-/** What a media call makes or reads, counted; characters are Unicode code points. */
-export interface Units {
-  readonly images?: number;
-  readonly characters?: number;
-  readonly seconds?: number;
-}
-
-/** What a call was counted by beside its tokens. */
-export interface CallUnits extends Units {
-  /** Search units of a rerank call. */
-  readonly searches?: number;
-}
-
-/** What one unit of a media model costs, characters by the million; null: it is not charged so. */
-export interface UnitPrices {
-  readonly perImageNanos: bigint | null;
-  readonly perMillionCharactersNanos: bigint | null;
-  readonly perSecondNanos: bigint | null;
-}
-
 /** The one model that may answer a media call. */
 export interface MediaCandidate {
   /** `<provider>/<model>`. */
@@ -159,23 +140,6 @@ export interface MediaCandidate {
   /** Of tokens; it counts where no unit of the call has a price. */
   readonly price: Price | null;
   readonly unitPrices: UnitPrices;
-}
-
-/** Nano-dollars per million tokens, so that every listed price is a whole number. */
-export interface TokenPrice {
-  readonly inputNanos: bigint;
-  readonly outputNanos: bigint;
-  readonly cachedInputNanos: bigint;
-  readonly cacheWriteNanos: bigint;
-  readonly cacheWrite1hNanos: bigint;
-}
-
-/** What a model costs. */
-export interface Price extends TokenPrice {
-  /** Nano-dollars of one search unit (rerank). */
-  readonly perSearchNanos?: bigint;
-  /** Prices of the whole call when its input has more than `tokens` tokens; the smallest bound first. */
-  readonly above?: readonly { readonly tokens: number; readonly price: TokenPrice }[];
 }
 
 /** What a model takes, as far as a call's translation depends on it. */
@@ -208,17 +172,6 @@ export interface PlanLine {
   /** Not of the chain: it stands in by catalog fill. */
   readonly filled?: true;
 }
-
-/** Five disjoint counters; their sum is all tokens of the call. */
-export interface Tokens {
-  readonly input: number;
-  readonly cachedInput: number;
-  readonly cacheWrite: number;
-  readonly cacheWrite1h: number;
-  readonly output: number;
-}
-
-export const noTokens: Tokens = { input: 0, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0 };
 
 /** How an attempt or a call ended (shapes 21). */
 export type Outcome = 'ok' | 'refused' | 'failed' | 'interrupted' | 'client_left' | 'deadline' | 'unknown';

@@ -2,7 +2,7 @@
  * Money is a whole number of nano-dollars (1e-9 USD). Prices are nano-dollars per million tokens, taken from decimal text, so that no
  * binary fraction ever enters a sum (vendor facts 9).
  */
-import type { Price, TokenPrice, Tokens, UnitPrices, Units } from './call.ts';
+import type { Price, TokenPrice, Tokens, UnitPrices, Units } from './charges.ts';
 
 /** USD as a JSON number with at most nine decimals, for answers; exact below eight million dollars, where a double's digits end. */
 export function usdOf(nanos: number): number {

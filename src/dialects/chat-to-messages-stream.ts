@@ -5,7 +5,7 @@
  * ended. A tool call ends when its arguments are a whole JSON object and something else waits, so calls that a vendor sends one after
  * the other come through at once.
  */
-import type { Tokens } from '../core/call.ts';
+import type { Tokens } from '../core/charges.ts';
 import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
 import type { SseEvent } from '../core/sse.ts';
 import { formatEvent } from '../core/sse.ts';

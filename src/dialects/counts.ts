@@ -2,7 +2,7 @@
  * Five disjoint token counters from what vendors report (vendor facts 9, lessons 22): OpenAI's prompt count includes cached tokens,
  * Anthropic's input count excludes them. An explicit zero is data; a missing count is not zero but unknown.
  */
-import { noTokens, type Tokens } from '../core/call.ts';
+import { noTokens, type Tokens } from '../core/charges.ts';
 import { countOf, isObject, objectOf } from '../core/json.ts';
 
 /** Usage object of chat answers and of their last chunk; null when it does not tell input and output. */

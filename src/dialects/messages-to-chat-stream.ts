@@ -1,5 +1,5 @@
 /** The streamed answer of a vendor of messages for a caller of chat (vendor facts 8.3). Pure. */
-import type { Tokens } from '../core/call.ts';
+import type { Tokens } from '../core/charges.ts';
 import { isObject, type JsonObject, objectOf, parseJson, textOf } from '../core/json.ts';
 import type { SseEvent } from '../core/sse.ts';
 import { formatEvent } from '../core/sse.ts';

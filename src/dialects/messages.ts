@@ -1,5 +1,5 @@
 /** Anthropic messages (vendor facts 2). */
-import type { Tokens } from '../core/call.ts';
+import type { Tokens } from '../core/charges.ts';
 import { gatewayError } from '../core/errors.ts';
 import { countOf, isObject, objectOf, parseJson, textOf } from '../core/json.ts';
 import type { BodySpans } from '../core/json-spans.ts';

@@ -2,7 +2,8 @@
  * Routes whose body goes to the same path at the vendor unread but for its model: embeddings, moderations, rerank (vendor facts 1.3, 1.4,
  * 4), and the reading of a request that responses shares with them.
  */
-import { noTokens, type TextRoute } from '../core/call.ts';
+import type { TextRoute } from '../core/call.ts';
+import { noTokens } from '../core/charges.ts';
 import { gatewayError } from '../core/errors.ts';
 import { countOf, isObject, objectOf, parseJson } from '../core/json.ts';
 import type { BodySpans, Splice } from '../core/json-spans.ts';

@@ -1,5 +1,5 @@
 /** OpenAI responses (vendor facts 1.5): passed through to vendors that serve the path. */
-import type { Tokens } from '../core/call.ts';
+import type { Tokens } from '../core/charges.ts';
 import { isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
 import { appendText } from './bounded-text.ts';
 import { readResponsesUsage } from './counts.ts';

@@ -2,7 +2,8 @@
  * What the gateway must know of an inference route: where the few things stand that it reads of a body, what it changes on the way to a
  * vendor, how an answer ends, and how an error looks. Pure: no clock, no I/O, no logger.
  */
-import type { AssistantTurn, TextRoute, Tokens } from '../core/call.ts';
+import type { AssistantTurn, TextRoute } from '../core/call.ts';
+import type { Tokens } from '../core/charges.ts';
 import type { BodySpans, Splice } from '../core/json-spans.ts';
 import type { SseEvent } from '../core/sse.ts';
 

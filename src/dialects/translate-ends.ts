@@ -1,5 +1,5 @@
 /** How answers end in both dialects: stop reasons and usage (vendor facts 8.2). */
-import type { Tokens } from '../core/call.ts';
+import type { Tokens } from '../core/charges.ts';
 import type { JsonObject } from '../core/json.ts';
 
 /** Chat's word for a stop reason. Some vendors stop with another reason although there are tool calls; the calls decide. */

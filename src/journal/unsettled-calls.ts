@@ -1,6 +1,7 @@
 /** What a dead process's journal tells of calls without an end, and how they are settled: `unknown`, at an estimate of what was asked. */
-import type { Attempt, CallFacts, SettledCall, Tokens, Units } from '../core/call.ts';
-import { noTokens } from '../core/call.ts';
+import type { Attempt, CallFacts, SettledCall } from '../core/call.ts';
+import type { Tokens, Units } from '../core/charges.ts';
+import { noTokens } from '../core/charges.ts';
 import type { AttemptStart, JournalRecord } from './record.ts';
 
 export interface UnsettledCalls {

@@ -82,11 +82,7 @@ async function deleteConversations(tx: Queries, { projectId, before }: Period): 
     [ids],
   );
   await tx.query(`delete from conversations where id = any($1::uuid[])`, [ids]);
-  await deleteUnusedParts(
-    tx,
-    projectId,
-    texts.flatMap(({ hash }) => (hash === null ? [] : [hash])),
-  );
+  await deletePartsOf(tx, projectId, texts);
   return ids.length;
 }
 
@@ -100,12 +96,17 @@ async function deleteLoosePrompts(tx: Queries, { projectId, before }: Period): P
      returning last_hash as hash`,
     [projectId, before, conversationsAtOnce],
   );
+  await deletePartsOf(tx, projectId, texts);
+  return texts.length;
+}
+
+/** The messages of deleted prompts, as far as no other call needs them. */
+async function deletePartsOf(tx: Queries, projectId: string, texts: readonly { readonly hash: Buffer | null }[]): Promise<void> {
   await deleteUnusedParts(
     tx,
     projectId,
     texts.flatMap(({ hash }) => (hash === null ? [] : [hash])),
   );
-  return texts.length;
 }
 
 async function deleteClosedItems(tx: Queries, { projectId, before }: Period): Promise<number> {

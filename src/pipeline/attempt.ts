@@ -3,7 +3,7 @@
  * only place where a VendorError becomes a gateway error.
  */
 import type { Attempt, Call, CallFacts, Candidate, Outcome } from '../core/call.ts';
-import { noTokens } from '../core/call.ts';
+import { noTokens } from '../core/charges.ts';
 import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
 import { Untranslatable } from '../dialects/translate-untranslatable.ts';

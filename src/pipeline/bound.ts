@@ -1,6 +1,7 @@
 /** The most that a call may cost, and the most tokens it may use, before it is made (decisions 6). What it really uses is always recorded. */
-import type { Call, Candidate, Price, Tokens } from '../core/call.ts';
-import { noTokens } from '../core/call.ts';
+import type { Call, Candidate } from '../core/call.ts';
+import type { Price, Tokens } from '../core/charges.ts';
+import { noTokens } from '../core/charges.ts';
 import { costOf } from '../core/money.ts';
 import { countImages } from '../dialects/features.ts';
 import { readPositiveInteger } from '../dialects/members.ts';

@@ -1,6 +1,7 @@
 /** What a call may have cost where nobody told: what was sent. */
-import type { Call, Price, Tokens } from '../core/call.ts';
-import { noTokens } from '../core/call.ts';
+import type { Call } from '../core/call.ts';
+import type { Price, Tokens } from '../core/charges.ts';
+import { noTokens } from '../core/charges.ts';
 import { listOf, objectOf, parseJson } from '../core/json.ts';
 import { costOf } from '../core/money.ts';
 import { estimateTokens } from '../dialects/counts.ts';

@@ -1,6 +1,6 @@
 /** `POST /v1/images/generations`: asks one provider for images, and makes the one result of what it answers (shapes 9). */
 import type { MediaCall, MediaCandidate } from '../core/call.ts';
-import { noTokens } from '../core/call.ts';
+import { noTokens } from '../core/charges.ts';
 import { gatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
 import { estimateTokens } from '../dialects/counts.ts';

@@ -1,7 +1,8 @@
 /** What a media call comes to on paper: its facts, what is held of ceilings, how it ended, what is charged, what the caller is told. Pure. */
 import type { Holds } from '../ceilings/holds.ts';
-import type { CallFacts, CallResult, MediaCall, MediaCandidate, Outcome, SettledCall, Tokens, Units } from '../core/call.ts';
-import { noTokens } from '../core/call.ts';
+import type { CallFacts, CallResult, MediaCall, MediaCandidate, Outcome, SettledCall } from '../core/call.ts';
+import type { Tokens, Units } from '../core/charges.ts';
+import { noTokens } from '../core/charges.ts';
 import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import { costOf, unitCostOf } from '../core/money.ts';
 import { kindOf } from '../failover/verdict.ts';

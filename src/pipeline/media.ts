@@ -5,8 +5,9 @@
 import type { Admission } from '../ceilings/admission.ts';
 import type { Limits } from '../ceilings/counters.ts';
 import { hasCostCeiling } from '../ceilings/counters.ts';
-import type { MediaCall, Outcome, Tokens, Units } from '../core/call.ts';
-import { noTokens } from '../core/call.ts';
+import type { MediaCall, Outcome } from '../core/call.ts';
+import type { Tokens, Units } from '../core/charges.ts';
+import { noTokens } from '../core/charges.ts';
 import { type GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
 import type { Breakers } from '../failover/breaker.ts';

@@ -1,7 +1,8 @@
 /** Turns what is known of a finished call into the record that the journal keeps: outcome, tokens, cost. Pure but for the clock. */
 import type { Holds } from '../ceilings/holds.ts';
-import type { AssistantTurn, Attempt, Call, CallContent, CallFacts, Outcome, SettledCall, Tokens } from '../core/call.ts';
-import { noTokens } from '../core/call.ts';
+import type { AssistantTurn, Attempt, Call, CallContent, CallFacts, Outcome, SettledCall } from '../core/call.ts';
+import type { Tokens } from '../core/charges.ts';
+import { noTokens } from '../core/charges.ts';
 import type { GatewayError } from '../core/errors.ts';
 import { costOf } from '../core/money.ts';
 import { estimateTokens } from '../dialects/counts.ts';

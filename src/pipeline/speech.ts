@@ -1,6 +1,6 @@
 /** `POST /v1/audio/speech`: asks one provider to speak, and passes its audio on as it comes. */
 import type { MediaCall } from '../core/call.ts';
-import { noTokens } from '../core/call.ts';
+import { noTokens } from '../core/charges.ts';
 import { estimateTokens } from '../dialects/counts.ts';
 import type { MediaFields } from '../dialects/media-requests.ts';
 import { countCharacters, textsOf } from '../dialects/media-requests.ts';

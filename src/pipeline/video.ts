@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { MediaCall, MediaCandidate } from '../core/call.ts';
-import { noTokens } from '../core/call.ts';
+import { noTokens } from '../core/charges.ts';
 import { gatewayError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { MediaPlanRequest } from '../routing/media-plan.ts';

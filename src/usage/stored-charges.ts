@@ -1,5 +1,6 @@
 /** What stored calls and their attempts were charged, and what they cost at the prices of the time; read page by page, and written where it differs. */
-import type { CallUnits, Route, Tokens } from '../core/call.ts';
+import type { Route } from '../core/call.ts';
+import type { CallUnits, Tokens } from '../core/charges.ts';
 import { firstIdOf } from '../core/ids.ts';
 import type { Queries } from '../db/database.ts';
 import type { CostChange } from './correct-calls.ts';

@@ -3,7 +3,7 @@
  * vendor answers with, base64 comes back. What is asked throws VendorError.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Tokens } from '../core/call.ts';
+import type { Tokens } from '../core/charges.ts';
 import { gatewayError, VendorError } from '../core/errors.ts';
 import { countOf, isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
 import { readResponsesUsage } from '../dialects/counts.ts';

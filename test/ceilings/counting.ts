@@ -5,7 +5,7 @@ import { countCalls } from '../../src/ceilings/count-calls.ts';
 import type { Limits, ProjectLimits } from '../../src/ceilings/counters.ts';
 import type { Holds } from '../../src/ceilings/holds.ts';
 import type { SettledCall } from '../../src/core/call.ts';
-import { noTokens } from '../../src/core/call.ts';
+import { noTokens } from '../../src/core/charges.ts';
 import { newId } from '../../src/core/ids.ts';
 import type { Clock } from '../../src/core/time.ts';
 import type { CeilingName, WindowKind } from '../../src/core/windows.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { Price, Tokens } from '../../src/core/call.ts';
-import { noTokens } from '../../src/core/call.ts';
+import type { Price, Tokens } from '../../src/core/charges.ts';
+import { noTokens } from '../../src/core/charges.ts';
 import { costOf, nanosOfUsd, shiftDecimal, usdOf } from '../../src/core/money.ts';
 
 const free: Price = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { noTokens } from '../../src/core/call.ts';
+import { noTokens } from '../../src/core/charges.ts';
 import { scanObject, splice } from '../../src/core/json-spans.ts';
 import { chat } from '../../src/dialects/chat.ts';
 import type { RequestFacts } from '../../src/dialects/route-rules.ts';

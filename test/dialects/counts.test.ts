@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Tokens } from '../../src/core/call.ts';
-import { noTokens } from '../../src/core/call.ts';
+import type { Tokens } from '../../src/core/charges.ts';
+import { noTokens } from '../../src/core/charges.ts';
 import { estimateTokens, readChatUsage, readMessagesUsage } from '../../src/dialects/counts.ts';
 
 describe('readChatUsage', () => {

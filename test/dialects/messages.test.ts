@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { noTokens } from '../../src/core/call.ts';
+import { noTokens } from '../../src/core/charges.ts';
 import { scanObject, splice } from '../../src/core/json-spans.ts';
 import { messages } from '../../src/dialects/messages.ts';
 import type { RequestFacts } from '../../src/dialects/route-rules.ts';

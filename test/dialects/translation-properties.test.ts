@@ -1,7 +1,7 @@
 /** Vendor facts 8.5: what holds for every answer and every request. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { Tokens } from '../../src/core/call.ts';
+import type { Tokens } from '../../src/core/charges.ts';
 import { isObject, listOf, objectOf, textOf } from '../../src/core/json.ts';
 import { answerToMessages, requestToMessages } from '../../src/dialects/chat-to-messages.ts';
 import { createStreamToMessages } from '../../src/dialects/chat-to-messages-stream.ts';

@@ -1,6 +1,6 @@
 /** Vendors' answers for tests of the translation: one answer, as each dialect sends it, plain and in random pieces. */
 import fc from 'fast-check';
-import type { Tokens } from '../../src/core/call.ts';
+import type { Tokens } from '../../src/core/charges.ts';
 import { streamOf } from './events.ts';
 
 /** What a model said. */

@@ -2,8 +2,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Attempt, CallContent, CallFacts, CallResult, SettledCall, Tokens } from '../../src/core/call.ts';
+import type { Attempt, CallContent, CallFacts, CallResult, SettledCall } from '../../src/core/call.ts';
 import { noCorrelation } from '../../src/core/call.ts';
+import type { Tokens } from '../../src/core/charges.ts';
 import { newId } from '../../src/core/ids.ts';
 import type { Clock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';

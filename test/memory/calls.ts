@@ -1,7 +1,8 @@
 /** Settled calls as the journal hands them over, and what the database then knows of their conversations. */
 import { randomUUID } from 'node:crypto';
 import type { AssistantTurn, CallFacts, MemoryWish, Outcome, Route, SettledCall } from '../../src/core/call.ts';
-import { noCorrelation, noTokens } from '../../src/core/call.ts';
+import { noCorrelation } from '../../src/core/call.ts';
+import { noTokens } from '../../src/core/charges.ts';
 import { newId } from '../../src/core/ids.ts';
 import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';

@@ -1,6 +1,6 @@
 /** What is held of ceilings is at least what the gateway itself would charge where the vendor counts nothing. */
 import { expect, test } from '@jest/globals';
-import type { Price } from '../../src/core/call.ts';
+import type { Price } from '../../src/core/charges.ts';
 import { newId } from '../../src/core/ids.ts';
 import { boundsOf } from '../../src/pipeline/bound.ts';
 import { estimateAsked } from '../../src/pipeline/estimate.ts';

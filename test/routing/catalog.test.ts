@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { noTokens } from '../../src/core/call.ts';
+import { noTokens } from '../../src/core/charges.ts';
 import { costOf } from '../../src/core/money.ts';
 import type { CatalogSourceRow } from '../../src/routing/catalog.ts';
 import { buildCatalog, priceOf } from '../../src/routing/catalog.ts';

@@ -2,8 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { beginCostChanges } from '../../src/ceilings/count-calls.ts';
-import type { Price, SettledCall, Tokens } from '../../src/core/call.ts';
-import { noTokens } from '../../src/core/call.ts';
+import type { SettledCall } from '../../src/core/call.ts';
+import type { Price, Tokens } from '../../src/core/charges.ts';
+import { noTokens } from '../../src/core/charges.ts';
 import { newId } from '../../src/core/ids.ts';
 import type { Database } from '../../src/db/database.ts';
 import { priceAt, recordPrices } from '../../src/usage/prices/price-history.ts';

@@ -5,7 +5,8 @@
 import type { Request, Response, Router } from 'express';
 import express from 'express';
 import { z } from 'zod';
-import type { ModelTraits, Price, TokenPrice } from '../../core/call.ts';
+import type { ModelTraits } from '../../core/call.ts';
+import type { Price, TokenPrice } from '../../core/charges.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { describeIssues } from '../../core/issues.ts';
 import { usdOf } from '../../core/money.ts';

@@ -1,5 +1,6 @@
 /** What a stored call or attempt costs at other prices than it was charged by, from what its row has kept: tokens and units. Pure. */
-import type { CallUnits, Route, Tokens } from '../../core/call.ts';
+import type { Route } from '../../core/call.ts';
+import type { CallUnits, Tokens } from '../../core/charges.ts';
 import { costOf, unitCostOf } from '../../core/money.ts';
 import type { ModelPrices } from './stored-price.ts';
 

@@ -6,7 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import type { Price } from '../../core/call.ts';
+import type { Price } from '../../core/charges.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isObject, type JsonObject } from '../../core/json.ts';
 import type { Clock } from '../../core/time.ts';
