@@ -11,7 +11,8 @@
  * whom a call is about; a **conversation** (in routes: episode) is a run of calls; an attempt or a call **settles** when its
  * outcome, tokens and cost are known for good.
  *
- * What it is charged by is in `charges.ts`. Nothing here has behaviour. Units stand at the end of names: `…Ms` milliseconds, `…Nanos` nano-dollars (1e-9 USD), `…Bytes`.
+ * What a call is charged by is in `charges.ts`. Nothing here has behaviour. Units stand at the end of names: `…Ms` milliseconds,
+ * `…Nanos` nano-dollars (1e-9 USD), `…Bytes`.
  * Times called `…At` are milliseconds since 1970 in memory and RFC 3339 on the wire.
  */
 import type { CallUnits, Price, Tokens, UnitPrices, Units } from './charges.ts';
