@@ -15,7 +15,7 @@ COPY src ./src
 COPY workflows ./workflows
 COPY activities ./activities
 # Once here, so that no worker has to make it at its start.
-RUN node --input-type=module --eval "const { prepareWorkflowBundle } = await import('/gateway/src/jobs/workflow-bundle.ts'); \
+RUN node --input-type=module --eval "const { prepareWorkflowBundle } = await import('/gateway/src/jobs/worker/workflow-bundle.ts'); \
       await prepareWorkflowBundle({ dataDir: '/gateway/workflow-bundle', logger: console })" \
     && chmod -R a+rX workflow-bundle
 USER node

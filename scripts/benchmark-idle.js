@@ -16,11 +16,11 @@ import { parseArgs } from 'node:util';
 import { createConversationActivities } from '../activities/conversations.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { openServerDatabase } from '../src/db/pool.ts';
-import { readRecord } from '../src/jobs/dev-server-files.ts';
+import { createTemporal } from '../src/jobs/client/temporal.ts';
+import { readRecord } from '../src/jobs/dev-server/dev-server-files.ts';
 import { startDurable } from '../src/jobs/durable.ts';
-import { createTemporal } from '../src/jobs/temporal.ts';
-import { recordCalls } from '../src/memory/conversations.ts';
-import { createEpisodes } from '../src/memory/episodes.ts';
+import { createEpisodes } from '../src/memory/conversations/episodes.ts';
+import { recordCalls } from '../src/memory/conversations/record-calls.ts';
 import { settledCall } from '../test/memory/calls.ts';
 
 const { values } = parseArgs({

@@ -7,12 +7,12 @@ import { randomUUID } from 'node:crypto';
 import process from 'node:process';
 import { migrate } from '../src/db/migrate.ts';
 import { openServerDatabase } from '../src/db/pool.ts';
-import { countWords } from '../src/memory/count-words.ts';
-import { addItemPassages } from '../src/memory/passages.ts';
-import { createSearch } from '../src/memory/search.ts';
-import { searchStatement } from '../src/memory/search-query.ts';
-import { vectorIndexStatements } from '../src/memory/vector-index.ts';
-import { vectorLiteral } from '../src/memory/vectors.ts';
+import { vectorIndexStatements } from '../src/memory/indexing/vector-index.ts';
+import { countWords } from '../src/memory/indexing/word-statistics.ts';
+import { addItemPassages } from '../src/memory/records/passages.ts';
+import { createSearch } from '../src/memory/search/search.ts';
+import { searchStatement } from '../src/memory/search/search-query.ts';
+import { vectorLiteral } from '../src/memory/text/vectors.ts';
 
 const memories = Number(process.env.MEMORIES ?? 100_000);
 const dims = Number(process.env.DIMENSIONS ?? 256);

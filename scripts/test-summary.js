@@ -9,7 +9,7 @@
 const RETRIED_FILES = 10;
 
 /**
- * The files to run once more alone: all that failed, or none when they are many (docs/decisions/2026-11-21-second-run.md).
+ * The files to run once more alone: all that failed, or none when they are many (docs/decisions/2026-11-21-ci-retry.md).
  * @param {FileCounts[] | null} files
  * @returns {string[]}
  */

@@ -1,7 +1,7 @@
 /**
  * `npm test`: every test under the right Node. Arguments are jest's: `npm test -- test/keys`. The last line is `N passed, N failed`, with
  * `, N skipped` where tests were skipped; the exit code is 1 when anything failed. With CI=true nothing may be skipped, and a file that
- * failed beside others is run once more alone, which then counts (docs/decisions/2026-11-21-second-run.md).
+ * failed beside others is run once more alone, which then counts (docs/decisions/2026-11-21-ci-retry.md).
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';

@@ -8,10 +8,10 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { runCommand } from './cli/commands.ts';
 import { overview } from './cli/help.ts';
 import { ConfigError } from './config/config.ts';
-import { messageOf } from './core/issues.ts';
+import { messageOf } from './core/error-messages.ts';
 import { createDemoVendor } from './demo-vendor/server.ts';
+import { joinSet } from './service/cluster-worker.ts';
 import type { ServiceHost } from './service/service-host.ts';
-import { joinSet } from './service/set-member.ts';
 import { StartError } from './service/start-error.ts';
 import { runMigrations, runService } from './service.ts';
 

@@ -17,9 +17,9 @@ import { ConfigError } from './config/config.ts';
 import { type ConfigSource, loadConfig, readConfigSource } from './config/load.ts';
 import type { Logger } from './observability/logger.ts';
 import { createLogger } from './observability/logger.ts';
-import { lendDemoVendor, withDemoVendor } from './service/demo-completion.ts';
+import { runProcessSet } from './service/cluster.ts';
+import { lendDemoVendor, withDemoVendor } from './service/demo-vendor-config.ts';
 import { bringUpToDate, findSchema, openDatabase, waitForSchema } from './service/open-database.ts';
-import { runProcessSet } from './service/process-set.ts';
 import type { ServiceHost } from './service/service-host.ts';
 import { orStartError, reasonOf, StartError } from './service/start-error.ts';
 

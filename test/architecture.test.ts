@@ -39,7 +39,7 @@ test('the direction table has no way up: following it from any room never comes 
 
 describe('the rules find what they are for', () => {
   const planted: [rule: string, files: SourceFile[], found: string][] = [
-    ['an arrow up', [file('src/core/money.ts', "import { find } from '../keys/keyring.ts';")], 'core may not import keys'],
+    ['an arrow up', [file('src/core/cost.ts', "import { find } from '../keys/keyring.ts';")], 'core may not import keys'],
     ['an arrow sideways', [file('src/keys/keyring.ts', "import { get } from '../projects/projects.ts';")], 'keys may not import projects'],
     ['an arrow of types', [file('src/db/pool.ts', "import type { Call } from '../usage/store.ts';")], 'db may not import usage'],
     ['an arrow by export', [file('src/db/pool.ts', "export { store } from '../usage/store.ts';")], 'db may not import usage'],
@@ -52,7 +52,7 @@ describe('the rules find what they are for', () => {
     ['an arrow up into app', [file('src/http/server.ts', "import { build } from '../app.ts';")], 'http may not import app'],
     [
       'more of the workflows than their contract',
-      [file('src/jobs/temporal.ts', "import '../../workflows/idle.ts';")],
+      [file('src/jobs/client/temporal.ts', "import '../../workflows/idle.ts';")],
       'jobs may not import workflows',
     ],
     ['a room that is not in the table', [file('src/extras/a.ts', "import { b } from '../core/b.ts';")], 'no room "extras"'],
@@ -109,7 +109,7 @@ describe('the rules find what they are for', () => {
       ),
       file('src/config/environment.ts', 'export const port = process.env.PORT;'),
       file('src/http/server.ts', "import express from 'express';\nimport { find } from '../keys/keyring.ts';"),
-      file('src/jobs/dispatcher.ts', "import type { Names } from '../../workflows/contract.ts';"),
+      file('src/jobs/outbox/dispatcher.ts', "import type { Names } from '../../workflows/contract.ts';"),
       file('workflows/index.ts', "export { idle } from './idle.ts';"),
       file('src/db/value-types.ts', ''),
       file('src/app.ts', "import { find } from './keys/keyring.ts';\nimport { create } from '../activities/create.ts';"),

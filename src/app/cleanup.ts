@@ -1,14 +1,14 @@
 /** The steps of the daily cleanup, in their order: what must not be kept first, what only makes things faster last. */
 import type { CleanupStep } from '../../activities/cleanup.ts';
-import { deleteOldCounters } from '../ceilings/ended-counters.ts';
+import { deleteOldCounters } from '../ceilings/expired-counters.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
-import { deleteHopelessRows } from '../jobs/outbox-rows.ts';
-import { countAllWords } from '../memory/count-words.ts';
-import { createExpiry } from '../memory/expire.ts';
-import { indexAgain } from '../memory/index-again.ts';
-import { buildVectorIndex } from '../memory/vector-indexes.ts';
-import { deleteSettledVideos } from '../videos/delete-settled.ts';
+import { deleteHopelessRows } from '../jobs/outbox/outbox-rows.ts';
+import { createExpiry } from '../memory/erasure/retention.ts';
+import { indexAgain } from '../memory/indexing/reindex.ts';
+import { buildVectorIndex } from '../memory/indexing/vector-indexes.ts';
+import { countAllWords } from '../memory/indexing/word-statistics.ts';
+import { deleteSettledVideos } from '../videos/delete-expired.ts';
 
 export function createCleanupSteps({ database, clock }: { readonly database: Database; readonly clock: Clock }): readonly CleanupStep[] {
   const expiry = createExpiry({ database, clock });

@@ -4,15 +4,15 @@ import type { Database } from '../db/database.ts';
 import type { ErasureHandlerDeps } from '../http/routes/provision-erasures.ts';
 import type { Durable } from '../jobs/durable.ts';
 import type { Drain } from '../journal/drain.ts';
+import { listLive } from '../journal/heartbeat.ts';
 import type { Journal } from '../journal/journal.ts';
-import { listLive } from '../journal/presence.ts';
 import { removeQuarantined } from '../journal/quarantine.ts';
 import type { Recovery } from '../journal/recover.ts';
-import { findErasure, listErasures } from '../memory/erasures.ts';
-import { createFinishErasure } from '../memory/finish-erasure.ts';
-import { createKeepErasures, type KeepErasures } from '../memory/keep-erasures.ts';
+import { createKeepErasures, type KeepErasures } from '../memory/erasure/erasure-listener.ts';
+import { findErasure, listErasures } from '../memory/erasure/erasure-report.ts';
+import { createFinishErasure } from '../memory/erasure/erasure-steps.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { ResponseCache } from '../pipeline/response-cache.ts';
+import type { ResponseCache } from '../pipeline/cache/response-cache.ts';
 
 export interface ErasureParts {
   readonly database: Database;

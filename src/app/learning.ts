@@ -2,12 +2,12 @@
 import type { LearningRooms } from '../../activities/learning.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
-import { type Batches, createBatches } from '../memory/learning/batch-record.ts';
+import { type Batches, createBatches } from '../memory/learning/batches.ts';
 import { type BeginBatches, createBeginBatches } from '../memory/learning/begin-batch.ts';
-import { wakeBatches } from '../memory/learning/entries.ts';
 import { createGroups, type RetryPolicy } from '../memory/learning/groups.ts';
 import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
-import { wakeAllBatches } from '../memory/learning/unlearned.ts';
+import { wakeAllBatches } from '../memory/learning/reenqueue-learning.ts';
+import { wakeBatches } from '../memory/triggers/learning-triggers.ts';
 import type { Logger } from '../observability/logger.ts';
 
 export interface LearningParts {

@@ -1,16 +1,16 @@
 /** What answers the media routes, joined of the rooms that know. Decides nothing. */
 import type { Clock } from '../core/time.ts';
 import type { Breakers } from '../failover/breaker.ts';
-import type { AnswerImages } from '../pipeline/images.ts';
-import { createAnswerImages } from '../pipeline/images.ts';
-import type { MediaCalls } from '../pipeline/media.ts';
-import type { AnswerSpeech } from '../pipeline/speech.ts';
-import { createAnswerSpeech } from '../pipeline/speech.ts';
+import type { MediaCalls } from '../pipeline/media/handle-media-call.ts';
+import type { AnswerImages } from '../pipeline/media/images.ts';
+import { createAnswerImages } from '../pipeline/media/images.ts';
+import type { AnswerSpeech } from '../pipeline/media/speech.ts';
+import { createAnswerSpeech } from '../pipeline/media/speech.ts';
 import type { Catalog } from '../routing/catalog.ts';
 import { planMedia } from '../routing/media-plan.ts';
 import type { RoutingSwitches } from '../routing/select.ts';
+import type { VendorDoor } from '../vendors/http-client.ts';
 import type { MediaProvider } from '../vendors/media.ts';
-import type { VendorDoor } from '../vendors/request.ts';
 
 export interface AnswerMedia {
   readonly answerImages: AnswerImages;

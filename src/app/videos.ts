@@ -1,14 +1,14 @@
 /** What starts, follows and fetches videos, joined of the rooms that know. Decides nothing. */
-import { countCostChanges } from '../ceilings/count-calls.ts';
+import { countCostChanges } from '../ceilings/counter-updates.ts';
 import type { SettledCall } from '../core/call.ts';
 import type { Database, Queries } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { StartVideo } from '../pipeline/video.ts';
-import { createStartVideo } from '../pipeline/video.ts';
-import type { VideoAnswers } from '../pipeline/video-answers.ts';
-import { createVideoAnswers } from '../pipeline/video-answers.ts';
-import type { VideoLooks } from '../pipeline/video-looks.ts';
-import { createVideoLooks } from '../pipeline/video-looks.ts';
+import type { StartVideo } from '../pipeline/video/start-video.ts';
+import { createStartVideo } from '../pipeline/video/start-video.ts';
+import type { VideoLooks } from '../pipeline/video/video-poller.ts';
+import { createVideoLooks } from '../pipeline/video/video-poller.ts';
+import type { VideoAnswers } from '../pipeline/video/video-queries.ts';
+import { createVideoAnswers } from '../pipeline/video/video-queries.ts';
 import { planMedia } from '../routing/media-plan.ts';
 import { correctCalls } from '../usage/correct-calls.ts';
 import type { MediaProvider } from '../vendors/media.ts';

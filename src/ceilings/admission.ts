@@ -10,12 +10,12 @@ import type { CallResult, SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
+import { createLender, type Lender } from './counter-quota.ts';
 import type { CounterName, LimitedCounter, Limits } from './counters.ts';
 import { countersOf, textOfCounter } from './counters.ts';
-import { deleteEndedCounters } from './ended-counters.ts';
-import { type Bounds, type Holds, holdAll, type Taken } from './holds.ts';
-import { askBackChannel, createLeases, type Leases } from './leases.ts';
-import { createLender, type Lender } from './lender.ts';
+import { deleteEndedCounters } from './expired-counters.ts';
+import { askBackChannel, createLeases, type Leases } from './lease-store.ts';
+import { type Bounds, type Holds, holdAll, type Taken } from './reservation.ts';
 import { createStoreHealth } from './store-health.ts';
 
 export interface AdmissionRequest {

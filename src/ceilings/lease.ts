@@ -6,8 +6,8 @@
  * What runs under the old one then goes on without a lease, and changes nothing of the new one.
  */
 import type { CounterName } from './counters.ts';
-import type { Leases, RaiseRequest } from './leases.ts';
-import { createSlice, type Slice } from './slice.ts';
+import type { Leases, RaiseRequest } from './lease-store.ts';
+import { createSlice, type Slice } from './local-quota.ts';
 
 export interface Lease {
   /** Row of `limit_counters`; null while there is no lease. */

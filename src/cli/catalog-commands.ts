@@ -1,8 +1,8 @@
 /** `gateway catalog …`: the models in force, and rows from the public price table into the running service. */
 import { readFile } from 'node:fs/promises';
 import { vendorOfHost } from '../config/starter-catalog.ts';
-import { messageOf } from '../core/issues.ts';
-import { type JsonObject, listOf, objectOf, textOf } from '../core/json.ts';
+import { messageOf } from '../core/error-messages.ts';
+import { type JsonObject, listOf, objectOf, textOf } from '../core/json/narrow.ts';
 import { type ConvertedTable, convertPriceTable, type TableProvider } from './price-table.ts';
 import { CommandError, type ServiceClient } from './service-client.ts';
 

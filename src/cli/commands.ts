@@ -4,12 +4,12 @@
  */
 import { parseArgs } from 'node:util';
 import type { Environment } from '../config/environment.ts';
-import { messageOf } from '../core/issues.ts';
-import { type JsonObject, listOf, objectOf } from '../core/json.ts';
-import { describeCalls, describeIssuedKey, describeKeys, describeLeases, describeProjects } from './answers.ts';
-import { describeBatch, describeBatches, describeReplay } from './batch-answers.ts';
-import { describeCatalog, describeImport, describeRemoval } from './catalog-answers.ts';
+import { messageOf } from '../core/error-messages.ts';
+import { type JsonObject, listOf, objectOf } from '../core/json/narrow.ts';
 import { importCatalog, removeImported } from './catalog-commands.ts';
+import { describeBatch, describeBatches, describeReplay } from './format-batches.ts';
+import { describeCatalog, describeImport, describeRemoval } from './format-catalog.ts';
+import { describeCalls, describeIssuedKey, describeKeys, describeLeases, describeProjects } from './format-reports.ts';
 import { usageOf } from './help.ts';
 import { CommandError, connectService, type ServiceClient } from './service-client.ts';
 import { describeReprice, repriceUsage } from './usage-commands.ts';

@@ -7,8 +7,8 @@
  */
 import type { Kind } from '../config/config.ts';
 import { isServed } from '../config/starter-catalog.ts';
-import { isObject, type JsonObject, textOf } from '../core/json.ts';
-import { shiftDecimal } from '../core/money.ts';
+import { shiftDecimal } from '../core/cost.ts';
+import { isObject, type JsonObject, textOf } from '../core/json/narrow.ts';
 
 /** A provider that gets rows. */
 export interface TableProvider {

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readAdminTokenOfFile } from '../config/admin-token.ts';
 import { type Environment, readEnvironment } from '../config/environment.ts';
-import { isObject, type JsonObject, textOf } from '../core/json.ts';
+import { isObject, type JsonObject, textOf } from '../core/json/narrow.ts';
 import { findAddress } from './addresses.ts';
 
 /** Why a command failed, in one line for whoever typed it. */

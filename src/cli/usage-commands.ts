@@ -1,6 +1,6 @@
 /** `gateway usage …`: stored calls are charged again. */
-import { type JsonObject, listOf, objectOf } from '../core/json.ts';
-import { money } from './answers.ts';
+import { type JsonObject, listOf, objectOf } from '../core/json/narrow.ts';
+import { money } from './format-reports.ts';
 import { CommandError, type ServiceClient } from './service-client.ts';
 import { formatFacts } from './table.ts';
 

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isObject } from '../core/json.ts';
+import { isObject } from '../core/json/narrow.ts';
 import type { Environment } from './environment.ts';
 import { readYamlFile } from './yaml-file.ts';
 

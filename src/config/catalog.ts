@@ -8,9 +8,9 @@
  * writes down another price has not said that the model thinks differently.
  */
 import type { ModelTraits } from '../core/call.ts';
-import type { Price } from '../core/charges.ts';
-import { isObject } from '../core/json.ts';
-import { nanosOfUsd } from '../core/money.ts';
+import { nanosOfUsd } from '../core/cost.ts';
+import { isObject } from '../core/json/narrow.ts';
+import type { Price } from '../core/pricing.ts';
 import type { CatalogRow, ProviderConfig, RowSource } from './config.ts';
 import { type ModelValues, modelId, modelRow } from './file-schema.ts';
 import type { Report } from './providers.ts';

@@ -3,7 +3,7 @@
  * of them may not import `config`, they declare that part themselves, in the same words.
  */
 import type { ModelTraits } from '../core/call.ts';
-import type { Price } from '../core/charges.ts';
+import type { Price } from '../core/pricing.ts';
 
 export type ProviderDialect = 'chat' | 'messages' | 'gemini';
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';

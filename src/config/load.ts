@@ -4,8 +4,8 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import type { z } from 'zod';
-import { messageOf } from '../core/issues.ts';
-import { isObject } from '../core/json.ts';
+import { messageOf } from '../core/error-messages.ts';
+import { isObject } from '../core/json/narrow.ts';
 import { buildCatalogRows, providerOf } from './catalog.ts';
 import { type Config, ConfigError, type ProviderConfig, type RowSource, type Served, type Tiers } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';

@@ -15,8 +15,9 @@
  * `…Nanos` nano-dollars (1e-9 USD), `…Bytes`.
  * Times called `…At` are milliseconds since 1970 in memory and RFC 3339 on the wire.
  */
-import type { CallUnits, Price, Tokens, UnitPrices, Units } from './charges.ts';
-import type { BodySpans } from './json-spans.ts';
+
+import type { BodySpans } from './json/spans.ts';
+import type { CallUnits, Price, Tokens, UnitPrices, Units } from './pricing.ts';
 
 /** How a caller or a vendor speaks: OpenAI's chat completions or Anthropic's messages. */
 export type Dialect = 'chat' | 'messages';

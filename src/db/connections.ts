@@ -5,8 +5,8 @@
  * and is thrown away after a fault of the connection or a failed rollback, whose state nobody knows.
  */
 import type pg from 'pg';
+import { isConnectionFault } from './connection-errors.ts';
 import type { Queries } from './database.ts';
-import { isConnectionFault } from './faults.ts';
 
 /** The part of a logger that this room needs. */
 export interface DatabaseLogger {

@@ -4,7 +4,7 @@
  * each listener, since what was notified meanwhile is lost. Made after pg-boss, `src/db.ts`.
  */
 import pg from 'pg';
-import { messageOf } from '../core/issues.ts';
+import { messageOf } from '../core/error-messages.ts';
 import type { DatabaseLogger } from './connections.ts';
 import type { Database } from './database.ts';
 

@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
-import { messageOf } from '../core/issues.ts';
+import { messageOf } from '../core/error-messages.ts';
 import type { Database, Queries } from './database.ts';
 
 export interface Migration {

@@ -1,10 +1,11 @@
 /** POST /v1/chat/completions: OpenAI's chat, plain and streamed. */
-import { type Answer, CREATED_AT, type EventStream, jsonAnswer, type Question } from './answer.ts';
+
 import { type Conversation, composeReply, type Reply, readContent, type Tool, wholeInputTokens } from './conversation.ts';
 import { errorAnswer, errorBody } from './errors.ts';
-import type { Script } from './faults.ts';
 import { countOf, isObject, type JsonObject, objectOf, objectsOf, textOf } from './json.ts';
-import { splitArguments, splitPieces } from './words.ts';
+import { type Answer, CREATED_AT, type EventStream, jsonAnswer, type Question } from './response.ts';
+import type { Script } from './scripts.ts';
+import { splitArguments, splitPieces } from './tokens.ts';
 
 /** Answers, or refuses what the real one refuses: no messages, an unknown role. */
 export function answerChat(question: Question): Answer {

@@ -1,8 +1,9 @@
 /** What to say: a conversation in no dialect comes in, a reply in no dialect goes out. */
-import type { Script } from './faults.ts';
+
 import { isObject, type JsonObject, objectOf, textOf } from './json.ts';
 import { answerMemoryQuestion } from './memory-worker.ts';
-import { bigText, countTokens, longText } from './words.ts';
+import type { Script } from './scripts.ts';
+import { bigText, countTokens, longText } from './tokens.ts';
 
 export interface Tool {
   readonly name: string;

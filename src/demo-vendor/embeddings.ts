@@ -1,7 +1,8 @@
 /** POST /v1/embeddings: unit vectors made of which words a text holds, so that texts about the same things lie near each other. */
-import { type Answer, jsonAnswer, type Question } from './answer.ts';
+
 import { errorAnswer } from './errors.ts';
-import { countTokens, hashOf, wordsOf } from './words.ts';
+import { type Answer, jsonAnswer, type Question } from './response.ts';
+import { countTokens, hashOf, wordsOf } from './tokens.ts';
 
 const DEFAULT_DIMENSIONS = 256;
 const MAX_DIMENSIONS = 4_096;

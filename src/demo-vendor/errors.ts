@@ -1,6 +1,6 @@
 /** Error answers, in the form of each vendor family, and where each looks for the caller's key. */
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Answer, JSON_HEADERS } from './answer.ts';
+import { type Answer, JSON_HEADERS } from './response.ts';
 
 /** Vendor families by the form of their errors: OpenAI, Anthropic, Google, NVIDIA's and Stability's images, ElevenLabs' voices. */
 export type Family = 'openai' | 'anthropic' | 'gemini' | 'artifacts' | 'voice';

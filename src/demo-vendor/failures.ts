@@ -1,7 +1,8 @@
 /** What a scripted fault looks like on the wire: an answer in place of the answer. */
-import { type Answer, type Question, redirectAnswer } from './answer.ts';
+
 import { errorAnswer, type Family } from './errors.ts';
-import type { Fault, RetryHint } from './faults.ts';
+import { type Answer, type Question, redirectAnswer } from './response.ts';
+import type { Fault, RetryHint } from './scripts.ts';
 
 /** `nowMs` is for the hints that name an instant. */
 export function failureAnswer(fault: Fault, family: Family, question: Question, nowMs: number): Answer {

@@ -1,9 +1,9 @@
 /** POST /v1/images/generations and POST /v1/genai/{publisher}/{model}: real PNG files of the asked size, in the prompt's colour. */
 import { crc32, deflateSync } from 'node:zlib';
-import { type Answer, bytesAnswer, CREATED_AT, jsonAnswer, type Question } from './answer.ts';
 import { errorAnswer } from './errors.ts';
 import { countOf, textOf } from './json.ts';
-import { countTokens, hashOf } from './words.ts';
+import { type Answer, bytesAnswer, CREATED_AT, jsonAnswer, type Question } from './response.ts';
+import { countTokens, hashOf } from './tokens.ts';
 
 const MAX_SIDE = 4_096;
 const MAX_IMAGES = 10;

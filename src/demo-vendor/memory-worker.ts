@@ -3,7 +3,7 @@
  * learning work. It knows the question by the shape of the answer that is wanted.
  */
 import { isObject, type JsonObject, objectOf, objectsOf, parseObject, textOf } from './json.ts';
-import { wordsOf } from './words.ts';
+import { wordsOf } from './tokens.ts';
 
 /** The answer to a memory question; null: it is none. */
 export function answerMemoryQuestion(schema: JsonObject, text: string): object | null {

@@ -1,10 +1,11 @@
 /** POST /v1/messages: Anthropic's dialect, plain and as the full sequence of events. */
-import { type Answer, type EventStream, jsonAnswer, type Question } from './answer.ts';
+
 import { type Conversation, composeReply, type Reply, readContent } from './conversation.ts';
 import { errorAnswer, errorBody } from './errors.ts';
-import type { Script } from './faults.ts';
 import { countOf, type JsonObject, objectOf, objectsOf, textOf } from './json.ts';
-import { splitArguments, splitPieces } from './words.ts';
+import { type Answer, type EventStream, jsonAnswer, type Question } from './response.ts';
+import type { Script } from './scripts.ts';
+import { splitArguments, splitPieces } from './tokens.ts';
 
 /** Answers, or refuses what the real one refuses: a missing version header, `max_tokens` or messages. */
 export function answerMessages(question: Question): Answer {

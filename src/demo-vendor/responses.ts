@@ -1,9 +1,10 @@
 /** POST /v1/responses: OpenAI's responses, plain and as named events with rising sequence numbers. */
-import { type Answer, CREATED_AT, type EventStream, jsonAnswer, type Question } from './answer.ts';
+
 import { type Conversation, composeReply, type Reply, readContent, wholeInputTokens } from './conversation.ts';
 import { errorAnswer } from './errors.ts';
 import { countOf, isObject, type JsonObject, objectOf, objectsOf, textOf } from './json.ts';
-import { splitArguments, splitPieces } from './words.ts';
+import { type Answer, CREATED_AT, type EventStream, jsonAnswer, type Question } from './response.ts';
+import { splitArguments, splitPieces } from './tokens.ts';
 
 /** Answers, or refuses a body without input. */
 export function answerResponses(question: Question): Answer {

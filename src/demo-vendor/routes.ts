@@ -1,12 +1,12 @@
 /** Every address of the demo vendor, one line each. */
 
-import type { Answer, Question } from './answer.ts';
 import { answerChat } from './chat.ts';
 import { answerEmbeddings } from './embeddings.ts';
 import type { Family } from './errors.ts';
 import { answerArtifacts, answerImageFile, answerImages } from './images.ts';
-import { answerModerations, answerRerank } from './judgements.ts';
 import { answerMessages } from './messages.ts';
+import { answerModerations, answerRerank } from './moderation-rerank.ts';
+import type { Answer, Question } from './response.ts';
 import { answerResponses } from './responses.ts';
 import { answerSpeech, answerVoice } from './speech.ts';
 import type { Videos } from './videos.ts';

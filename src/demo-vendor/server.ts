@@ -5,16 +5,16 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Answer, Question } from './answer.ts';
-import { deliver } from './deliver.ts';
 import { errorAnswer, type Family, hasKey, missingKeyAnswer } from './errors.ts';
 import { failureAnswer } from './failures.ts';
-import { readScript } from './faults.ts';
 import { type JsonObject, parseObject, textOf } from './json.ts';
-import { createPen } from './pen.ts';
+import { createPen } from './paced-writer.ts';
 import { createRecorder, type RecordedRequest } from './recorder.ts';
+import type { Answer, Question } from './response.ts';
 import { createRoutes, type FoundRoute } from './routes.ts';
+import { readScript } from './scripts.ts';
 import { createVideos } from './videos.ts';
+import { deliver } from './write-response.ts';
 
 export type { RecordedRequest } from './recorder.ts';
 

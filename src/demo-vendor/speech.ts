@@ -1,8 +1,9 @@
 /** POST /v1/audio/speech, /v1/text-to-speech/{voice} and /v1/speak?model={voice}: a hum as long as the text, in files that players open. */
-import { type Answer, bytesAnswer, type Question } from './answer.ts';
+
 import { errorAnswer } from './errors.ts';
 import { textOf } from './json.ts';
-import { hashOf, wordsOf } from './words.ts';
+import { type Answer, bytesAnswer, type Question } from './response.ts';
+import { hashOf, wordsOf } from './tokens.ts';
 
 const MAX_INPUT_CHARACTERS = 4_096;
 const MAX_SPOKEN_WORDS = 100;

@@ -2,10 +2,11 @@
  * Google's video form: a start gives an operation, polls say that it runs and then where its files are, a file redirects once. Operations
  * are remembered (the newest 1,000), an operation that is not is answered 404 like an unknown one.
  */
-import { type Answer, bytesAnswer, jsonAnswer, type Question, redirectAnswer } from './answer.ts';
+
 import { errorAnswer } from './errors.ts';
-import type { Script } from './faults.ts';
 import { countOf, objectOf, objectsOf, textOf } from './json.ts';
+import { type Answer, bytesAnswer, jsonAnswer, type Question, redirectAnswer } from './response.ts';
+import type { Script } from './scripts.ts';
 
 const KEPT_OPERATIONS = 1_000;
 const MAX_SAMPLES = 4;

@@ -1,8 +1,8 @@
 /** The content rules of a project as they are written, stored and sent (shapes 19). */
 import { RE2JS } from 're2js';
 import { z } from 'zod';
+import { describeIssues, messageOf } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
-import { describeIssues, messageOf } from '../core/issues.ts';
 
 export const ruleClasses = ['credential', 'card_number', 'email', 'phone', 'iban', 'expression'] as const;
 export type RuleClass = (typeof ruleClasses)[number];

@@ -5,9 +5,9 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError, gatewayError } from '../core/errors.ts';
-import type { BodySpans } from '../core/json-spans.ts';
-import { scanObject } from '../core/json-spans.ts';
-import { JsonSyntaxError } from '../core/json-syntax.ts';
+import type { BodySpans } from '../core/json/spans.ts';
+import { scanObject } from '../core/json/spans.ts';
+import { JsonSyntaxError } from '../core/json/syntax.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
 const bodyLimitBytes = 32 * 1024 * 1024;

@@ -5,7 +5,7 @@ import type { ErrorRequestHandler } from 'express';
 import { codeRow, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
 import { CallerGone } from './body.ts';
-import { endAnswer } from './end-answer.ts';
+import { endAnswer } from './lingering-close.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
 /** Which body an error has: the messages route has its own (specification 2). */

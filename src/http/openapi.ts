@@ -4,16 +4,16 @@
  */
 import { z } from 'zod';
 import type { TextRoute } from '../core/call.ts';
-import type { JsonObject } from '../core/json.ts';
-import { answers } from './openapi/answers.ts';
-import { inferenceBodies } from './openapi/inference-bodies.ts';
-import { describeInference, inferenceRoutes } from './openapi/inference-operations.ts';
-import { describeMedia, mediaAnswers, mediaBodies } from './openapi/media-operations.ts';
-import { memoryBodies } from './openapi/memory-bodies.ts';
-import { describeOperations } from './openapi/operations.ts';
-import { answerHeaders, describeParameters } from './openapi/parameters.ts';
-import { provisionBodies } from './openapi/provision-bodies.ts';
-import { describeVideo, videoAnswers, videoBodies } from './openapi/video-operations.ts';
+import type { JsonObject } from '../core/json/narrow.ts';
+import { answerHeaders, describeParameters } from './openapi/contract/parameters.ts';
+import { describeInference, inferenceRoutes } from './openapi/operations/inference.ts';
+import { describeMedia, mediaAnswers, mediaBodies } from './openapi/operations/media.ts';
+import { describeOperations } from './openapi/operations/operations.ts';
+import { describeVideo, videoAnswers, videoBodies } from './openapi/operations/video.ts';
+import { inferenceBodies } from './openapi/schemas/inference-requests.ts';
+import { memoryBodies } from './openapi/schemas/memory-requests.ts';
+import { provisionBodies } from './openapi/schemas/provision-requests.ts';
+import { answers } from './openapi/schemas/responses.ts';
 
 /** The same document each time; it is plain JSON. */
 export function describeApi(): JsonObject {

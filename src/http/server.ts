@@ -6,7 +6,7 @@ import express from 'express';
 import { gatewayError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
 import { createErrorHandler } from './error-handler.ts';
-import { allowHalfOpen } from './half-open.ts';
+import { allowHalfOpen } from './half-close.ts';
 import type { HealthDeps } from './routes/health.ts';
 import { createHealthRoutes } from './routes/health.ts';
 import type { MediaRouteDeps } from './routes/media.ts';

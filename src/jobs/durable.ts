@@ -9,16 +9,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { memoryQueue } from '../../workflows/contract.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
-import { type DevServer, startDevServer } from './dev-server.ts';
-import { type Dispatcher, startDispatcher } from './dispatcher.ts';
+import { ensureSchedules } from './client/schedules.ts';
+import { createTemporal, type Temporal } from './client/temporal.ts';
+import { answersWith, type TemporalOptions } from './connection/temporal-connection.ts';
+import { type DevServer, startDevServer } from './dev-server/dev-server.ts';
+import type { TemporalEnvironment } from './dev-server/install-temporal.ts';
+import { findTemporal } from './dev-server/temporal-binary.ts';
 import { reasonOf } from './faults.ts';
-import type { TemporalEnvironment } from './fetch-temporal.ts';
-import { findTemporal } from './find-temporal.ts';
-import { ensureSchedules } from './schedules.ts';
-import { createTemporal, type Temporal } from './temporal.ts';
-import { answersWith, type TemporalOptions } from './temporal-connection.ts';
-import type { RunningWorker } from './temporal-worker.ts';
-import { prepareWorkflowBundle } from './workflow-bundle.ts';
+import { type Dispatcher, startDispatcher } from './outbox/dispatcher.ts';
+import type { RunningWorker } from './worker/temporal-worker.ts';
+import { prepareWorkflowBundle } from './worker/workflow-bundle.ts';
 
 export type DurableState =
   | 'off' // switched off, or stopped

@@ -1,5 +1,5 @@
 /** What an error says, whatever was thrown. No `instanceof`: errors of Node's own modules are of another realm where code runs in a VM. */
-import { isObject } from '../core/json.ts';
+import { isObject } from '../core/json/narrow.ts';
 
 /** An error's first line, for sentences that name a reason. */
 export function reasonOf(error: unknown): string {

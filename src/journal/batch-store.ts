@@ -6,14 +6,14 @@
  * the quarantine. So one bad record never stops the others.
  */
 import type { SettledCall } from '../core/call.ts';
+import { isConnectionFault } from '../db/connection-errors.ts';
 import type { Database, Queries } from '../db/database.ts';
-import { isConnectionFault } from '../db/faults.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { PassPoint } from './fault-points.ts';
+import type { PassPoint } from './failpoints.ts';
 import type { Frame } from './frame.ts';
 import { moneyOf } from './parked-calls.ts';
 import type { Quarantine } from './quarantine.ts';
-import { makeCallStorable, withoutText } from './storable-call.ts';
+import { makeCallStorable, withoutText } from './sanitize-call.ts';
 
 /** What stores a batch in the transaction `tx`; must be idempotent by call id. */
 export type StoreCalls = (tx: Queries, calls: readonly SettledCall[]) => Promise<unknown>;

@@ -10,11 +10,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
+import { isConnectionFault } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
-import { isConnectionFault } from '../db/faults.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type BatchCounts, type BatchEntry, type BatchStore, createBatchStore, type StoreCalls } from './batch-store.ts';
-import type { PassPoint } from './fault-points.ts';
+import type { PassPoint } from './failpoints.ts';
 import type { Frame } from './frame.ts';
 import type { Journal } from './journal.ts';
 import { createQuarantine, type IsErased } from './quarantine.ts';

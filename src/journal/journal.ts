@@ -11,17 +11,17 @@
 import { join } from 'node:path';
 import type { CallFacts, SettledCall } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
-import { forgetSubject } from '../core/forget-subject.ts';
+import { type OwnerLock, takeLock } from '../core/file-lock.ts';
 import { newId } from '../core/ids.ts';
-import { type OwnerLock, takeLock } from '../core/owner-lock.ts';
+import { forgetSubject } from '../core/redact-subject.ts';
 import type { Clock } from '../core/time.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { PassPoint } from './fault-points.ts';
-import { diskFiles, type JournalFiles } from './journal-files.ts';
-import { createOpenCalls, type OpenCall } from './open-calls.ts';
+import { createReserve } from './ballast-file.ts';
+import type { PassPoint } from './failpoints.ts';
+import { diskFiles, type JournalFiles } from './file-system.ts';
+import { createOpenCalls, type OpenCall } from './in-flight-calls.ts';
 import { createParkedCalls } from './parked-calls.ts';
 import { type AttemptStart, encodeRecord } from './record.ts';
-import { createReserve } from './reserve.ts';
 import { lockName } from './segment-name.ts';
 import { createSegmentWriter, type Segment } from './segment-writer.ts';
 

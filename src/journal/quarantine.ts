@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isUuid } from '../core/ids.ts';
-import { isObject, parseJson } from '../core/json.ts';
+import { isObject, parseJson } from '../core/json/narrow.ts';
 
 /** A call that names a subject, as it was found in the text of a record. */
 export interface NamedCall {

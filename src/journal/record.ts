@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { Attempt, CallFacts, CallResult, SettledCall } from '../core/call.ts';
-import { parseJson } from '../core/json.ts';
+import { parseJson } from '../core/json/narrow.ts';
 import { encodeFrame, type Frame } from './frame.ts';
 
 /** An attempt as it is known before it is made. */

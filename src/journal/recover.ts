@@ -9,19 +9,19 @@ import { existsSync } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type OwnerLock, takeLock } from '../core/file-lock.ts';
 import { isUuid } from '../core/ids.ts';
-import { type OwnerLock, takeLock } from '../core/owner-lock.ts';
+import { isConnectionFault } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
-import { isConnectionFault } from '../db/faults.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type BatchCounts, type BatchEntry, createBatchStore, type StoreCalls } from './batch-store.ts';
-import type { PassPoint } from './fault-points.ts';
+import type { PassPoint } from './failpoints.ts';
 import type { Frame } from './frame.ts';
 import { createQuarantine, type IsErased } from './quarantine.ts';
 import { decodeRecord } from './record.ts';
 import { lockName, segmentName, segmentNumbers } from './segment-name.ts';
 import { readWindow } from './segment-reader.ts';
-import { createUnsettledCalls, type EstimateCost, type UnsettledCalls } from './unsettled-calls.ts';
+import { createUnsettledCalls, type EstimateCost, type UnsettledCalls } from './unfinished-calls.ts';
 
 export interface Recovery {
   /** Looks now and then every `intervalMs`; does not wait for the first look. */

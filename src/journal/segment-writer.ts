@@ -7,8 +7,8 @@
  */
 import { join } from 'node:path';
 import type { Clock } from '../core/time.ts';
-import type { PassPoint } from './fault-points.ts';
-import type { JournalFiles, OpenFile } from './journal-files.ts';
+import type { PassPoint } from './failpoints.ts';
+import type { JournalFiles, OpenFile } from './file-system.ts';
 import { segmentName } from './segment-name.ts';
 
 export interface Segment {

@@ -1,8 +1,8 @@
 /** Reads the body of "issue a key" and "rotate a key". Every mistake is named, with its place, in one answer. */
 import { z } from 'zod';
+import { nanosOfUsd } from '../core/cost.ts';
+import { describeIssues } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
-import { describeIssues } from '../core/issues.ts';
-import { nanosOfUsd } from '../core/money.ts';
 import { type CeilingName, type Ceilings, ceilingNames, defaultWindows } from './key-record.ts';
 
 /** What a new key is given, checked. */

@@ -1,5 +1,5 @@
 /** A virtual key as the gateway knows it, without its secret, and its JSON on the provisioning routes. */
-import { usdOf } from '../core/money.ts';
+import { usdOf } from '../core/cost.ts';
 import { formatTime } from '../core/time.ts';
 
 export const ceilingNames = ['calls', 'cost', 'rpm', 'tpm'] as const;

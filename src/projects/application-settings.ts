@@ -3,9 +3,9 @@
  * default filled in.
  */
 import { z } from 'zod';
+import { nanosOfUsd, usdOf } from '../core/cost.ts';
+import { describeIssues } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
-import { describeIssues } from '../core/issues.ts';
-import { nanosOfUsd, usdOf } from '../core/money.ts';
 import { type Tiers, tiers } from './tiers.ts';
 
 export type ApplicationWindow = 'day' | 'month' | 'total';

@@ -3,9 +3,9 @@
  * JSON of shapes 19, with every default filled in, so that a row shows what holds.
  */
 import { z } from 'zod';
+import { nanosOfUsd, usdOf } from '../core/cost.ts';
+import { describeIssues } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
-import { describeIssues } from '../core/issues.ts';
-import { nanosOfUsd, usdOf } from '../core/money.ts';
 import type { ApplicationSettings } from './application-settings.ts';
 import { type Tiers, tiers } from './tiers.ts';
 

@@ -5,8 +5,8 @@
 import { gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { type Clock, formatTime } from '../core/time.ts';
-import { answerWithin } from '../db/answer-within.ts';
 import type { Database, Queries } from '../db/database.ts';
+import { answerWithin } from '../db/query-timeout.ts';
 import { createRowCache } from '../db/row-cache.ts';
 import { readStoredRules } from '../guardrails/content-rule.ts';
 import { createRuleReader, type ReadyRules } from '../guardrails/rules.ts';

@@ -1,6 +1,6 @@
 /** What the deployment can call: providers, models with prices, tiers. Built from the configuration, replaced as a whole at reload. */
 import type { Dialect, MediaRoute, ModelTraits, Route } from '../core/call.ts';
-import type { Price, TokenPrice, UnitPrices } from '../core/charges.ts';
+import type { Price, TokenPrice, UnitPrices } from '../core/pricing.ts';
 
 /** What a model is for. */
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';

@@ -5,10 +5,10 @@
  * does it take a call away from its key: a tier that turns out to have no open model is left by the planner for the usual one.
  */
 import type { TextRoute } from '../core/call.ts';
-import type { BodySpans } from '../core/json-spans.ts';
-import type { RequestFeatures } from '../dialects/features.ts';
-import { readFeatures } from '../dialects/features.ts';
-import { readLastUserText } from '../dialects/last-user-text.ts';
+import type { BodySpans } from '../core/json/spans.ts';
+import { readLastUserText } from '../dialects/prompt/last-user-text.ts';
+import type { RequestFeatures } from '../dialects/routes/request-features.ts';
+import { readFeatures } from '../dialects/routes/request-features.ts';
 import type { Catalog } from './catalog.ts';
 import { usualTier } from './plan.ts';
 import type { ProjectRouting, RoutingView } from './rules.ts';

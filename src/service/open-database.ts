@@ -2,9 +2,9 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
+import { isConnectionFault } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
 import { DataDirInUse, DataDirUnusable, openEmbeddedDatabase } from '../db/embedded.ts';
-import { isConnectionFault } from '../db/faults.ts';
 import { checkSchema, migrate, SchemaError } from '../db/migrate.ts';
 import { openServerDatabase } from '../db/pool.ts';
 import type { Logger } from '../observability/logger.ts';

@@ -1,6 +1,6 @@
 /** The process as a service sees it; made by `main.ts`, which owns the process. */
 import type { Environment } from '../config/environment.ts';
-import type { SetMember } from './set-member.ts';
+import type { SetMember } from './cluster-worker.ts';
 
 export interface ServiceHost {
   readonly env: Environment;

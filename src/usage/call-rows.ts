@@ -1,5 +1,5 @@
 /** Call rows with their attempts, as `GET /provision/teams/{project}/calls` and the console show them (shapes 21). */
-import { usdOf } from '../core/money.ts';
+import { usdOf } from '../core/cost.ts';
 import { formatTime } from '../core/time.ts';
 import type { Queries } from '../db/database.ts';
 

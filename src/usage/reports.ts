@@ -4,8 +4,9 @@
  *
  * A call belongs to the month of its start, which is the time in its id: every query is a range of ids.
  */
+
+import { usdOf } from '../core/cost.ts';
 import { firstIdOf } from '../core/ids.ts';
-import { usdOf } from '../core/money.ts';
 import type { Clock } from '../core/time.ts';
 import { formatTime, monthOf } from '../core/time.ts';
 import { type WindowKind, windowOf } from '../core/windows.ts';

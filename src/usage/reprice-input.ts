@@ -1,7 +1,7 @@
 /** The body of "charge calls again". */
 import { z } from 'zod';
+import { describeIssues } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
-import { describeIssues } from '../core/issues.ts';
 
 const instant = z
   .union([z.iso.datetime({ offset: true }), z.iso.date()], {

@@ -5,16 +5,17 @@
  * Beside it calls go on and are stored: it holds no row that a drain needs until its last step. Only what differs is written. What cannot be
  * computed exactly from what rows keep is left as it is, and counted.
  */
+
+import { usdOf } from '../core/cost.ts';
 import { gatewayError } from '../core/errors.ts';
 import { firstIdOf } from '../core/ids.ts';
-import { usdOf } from '../core/money.ts';
 import type { Clock } from '../core/time.ts';
 import { formatTime } from '../core/time.ts';
 import { writeAudit } from '../db/audit.ts';
 import type { Database, Queries } from '../db/database.ts';
 import type { CostChange } from './correct-calls.ts';
-import type { NewCharge } from './prices/charge-again.ts';
 import { correctHistory } from './prices/correct-history.ts';
+import type { NewCharge } from './prices/recalculate-cost.ts';
 import { readCharges, type StoredCharge, writeAttemptCosts, writeCallCosts } from './stored-charges.ts';
 
 export interface RepriceRequest {

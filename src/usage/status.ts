@@ -1,6 +1,6 @@
 /** The answer of `GET /status/peek` (shapes 1): what a key may still use, what its project has spent, how its providers are. */
 import type { Caller } from '../core/call.ts';
-import { usdOf } from '../core/money.ts';
+import { usdOf } from '../core/cost.ts';
 import type { Clock } from '../core/time.ts';
 import { formatTime } from '../core/time.ts';
 import { type CeilingName, resetTime, type WindowKind, windowOf } from '../core/windows.ts';

@@ -1,7 +1,7 @@
 /** What the journal's drain writes of settled calls: a row per call and per attempt. Idempotent by call id. */
 import { createHash } from 'node:crypto';
 import type { Attempt, SettledCall } from '../core/call.ts';
-import { isVendorAsked } from '../core/spending.ts';
+import { isVendorAsked } from '../core/ceiling-usage.ts';
 import type { Queries } from '../db/database.ts';
 
 /** Stores the calls in the transaction `tx`, and attempts for those that are new; returns the ids of these. */

@@ -1,10 +1,10 @@
 /** What stored calls and their attempts were charged, and what they cost at the prices of the time; read page by page, and written where it differs. */
 import type { Route } from '../core/call.ts';
-import type { CallUnits, Tokens } from '../core/charges.ts';
 import { firstIdOf } from '../core/ids.ts';
+import type { CallUnits, Tokens } from '../core/pricing.ts';
 import type { Queries } from '../db/database.ts';
 import type { CostChange } from './correct-calls.ts';
-import { chargeAgain, type NewCharge } from './prices/charge-again.ts';
+import { chargeAgain, type NewCharge } from './prices/recalculate-cost.ts';
 import { readStoredPrice } from './prices/stored-price.ts';
 
 export interface ChargesWindow {

@@ -3,16 +3,16 @@
  * vendor answers with, base64 comes back. What is asked throws VendorError.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Tokens } from '../core/charges.ts';
 import { gatewayError, VendorError } from '../core/errors.ts';
-import { countOf, isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
-import { readResponsesUsage } from '../dialects/counts.ts';
-import type { MediaFields } from '../dialects/media-requests.ts';
-import { countImages, readSize, writeFields } from '../dialects/media-requests.ts';
+import { countOf, isObject, listOf, objectOf, parseJson, textOf } from '../core/json/narrow.ts';
+import type { Tokens } from '../core/pricing.ts';
+import { readResponsesUsage } from '../dialects/contract/token-usage.ts';
+import type { MediaFields } from '../dialects/media/image-speech.ts';
+import { countImages, readSize, writeFields } from '../dialects/media/image-speech.ts';
+import type { VendorDoor, VendorResponse } from './http-client.ts';
+import { readAll } from './http-client.ts';
 import type { MediaProvider } from './media.ts';
 import { askMediaVendor, fetchVendorFile, headerOf, quote } from './media.ts';
-import type { VendorDoor, VendorResponse } from './request.ts';
-import { readAll } from './request.ts';
 
 export interface ImageRequest {
   readonly provider: MediaProvider;

@@ -5,14 +5,14 @@
 import type { Readable } from 'node:stream';
 import type { MediaRoute } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
+import type { VendorDoor, VendorResponse } from './http-client.ts';
+import { endBody } from './http-client.ts';
 import { headersOf, type ProviderSource } from './registry.ts';
-import type { VendorDoor, VendorResponse } from './request.ts';
-import { endBody } from './request.ts';
 import { readRetryAfter } from './retry-after.ts';
+import { secretsOf, withoutSecrets } from './strip-secrets.ts';
 import type { ProviderRow } from './vendor.ts';
 import type { VendorHosts } from './vendor-hosts.ts';
 import { readRedirect, readVendorAddress, vendorHostsOf } from './vendor-hosts.ts';
-import { secretsOf, withoutSecrets } from './vendor-words.ts';
 
 /** A provider row as the media routes need it. Shapes are plain text: one that is not known is told to the caller as `bad_shape`. */
 export interface MediaProvider extends ProviderRow {

@@ -1,7 +1,7 @@
 /** Provider rows of the configuration as this room uses them. Rebuilt as a whole at reload. */
 import type { Dialect } from '../core/call.ts';
+import { secretsOf } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';
-import { secretsOf } from './vendor-words.ts';
 
 /** The part of a configured provider row that the text routes need. */
 export interface ProviderSource {

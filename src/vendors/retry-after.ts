@@ -2,7 +2,7 @@
  * How long a vendor asks us to wait, in every form vendors use (vendor facts 3), in that order: millisecond headers, `retry-after`, a
  * hint in the body, reset headers. A time in the past is 0.
  */
-import { isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
+import { isObject, listOf, objectOf, parseJson, textOf } from '../core/json/narrow.ts';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 

@@ -4,12 +4,12 @@
  */
 import type { Readable } from 'node:stream';
 import { gatewayError, VendorError } from '../core/errors.ts';
-import type { MediaFields } from '../dialects/media-requests.ts';
-import { writeFields } from '../dialects/media-requests.ts';
+import type { MediaFields } from '../dialects/media/image-speech.ts';
+import { writeFields } from '../dialects/media/image-speech.ts';
+import type { VendorDoor, VendorResponse } from './http-client.ts';
+import { endBody, vendorErrorOf } from './http-client.ts';
 import type { MediaProvider } from './media.ts';
 import { askMediaVendor, headerOf } from './media.ts';
-import type { VendorDoor, VendorResponse } from './request.ts';
-import { endBody, vendorErrorOf } from './request.ts';
 
 export interface SpeechRequest {
   readonly provider: MediaProvider;

@@ -2,9 +2,9 @@
 import type { Readable } from 'node:stream';
 import type { SseEvent } from '../core/sse.ts';
 import { createSseParser, SseEventTooLarge } from '../core/sse.ts';
-import type { StreamReader } from '../dialects/route-rules.ts';
-import { endBody, vendorErrorOf } from './request.ts';
-import { bytesWithoutSecrets, withoutSecrets } from './vendor-words.ts';
+import type { StreamReader } from '../dialects/contract/route-codec.ts';
+import { endBody, vendorErrorOf } from './http-client.ts';
+import { bytesWithoutSecrets, withoutSecrets } from './strip-secrets.ts';
 
 /** How a stream ended: whole, or broken by the vendor. `told`: the vendor's own error event has been passed on. */
 export type StreamEnd = { readonly kind: 'whole' } | { readonly kind: 'broken'; readonly message: string; readonly told: boolean };

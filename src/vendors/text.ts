@@ -5,15 +5,15 @@
  * tried. After that the stream ends with how it ended; it does not throw.
  */
 import { VendorError } from '../core/errors.ts';
-import type { AnswerReading, RouteRules } from '../dialects/route-rules.ts';
-import { readVendorMessage } from '../dialects/vendor-message.ts';
-import type { VendorDoor, VendorResponse } from './request.ts';
-import { readAll } from './request.ts';
+import type { AnswerReading, RouteRules } from '../dialects/contract/route-codec.ts';
+import { readVendorMessage } from '../dialects/contract/vendor-message.ts';
+import type { VendorDoor, VendorResponse } from './http-client.ts';
+import { readAll } from './http-client.ts';
 import { readRetryAfter } from './retry-after.ts';
 import type { StreamEnd, StreamPiece } from './stream.ts';
 import { relayEvents } from './stream.ts';
+import { withoutSecrets } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';
-import { withoutSecrets } from './vendor-words.ts';
 
 const answerLimitBytes = 64 * 1024 * 1024;
 const errorLimitBytes = 64 * 1024;

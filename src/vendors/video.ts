@@ -6,11 +6,11 @@
  */
 import type { Readable } from 'node:stream';
 import { VendorError } from '../core/errors.ts';
-import type { JsonObject } from '../core/json.ts';
-import { countOf, isObject, listOf, objectOf, parseJson, textOf } from '../core/json.ts';
+import type { JsonObject } from '../core/json/narrow.ts';
+import { countOf, isObject, listOf, objectOf, parseJson, textOf } from '../core/json/narrow.ts';
+import type { VendorDoor, VendorResponse } from './http-client.ts';
+import { endBody, readAll, vendorErrorOf } from './http-client.ts';
 import { askMediaVendor, fetchVendorFile, headerOf, type MediaProvider, quote } from './media.ts';
-import type { VendorDoor, VendorResponse } from './request.ts';
-import { endBody, readAll, vendorErrorOf } from './request.ts';
 import { isAddress } from './vendor-hosts.ts';
 import { isOperationName } from './video-address.ts';
 

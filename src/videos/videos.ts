@@ -4,12 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import type { Outcome } from '../core/call.ts';
+import { unitCostOf } from '../core/cost.ts';
 import { gatewayError } from '../core/errors.ts';
-import { unitCostOf } from '../core/money.ts';
-import { answerWithin } from '../db/answer-within.ts';
+import { isConnectionFault } from '../db/connection-errors.ts';
 import type { Database, Queries } from '../db/database.ts';
-import { isConnectionFault } from '../db/faults.ts';
 import { enqueue, type OutboxEntry } from '../db/outbox.ts';
+import { answerWithin } from '../db/query-timeout.ts';
 
 export interface NewVideo {
   readonly callId: string;

@@ -3,7 +3,15 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
-import { type CounterRow, countersIn, createTestProcess, limitsOf, type RunningCall, storeAndCount, type TestProcess } from './counting.ts';
+import {
+  type CounterRow,
+  countersIn,
+  createTestProcess,
+  limitsOf,
+  type RunningCall,
+  storeAndCount,
+  type TestProcess,
+} from './quota-harness.ts';
 
 const ceilings = { calls: 25, cost: 4_000, rpm: 20, tpm: 3_000 };
 

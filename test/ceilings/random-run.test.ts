@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
-import { countersIn, createTestProcess, limitsOf, type RunningCall } from './counting.ts';
+import { countersIn, createTestProcess, limitsOf, type RunningCall } from './quota-harness.ts';
 
 /** A generator of its own, so that a run can be repeated. */
 function randomFrom(seed: number): (below: number) => number {

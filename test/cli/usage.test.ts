@@ -1,7 +1,7 @@
 /** `gateway usage reprice` against a running service: a mistake in a price, what it did to a key, and how it is put right. */
 import { expect, test } from '@jest/globals';
 import { runCommand } from '../../src/cli/commands.ts';
-import { countersIn } from '../ceilings/counting.ts';
+import { countersIn } from '../ceilings/quota-harness.ts';
 import { onBothDatabases } from '../service/both-databases.ts';
 import { jsonOf, shareGateway } from '../support/gateway.ts';
 

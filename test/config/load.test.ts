@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { type Config, ConfigError } from '../../src/config/config.ts';
 import { demoConfig, loadConfig, readConfigSource } from '../../src/config/load.ts';
-import { costOf } from '../../src/core/money.ts';
+import { costOf } from '../../src/core/cost.ts';
 
 const load = (fileText: string | null, env: Record<string, string> = {}): Config => loadConfig({ env, fileText, fileName: 'gateway.yaml' });
 

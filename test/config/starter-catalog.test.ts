@@ -3,7 +3,7 @@ import { readImportedRows } from '../../src/config/catalog.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { vendorOfHost } from '../../src/config/starter-catalog.ts';
-import { costOf } from '../../src/core/money.ts';
+import { costOf } from '../../src/core/cost.ts';
 import { priceOf } from '../../src/routing/catalog.ts';
 
 const load = (fileText: string): Config => loadConfig({ env: {}, fileText, fileName: 'gateway.yaml' });

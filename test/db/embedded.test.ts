@@ -3,8 +3,8 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { isConnectionFault } from '../../src/db/connection-errors.ts';
 import { DataDirInUse, DataDirUnusable, openEmbeddedDatabase } from '../../src/db/embedded.ts';
-import { isConnectionFault } from '../../src/db/faults.ts';
 
 let dataDir = '';
 beforeAll(async () => {

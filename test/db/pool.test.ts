@@ -1,7 +1,7 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
+import { isConnectionFault } from '../../src/db/connection-errors.ts';
 import type { Database } from '../../src/db/database.ts';
-import { isConnectionFault } from '../../src/db/faults.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { describePostgres, withPostgres } from '../support/postgres.ts';
 

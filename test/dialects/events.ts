@@ -1,6 +1,6 @@
 /** Feeds a stream reader the way a relay does: from the bytes of an event stream. */
 import { createSseParser } from '../../src/core/sse.ts';
-import type { EventMeaning, StreamReader } from '../../src/dialects/route-rules.ts';
+import type { EventMeaning, StreamReader } from '../../src/dialects/contract/route-codec.ts';
 
 /** Text of a stream whose events carry `datas` (JSON, or text such as `[DONE]`). */
 export function streamOf(...datas: readonly unknown[]): string {

@@ -1,5 +1,5 @@
 /** The real disk behind a switch: full, broken, or with a bounded number of free bytes. */
-import { diskFiles, type JournalFiles } from '../../src/journal/journal-files.ts';
+import { diskFiles, type JournalFiles } from '../../src/journal/file-system.ts';
 
 export interface BrokenDisk {
   readonly files: JournalFiles;

@@ -20,7 +20,7 @@ import {
   withFolder,
   withText,
 } from './calls.ts';
-import { idsOf, withDrain } from './lent-drain.ts';
+import { idsOf, withDrain } from './drain-helper.ts';
 
 describe('draining', () => {
   test('what was written reaches the store by itself, as it was', () =>

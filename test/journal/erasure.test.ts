@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { createQuarantine, removeQuarantined } from '../../src/journal/quarantine.ts';
 import { attemptStart, connectionFault, factsOf, settledCall, until, withFolder, withText } from './calls.ts';
-import { withDrain } from './lent-drain.ts';
+import { withDrain } from './drain-helper.ts';
 
 const about = (subject: string): { memory: { mode: 'write'; explicitWrite: false; subject: string } } => ({
   memory: { mode: 'write', explicitWrite: false, subject },

@@ -7,14 +7,14 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { livingPoints, recoveryPoints } from '../../src/journal/fault-points.ts';
+import { livingPoints, recoveryPoints } from '../../src/journal/failpoints.ts';
 import { encodeFrame } from '../../src/journal/frame.ts';
 import { createRecovery } from '../../src/journal/recover.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 import { keepingLogger, withFolder } from './calls.ts';
 
-const program = new URL('doomed-process.ts', import.meta.url).pathname;
+const program = new URL('crash-process.ts', import.meta.url).pathname;
 
 interface Death {
   /** Ids the process had been promised, in order. */

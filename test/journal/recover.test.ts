@@ -3,7 +3,7 @@ import { appendFile, copyFile, mkdir, readdir, readFile, rm, truncate, writeFile
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import type { SettledCall } from '../../src/core/call.ts';
-import { takeLock } from '../../src/core/owner-lock.ts';
+import { takeLock } from '../../src/core/file-lock.ts';
 import { createJournal, type Journal } from '../../src/journal/journal.ts';
 import { createRecovery, type RecoveryOptions } from '../../src/journal/recover.ts';
 import { segmentName } from '../../src/journal/segment-name.ts';

@@ -2,12 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import type { AssistantTurn, CallFacts, MemoryWish, Outcome, Route, SettledCall } from '../../src/core/call.ts';
 import { noCorrelation } from '../../src/core/call.ts';
-import { noTokens } from '../../src/core/charges.ts';
 import { newId } from '../../src/core/ids.ts';
+import { noTokens } from '../../src/core/pricing.ts';
 import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
-import { recordCalls } from '../../src/memory/conversations.ts';
-import { createMemorySettings } from '../../src/memory/settings.ts';
+import { recordCalls } from '../../src/memory/conversations/record-calls.ts';
+import { createMemorySettings } from '../../src/memory/records/settings.ts';
 
 /** 2026-11-20T10:00:00Z, when the first call of a test begins. */
 const morning = Date.UTC(2026, 10, 20, 10);

@@ -1,12 +1,12 @@
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import express from 'express';
-import { createLeases } from '../../src/ceilings/leases.ts';
+import { createLeases } from '../../src/ceilings/lease-store.ts';
 import { createErrorHandler } from '../../src/http/error-handler.ts';
 import { type CallsFilter, createProvisionRoutes } from '../../src/http/routes/provision.ts';
 import { createKeyring } from '../../src/keys/keyring.ts';
-import { createBatches } from '../../src/memory/learning/batch-record.ts';
-import { createMemorySettings } from '../../src/memory/settings.ts';
+import { createBatches } from '../../src/memory/learning/batches.ts';
+import { createMemorySettings } from '../../src/memory/records/settings.ts';
 import { createProjects } from '../../src/projects/projects.ts';
 import { describeDatabases } from '../db/databases.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { noTokens } from '../../src/core/charges.ts';
-import { costOf } from '../../src/core/money.ts';
+import { costOf } from '../../src/core/cost.ts';
+import { noTokens } from '../../src/core/pricing.ts';
 import type { CatalogSourceRow } from '../../src/routing/catalog.ts';
 import { buildCatalog, priceOf } from '../../src/routing/catalog.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { TextRoute } from '../../src/core/call.ts';
-import { scanObject } from '../../src/core/json-spans.ts';
-import type { RequestFeatures } from '../../src/dialects/features.ts';
+import { scanObject } from '../../src/core/json/spans.ts';
+import type { RequestFeatures } from '../../src/dialects/routes/request-features.ts';
 import { buildCatalog } from '../../src/routing/catalog.ts';
 import type { Ask, AskRequest, AutoTier, Classifier } from '../../src/routing/classify.ts';
 import { chooseTier, classify, classifyByModel } from '../../src/routing/classify.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { TokenPrice } from '../../src/core/charges.ts';
+import type { TokenPrice } from '../../src/core/pricing.ts';
 import { buildCatalog, type CatalogSourceRow, type Kind } from '../../src/routing/catalog.ts';
 import { type Asked, project as bareProject, idsOf as idsOfPlan, plan as planOf } from './plans.ts';
 

@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Activities } from '../../workflows/contract.ts';
-import { createDoomedService, type DoomedService, type Project } from '../support/doomed-service.ts';
+import { createDoomedService, type DoomedService, type Project } from '../support/crash-service.ts';
 import { eventually } from '../support/gateway.ts';
 import { describePostgres } from '../support/postgres.ts';
 import { openWorkOf, rowsOf } from '../support/project-rows.ts';
@@ -13,7 +13,7 @@ import { openWorkOf, rowsOf } from '../support/project-rows.ts';
 /** What somebody asks for. */
 type Work = 'cleanup' | 'embedding' | 'erasure' | 'learning' | 'video';
 
-/** Of each activity: what leads to it, and the points at which its worker dies (test/support/doomed-worker.ts). */
+/** Of each activity: what leads to it, and the points at which its worker dies (test/support/crash-worker.ts). */
 const table: Readonly<Record<keyof Activities, readonly [Work, ...string[]]>> = {
   // Temporal tries these again after a minute and a half: the others die meanwhile.
   embedPassages: ['embedding', 'before memory_passages', 'before memory_embeddings', 'after'],

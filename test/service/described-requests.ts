@@ -2,8 +2,8 @@
 import { expect } from '@jest/globals';
 import fc from 'fast-check';
 import { z } from 'zod';
-import type { JsonObject } from '../../src/core/json.ts';
-import { isObject, listOf, objectOf, textOf } from '../../src/core/json.ts';
+import type { JsonObject } from '../../src/core/json/narrow.ts';
+import { isObject, listOf, objectOf, textOf } from '../../src/core/json/narrow.ts';
 import { fitting, nearlyFitting } from '../support/schema-values.ts';
 
 const adminToken = 'test-admin-token-0123456789';

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import type { JournalFiles } from '../../src/journal/journal-files.ts';
+import type { JournalFiles } from '../../src/journal/file-system.ts';
 import { createBrokenDisk } from '../journal/broken-disk.ts';
 import { callsOf, eventually, jsonOf, type TestGateway, withGateway } from '../support/gateway.ts';
 import { describePostgres } from '../support/postgres.ts';

@@ -9,7 +9,7 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { objectOf } from '../../src/core/json.ts';
+import { objectOf } from '../../src/core/json/narrow.ts';
 import { describeApi } from '../../src/http/openapi.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually, shareGateway } from '../support/gateway.ts';

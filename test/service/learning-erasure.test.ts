@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
-import { createTemporal } from '../../src/jobs/temporal.ts';
+import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import { findText } from '../memory/find-text.ts';
 import { eventually, jsonOf, type TestGateway, withGateway } from '../support/gateway.ts';
 import { rawHistory } from '../support/histories.ts';

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import proto from '@temporalio/proto';
-import { createTemporal, type Temporal } from '../../src/jobs/temporal.ts';
+import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
 import { eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';

@@ -1,7 +1,7 @@
 /** Learning through the whole house: calls come in over HTTP, a real Temporal sees to the batches, the demo vendor is the memory model. */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { createTemporal } from '../../src/jobs/temporal.ts';
+import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import { defaultYaml, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';

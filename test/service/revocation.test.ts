@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
-import { withDatabaseDoor } from '../support/database-door.ts';
+import { withDatabaseDoor } from '../support/database-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess, modelInForce } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';

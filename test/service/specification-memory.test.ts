@@ -1,6 +1,6 @@
 /** Specification 2 (memory item), 3, 4.7, 4.8 rule 10, 7.2, 7.4 and shapes 3 to 8: the routes of memory items, row by row. */
 import { describe, expect, it } from '@jest/globals';
-import { objectOf } from '../../src/core/json.ts';
+import { objectOf } from '../../src/core/json/narrow.ts';
 import { shareGateway, withGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { projectLender } from './inference-routes.ts';

@@ -1,6 +1,6 @@
 /** Specification 7.4, the rows of stores that are down, on every route that the row names. They come from 4.4 and 5.5 too. */
 import { afterAll, expect, it } from '@jest/globals';
-import { withDatabaseDoor } from '../support/database-door.ts';
+import { withDatabaseDoor } from '../support/database-proxy.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { jsonOf, shareGateway } from '../support/gateway.ts';
 import { createProcesses } from '../support/gateway-process.ts';

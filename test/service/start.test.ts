@@ -6,7 +6,7 @@ import { compareVersions } from '../../scripts/versions.js';
 import { findAddress } from '../../src/cli/addresses.ts';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
-import { withDatabaseDoor } from '../support/database-door.ts';
+import { withDatabaseDoor } from '../support/database-proxy.ts';
 import { eventually, jsonOf, unusedUrl } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf, type GatewayProcess, modelInForce, processesOf, root } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';

@@ -19,7 +19,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
-import type { JournalFiles } from '../../src/journal/journal-files.ts';
+import type { JournalFiles } from '../../src/journal/file-system.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { copyEmbeddedTemplate } from './embedded-template.ts';
 import { createTestDatabase } from './postgres.ts';

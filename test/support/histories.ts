@@ -6,7 +6,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import proto from '@temporalio/proto';
-import { isObject, parseJson } from '../../src/core/json.ts';
+import { isObject, parseJson } from '../../src/core/json/narrow.ts';
 
 /** A history out of its exported text. */
 export function parseHistory(text: string): proto.temporal.api.history.v1.History {

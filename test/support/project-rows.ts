@@ -1,6 +1,6 @@
 /** What a project's rows say, without ids, times and the project's own name: two projects of which the same was asked have the same. */
 import type { Database } from '../../src/db/database.ts';
-import type { Project } from './doomed-service.ts';
+import type { Project } from './crash-service.ts';
 
 const ofProject = 'project_id = $1::uuid';
 

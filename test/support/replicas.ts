@@ -9,7 +9,7 @@ import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
-import { createTemporal, type Temporal } from '../../src/jobs/temporal.ts';
+import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
 import { copyTestBundle, eventually, jsonOf } from './gateway.ts';
 import { createProcesses, type GatewayProcess } from './gateway-process.ts';
 import { createTestDatabase } from './postgres.ts';

@@ -1,7 +1,7 @@
 /** Random values from the JSON schemas of the interface description: such as fit, and such as nearly fit. */
 import fc from 'fast-check';
-import type { JsonObject } from '../../src/core/json.ts';
-import { isObject, listOf, objectOf, textOf } from '../../src/core/json.ts';
+import type { JsonObject } from '../../src/core/json/narrow.ts';
+import { isObject, listOf, objectOf, textOf } from '../../src/core/json/narrow.ts';
 
 /** The schema with every `$ref` of `document` replaced by what it stands for. None of them is recursive. */
 export function resolveRefs(schema: unknown, document: JsonObject): unknown {

@@ -1,8 +1,8 @@
 /** The Temporal program for the tests: found, or fetched, as `npm start` does it. */
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import type { TemporalEnvironment } from '../../src/jobs/fetch-temporal.ts';
-import { findTemporal } from '../../src/jobs/find-temporal.ts';
+import type { TemporalEnvironment } from '../../src/jobs/dev-server/install-temporal.ts';
+import { findTemporal } from '../../src/jobs/dev-server/temporal-binary.ts';
 
 /** What `npm start` would hand to the search for the program. */
 export function temporalEnvironment(): TemporalEnvironment {

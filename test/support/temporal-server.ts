@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { answersWith } from '../../src/jobs/temporal-connection.ts';
+import { answersWith } from '../../src/jobs/connection/temporal-connection.ts';
 import { unusedUrl } from './gateway.ts';
 import { until } from './temporal.ts';
 import { ensureTemporal } from './temporal-program.ts';

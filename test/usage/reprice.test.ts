@@ -1,16 +1,16 @@
 /** Stored calls charged again: costs, attempts and the counters of ceilings in one transaction, beside drains, and only once. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { beginCostChanges } from '../../src/ceilings/count-calls.ts';
+import { beginCostChanges } from '../../src/ceilings/counter-updates.ts';
 import type { SettledCall } from '../../src/core/call.ts';
-import type { Price, Tokens } from '../../src/core/charges.ts';
-import { noTokens } from '../../src/core/charges.ts';
 import { newId } from '../../src/core/ids.ts';
+import type { Price, Tokens } from '../../src/core/pricing.ts';
+import { noTokens } from '../../src/core/pricing.ts';
 import type { Database } from '../../src/db/database.ts';
 import { priceAt, recordPrices } from '../../src/usage/prices/price-history.ts';
 import { type ModelPrices, storedPriceOf } from '../../src/usage/prices/stored-price.ts';
 import { createReprice, type RepriceRequest } from '../../src/usage/reprice.ts';
-import { countersIn, createTestProcess, limitsOf, storeAndCount } from '../ceilings/counting.ts';
+import { countersIn, createTestProcess, limitsOf, storeAndCount } from '../ceilings/quota-harness.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon, settledCall } from '../journal/calls.ts';
 

@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { VendorDoor } from '../../src/vendors/request.ts';
-import { createVendorDoor } from '../../src/vendors/request.ts';
+import type { VendorDoor } from '../../src/vendors/http-client.ts';
+import { createVendorDoor } from '../../src/vendors/http-client.ts';
 
 export interface Received {
   readonly method: string;

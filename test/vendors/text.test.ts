@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { VendorError } from '../../src/core/errors.ts';
-import { chat } from '../../src/dialects/chat.ts';
-import { messages } from '../../src/dialects/messages.ts';
+import { chat } from '../../src/dialects/chat/codec.ts';
+import { messages } from '../../src/dialects/messages/codec.ts';
 import type { StreamEnd } from '../../src/vendors/stream.ts';
 import type { StreamedAnswer, TextRequest, VendorAnswer } from '../../src/vendors/text.ts';
 import { askVendor } from '../../src/vendors/text.ts';

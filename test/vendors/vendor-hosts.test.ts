@@ -2,8 +2,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
+import { readAll } from '../../src/vendors/http-client.ts';
 import { ForeignAddress, fetchVendorFile, type MediaProvider } from '../../src/vendors/media.ts';
-import { readAll } from '../../src/vendors/request.ts';
 import { readRedirect, readVendorAddress, vendorHostsOf } from '../../src/vendors/vendor-hosts.ts';
 import type { Answerer, FakeVendor } from './fake-vendor.ts';
 import { withVendor } from './fake-vendor.ts';

@@ -1,8 +1,8 @@
 /** A history that grows too long ends in a new run that goes on where the old one was: on a Temporal that finds histories long early. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createTemporal, type Temporal } from '../../src/jobs/temporal.ts';
-import type { RunningWorker } from '../../src/jobs/temporal-worker.ts';
+import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
+import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import {
   type Activities,
   type ConversationLook,

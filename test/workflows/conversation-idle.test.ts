@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { type ConversationRooms, createConversationActivities } from '../../activities/conversations.ts';
 import { gatewayError } from '../../src/core/errors.ts';
-import { StartRefused } from '../../src/jobs/outbox-rows.ts';
+import { StartRefused } from '../../src/jobs/outbox/outbox-rows.ts';
 import type { ConversationLook } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { sharedTemporal, type TestTemporal, until } from '../support/temporal.ts';

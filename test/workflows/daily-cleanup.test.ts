@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type CleanupStep, createCleanupActivities } from '../../activities/cleanup.ts';
-import { ensureSchedules } from '../../src/jobs/schedules.ts';
+import { ensureSchedules } from '../../src/jobs/client/schedules.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
 

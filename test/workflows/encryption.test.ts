@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { gatewayError } from '../../src/core/errors.ts';
-import { createTemporal } from '../../src/jobs/temporal.ts';
+import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import { type Activities, memoryQueue } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, prepareTestBundle, sharedTemporal } from '../support/temporal.ts';

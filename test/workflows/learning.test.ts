@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createLearningActivities, type LearningRooms } from '../../activities/learning.ts';
 import type { OutboxEntry } from '../../src/db/outbox.ts';
-import type { RunningWorker } from '../../src/jobs/temporal-worker.ts';
+import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import type { LearningLook } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { sharedTemporal, until } from '../support/temporal.ts';

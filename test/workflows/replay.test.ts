@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Worker } from '@temporalio/worker';
-import { installRuntime } from '../../src/jobs/temporal-worker.ts';
+import { installRuntime } from '../../src/jobs/worker/temporal-worker.ts';
 import { workflowQueues } from '../../workflows/contract.ts';
 import { parseHistory, readCommittedHistory } from '../support/histories.ts';
 import { createTestLog, prepareTestBundle } from '../support/temporal.ts';

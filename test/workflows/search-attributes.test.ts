@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createTemporal } from '../../src/jobs/temporal.ts';
+import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
 

@@ -8,7 +8,7 @@ import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
 import { asPlainText, checkContentType, readBody } from '../body.ts';
 import { sendError } from '../error-handler.ts';
-import { watchHalfClosed } from '../half-open.ts';
+import { watchHalfClosed } from '../half-close.ts';
 import { readCorrelation, readText } from '../headers.ts';
 import type { RoutedProject } from './text.ts';
 

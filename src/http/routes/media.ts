@@ -1,13 +1,13 @@
 /** The image and speech routes (specification 4.6): from a request to a call of one provider, and its result back. */
 import type { MediaCall } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
-import type { MediaFields } from '../../dialects/media-requests.ts';
-import { keysOfMediaBodies, readImageRequest, readSpeechRequest } from '../../dialects/media-requests.ts';
-import { startControl } from '../../pipeline/control.ts';
-import type { AnswerImages } from '../../pipeline/images.ts';
-import type { AnswerSpeech } from '../../pipeline/speech.ts';
+import type { MediaFields } from '../../dialects/media/image-speech.ts';
+import { keysOfMediaBodies, readImageRequest, readSpeechRequest } from '../../dialects/media/image-speech.ts';
+import { startControl } from '../../pipeline/call/cancellation.ts';
+import type { AnswerImages } from '../../pipeline/media/images.ts';
+import type { AnswerSpeech } from '../../pipeline/media/speech.ts';
 import { scanJson } from '../body.ts';
-import { sendImages, sendMedia } from '../reply.ts';
+import { sendImages, sendMedia } from '../send-response.ts';
 import type { MediaHandler, MediaRequestDeps, ReceivedMedia } from './media-request.ts';
 import { createMediaHandler, mediaCallOf, onLeaving } from './media-request.ts';
 

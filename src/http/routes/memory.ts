@@ -6,13 +6,21 @@
  */
 import type { NextFunction, Request, Response } from 'express';
 import type { Caller } from '../../core/call.ts';
+import { describeIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
-import { describeIssues } from '../../core/issues.ts';
 import { isSubject } from '../../core/subject.ts';
-import { type GraphQuery, graphQuery } from '../../memory/graph.ts';
-import { type NewItem, type Rating, readCorrection, readNewItem, readRating, readRemember, readWakeUp } from '../../memory/item-input.ts';
-import { type SearchRequest, searchBody } from '../../memory/search.ts';
+import {
+  type NewItem,
+  type Rating,
+  readCorrection,
+  readNewItem,
+  readRating,
+  readRemember,
+  readWakeUp,
+} from '../../memory/items/item-schemas.ts';
+import { type GraphQuery, graphQuery } from '../../memory/search/graph.ts';
+import { type SearchRequest, searchBody } from '../../memory/search/search.ts';
 import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
 import { readOptionalJson } from '../body.ts';

@@ -1,10 +1,10 @@
 /** `/provision/teams/{project}/batches`: what learning does, and its replay (shapes 19). Mounted by `provision.ts`, behind the admin token. */
 import type { Request, Response } from 'express';
 import { z } from 'zod';
+import { describeIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
-import { describeIssues } from '../../core/issues.ts';
-import { type Batches, batchStates } from '../../memory/learning/batch-record.ts';
+import { type Batches, batchStates } from '../../memory/learning/batches.ts';
 import type { Project } from '../../projects/projects.ts';
 import { sendJson } from '../error-handler.ts';
 

@@ -6,14 +6,14 @@ import type { Request, Response, Router } from 'express';
 import express from 'express';
 import { z } from 'zod';
 import type { ModelTraits } from '../../core/call.ts';
-import type { Price, TokenPrice } from '../../core/charges.ts';
+import { usdOf } from '../../core/cost.ts';
+import { describeIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
-import { describeIssues } from '../../core/issues.ts';
-import { usdOf } from '../../core/money.ts';
-import type { ImportReceipt } from '../../usage/prices/models-in-force.ts';
+import type { Price, TokenPrice } from '../../core/pricing.ts';
+import type { ImportReceipt } from '../../usage/prices/active-models.ts';
 import type { ModelPrices } from '../../usage/prices/stored-price.ts';
 import { readJson, requireToken } from '../admin.ts';
-import { answerDatabaseFaults } from '../database-faults.ts';
+import { answerDatabaseFaults } from '../database-errors.ts';
 import { sendJson } from '../error-handler.ts';
 
 /** A model in force. */

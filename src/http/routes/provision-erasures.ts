@@ -1,9 +1,9 @@
 /** `/provision/teams/{project}/erasures`: what became of erasures, with the counts of all processes. */
 import type { Request, Response } from 'express';
 import { z } from 'zod';
+import { describeIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
-import { describeIssues } from '../../core/issues.ts';
 import { sendJson } from '../error-handler.ts';
 
 export interface ErasureHandlerDeps {

@@ -3,7 +3,7 @@
  * journal that can be reached gives its leases back by itself, within a minute of its process's death.
  */
 import type { Request, Response } from 'express';
-import type { Leases } from '../../ceilings/leases.ts';
+import type { Leases } from '../../ceilings/lease-store.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { formatTime } from '../../core/time.ts';

@@ -5,7 +5,7 @@ import { gatewayError } from '../../core/errors.ts';
 import type { Reprice } from '../../usage/reprice.ts';
 import { readRepriceInput } from '../../usage/reprice-input.ts';
 import { readJson, requireToken } from '../admin.ts';
-import { answerDatabaseFaults } from '../database-faults.ts';
+import { answerDatabaseFaults } from '../database-errors.ts';
 import { sendJson } from '../error-handler.ts';
 
 export interface ProvisionUsageDeps {

@@ -4,21 +4,21 @@ import type { Call, Caller, TextRoute } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
-import { keysOfBodies } from '../../dialects/members.ts';
-import type { RouteRules } from '../../dialects/route-rules.ts';
-import { rulesOf } from '../../dialects/rules-of.ts';
-import { type MemorySettings, recordsCallsOf } from '../../memory/settings.ts';
+import type { RouteRules } from '../../dialects/contract/route-codec.ts';
+import { keysOfBodies } from '../../dialects/json/body-members.ts';
+import { rulesOf } from '../../dialects/routes/route-codecs.ts';
+import { type MemorySettings, recordsCallsOf } from '../../memory/records/settings.ts';
 import type { Logger } from '../../observability/logger.ts';
-import type { AnswerCall } from '../../pipeline/answer.ts';
-import type { CalledProject } from '../../pipeline/called-project.ts';
-import { startControl } from '../../pipeline/control.ts';
+import { startControl } from '../../pipeline/call/cancellation.ts';
+import type { AnswerCall } from '../../pipeline/call/handle-call.ts';
+import type { CalledProject } from '../../pipeline/call/project-context.ts';
 import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
 import { asPlainText, checkContentType, readBody, scanJson } from '../body.ts';
 import { sendError } from '../error-handler.ts';
-import { emptyEvent, watchHalfClosed } from '../half-open.ts';
+import { emptyEvent, watchHalfClosed } from '../half-close.ts';
 import { readCacheWish, readCorrelation, readMemoryMode, readPassedHeaders, readSubject, readText, readTimeoutMs } from '../headers.ts';
-import { sendAnswer } from '../reply.ts';
+import { sendAnswer } from '../send-response.ts';
 
 /** A project as the text routes need it. */
 export interface RoutedProject {

@@ -1,12 +1,12 @@
 /** The three video routes (specification 4.6, shapes 11): start a video, ask how far it is, fetch its file. */
 import { gatewayError } from '../../core/errors.ts';
-import { readText as readMemberText } from '../../dialects/members.ts';
-import { keysOfVideoBodies, readVideoRequest } from '../../dialects/video-requests.ts';
-import type { StartVideo } from '../../pipeline/video.ts';
-import type { OperationAnswer, VideoAnswers, VideoAsker } from '../../pipeline/video-answers.ts';
+import { readText as readMemberText } from '../../dialects/json/body-members.ts';
+import { keysOfVideoBodies, readVideoRequest } from '../../dialects/media/video.ts';
+import type { StartVideo } from '../../pipeline/video/start-video.ts';
+import type { OperationAnswer, VideoAnswers, VideoAsker } from '../../pipeline/video/video-queries.ts';
 import { scanJson } from '../body.ts';
 import { sendJson } from '../error-handler.ts';
-import { sendFile, sendVideoStart } from '../reply.ts';
+import { sendFile, sendVideoStart } from '../send-response.ts';
 import type { MediaHandler, MediaRequestDeps, ReceivedMedia } from './media-request.ts';
 import { createMediaHandler, mediaCallOf, onLeaving } from './media-request.ts';
 

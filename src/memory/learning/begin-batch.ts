@@ -10,10 +10,10 @@ import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
-import { readMemorySettingsOf } from '../settings.ts';
+import { readMemorySettingsOf } from '../records/settings.ts';
 import { sliceRows } from '../slices.ts';
-import { cutRanges, type MessageSize, type PlannedGroup } from './cut-ranges.ts';
-import { startBatch, wakeBatch } from './entries.ts';
+import { startBatch, wakeBatch } from '../triggers/learning-triggers.ts';
+import { cutRanges, type MessageSize, type PlannedGroup } from './plan-groups.ts';
 
 /** What a project's waiting messages ask for. */
 export type LearningLook =

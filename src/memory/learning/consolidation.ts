@@ -4,11 +4,11 @@
  * It chooses and names; it writes no memory anew, so nothing is stored that nobody said. Reasons stand before verdicts in the schema, things
  * are named by their ids, and what names another id is dropped (lessons 39). All it is shown belongs to one end user, or to the whole project.
  */
-import { isObject, listOf, textOf } from '../../core/json.ts';
-import { makeStorable } from '../../core/storable.ts';
+import { isObject, listOf, textOf } from '../../core/json/narrow.ts';
+import { makeStorable } from '../../core/postgres-text.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
-import { foldRelation, foldText } from '../lexemes.ts';
+import { foldRelation, foldText } from '../text/lexemes.ts';
 import { type ModelQuestion, parseAnswer } from './extraction.ts';
 
 export interface KnownItem {

@@ -4,13 +4,13 @@
  * A model that is asked for memories likes to make some up (lessons 35). So each statement must quote the words it rests on, and one whose
  * quotation does not stand in the messages word for word is dropped; so is what looks like an instruction to a model.
  */
-import { isObject, listOf, parseJson, textOf } from '../../core/json.ts';
-import { makeStorable } from '../../core/storable.ts';
+import { isObject, listOf, parseJson, textOf } from '../../core/json/narrow.ts';
+import { makeStorable } from '../../core/postgres-text.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
-import { type ItemKind, itemKinds } from '../item-record.ts';
-import { createSaidBefore, wordsOf } from '../same-words.ts';
-import type { GroupMessage, RecalledTexts } from './read-group.ts';
+import { type ItemKind, itemKinds } from '../records/item-record.ts';
+import { createSaidBefore, wordsOf } from '../text/normalized-text.ts';
+import type { GroupMessage, RecalledTexts } from './group-messages.ts';
 
 /** A question that is answered with JSON of a schema. */
 export interface ModelQuestion {

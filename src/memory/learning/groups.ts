@@ -6,11 +6,11 @@
  * the group first. A group that is gone is settled.
  */
 
-import { makeStorable } from '../../core/storable.ts';
+import { makeStorable } from '../../core/postgres-text.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { takeMemories } from '../take-memories.ts';
-import { wakeLearning } from './entries.ts';
+import { wakeLearning } from '../triggers/learning-triggers.ts';
 
 export interface GroupName {
   readonly batchId: string;

@@ -5,12 +5,12 @@
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { readMemorySettingsOf } from '../settings.ts';
+import { readMemorySettingsOf } from '../records/settings.ts';
 import { askToConsolidate, readConsolidation } from './consolidation.ts';
 import { askForMemories, type ModelQuestion, readMemories } from './extraction.ts';
+import { readGroupMessages, readRecalledTexts } from './group-messages.ts';
 import type { Failure, Group, GroupName, Groups, LearningStep, Progress } from './groups.ts';
-import { readGroupMessages, readRecalledTexts } from './read-group.ts';
-import { readKnown } from './read-known.ts';
+import { readKnown } from './load-context.ts';
 import { storeConsolidation } from './store-consolidation.ts';
 import { storeStatements } from './store-statements.ts';
 

@@ -7,13 +7,13 @@
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
-import { endFactsWithoutItems } from '../end-facts.ts';
-import { isInRecall } from '../item-record.ts';
-import { foldText, lexemesOf, wordsToIndex, wordsVersion } from '../lexemes.ts';
-import { dropItemPassage } from '../passages.ts';
+import { endFactsWithoutItems } from '../items/expire-facts.ts';
+import { beginPageBatch } from '../items/invalidate-page.ts';
+import { isInRecall } from '../records/item-record.ts';
+import { dropItemPassage } from '../records/passages.ts';
+import { foldText, lexemesOf, wordsToIndex, wordsVersion } from '../text/lexemes.ts';
 import type { Consolidation, Known, Merge, NewFact } from './consolidation.ts';
 import type { Group } from './groups.ts';
-import { beginPageBatch } from './rewrite-page.ts';
 
 interface Wish {
   readonly group: Group;

@@ -8,9 +8,9 @@
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
-import { wakeEmbedding } from '../embedding-runs.ts';
-import { addItemPassages } from '../passages.ts';
-import { foldWords, hashWords } from '../same-words.ts';
+import { addItemPassages } from '../records/passages.ts';
+import { foldWords, hashWords } from '../text/normalized-text.ts';
+import { wakeEmbedding } from '../triggers/embedding-runs.ts';
 import type { Statement } from './extraction.ts';
 import type { Group } from './groups.ts';
 

@@ -1,5 +1,5 @@
 /** `catalog_models`: rows of the catalog that were imported. What is stored here was checked before, and is checked again when it is read. */
-import type { JsonObject } from '../../core/json.ts';
+import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Database } from '../../db/database.ts';
 
 /** Tells every process that the rows have changed. */

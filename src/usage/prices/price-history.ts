@@ -5,7 +5,7 @@
  * different one is added. A process whose clock is behind adds its row right after the latest one.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { JsonObject } from '../../core/json.ts';
+import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { type ModelPrices, readStoredPrice } from './stored-price.ts';
 

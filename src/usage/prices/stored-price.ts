@@ -2,8 +2,9 @@
  * A model's prices as they are kept in `model_prices`: whole nano-dollars as decimal text (a JSON number would be read as a binary
  * fraction), of tokens per million.
  */
-import type { Price, TokenPrice } from '../../core/charges.ts';
-import { type JsonObject, listOf, objectOf } from '../../core/json.ts';
+
+import { type JsonObject, listOf, objectOf } from '../../core/json/narrow.ts';
+import type { Price, TokenPrice } from '../../core/pricing.ts';
 
 /** All that a call of the model may be charged by. */
 export interface ModelPrices {

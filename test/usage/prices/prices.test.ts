@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Price } from '../../../src/core/charges.ts';
+import type { Price } from '../../../src/core/pricing.ts';
 import { priceAt, recordPrices } from '../../../src/usage/prices/price-history.ts';
 import { type ModelPrices, readStoredPrice, storedPriceOf } from '../../../src/usage/prices/stored-price.ts';
 import { describeDatabases } from '../../db/databases.ts';

@@ -1,0 +1,162 @@
+/**
+ * Counts settled calls, in the transaction that stores their rows, so that `settled` of a counter is at any time the sum over the rows of its
+ * window. Counts for every counter of the call's key, application and project, also for a call that held none of them.
+ */
+import type { SettledCall } from '../core/call.ts';
+import type { Queries } from '../db/database.ts';
+import { keepCounters } from './lease-store.ts';
+
+/** `calls` are those that `tx` has newly stored. */
+export async function countCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
+  if (calls.length === 0) return;
+  const ids = calls.map(({ facts }) => facts.id);
+  const consumed = consumedBy(calls);
+  const counters = consumed.map(({ counter }) => counter);
+  await keepCounters(tx, [...new Set(calls.map(({ facts }) => facts.projectId))]);
+  // A statement of its own, so that the next one reads the rows as they are once they are ours.
+  const locked = await tx.query<{ id: number }>(lockCounters, [ids, counters]);
+  if (locked.length === 0) return;
+  await tx.query(raiseCounters, [ids]);
+  if (consumed.length > 0) {
+    const [processes, amounts] = [consumed.map(({ process }) => process), consumed.map(({ amount }) => amount)];
+    await tx.query(lowerLeases, [processes, counters, amounts, consumed.map(({ generation }) => generation)]);
+  }
+}
+
+export interface CostChange {
+  readonly callId: string;
+  readonly nanos: number;
+}
+
+/** Changes of the costs of stored calls, in one transaction. What the calls held is long given back. */
+export interface CostChanges {
+  /** At most 500 at a time. */
+  add(changes: readonly CostChange[]): Promise<void>;
+  /** Raises the counters; returns how many have changed. Nothing may be added afterwards. */
+  count(): Promise<number>;
+}
+
+/** No counter of these projects is made from now on until the transaction ends; those that are there stay free until `count`. */
+export async function beginCostChanges(tx: Queries, projectIds: readonly string[]): Promise<CostChanges> {
+  await keepCounters(tx, projectIds);
+  const sums = new Map<number, number>();
+  return {
+    async add(changes) {
+      const real = changes.filter(({ nanos }) => nanos !== 0);
+      if (real.length === 0) return;
+      const columns = [real.map(({ callId }) => callId), real.map(({ nanos }) => nanos)];
+      for (const { id, amount } of await tx.query<CounterSum>(sumChanged, columns)) sums.set(id, amount + (sums.get(id) ?? 0));
+    },
+    async count() {
+      // All in the order of their ids, over the statements too: others hold them in that order.
+      const changed = [...sums].filter(([, amount]) => amount !== 0).toSorted(([one], [other]) => one - other);
+      for (let start = 0; start < changed.length; start += batchRows) {
+        const batch = changed.slice(start, start + batchRows);
+        const ids = batch.map(([id]) => id);
+        await tx.query('select id from limit_counters where id = any($1::bigint[]) order by id for update', [ids]);
+        await tx.query(raiseChanged, [ids, batch.map(([, amount]) => amount)]);
+      }
+      return changed.length;
+    },
+  };
+}
+
+/** The costs of stored calls, at most 500, have changed by so much, in the transaction `tx`. */
+export async function countCostChanges(tx: Queries, changes: readonly CostChange[]): Promise<void> {
+  const real = changes.filter(({ nanos }) => nanos !== 0);
+  if (real.length === 0) return;
+  const projects = await tx.query<{ id: string }>('select distinct project_id as id from calls where id = any($1::uuid[])', [
+    real.map(({ callId }) => callId),
+  ]);
+  const costs = await beginCostChanges(
+    tx,
+    projects.map(({ id }) => id),
+  );
+  await costs.add(real);
+  await costs.count();
+}
+
+interface CounterSum {
+  readonly id: number;
+  readonly amount: number;
+}
+
+/** A statement on the embedded database holds up the event loop (decisions 1). */
+const batchRows = 500;
+
+interface Consumed {
+  readonly process: string;
+  readonly counter: number;
+  readonly generation: number;
+  readonly amount: number;
+}
+
+/** One row for each lease. */
+function consumedBy(calls: readonly SettledCall[]): Consumed[] {
+  const sums = new Map<string, Consumed>();
+  for (const { result } of calls) {
+    for (const { counter, generation, amount } of result.consumed?.amounts ?? []) {
+      const process = result.consumed?.process ?? '';
+      const key = `${process} ${counter} ${generation}`;
+      sums.set(key, { process, counter, generation, amount: amount + (sums.get(key)?.amount ?? 0) });
+    }
+  }
+  return [...sums.values()].filter(({ amount }) => amount > 0);
+}
+
+/** Windows begin at full minutes, so calls of a minute are counted together. `spent` selects what is counted. */
+const countersOf = (spent: string): string => `
+  spent as (
+    select project_id, key_id, source, date_trunc('minute', started_at, 'UTC') as minute, ${spent}
+     group by 1, 2, 3, 4
+  ), counted as (
+    select c.id, sum(case c.ceiling when 'cost' then spent.cost when 'tpm' then spent.tokens else spent.slots end)::bigint as amount
+      from spent
+      left join virtual_keys k on k.id = spent.key_id
+     cross join lateral (values ('key', coalesce(k.counted_as, spent.key_id)::text), ('source', spent.source), ('project', '')) as held (holder, holder_id)
+      join limit_counters c on c.project_id = spent.project_id and c.holder = held.holder and c.holder_id = held.holder_id
+       and spent.minute >= c.window_start and (c.window_end is null or spent.minute < c.window_end)
+     group by c.id
+  )`;
+
+const newCalls = countersOf(`
+           count(*) filter (where vendor_called) as slots,
+           coalesce(sum(cost_nanos), 0) as cost,
+           coalesce(sum(tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output)
+                      filter (where vendor_called), 0) as tokens
+      from calls
+     where id = any($1::uuid[])`);
+
+const lockCounters = `
+  with ${newCalls}
+  select id from limit_counters where id in (select id from counted) or id = any($2::bigint[]) order by id for update`;
+
+const raiseCounters = `
+  with ${newCalls}
+  update limit_counters c set settled = c.settled + counted.amount from counted where c.id = counted.id`;
+
+const changedCosts = countersOf(`
+           0 as slots, sum(change.nanos) as cost, 0 as tokens
+      from calls join unnest($1::uuid[], $2::bigint[]) as change (id, nanos) using (id)`);
+
+const sumChanged = `
+  with ${changedCosts}
+  select id, amount from counted where amount <> 0`;
+
+const raiseChanged = `
+  update limit_counters c set settled = c.settled + changed.amount
+    from unnest($1::bigint[], $2::bigint[]) as changed (id, amount) where c.id = changed.id`;
+
+/** A lease that was written off has been taken off its counter already. */
+const lowerLeases = `
+  with consumed as (
+    select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[]) as consumed (process, counter_id, amount, generation)
+  ), lowered as (
+    update limit_leases l set amount = l.amount - consumed.amount
+      from consumed
+     where l.process = consumed.process and l.counter_id = consumed.counter_id and l.generation = consumed.generation
+    returning l.counter_id, consumed.amount
+  )
+  update limit_counters c set leased = c.leased - lowered.amount
+    from (select counter_id, sum(amount)::bigint as amount from lowered group by counter_id) as lowered
+   where c.id = lowered.counter_id`;

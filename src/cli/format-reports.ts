@@ -1,0 +1,96 @@
+/** What the service answers, for people. */
+import { type JsonObject, objectOf } from '../core/json/narrow.ts';
+import { formatFacts, formatTable } from './table.ts';
+
+export function describeProjects(rows: readonly JsonObject[]): string {
+  if (rows.length === 0) return 'There is no project yet; make one with: gateway projects create <project>\n';
+  return formatTable(
+    ['PROJECT', 'NAME', 'MAY CALL', 'MONTHLY CAP', 'CREATED'],
+    rows.map(({ project, name, may_call, monthly_cap, created_at }) => [
+      project,
+      name,
+      may_call === false ? 'no' : 'yes',
+      money(monthly_cap),
+      created_at,
+    ]),
+  );
+}
+
+export function describeKeys(rows: readonly JsonObject[]): string {
+  if (rows.length === 0) return 'The project has no key yet; make one with: gateway keys create --project <project>\n';
+  return formatTable(
+    ['PREFIX', 'NAME', 'CALLS', 'COST', 'RPM', 'TPM', 'MODELS', 'EXPIRES', 'REVOKED', 'CREATED'],
+    rows.map((row) => {
+      const { calls, cost, rpm, tpm } = objectOf(row.ceilings);
+      const windows = objectOf(row.windows);
+      const models = row.models ?? 'all';
+      const [perCalls, perCost] = [within(calls, windows.calls), within(money(cost), windows.cost)];
+      return [row.prefix, row.name, perCalls, perCost, rpm, tpm, models, row.expires_at, row.revoked_at, row.created_at];
+    }),
+  );
+}
+
+/** The key stands alone on its line, so that it can be copied whole. */
+export function describeIssuedKey(answer: JsonObject, project: string | undefined): string {
+  const { calls, cost, rpm, tpm } = objectOf(answer.ceilings);
+  const windows = objectOf(answer.windows);
+  const facts = formatFacts([
+    ['prefix', answer.prefix],
+    ['project', project],
+    ['name', answer.name],
+    ['models', answer.models ?? 'all'],
+    ['calls', within(calls, windows.calls)],
+    ['cost', within(money(cost), windows.cost)],
+    ['rpm', rpm],
+    ['tpm', tpm],
+    ['expires', answer.expires_at],
+  ]);
+  return `${String(answer.key)}\n\n${facts}\nKeep the key: it is shown this once.\n`;
+}
+
+export function describeCalls(rows: readonly JsonObject[]): string {
+  if (rows.length === 0) return 'No calls yet.\n';
+  return formatTable(
+    ['TIME', 'ROUTE', 'SOURCE', 'ASKED', 'ANSWERED BY', 'STATUS', 'CODE', 'TOKENS', 'COST', 'MS', 'ID'],
+    rows.map((row) => {
+      const model = row.cache === 'hit' ? `${String(row.model ?? '')} (cache)` : row.model;
+      return [
+        row.created_at,
+        row.route,
+        row.source,
+        row.model_asked,
+        model,
+        row.status,
+        row.code,
+        tokensIn(row.tokens),
+        money(row.cost),
+        row.duration_ms,
+        row.id,
+      ];
+    }),
+  );
+}
+
+export function describeLeases(rows: readonly JsonObject[]): string {
+  if (rows.length === 0) return 'No process holds a lease.\n';
+  return formatTable(
+    ['PROCESS', 'ALIVE', 'CEILINGS', 'OLDEST WINDOW'],
+    rows.map(({ process, alive, counters, oldest_window }) => [process, alive === true ? 'yes' : 'no', counters, oldest_window]),
+  );
+}
+
+function tokensIn(tokens: unknown): number {
+  return Object.values(objectOf(tokens)).reduce<number>((sum, count) => sum + (typeof count === 'number' ? count : 0), 0);
+}
+
+/** Up to nine decimals, at least two: `$0.50`, `$0.0000123`. */
+export function money(value: unknown): string | null {
+  if (typeof value !== 'number') return null;
+  const digits = value.toFixed(9).replace(/0{1,7}$/, '');
+  return `$${digits}`;
+}
+
+function within(limit: unknown, window: unknown): string | null {
+  if (limit === null || limit === undefined) return null;
+  return typeof window === 'string' ? `${String(limit)}/${window}` : String(limit);
+}

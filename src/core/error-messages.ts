@@ -1,0 +1,13 @@
+/** Sentences about what is wrong. */
+import type { z } from 'zod';
+import { isObject } from './json/narrow.ts';
+
+/** What a zod schema found wrong, each with its place: `ceilings.rpm: Invalid input: expected number, received string`. */
+export function describeIssues(error: z.core.$ZodError): string[] {
+  return error.issues.map(({ path, message }) => (path.length === 0 ? message : `${path.join('.')}: ${message}`));
+}
+
+/** The message of what was thrown. By its members, not its class: Node's own errors are of another realm inside jest and worker contexts. */
+export function messageOf(error: unknown): string {
+  return isObject(error) && typeof error.message === 'string' ? error.message : String(error);
+}

@@ -1,0 +1,158 @@
+/**
+ * Finds where the members of a JSON object stand in its bytes, and splices replacements into them.
+ *
+ * Bodies reach vendors as the caller wrote them: numbers such as `1.0` or `12345678901234567890`, escapes, key order and white space
+ * survive because nothing is parsed and written anew (decisions 3). The scan is the one parse of a request on the hot path. It checks
+ * the whole text against RFC 8259, without recursion, so that depth is bounded only by the body's size. It allocates only for the
+ * members of the outermost object.
+ *
+ * Measured on one core: 700 to 900 MB/s where a body is mostly text, 90 MB/s where it is all brackets and short numbers, 2.3 µs for a
+ * body of 480 bytes. `JSON.parse` is as fast on text and needs half the time for the others (1.0 µs for the 480 bytes), but loses the bytes.
+ */
+import { isUtf8 } from 'node:buffer';
+import {
+  backslash,
+  closeBrace,
+  closeBracket,
+  colon,
+  comma,
+  JsonSyntaxError,
+  kindAt,
+  openBrace,
+  quote,
+  skipSpace,
+  skipString,
+  skipValue,
+  type ValueKind,
+} from './syntax.ts';
+
+/** A range of bytes: from `start` up to, not including, `end`. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface Member {
+  /** Key after unescaping. */
+  readonly key: string;
+  readonly kind: ValueKind;
+  /** Where its key begins. */
+  readonly start: number;
+  readonly value: Span;
+}
+
+export interface BodySpans {
+  /** Bytes of the object, braces included. */
+  readonly object: Span;
+  /** Members by key, where `wanted` keys were given only those; of a repeated key the last. */
+  readonly members: ReadonlyMap<string, Member>;
+  /** The object has no members at all. */
+  readonly isEmpty: boolean;
+  /** Keys that stand more than once. */
+  readonly repeated: ReadonlySet<string>;
+}
+
+const none: ReadonlySet<string> = new Set();
+
+/** No key that is read of a body is longer. */
+const longestWantedKey = 32;
+
+/**
+ * Scans a whole body. Throws JsonSyntaxError when it is not one JSON object in UTF-8 without byte-order mark. Only `wanted` members are
+ * remembered, if given: a body may have millions of others.
+ */
+export function scanObject(bytes: Buffer, wanted?: ReadonlySet<string>): BodySpans {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) throw new JsonSyntaxError('byte-order mark', 0);
+  if (!isUtf8(bytes)) throw new JsonSyntaxError('invalid UTF-8', 0);
+  const start = skipSpace(bytes, 0);
+  if (bytes[start] !== openBrace) throw new JsonSyntaxError('a JSON object is expected', start);
+  const spans = scanMembers(bytes, start, wanted);
+  const rest = skipSpace(bytes, spans.object.end);
+  if (rest !== bytes.length) throw new JsonSyntaxError('text after the JSON object', rest);
+  return spans;
+}
+
+/** Scans the object that starts at `start`, which must hold `{`; what comes after it is not looked at. */
+export function scanMembers(bytes: Buffer, start: number, wanted?: ReadonlySet<string>): BodySpans {
+  const members = new Map<string, Member>();
+  let repeated: Set<string> | null = null;
+  let at = skipSpace(bytes, start + 1);
+  if (bytes[at] === closeBrace) return { object: { start, end: at + 1 }, members, isEmpty: true, repeated: none };
+  for (;;) {
+    if (bytes[at] !== quote) throw new JsonSyntaxError('a key is expected', at);
+    const keyStart = at;
+    const keyEnd = skipString(bytes, at);
+    const key = readKey(bytes, { start: at, end: keyEnd }, wanted);
+    at = skipSpace(bytes, keyEnd);
+    if (bytes[at] !== colon) throw new JsonSyntaxError('a colon is expected', at);
+    at = skipSpace(bytes, at + 1);
+    const kind = kindAt(bytes, at);
+    const end = skipValue(bytes, at);
+    if (key !== null) {
+      if (members.has(key)) {
+        repeated ??= new Set();
+        repeated.add(key);
+      }
+      members.set(key, { key, kind, start: keyStart, value: { start: at, end } });
+    }
+    at = skipSpace(bytes, end);
+    if (bytes[at] === comma) at = skipSpace(bytes, at + 1);
+    else if (bytes[at] === closeBrace) return { object: { start, end: at + 1 }, members, isEmpty: false, repeated: repeated ?? none };
+    else throw new JsonSyntaxError('a comma or closing brace is expected', at);
+  }
+}
+
+/** The elements of the list that starts at `start`, one after the other; who stops early has scanned no further. Its syntax is known to be right. */
+export function* scanElements(bytes: Buffer, start: number): Generator<Pick<Member, 'kind' | 'value'>, void> {
+  let at = skipSpace(bytes, start + 1);
+  while (bytes[at] !== closeBracket) {
+    const end = skipValue(bytes, at);
+    yield { kind: kindAt(bytes, at), value: { start: at, end } };
+    at = skipSpace(bytes, end);
+    if (bytes[at] === comma) at = skipSpace(bytes, at + 1);
+  }
+}
+
+/** A key that is wanted, null for one that is not. Each of its characters may be written as an escape of six bytes. */
+function readKey(bytes: Buffer, span: Span, wanted: ReadonlySet<string> | undefined): string | null {
+  if (wanted !== undefined && span.end - span.start > longestWantedKey * 6) return null;
+  const key = decodeString(bytes, span);
+  return wanted === undefined || wanted.has(key) ? key : null;
+}
+
+/** Text of a string value, unescaped; `span` includes the quotes. */
+export function decodeString(bytes: Buffer, span: Span): string {
+  const inner = bytes.subarray(span.start + 1, span.end - 1);
+  if (inner.indexOf(backslash) < 0) return inner.toString('utf8');
+  const text: unknown = JSON.parse(bytes.toString('utf8', span.start, span.end));
+  return typeof text === 'string' ? text : '';
+}
+
+/** A replacement of the bytes of `span`; an empty span inserts. */
+export interface Splice {
+  readonly span: Span;
+  readonly replacement: string;
+}
+
+/** The body with `splices` (disjoint, in any order) put in; every other byte stands as it was. */
+export function splice(bytes: Buffer, splices: readonly Splice[]): Buffer {
+  if (splices.length === 0) return bytes;
+  const ordered = [...splices].sort((a, b) => a.span.start - b.span.start);
+  const pieces: Buffer[] = [];
+  let at = 0;
+  for (const { span, replacement } of ordered) {
+    pieces.push(bytes.subarray(at, span.start), Buffer.from(replacement, 'utf8'));
+    at = span.end;
+  }
+  pieces.push(bytes.subarray(at));
+  return Buffer.concat(pieces);
+}
+
+/** Splice that sets a member: replaces its value, or inserts it as the object's first member. `json` is the new value's text. */
+export function setMember(spans: BodySpans, key: string, json: string): Splice {
+  const member = spans.members.get(key);
+  if (member) return { span: member.value, replacement: json };
+  const at = spans.object.start + 1;
+  const text = `${JSON.stringify(key)}:${json}`;
+  return { span: { start: at, end: at }, replacement: spans.isEmpty ? text : `${text},` };
+}

@@ -1,0 +1,128 @@
+/**
+ * Puts an answer on the wire, with what the script does to it on its way. Ends when all of it is handed to the socket, or when the caller
+ * is gone; never waits longer than the caller stays, and never holds more than one event that a slow caller did not take.
+ */
+import type { ServerResponse } from 'node:http';
+import { createPen, type Pen } from './paced-writer.ts';
+import type { Answer, EventStream } from './response.ts';
+import type { Script } from './scripts.ts';
+
+/** `paceMs` is the vendor's own time between two pieces; `headers` go with every answer of the dialect. */
+export async function deliver(
+  response: ServerResponse,
+  { answer, script, paceMs, headers }: { answer: Answer; script: Script; paceMs: number; headers: Readonly<Record<string, string>> },
+): Promise<void> {
+  switch (answer.kind) {
+    case 'silence':
+      return;
+    case 'stream': {
+      response.writeHead(200, { ...headers, 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
+      await writeStream(createPen(response), answer.stream, script, script.paceMs ?? paceMs);
+      return;
+    }
+    case 'body': {
+      const isJson = answer.headers['content-type'] === 'application/json';
+      const text = script.numbers && isJson && typeof answer.body === 'string' ? withOddMembers(answer.body) : answer.body;
+      writeBody(response, answer.status, { ...headers, ...answer.headers }, typeof text === 'string' ? Buffer.from(text) : text, script);
+      return;
+    }
+    default:
+      return answer satisfies never;
+  }
+}
+
+function writeBody(response: ServerResponse, status: number, headers: Record<string, string>, body: Buffer, { cut }: Script): void {
+  response.writeHead(status, { ...headers, 'content-length': String(body.length) });
+  // What the script does on the way is for good answers only; a fault told by a status arrives whole.
+  if (cut === null || status !== 200) {
+    response.end(body);
+    return;
+  }
+  response.flushHeaders();
+  if (cut.after !== null && cut.after > 0) response.write(body.subarray(0, body.length >> 1));
+  if (cut.kind === 'break') endSocket(response);
+}
+
+async function writeStream(pen: Pen, stream: EventStream, script: Script, paceMs: number): Promise<void> {
+  const { cut } = script;
+  pen.sendHead();
+  const isWhole =
+    cut?.after !== null &&
+    (await writeAll(pen, stream.opening, script)) &&
+    (await writePieces(pen, stream.pieces, { script, paceMs, limit: cut?.after ?? Infinity }));
+  if (pen.isClosed()) return;
+  if (cut === null && isWhole) {
+    if (await writeAll(pen, stream.closing, script)) pen.end();
+  } else if (cut?.kind === 'error') {
+    if (await writeAll(pen, [stream.fault()], script)) pen.end();
+  } else if (cut?.kind === 'break') {
+    endSocket(pen.response);
+  }
+}
+
+/** False when the caller is gone. */
+async function writeAll(pen: Pen, events: Iterable<string>, script: Script): Promise<boolean> {
+  for (const event of events) {
+    if (!(await writeEvent(pen, event, script))) return false;
+  }
+  return !pen.isClosed();
+}
+
+async function writePieces(
+  pen: Pen,
+  pieces: Iterable<string>,
+  { script, paceMs, limit }: { script: Script; paceMs: number; limit: number },
+): Promise<boolean> {
+  let written = 0;
+  for (const piece of pieces) {
+    if (written === limit) return true;
+    if (paceMs > 0 && written > 0) await pen.wait(paceMs);
+    if (!(await writeEvent(pen, piece, script))) return false;
+    written += 1;
+  }
+  return !pen.isClosed();
+}
+
+async function writeEvent(pen: Pen, event: string, script: Script): Promise<boolean> {
+  const text = script.numbers ? event.replace('data: {', `data: ${ODD_MEMBERS}`) : event;
+  if (script.wire === 'plain') {
+    if (!pen.write(text)) await pen.drained();
+    return !pen.isClosed();
+  }
+  for (const part of script.wire === 'crlf' ? crlfParts(text) : byteParts(text)) {
+    if (!pen.write(part)) await pen.drained();
+    // Each part in a turn of its own, so that the caller's socket reads them apart.
+    await pen.turn();
+    if (pen.isClosed()) return false;
+  }
+  return true;
+}
+
+/** A comment, then the event with CRLF; cut inside the first long character of both and inside both line ends that close the event. */
+function crlfParts(event: string): readonly Buffer[] {
+  const bytes = Buffer.from(`: über den Draht\r\n\r\n${event.replaceAll('\n', '\r\n')}`);
+  const payload = bytes.findIndex((byte, index) => byte >= 0x80 && index > COMMENT_BYTES);
+  const cuts = [3, ...(payload === -1 ? [] : [payload + 1]), bytes.length - 3, bytes.length - 1];
+  return cuts.map((end, index) => bytes.subarray(index === 0 ? 0 : cuts[index - 1], end)).concat(bytes.subarray(bytes.length - 1));
+}
+
+const COMMENT_BYTES = 20;
+
+function byteParts(event: string): readonly Buffer[] {
+  const bytes = Buffer.from(event);
+  return Array.from(bytes, (_, index) => bytes.subarray(index, index + 1));
+}
+
+/** Numbers, escapes and white space that do not survive being parsed and written again. */
+const ODD_MEMBERS =
+  '{ "x_odd" : {"one":1.0 , "power" : 1e5,"big":12345678901234567890,"small":-0.10,"escaped":"\\u0041\\/\\ud83d\\ude00"} ,\t';
+
+function withOddMembers(json: string): string {
+  return `${ODD_MEMBERS}${json.slice(1)}\n \n`;
+}
+
+/** Ends the connection as a dying vendor does: what was written arrives, the end of the answer does not. */
+function endSocket(response: ServerResponse): void {
+  // The head and the last chunk are still corked in this turn.
+  setImmediate(() => response.socket?.destroySoon());
+}

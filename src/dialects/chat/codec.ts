@@ -1,0 +1,129 @@
+/** OpenAI chat completions (vendor facts 1.1). */
+
+import { gatewayError } from '../../core/errors.ts';
+import { isObject, listOf, objectOf, parseJson, textOf } from '../../core/json/narrow.ts';
+import type { BodySpans, Splice } from '../../core/json/spans.ts';
+import { scanMembers, setMember } from '../../core/json/spans.ts';
+import type { AnswerReading, RequestFacts, RouteRules, StreamReader } from '../contract/route-codec.ts';
+import { readChatUsage } from '../contract/token-usage.ts';
+import { readPositiveInteger, readText, repeatedKey } from '../json/body-members.ts';
+import { appendText } from '../json/bounded-text.ts';
+
+const keysRead = ['model', 'stream', 'stream_options', 'messages', 'user', 'max_tokens', 'max_completion_tokens', 'n'];
+
+export const chat: RouteRules = {
+  route: 'chat',
+  path: '/chat/completions',
+  readRequest,
+  spliceForVendor,
+  readAnswer,
+  createStreamReader,
+  interruption: () => null,
+};
+
+function readRequest(body: Buffer, spans: BodySpans): RequestFacts {
+  const refuse = (message: string): never => {
+    throw gatewayError('bad_json', { message });
+  };
+  const repeated = repeatedKey(spans, keysRead);
+  if (repeated !== null) refuse(`${repeated}: stands more than once`);
+  const { members } = spans;
+  const model = members.get('model');
+  if (model && model.kind !== 'string' && model.kind !== 'null') refuse('model: must be a string');
+  const stream = members.get('stream');
+  if (stream && stream.kind !== 'true' && stream.kind !== 'false') refuse('stream: must be a boolean');
+  const messages = members.get('messages');
+  if (!messages) refuse('messages: is required');
+  if (messages?.kind !== 'array') refuse('messages: must be a list');
+  return {
+    model: readText(body, model) || null,
+    stream: stream?.kind === 'true',
+    maxOutputTokens:
+      readPositiveInteger(body, members.get('max_completion_tokens')) ?? readPositiveInteger(body, members.get('max_tokens')),
+    user: readText(body, members.get('user')),
+  };
+}
+
+function spliceForVendor(body: Buffer, spans: BodySpans, vendorModel: string, stream: boolean): Splice[] {
+  const splices = [setMember(spans, 'model', JSON.stringify(vendorModel))];
+  if (!stream) return splices;
+  const options = spans.members.get('stream_options');
+  if (options === undefined || options.kind === 'null') splices.push(setMember(spans, 'stream_options', '{"include_usage":true}'));
+  else if (options.kind === 'object') splices.push(setMember(scanMembers(body, options.value.start), 'include_usage', 'true'));
+  // Any other type goes to the vendor as it is, which will refuse it with its own words (decisions 3).
+  return mergeInsertions(splices);
+}
+
+/** Two insertions at the same place become one, so that a comma stands between them. */
+function mergeInsertions(splices: Splice[]): Splice[] {
+  const [first, second] = splices;
+  if (!first || !second || first.span.start !== second.span.start || first.span.end !== second.span.end) return splices;
+  const comma = first.replacement.endsWith(',') ? '' : ',';
+  return [{ span: first.span, replacement: `${first.replacement}${comma}${second.replacement}` }];
+}
+
+function readAnswer(bytes: Buffer): AnswerReading | null {
+  const answer = parseJson(bytes.toString('utf8'));
+  if (!isObject(answer) || !Array.isArray(answer.choices)) return null;
+  const message = objectOf(objectOf(answer.choices[0]).message);
+  const toolCalls = listOf(message.tool_calls).map((call) => {
+    const fn = objectOf(objectOf(call).function);
+    return { name: textOf(fn.name) ?? '', arguments: textOf(fn.arguments) ?? '' };
+  });
+  const tokens = readChatUsage(answer.usage);
+  const text = textOf(message.content) ?? textOf(message.refusal) ?? '';
+  const finished = answer.choices.length > 0 && answer.choices.every((choice) => typeof objectOf(choice).finish_reason === 'string');
+  return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, finished };
+}
+
+function createStreamReader(): StreamReader {
+  let tokens: AnswerReading['tokens'] = null;
+  let text = '';
+  /** Choices by index: whether they have said why they end. */
+  const ends = new Map<unknown, boolean>();
+  let problem: string | null = null;
+  const toolCalls = new Map<unknown, { name: string; arguments: string }>();
+
+  const readChoice = (choice: unknown): void => {
+    const { delta, finish_reason: finishReason, index } = objectOf(choice);
+    ends.set(index, ends.get(index) === true || typeof finishReason === 'string');
+    if (index !== undefined && index !== 0) return; // Further choices (`n` > 1) are delivered, but a conversation goes on with the first.
+    const { content, refusal, tool_calls: calls } = objectOf(delta);
+    if (typeof content === 'string') text = appendText(text, content);
+    else if (typeof refusal === 'string') text = appendText(text, refusal);
+    for (const piece of listOf(calls)) {
+      const { index: at, function: fn } = objectOf(piece);
+      const { name, arguments: more } = objectOf(fn);
+      const call = toolCalls.get(at) ?? { name: '', arguments: '' };
+      toolCalls.set(at, { name: call.name + (textOf(name) ?? ''), arguments: appendText(call.arguments, textOf(more) ?? '') });
+    }
+  };
+
+  return {
+    read(event) {
+      if (event.data === '') return 'ignored';
+      if (event.data === '[DONE]') return 'end';
+      const chunk = parseJson(event.data);
+      if (!isObject(chunk)) return 'unreadable';
+      if (chunk.error !== undefined && chunk.error !== null) {
+        problem = messageOf(chunk.error);
+        return 'error';
+      }
+      for (const choice of listOf(chunk.choices)) readChoice(choice);
+      tokens = readChatUsage(chunk.usage) ?? readChatUsage(objectOf(chunk.x_groq).usage) ?? tokens;
+      // An object without choices is no part of an answer; some vendors report usage in one.
+      return Array.isArray(chunk.choices) ? 'piece' : 'ignored';
+    },
+    reading: () => {
+      const turn = { text, toolCalls: [...toolCalls.values()] };
+      return { tokens, isFinal: tokens !== null, turn, finished: ends.size > 0 && [...ends.values()].every(Boolean) };
+    },
+    finished: () => [...ends.values()].some(Boolean),
+    problem: () => problem,
+  };
+}
+
+/** Words of an error object; some vendors give the bare text instead. */
+function messageOf(error: unknown): string | null {
+  return textOf(objectOf(error).message) ?? textOf(error);
+}

@@ -1,0 +1,37 @@
+/** Reads single members of a scanned body. */
+import type { BodySpans, Member } from '../../core/json/spans.ts';
+import { decodeString } from '../../core/json/spans.ts';
+
+/** All members of a body that the gateway reads, on any route. */
+export const keysOfBodies: ReadonlySet<string> = new Set([
+  'model',
+  'stream',
+  'stream_options',
+  'messages',
+  'system',
+  'user',
+  'metadata',
+  'tools',
+  'functions',
+  'max_tokens',
+  'max_completion_tokens',
+  'max_output_tokens',
+  'n',
+]);
+
+/** Key of `keys` that the body repeats: gateway and vendor could read two different values, so such a body is refused. */
+export function repeatedKey(spans: BodySpans, keys: readonly string[]): string | null {
+  if (spans.repeated.size === 0) return null;
+  return keys.find((key) => spans.repeated.has(key)) ?? null;
+}
+
+export function readText(body: Buffer, member: Member | undefined): string | null {
+  return member?.kind === 'string' ? decodeString(body, member.value) : null;
+}
+
+/** A whole number from 1 on, null for everything else. */
+export function readPositiveInteger(body: Buffer, member: Member | undefined): number | null {
+  if (member?.kind !== 'number') return null;
+  const value = Number(body.toString('latin1', member.value.start, member.value.end));
+  return Number.isSafeInteger(value) && value > 0 ? value : null;
+}

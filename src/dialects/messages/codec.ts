@@ -1,0 +1,145 @@
+/** Anthropic messages (vendor facts 2). */
+
+import { gatewayError } from '../../core/errors.ts';
+import { countOf, isObject, objectOf, parseJson, textOf } from '../../core/json/narrow.ts';
+import type { BodySpans } from '../../core/json/spans.ts';
+import { setMember } from '../../core/json/spans.ts';
+import type { Tokens } from '../../core/pricing.ts';
+import { formatEvent } from '../../core/sse.ts';
+import type { AnswerReading, RequestFacts, RouteRules, StreamReader } from '../contract/route-codec.ts';
+import { readMessagesUsage } from '../contract/token-usage.ts';
+import { readPositiveInteger, readText, repeatedKey } from '../json/body-members.ts';
+import { appendText } from '../json/bounded-text.ts';
+
+const keysRead = ['model', 'stream', 'messages', 'system', 'metadata', 'max_tokens'];
+
+export const messages: RouteRules = {
+  route: 'messages',
+  path: '/messages',
+  readRequest,
+  spliceForVendor: (_body, spans, vendorModel) => [setMember(spans, 'model', JSON.stringify(vendorModel))],
+  readAnswer,
+  createStreamReader,
+  interruption: (message) => formatEvent('error', { type: 'error', error: { type: 'api_error', message } }),
+};
+
+/** Sentences as the vendor's own API words them; two are given by the specification (7.3). */
+function readRequest(body: Buffer, spans: BodySpans): RequestFacts {
+  const refuse = (message: string): never => {
+    throw gatewayError('bad_json', { message });
+  };
+  const repeated = repeatedKey(spans, keysRead);
+  if (repeated !== null) refuse(`${repeated}: stands more than once`);
+  const { members } = spans;
+  const model = members.get('model');
+  if (model && model.kind !== 'string') refuse('model: Input should be a valid string');
+  const stream = members.get('stream');
+  if (stream && stream.kind !== 'true' && stream.kind !== 'false') refuse('stream: Input should be a valid boolean');
+  const maxTokens = members.get('max_tokens');
+  if (!maxTokens) refuse('max_tokens: Field required');
+  if (maxTokens?.kind !== 'number') refuse('max_tokens: Input should be a valid integer');
+  const list = members.get('messages');
+  if (!list) refuse('messages: Field required');
+  if (list?.kind !== 'array') refuse('messages: Input should be a valid list');
+  const metadata = members.get('metadata');
+  const user =
+    metadata?.kind === 'object' ? objectOf(parseJson(body.toString('utf8', metadata.value.start, metadata.value.end))).user_id : null;
+  return {
+    model: readText(body, model) || null,
+    stream: stream?.kind === 'true',
+    maxOutputTokens: readPositiveInteger(body, maxTokens),
+    user: textOf(user),
+  };
+}
+
+function readAnswer(bytes: Buffer): AnswerReading | null {
+  const answer = parseJson(bytes.toString('utf8'));
+  if (!isObject(answer) || !Array.isArray(answer.content)) return null;
+  const blocks = answer.content.map(objectOf);
+  const text = blocks.map((block) => (block.type === 'text' ? (textOf(block.text) ?? '') : '')).join('');
+  const toolCalls = blocks
+    .filter((block) => block.type === 'tool_use')
+    .map((block) => ({ name: textOf(block.name) ?? '', arguments: JSON.stringify(block.input ?? {}) }));
+  const tokens = readMessagesUsage(answer.usage, null);
+  return {
+    tokens,
+    isFinal: tokens !== null && countsInput(answer.usage),
+    turn: { text, toolCalls },
+    finished: typeof answer.stop_reason === 'string',
+  };
+}
+
+function createStreamReader(): StreamReader {
+  let tokens: Tokens | null = null;
+  let isEnded = false;
+  let knowsInput = false;
+  let text = '';
+  let finished = false;
+  let problem: string | null = null;
+  const toolCalls = new Map<unknown, { name: string; arguments: string }>();
+  const wholeInputs = new Map<unknown, string>();
+
+  const readDelta = (index: unknown, delta: unknown): void => {
+    const { type, text: more, partial_json: json } = objectOf(delta);
+    if (type === 'text_delta') text = appendText(text, textOf(more) ?? '');
+    const call = toolCalls.get(index);
+    if (type === 'input_json_delta' && call)
+      toolCalls.set(index, { name: call.name, arguments: appendText(call.arguments, textOf(json) ?? '') });
+  };
+
+  return {
+    read(event) {
+      if (event.data === '') return 'ignored';
+      const data = parseJson(event.data);
+      if (!isObject(data) || typeof data.type !== 'string') return 'unreadable';
+      switch (data.type) {
+        case 'ping':
+          return 'ignored';
+        case 'error':
+          problem = textOf(objectOf(data.error).message);
+          return 'error';
+        case 'message_stop':
+          return 'end';
+        case 'message_start':
+          tokens = readMessagesUsage(objectOf(data.message).usage, tokens);
+          knowsInput ||= countsInput(objectOf(data.message).usage);
+          return 'piece';
+        case 'message_delta':
+          tokens = readMessagesUsage(data.usage, tokens);
+          finished ||= typeof objectOf(data.delta).stop_reason === 'string';
+          knowsInput ||= countsInput(data.usage);
+          isEnded ||= tokens !== null && isObject(data.usage);
+          return 'piece';
+        case 'content_block_start': {
+          const block = objectOf(data.content_block);
+          if (block.type === 'text') text = appendText(text, textOf(block.text) ?? '');
+          if (block.type === 'tool_use') {
+            toolCalls.set(data.index, { name: textOf(block.name) ?? '', arguments: '' });
+            wholeInputs.set(data.index, JSON.stringify(block.input ?? {}));
+          }
+          return 'piece';
+        }
+        case 'content_block_delta':
+          readDelta(data.index, data.delta);
+          return 'piece';
+        case 'content_block_stop':
+          return 'piece';
+        default:
+          return 'ignored'; // Unknown events are passed on (vendor facts 2).
+      }
+    },
+    // Some vendors send a tool's whole input with its start; a tool without arguments may send only an empty piece, which means `{}`.
+    reading: () => {
+      const calls = [...toolCalls].map(([index, call]) => ({ ...call, arguments: call.arguments || (wholeInputs.get(index) ?? '{}') }));
+      return { tokens, isFinal: isEnded && knowsInput, turn: { text, toolCalls: calls }, finished };
+    },
+    finished: () => false,
+    problem: () => problem,
+  };
+}
+
+/** Whether the vendor says what the input came to: left out, it is not nothing but unknown. */
+function countsInput(usage: unknown): boolean {
+  const { input_tokens: input, cache_read_input_tokens: read, cache_creation_input_tokens: written } = objectOf(usage);
+  return [input, read, written].some((count) => countOf(count) !== undefined);
+}

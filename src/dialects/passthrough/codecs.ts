@@ -1,0 +1,89 @@
+/**
+ * Routes whose body goes to the same path at the vendor unread but for its model: embeddings, moderations, rerank (vendor facts 1.3, 1.4,
+ * 4), and the reading of a request that responses shares with them.
+ */
+import type { TextRoute } from '../../core/call.ts';
+import { gatewayError } from '../../core/errors.ts';
+import { countOf, isObject, objectOf, parseJson } from '../../core/json/narrow.ts';
+import type { BodySpans, Splice } from '../../core/json/spans.ts';
+import { setMember } from '../../core/json/spans.ts';
+import { noTokens } from '../../core/pricing.ts';
+import type { AnswerReading, RequestFacts, RouteRules } from '../contract/route-codec.ts';
+import { readPositiveInteger, readText, repeatedKey } from '../json/body-members.ts';
+
+export const embeddings = createPassthrough('embeddings', '/embeddings', ({ usage }) => readTotal(usage));
+
+/** Vendors charge nothing for moderations and report no usage: none is the exact count. */
+export const moderations = createPassthrough('moderations', '/moderations', ({ usage }) =>
+  usage === undefined ? noUsage : readTotal(usage),
+);
+
+/** Charged by search units where the vendor counts them, else by tokens (vendor facts 4). */
+export const rerank = createPassthrough('rerank', '/rerank', ({ usage, meta }) => {
+  const searches = countOf(objectOf(objectOf(meta).billed_units).search_units);
+  return searches === undefined ? readTotal(usage) : { ...noUsage, searches };
+});
+
+function isFault({ error }: Readonly<Record<string, unknown>>): boolean {
+  return isObject(error) || (typeof error === 'string' && error !== '');
+}
+
+type UsageReading = Pick<AnswerReading, 'tokens' | 'isFinal' | 'searches'>;
+
+const noUsage: UsageReading = { tokens: noTokens, isFinal: true };
+
+function createPassthrough(
+  route: TextRoute,
+  path: string,
+  readUsage: (answer: Readonly<Record<string, unknown>>) => UsageReading,
+): RouteRules {
+  return {
+    route,
+    path,
+    readRequest: (body, spans) => readPassthroughRequest(body, spans, { mayStream: false }),
+    spliceForVendor: spliceModel,
+    readAnswer(bytes) {
+      const answer = parseJson(bytes.toString('utf8'));
+      // Some vendors answer with a bare list; some tell an error with status 200.
+      const isAnswer = Array.isArray(answer) || (isObject(answer) && !isFault(answer));
+      return isAnswer ? { ...readUsage(objectOf(answer)), turn: { text: '', toolCalls: [] } } : null;
+    },
+    createStreamReader() {
+      throw new Error(`${route} has no streams`);
+    },
+    interruption: () => null,
+  };
+}
+
+/** `prompt_tokens`, else `total_tokens`: these routes have no output tokens. */
+function readTotal(usage: unknown): UsageReading {
+  const { prompt_tokens: prompt, total_tokens: total } = objectOf(usage);
+  const input = countOf(prompt) ?? countOf(total);
+  return input === undefined ? { tokens: null, isFinal: false } : { tokens: { ...noTokens, input }, isFinal: true };
+}
+
+/** Throws `missing_model`, and `bad_json` for what gateway and vendor could read in two ways. */
+export function readPassthroughRequest(
+  body: Buffer,
+  spans: BodySpans,
+  options: { mayStream: boolean; maxTokensKey?: string },
+): RequestFacts {
+  const repeated = repeatedKey(spans, ['model', 'stream', 'user']);
+  if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: stands more than once` });
+  const { members } = spans;
+  const model = readText(body, members.get('model'));
+  if (model === null || model === '') throw gatewayError('missing_model');
+  const stream = options.mayStream ? members.get('stream') : undefined;
+  if (stream && stream.kind !== 'true' && stream.kind !== 'false') throw gatewayError('bad_json', { message: 'stream: must be a boolean' });
+  const { maxTokensKey } = options;
+  return {
+    model,
+    stream: stream?.kind === 'true',
+    maxOutputTokens: maxTokensKey === undefined ? null : readPositiveInteger(body, members.get(maxTokensKey)),
+    user: readText(body, members.get('user')),
+  };
+}
+
+export function spliceModel(_body: Buffer, spans: BodySpans, vendorModel: string): Splice[] {
+  return [setMember(spans, 'model', JSON.stringify(vendorModel))];
+}

@@ -1,0 +1,93 @@
+/**
+ * What the `auto` classifier goes by, read from the bytes of a chat or messages body without parsing them.
+ *
+ * Bounded: only the first 256 KiB of a member are searched, with Node's native search: 7 µs for a short body, 0.6 ms for the worst of any size
+ * (measured). What is longer is large whatever stands in it. A quote inside a JSON string is always escaped, so that `"image"` with bare
+ * quotes is never part of what somebody said.
+ */
+import type { BodySpans, Member } from '../../core/json/spans.ts';
+
+export interface RequestFeatures {
+  /** Bytes of the messages and the system prompt, JSON and encoded images included. */
+  readonly inputBytes: number;
+  /** How many messages there are; not counted beyond 1,000. */
+  readonly messages: number;
+  readonly hasTools: boolean;
+  readonly hasImages: boolean;
+  /** Some message holds a fence of three backticks. */
+  readonly hasCode: boolean;
+}
+
+const searchedBytes = 256 * 1024;
+const longestCount = 1_000;
+
+const colon = 0x3a;
+const closeBracket = 0x5d;
+
+/** What `type` may say of a part that shows an image (chat, messages, and the parts of responses that some clients send). */
+const imageTypes: readonly string[] = ['"image_url"', '"image"', '"input_image"'];
+
+export function readFeatures(body: Buffer, { members }: BodySpans): RequestFeatures {
+  const messages = bytesOf(body, members.get('messages'));
+  const system = bytesOf(body, members.get('system'));
+  const searched = messages.subarray(0, searchedBytes);
+  return {
+    inputBytes: messages.length + system.length,
+    messages: countKeys(searched, '"role"'),
+    hasTools: [members.get('tools'), members.get('functions')].some((member) => hasElements(body, member)),
+    hasImages: imageTypes.some((type) => holdsValue(searched, type)),
+    hasCode: searched.includes('```') || system.subarray(0, searchedBytes).includes('```'),
+  };
+}
+
+/** How many images the body shows, wherever they stand; counted up to 1,000 of each kind. */
+export function countImages(body: Buffer): number {
+  return imageTypes.reduce((sum, type) => sum + findEach(body, type, (at) => body[skipSpaceBack(body, at - 1)] === colon), 0);
+}
+
+function bytesOf(body: Buffer, member: Member | undefined): Buffer {
+  return member ? body.subarray(member.value.start, member.value.end) : body.subarray(0, 0);
+}
+
+/** A list that is not empty. */
+function hasElements(body: Buffer, member: Member | undefined): boolean {
+  if (member?.kind !== 'array') return false;
+  return body[skipSpace(body, member.value.start + 1)] !== closeBracket;
+}
+
+/** Whether the quoted text stands as a value somewhere, that is behind a colon. */
+function holdsValue(bytes: Buffer, quoted: string): boolean {
+  return findEach(bytes, quoted, (at) => bytes[skipSpaceBack(bytes, at - 1)] === colon) > 0;
+}
+
+/** How often the quoted text stands as a key. */
+function countKeys(bytes: Buffer, quoted: string): number {
+  return findEach(bytes, quoted, (at) => bytes[skipSpace(bytes, at + quoted.length)] === colon);
+}
+
+/** How many of the first places where the text stands pass the test. */
+function findEach(bytes: Buffer, text: string, passes: (at: number) => boolean): number {
+  let count = 0;
+  let at = bytes.indexOf(text);
+  for (let seen = 0; at >= 0 && seen < longestCount; seen += 1) {
+    if (passes(at)) count += 1;
+    at = bytes.indexOf(text, at + text.length);
+  }
+  return count;
+}
+
+function skipSpace(bytes: Buffer, from: number): number {
+  let at = from;
+  while (isSpace(bytes[at])) at += 1;
+  return at;
+}
+
+function skipSpaceBack(bytes: Buffer, from: number): number {
+  let at = from;
+  while (isSpace(bytes[at])) at -= 1;
+  return at;
+}
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+}

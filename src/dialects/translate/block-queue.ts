@@ -1,0 +1,113 @@
+/** Orders the pieces of a chat stream into blocks of the messages dialect: one is open, those that came later wait. */
+import type { JsonObject } from '../../core/json/narrow.ts';
+import { isObject, objectOf, parseJson, textOf } from '../../core/json/narrow.ts';
+import { formatEvent } from '../../core/sse.ts';
+import { filledText } from '../json/lossless-json.ts';
+import { jsonTextOf } from '../prompt/prompt-extras.ts';
+import { makeToolId } from './tool-ids.ts';
+
+export interface BlockQueue {
+  addText(text: string): void;
+  /** An element of `delta.tool_calls`. */
+  addToolPiece(piece: JsonObject): void;
+  /** Events of what can go out now. */
+  take(): string;
+  /** The answer is whole: events of everything, the last block closed. */
+  takeAll(): string;
+  /** Tool calls so far. */
+  toolCount(): number;
+}
+
+interface Block {
+  readonly tool: Tool | null;
+  /** Text or arguments that have not gone out. */
+  unsent: string;
+  isOpen: boolean;
+}
+
+interface Tool {
+  id: string | null;
+  name: string;
+  /** All arguments so far. */
+  arguments: string;
+}
+
+/** `answerId` is asked when a tool call without id needs one. */
+export function createBlockQueue(answerId: () => string): BlockQueue {
+  const waiting: Block[] = [];
+  const tools = new Map<unknown, Block & { readonly tool: Tool }>();
+  let lastKey: unknown = null;
+  let blockCount = 0;
+  let openedTools = 0;
+
+  const open = ({ tool }: Block): string => {
+    const block = tool
+      ? { type: 'tool_use', id: tool.id ?? makeToolId('messages', answerId(), openedTools), name: tool.name, input: {} }
+      : { type: 'text', text: '' };
+    if (tool) openedTools += 1;
+    blockCount += 1;
+    return blockEvent('content_block_start', { content_block: block });
+  };
+
+  const send = (block: Block): string => {
+    const { tool, unsent } = block;
+    block.unsent = '';
+    if (unsent === '') return '';
+    const delta = tool ? { type: 'input_json_delta', partial_json: unsent } : { type: 'text_delta', text: unsent };
+    return blockEvent('content_block_delta', { delta });
+  };
+
+  const blockEvent = (type: string, members: JsonObject): string => formatEvent(type, { type, index: blockCount - 1, ...members });
+
+  const takeBlocks = (isEnd: boolean): string => {
+    let events = '';
+    for (let block = waiting[0]; block; block = waiting[0]) {
+      // A call whose name has not come yet cannot be opened.
+      if (!block.isOpen && block.tool?.name === '' && !isEnd) return events;
+      if (!block.isOpen) events += open(block);
+      block.isOpen = true;
+      events += send(block);
+      const hasEnded = isEnd || (waiting.length > 1 && (block.tool === null || isWhole(block.tool.arguments)));
+      if (!hasEnded) return events;
+      events += blockEvent('content_block_stop', {});
+      waiting.shift();
+    }
+    return events;
+  };
+
+  const startTool = (key: unknown): Block & { readonly tool: Tool } => {
+    const block = { tool: { id: null, name: '', arguments: '' }, unsent: '', isOpen: false };
+    tools.set(key, block);
+    waiting.push(block);
+    return block;
+  };
+
+  return {
+    addText(text) {
+      if (text === '') return;
+      const last = waiting.at(-1);
+      if (last?.tool === null) last.unsent += text;
+      else waiting.push({ tool: null, unsent: text, isOpen: false });
+    },
+    addToolPiece({ index, id, function: fn }) {
+      // Vendors that leave the index out send whole calls, each with its id, or go on with the last one.
+      const key = index ?? filledText(id) ?? lastKey;
+      lastKey = key;
+      const block = tools.get(key) ?? startTool(key);
+      const { name, arguments: more } = objectOf(fn);
+      block.tool.id ??= filledText(id);
+      if (block.tool.name === '') block.tool.name = textOf(name) ?? '';
+      const piece = isObject(more) ? jsonTextOf(more) : (textOf(more) ?? '');
+      block.tool.arguments += piece;
+      block.unsent += piece;
+    },
+    take: () => takeBlocks(false),
+    takeAll: () => takeBlocks(true),
+    toolCount: () => tools.size,
+  };
+}
+
+/** No more can come of arguments that are a JSON object already. */
+function isWhole(text: string): boolean {
+  return text.trimEnd().endsWith('}') && isObject(parseJson(text));
+}

@@ -1,0 +1,82 @@
+/** Images and documents: chat carries them as addresses (data URLs included), messages as sources. */
+import type { JsonObject } from '../../core/json/narrow.ts';
+import { textOf } from '../../core/json/narrow.ts';
+import { refuse } from '../contract/untranslatable.ts';
+import { filledText, given, isObject, objectOf } from '../json/lossless-json.ts';
+
+const imageTypes = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
+
+/** A chat part `image_url` as an image block. */
+export function imageBlockOf(part: JsonObject): JsonObject {
+  const url = textOf(objectOf(part.image_url).url) ?? textOf(part.image_url) ?? refuse('an image has no address');
+  if (isWebAddress(url)) return { type: 'image', source: { type: 'url', url } };
+  const content = readBase64Url(url) ?? refuse('an image address is neither a web address nor a base64 data URL');
+  const mediaType = content.mediaType === 'image/jpg' ? 'image/jpeg' : content.mediaType;
+  if (!imageTypes.has(mediaType)) refuse('an image is neither PNG, JPEG, GIF nor WebP');
+  return { type: 'image', source: { type: 'base64', media_type: mediaType, data: content.data } };
+}
+
+/** An image block as a chat part `image_url`. */
+export function imagePartOf(block: JsonObject): JsonObject {
+  const { type, url, media_type: mediaType, data } = objectOf(block.source);
+  if (type === 'url' && typeof url === 'string') return { type: 'image_url', image_url: { url } };
+  if (type === 'base64' && typeof mediaType === 'string' && typeof data === 'string') {
+    return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } };
+  }
+  return refuse('an image stands neither in the request nor at a web address');
+}
+
+/** A chat part `file` as a document block. */
+export function documentBlockOf(part: JsonObject): JsonObject {
+  const { file_data: fileData, filename } = objectOf(part.file);
+  const content = readBase64Url(textOf(fileData) ?? refuse('a file stands at the vendor, not in the request'));
+  const title = given({ title: filledText(filename) });
+  switch (content?.mediaType) {
+    case 'application/pdf':
+      return { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: content.data }, ...title };
+    case 'text/plain': {
+      const data = Buffer.from(content.data, 'base64').toString('utf8');
+      return { type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...title };
+    }
+    default:
+      return refuse('a file is neither PDF nor plain text in a base64 data URL');
+  }
+}
+
+/** A document block as chat parts; `blocksToParts` translates the blocks of a document that is made of blocks. */
+export function documentPartsOf(block: JsonObject, blocksToParts: (content: unknown) => readonly JsonObject[]): readonly JsonObject[] {
+  const { type, media_type: mediaType, data, content } = objectOf(block.source);
+  const title = filledText(block.title);
+  const context = filledText(block.context);
+  if (type === 'base64' && typeof mediaType === 'string' && typeof data === 'string') {
+    const file = { filename: title ?? 'document.pdf', file_data: `data:${mediaType};base64,${data}` };
+    return [...textParts(context), { type: 'file', file }];
+  }
+  if (type === 'text' && typeof data === 'string') return textParts(title, context, data);
+  if (type === 'content') return [...textParts(title, context), ...blocksToParts(content)];
+  return refuse('a document stands neither in the request nor is it text');
+}
+
+function textParts(...texts: readonly (string | null)[]): JsonObject[] {
+  const filled = texts.filter((text) => text !== null && text !== '');
+  return filled.length === 0 ? [] : [{ type: 'text', text: filled.join('\n\n') }];
+}
+
+/** Cache marks that a caller of chat sets for vendors of messages; they have no meaning the other way. */
+export function cacheMarkOf(part: JsonObject): JsonObject {
+  return isObject(part.cache_control) ? { cache_control: part.cache_control } : {};
+}
+
+function isWebAddress(url: string): boolean {
+  const start = url.slice(0, 8).toLowerCase();
+  return start === 'https://' || start.startsWith('http://');
+}
+
+/** Media type and base64 text of a data URL, without decoding it: images are megabytes. */
+function readBase64Url(url: string): { mediaType: string; data: string } | null {
+  if (url.slice(0, 5).toLowerCase() !== 'data:') return null;
+  const comma = url.indexOf(',');
+  const [mediaType = '', ...parameters] = url.slice(5, Math.max(5, comma)).toLowerCase().split(';');
+  if (comma < 0 || parameters.at(-1)?.trim() !== 'base64') return null;
+  return { mediaType: mediaType.trim(), data: url.slice(comma + 1) };
+}

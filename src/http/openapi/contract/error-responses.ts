@@ -1,0 +1,82 @@
+/** The error answers of a route by status, from the one table of codes (specification 2 'Error bodies', 7). */
+import type { ErrorCode } from '../../../core/errors.ts';
+import { codeRow } from '../../../core/errors.ts';
+import type { JsonObject } from '../../../core/json/narrow.ts';
+import type { ErrorStyle } from '../../error-handler.ts';
+import { messagesErrorType } from '../../error-handler.ts';
+import type { AnswerHeader } from './parameters.ts';
+import { answerHeaderRefs } from './parameters.ts';
+
+export type PlainTextStatus = 400 | 413 | 415 | 422;
+
+export interface ErrorFacts {
+  readonly style: ErrorStyle;
+  readonly codes: readonly ErrorCode[];
+  /** Statuses that have plain text (specification 7.2). */
+  readonly plain: readonly PlainTextStatus[];
+  /** Headers of every answer of the route. */
+  readonly headers: readonly AnswerHeader[];
+}
+
+const plainReasons: Readonly<Record<PlainTextStatus, string>> = {
+  400: 'plain text: the body is not valid JSON, or the address is not valid',
+  413: 'plain text: the body is too large',
+  415: 'plain text: the content type is not JSON',
+  422: 'plain text: the body does not fit the schema',
+};
+
+export function describeErrors({ style, codes, plain, headers }: ErrorFacts): JsonObject {
+  const byStatus = new Map<string, ErrorCode[]>(plain.map((status) => [String(status), []]));
+  for (const code of codes) {
+    for (const status of statusesOf(code)) byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  const plainTexts = new Map(plain.map((status) => [String(status), plainReasons[status]]));
+  const described = [...byStatus].sort().map(([status, own]) => {
+    const plainText = plainTexts.get(status);
+    const waits = own.flatMap((code) => codeRow(code).retryAfterSeconds ?? []);
+    const names = own.map((code) =>
+      codeRow(code).retryAfterSeconds === undefined ? code : `${code} (${codeRow(code).retryAfterSeconds} s)`,
+    );
+    return [
+      status,
+      {
+        description: [...(own.length === 0 ? [] : [names.join(', ')]), ...(plainText === undefined ? [] : [plainText])].join('; '),
+        headers: answerHeaderRefs([...headers, ...(waits.length > 0 ? ['retry-after' as const] : [])]),
+        content: {
+          ...(own.length > 0 && { 'application/json': { schema: style === 'messages' ? messagesSchema(status, own) : chatSchema(own) } }),
+          ...(plainText !== undefined && { 'text/plain': { schema: { type: 'string' } } }),
+        },
+      },
+    ];
+  });
+  return { ...Object.fromEntries(described), '431': { description: 'The header block is too large. No body.' } };
+}
+
+/** A refusal has the first vendor's status; where the gateway itself answers with that status too, both are described there. */
+function statusesOf(code: ErrorCode): string[] {
+  switch (code) {
+    case 'upstream_refused':
+      return ['400', '413', '415', '4XX'];
+    case 'upstream_failed':
+      return ['502', '503'];
+    default:
+      return [String(codeRow(code).status)];
+  }
+}
+
+function chatSchema(codes: readonly ErrorCode[]): JsonObject {
+  const code = { type: 'string', enum: codes };
+  return { allOf: [{ $ref: '#/components/schemas/ChatError' }, { properties: { error: { properties: { code } } } }] };
+}
+
+/** The code is not in the body; the type says only the status. A refusal's status is the vendor's. */
+function messagesSchema(status: string, codes: readonly ErrorCode[]): JsonObject {
+  const types = status === '4XX' ? ['invalid_request_error', 'api_error'] : [messagesErrorType(Number(status))];
+  return {
+    allOf: [
+      { $ref: '#/components/schemas/MessagesError' },
+      { properties: { error: { properties: { type: { type: 'string', enum: types } } } } },
+    ],
+    description: codes.join(', '),
+  };
+}

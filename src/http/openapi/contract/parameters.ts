@@ -1,0 +1,122 @@
+/** Request headers (specification 4.2), parameters of addresses and queries, and the answer headers the gateway adds (4.3, shapes 20). */
+
+import type { TextRoute } from '../../../core/call.ts';
+import type { JsonObject } from '../../../core/json/narrow.ts';
+
+const text = { type: 'string' };
+const integer = { type: 'integer' };
+
+interface Header {
+  readonly schema: JsonObject;
+  readonly description: string;
+}
+
+const headers: Readonly<Record<string, Header>> = {
+  'x-gateway-source': {
+    schema: text,
+    description: 'The application: its routing, its budget, its cost. Default: the slug of the project.',
+  },
+  'x-gateway-timeout-ms': {
+    schema: { type: 'integer', minimum: 1 },
+    description: 'Milliseconds for all attempts together, reduced to 120000. Anything but a positive integer is ignored.',
+  },
+  'x-gateway-memory': {
+    schema: { type: 'string', pattern: '^([Ww][Rr][Ii][Tt][Ee]|[Rr][Ee][Cc][Aa][Ll][Ll]|[Oo][Ff][Ff])?$', default: 'write' },
+    description:
+      '`write`: the call is recorded when memory is on. `recall`: what memory knows is inserted too (chat and messages). `off`: not recorded. In any case of letters.',
+  },
+  'x-gateway-memory-subject': {
+    schema: { type: 'string', maxLength: 256 },
+    description: 'The end user the call is about, in UTF-8, without control characters. Default: the end user that the body names.',
+  },
+  'cache-control': {
+    schema: text,
+    description: '`no-cache`: a vendor is asked, and its answer kept for the next call. `no-store`: a vendor is asked and nothing kept.',
+  },
+  'x-gateway-task-id': { schema: text, description: 'Recorded with the call; `GET /usage/me` groups cost by it.' },
+  'x-gateway-turn-id': { schema: text, description: 'Recorded with the call.' },
+  'x-gateway-agent-id': { schema: text, description: 'Recorded with the call.' },
+  'x-gateway-trigger-kind': { schema: text, description: 'Recorded with the call.' },
+  'x-gateway-trigger-detail': { schema: text, description: 'Recorded with the call.' },
+  'x-gateway-iteration': { schema: integer, description: 'Recorded with the call. Ignored when not an integer.' },
+  'x-gateway-distil-saved': {
+    schema: integer,
+    description: 'Tokens that the client removed from the prompt; recorded with the call. Ignored when not an integer.',
+  },
+};
+
+const others: Readonly<Record<string, JsonObject>> = {
+  project: pathParameter('project', { type: 'string', pattern: '^[a-z0-9][a-z0-9-]{0,62}$' }, 'slug of the project'),
+  prefix: pathParameter('prefix', { type: 'string', minLength: 1 }, 'prefix of the key'),
+  process: pathParameter('process', { type: 'string', format: 'uuid' }, 'id of the process, as the list tells it'),
+  source: pathParameter(
+    'source',
+    { type: 'string', minLength: 1, maxLength: 256 },
+    'name of the application; a slash in it is written `%2F`',
+  ),
+  id: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the conversation'),
+  erasure: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the erasure'),
+  subject: pathParameter(
+    'subject',
+    { type: 'string', minLength: 1, maxLength: 256 },
+    'the end user, without control characters; a slash in it is written `%2F`',
+  ),
+  item: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the memory'),
+  batch: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the batch'),
+  batch_state: queryParameter(
+    'state',
+    { type: 'string', enum: ['running', 'waiting', 'retrying', 'done', 'failed'] },
+    'only batches in this state; `waiting`: for a model, or for memory to be on, `retrying`: after a failure',
+  ),
+  limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'rows at most'),
+  before: queryParameter('before', { type: 'string', format: 'uuid' }, 'only calls older than the one with this id'),
+  task_id: queryParameter('task_id', { type: 'string', minLength: 1, maxLength: 256 }, 'only calls of this task'),
+  source_only: queryParameter('source', { type: 'string', minLength: 1, maxLength: 256 }, 'only calls of this application'),
+};
+
+/** `components.parameters` of the document, by the names that `parameterRefs` takes. */
+export function describeParameters(): JsonObject {
+  const described = Object.entries(headers).map(([name, header]) => [name, { name, in: 'header', required: false, ...header }]);
+  return { ...Object.fromEntries(described), ...others };
+}
+
+export function parameterRefs(names: readonly string[]): JsonObject[] {
+  return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
+}
+
+/** Headers that a route reads: the subject has a meaning only where memory records, the cache is of chat and messages. */
+export function headersOf(route: TextRoute): string[] {
+  const isRecorded = route === 'chat' || route === 'messages' || route === 'responses';
+  const isCached = route === 'chat' || route === 'messages';
+  const isRead = (name: string): boolean => (name === 'cache-control' ? isCached : isRecorded || name !== 'x-gateway-memory-subject');
+  return Object.keys(headers).filter(isRead);
+}
+
+/** What is stored with a call, on every route that has one. */
+export const correlationHeaders: readonly string[] = Object.keys(headers).filter(
+  (name) => !/^x-gateway-(?:source|timeout-ms|memory.*)$/.test(name),
+);
+
+/** `components.headers` of the document. */
+export const answerHeaders = {
+  'x-gateway-call-id': { schema: { type: 'string', format: 'uuid' }, description: 'id of the call' },
+  'x-gateway-model': { schema: text, description: '`<provider>/<model>` that answered' },
+  'x-gateway-cache': { schema: { type: 'string', enum: ['hit', 'miss'] }, description: 'whether the response cache answered' },
+  'retry-after': { schema: integer, description: 'seconds to wait' },
+  'cache-control': { schema: text, description: '`no-cache` on a streamed answer, else `no-store`' },
+  'x-accel-buffering': { schema: { type: 'string', const: 'no' }, description: 'on a streamed answer' },
+};
+
+export type AnswerHeader = keyof typeof answerHeaders;
+
+export function answerHeaderRefs(names: readonly AnswerHeader[]): JsonObject {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+function pathParameter(name: string, schema: JsonObject, description: string): JsonObject {
+  return { name, in: 'path', required: true, schema, description };
+}
+
+function queryParameter(name: string, schema: JsonObject, description: string): JsonObject {
+  return { name, in: 'query', required: false, schema, description };
+}

@@ -1,0 +1,84 @@
+/** The six inference routes (specification 4.5). */
+import type { TextRoute } from '../../../core/call.ts';
+import type { ErrorCode } from '../../../core/errors.ts';
+import type { JsonObject } from '../../../core/json/narrow.ts';
+import { describeErrors } from '../contract/error-responses.ts';
+import { callCodes } from '../contract/operation-spec.ts';
+import type { AnswerHeader } from '../contract/parameters.ts';
+import { answerHeaderRefs, headersOf, parameterRefs } from '../contract/parameters.ts';
+import type { AnswerName } from '../schemas/responses.ts';
+
+interface RouteFacts {
+  readonly path: string;
+  readonly summary: string;
+  readonly body: string;
+  readonly answer: AnswerName;
+  readonly streams?: true;
+}
+
+/** By route, so that none can be forgotten; a body's name is that of its schema. */
+export const inferenceRoutes: Readonly<Record<TextRoute, RouteFacts>> = {
+  chat: { path: '/v1/chat/completions', summary: 'Chat completion', body: 'ChatBody', answer: 'ChatCompletion', streams: true },
+  messages: { path: '/v1/messages', summary: 'Message', body: 'MessagesBody', answer: 'Message', streams: true },
+  embeddings: { path: '/v1/embeddings', summary: 'Embeddings', body: 'EmbeddingsBody', answer: 'VendorAnswer' },
+  moderations: { path: '/v1/moderations', summary: 'Moderation', body: 'ModerationsBody', answer: 'VendorAnswer' },
+  rerank: { path: '/v1/rerank', summary: 'Ranking of documents', body: 'RerankBody', answer: 'VendorAnswer' },
+  responses: { path: '/v1/responses', summary: 'Response', body: 'ResponsesBody', answer: 'Response', streams: true },
+};
+
+const commonCodes = [...callCodes, 'invalid_memory_mode', 'upstream_refused'] as const satisfies readonly ErrorCode[];
+
+export function describeInference(): [string, string, JsonObject][] {
+  return textRoutes.map((route) => [inferenceRoutes[route].path, 'post', describeRoute(route)]);
+}
+
+const textRoutes: readonly TextRoute[] = ['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses'];
+
+function describeRoute(route: TextRoute): JsonObject {
+  const { summary, body, answer, streams } = inferenceRoutes[route];
+  const isDialect = route === 'chat' || route === 'messages';
+  const headers: AnswerHeader[] = [
+    'x-gateway-call-id',
+    'x-gateway-model',
+    ...(isDialect ? ['x-gateway-cache' as const] : []),
+    'cache-control',
+    ...(streams ? ['x-accel-buffering' as const] : []),
+  ];
+  return {
+    tags: ['inference'],
+    summary,
+    security: [{ virtualKey: [] }, ...(route === 'messages' ? [{ messagesKey: [] }] : [])],
+    parameters: parameterRefs(headersOf(route)),
+    requestBody: { required: true, content: { 'application/json': { schema: { $ref: `#/components/schemas/${body}` } } } },
+    responses: {
+      '200': {
+        description: streams ? 'The answer; with `stream: true` as server-sent events.' : 'The answer.',
+        headers: answerHeaderRefs(headers),
+        content: {
+          'application/json': { schema: { $ref: `#/components/schemas/${answer}` } },
+          ...(streams && { 'text/event-stream': {} }),
+        },
+      },
+      ...describeErrors({
+        style: route === 'messages' ? 'messages' : 'chat',
+        codes: [...ownCodes(route), ...commonCodes],
+        plain: isDialect ? [413] : [400, 413, 415],
+        headers: ['x-gateway-call-id'],
+      }),
+    },
+  };
+}
+
+function ownCodes(route: TextRoute): readonly ErrorCode[] {
+  switch (route) {
+    case 'chat':
+    case 'messages':
+      return ['bad_json', 'invalid_memory_subject', 'unsupported_media_type'];
+    case 'responses':
+      return ['missing_model', 'invalid_memory_subject'];
+    case 'embeddings':
+    case 'moderations':
+    case 'rerank':
+      return ['missing_model'];
+  }
+}

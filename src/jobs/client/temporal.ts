@@ -1,0 +1,147 @@
+/**
+ * Temporal: the client that starts workflows, and the worker that runs them. Only this file, `temporal-connection.ts` and
+ * `temporal-worker.ts` speak to it.
+ *
+ * A server that is away costs nothing but time. The client's channel connects again by itself, and each request ends after five seconds
+ * whatever happens. A running worker's pollers go on asking by themselves (that is the SDK's own work); a worker that ends nevertheless is
+ * made again with growing pauses.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import type { SearchAttributePair } from '@temporalio/common';
+import { workflowQueues } from '../../../workflows/contract.ts';
+import type { OutboxEntry } from '../../db/outbox.ts';
+import {
+  connect,
+  ensureNamespace,
+  grpc,
+  grpcCodeOf,
+  registerSearchAttributes,
+  type TemporalOptions,
+  within,
+} from '../connection/temporal-connection.ts';
+import { reasonOf } from '../faults.ts';
+import { StartRefused } from '../outbox/outbox-rows.ts';
+import { createDataConverter } from '../payloads/data-converter.ts';
+import { checkPayload, PayloadRefused } from '../payloads/payloads.ts';
+import { type RunningWorker, runWorker } from '../worker/temporal-worker.ts';
+import type { WorkerPlan } from '../worker/worker-options.ts';
+import { createSearchAttributes, type SearchAttributes } from './search-attributes.ts';
+
+export interface StartOptions {
+  /** How long the server waits with the first workflow task; an entry with a signal is not delayed. */
+  readonly delayMs?: number;
+}
+
+export interface Temporal {
+  /** The SDK's client, for what has no function here. Its payloads pass our codec. */
+  readonly client: Client;
+  /** Resolves when the server answers and has the namespace, which is created where that is allowed. */
+  probe(): Promise<void>;
+  /** Starts the entry's workflow unless it runs, and sends its signal if it has one. Throws `StartRefused` when this entry can never start, anything else when Temporal is away. */
+  start(entry: OutboxEntry, options?: StartOptions): Promise<void>;
+  /** Deletes all runs of this workflow id, with their histories, once it is noted how many there are. */
+  deleteRuns(workflowId: string, noteFound: (count: number) => Promise<void>): Promise<void>;
+  /** Runs a worker in the background until it is stopped. */
+  startWorker(plan: WorkerPlan): RunningWorker;
+  /** Closes the client; stop workers first. */
+  close(): Promise<void>;
+}
+
+/** Refusals that come from the request itself; with all others Temporal counts as away. */
+const requestFaults: readonly unknown[] = [grpc.invalidArgument, grpc.failedPrecondition, grpc.outOfRange];
+
+export function createTemporal(options: TemporalOptions): Temporal {
+  const { namespace, logger } = options;
+  const connection = connect(options);
+  const client = new Client({ connection, namespace, dataConverter: createDataConverter(options.payloadKeys) });
+
+  const attributes = createSearchAttributes(
+    (names) => within(connection, () => registerSearchAttributes(connection, namespace, names)),
+    logger,
+  );
+
+  return {
+    client,
+    async probe() {
+      try {
+        await within(connection, () => ensureNamespace(connection, namespace, logger));
+      } catch (error) {
+        attributes.forget();
+        throw error;
+      }
+      await attributes.prepare();
+    },
+    start: (entry, { delayMs = 0 } = {}) => within(connection, () => startEntry(client, entry, { attributes, delayMs })),
+    deleteRuns: (workflowId, noteFound) => within(connection, () => deleteRuns(client, workflowId, noteFound)),
+    startWorker: (plan) => runWorker(options, plan),
+    close: () => connection.close(),
+  };
+}
+
+/** A run that ends at this very moment, or goes on as new, takes no signal; the next one does. */
+async function outsideOfEnds(start: () => Promise<void>): Promise<void> {
+  for (let pauseMs = 50; ; pauseMs *= 2) {
+    try {
+      return await start();
+    } catch (error) {
+      if (grpcCodeOf(error) !== grpc.resourceExhausted || pauseMs > 500) throw error;
+      await sleep(pauseMs);
+    }
+  }
+}
+
+async function startEntry(
+  client: Client,
+  entry: OutboxEntry,
+  { attributes, delayMs }: { attributes: SearchAttributes; delayMs: number },
+): Promise<void> {
+  const { workflow, workflowId, input, signal } = entry;
+  const queue = Object.entries(workflowQueues).find(([name]) => name === workflow)?.[1];
+  if (queue === undefined) throw new StartRefused(`there is no workflow ${workflow}`);
+  const start = async (typedSearchAttributes: SearchAttributePair[] | undefined): Promise<void> => {
+    const options = {
+      workflowId,
+      taskQueue: queue,
+      args: [input],
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      ...(typedSearchAttributes && { typedSearchAttributes }),
+    } as const;
+    if (signal) await client.workflow.signalWithStart(workflow, { ...options, signal: signal.name, signalArgs: [signal.input] });
+    else await client.workflow.start(workflow, { ...options, ...(delayMs > 0 && { startDelay: Math.ceil(delayMs) }) });
+  };
+  try {
+    checkPayload(workflowId);
+    checkPayload(input);
+    checkPayload(signal);
+    const known = attributes.of(entry);
+    try {
+      await outsideOfEnds(() => start(known));
+    } catch (error) {
+      if (known === undefined || !requestFaults.includes(grpcCodeOf(error))) throw error;
+      // It may be the attributes that the server refuses.
+      attributes.suspend();
+      await start(undefined);
+    }
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return;
+    if (error instanceof PayloadRefused || requestFaults.includes(grpcCodeOf(error)))
+      throw new StartRefused(reasonOf(error), { cause: error });
+    throw error;
+  }
+}
+
+async function deleteRuns(client: Client, workflowId: string, noteFound: Parameters<Temporal['deleteRuns']>[1]): Promise<void> {
+  checkPayload(workflowId); // It stands in a query: nothing but what ids are made of.
+  const { namespace } = client.options;
+  const runs = await Array.fromAsync(client.workflow.list({ query: `WorkflowId = "${workflowId}"` }));
+  await noteFound(runs.length);
+  for (const { runId } of runs) {
+    try {
+      await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId, runId } });
+    } catch (error) {
+      if (grpcCodeOf(error) !== grpc.notFound) throw error; // Gone by itself meanwhile.
+    }
+  }
+}

@@ -1,0 +1,99 @@
+/** Temporal's server as requests see it: the connection, how long one may take, the namespace and its search attributes. */
+import { Connection, type ConnectionOptions, isGrpcServiceError, NamespaceNotFoundError } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import { isObject } from '../../core/json/narrow.ts';
+import type { Logger } from '../../observability/logger.ts';
+import { reasonOf } from '../faults.ts';
+
+export interface TemporalOptions {
+  readonly address: string;
+  readonly namespace: string;
+  readonly tls?: ConnectionOptions['tls'];
+  readonly apiKey?: string;
+  /** Keys of 32 bytes: payloads are encrypted with the first of them. */
+  readonly payloadKeys?: readonly Uint8Array[];
+  readonly logger: Logger;
+}
+
+type Place = Pick<TemporalOptions, 'address' | 'tls' | 'apiKey'>;
+
+const requestLimitMs = 5_000;
+const retentionMs = 3 * 24 * 3_600_000; // Short, since erasure cannot reach into histories (lessons 49).
+
+/** gRPC's status numbers (https://grpc.io/docs/guides/status-codes). */
+export const grpc = { invalidArgument: 3, notFound: 5, alreadyExists: 6, resourceExhausted: 8, failedPrecondition: 9, outOfRange: 11 };
+/** The number of the type Keyword of search attributes. */
+const keyword = 2;
+
+/** Whether a server at this address has this namespace. Never throws: no answer is no. */
+export async function answersWith(address: string, namespace: string): Promise<boolean> {
+  const connection = connect({ address });
+  try {
+    await within(connection, () => connection.workflowService.describeNamespace({ namespace }));
+    return true;
+  } catch {
+    return false; // Not up yet, or another's server: the caller asks again or ends it.
+  } finally {
+    await connection.close();
+  }
+}
+
+export function connect(options: Place): Connection {
+  return Connection.lazy({
+    ...placeOf(options),
+    // No retries in the client: who calls has its own, and must notice at once that the server is away.
+    interceptors: [],
+    // gRPC's own default lets a channel rest for two minutes before it looks for a server that came back.
+    channelArgs: { 'grpc.initial_reconnect_backoff_ms': 200, 'grpc.max_reconnect_backoff_ms': 2_000 },
+  });
+}
+
+/** The members that both kinds of connection understand; an absent one must not be there as undefined. */
+export function placeOf({ address, tls, apiKey }: Place): { address: string; tls?: Exclude<Place['tls'], undefined>; apiKey?: string } {
+  return { address, ...(tls !== undefined && { tls }), ...(apiKey !== undefined && { apiKey }) };
+}
+
+export function within<Result>(connection: Connection, request: () => Promise<Result>): Promise<Result> {
+  return connection.withAbortSignal(AbortSignal.timeout(requestLimitMs), request);
+}
+
+export async function ensureNamespace({ workflowService }: Connection, namespace: string, logger: Logger): Promise<void> {
+  try {
+    await workflowService.describeNamespace({ namespace });
+  } catch (error) {
+    if (!isMissingNamespace(error)) throw error;
+    try {
+      await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs(retentionMs) });
+      logger.info({ namespace }, 'created the Temporal namespace');
+    } catch (cause) {
+      if (grpcCodeOf(cause) === grpc.alreadyExists) return;
+      throw new Error(`the Temporal namespace ${namespace} does not exist and cannot be created (${reasonOf(cause)})`, { cause });
+    }
+  }
+}
+
+/** They are known to a server for a whole namespace; one that knows them already says so. */
+export async function registerSearchAttributes(
+  { operatorService }: Connection,
+  namespace: string,
+  names: readonly string[],
+): Promise<void> {
+  const { customAttributes } = await operatorService.listSearchAttributes({ namespace });
+  const missing = names.filter((name) => !Object.hasOwn(customAttributes, name));
+  if (missing.length === 0) return;
+  try {
+    await operatorService.addSearchAttributes({ namespace, searchAttributes: Object.fromEntries(missing.map((name) => [name, keyword])) });
+  } catch (error) {
+    if (grpcCodeOf(error) !== grpc.alreadyExists) throw error; // Another process of ours was faster.
+  }
+}
+
+function isMissingNamespace(error: unknown): boolean {
+  return error instanceof NamespaceNotFoundError || grpcCodeOf(error) === grpc.notFound;
+}
+
+/** gRPC's status number of an error or of what it wraps. */
+export function grpcCodeOf(error: unknown): unknown {
+  if (isGrpcServiceError(error)) return error.code;
+  return isObject(error) && error['cause'] !== undefined ? grpcCodeOf(error['cause']) : undefined;
+}

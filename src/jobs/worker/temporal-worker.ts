@@ -1,0 +1,94 @@
+/** Workers: the SDK's runtime, the bundle of workflows they run, and one that is made again when it ends. */
+import { randomUUID } from 'node:crypto';
+import { rename, writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { bundleWorkflowCode, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import type { Logger } from '../../observability/logger.ts';
+import { placeOf, type TemporalOptions } from '../connection/temporal-connection.ts';
+import { createSdkLogger } from '../connection/temporal-log.ts';
+import { reasonOf } from '../faults.ts';
+import { createDataConverter, failureConverterPath } from '../payloads/data-converter.ts';
+import { keepRunning } from './supervise.ts';
+import { type WorkerPlan, workerOptions } from './worker-options.ts';
+
+export interface RunningWorker {
+  /** Whether it polls at this moment; while Temporal is away it does, in vain. */
+  polls(): boolean;
+  stop(): Promise<void>;
+}
+
+const stopLimitMs = 25_000;
+
+/**
+ * Builds the workflow bundle into a file. Runs in a process of its own (`workflow-bundle.ts`), which calls it by name.
+ *
+ * @public
+ */
+export async function writeWorkflowBundle(entry: string, target: string): Promise<void> {
+  const silent = (): void => {};
+  const logger = {
+    log: silent,
+    trace: silent,
+    debug: silent,
+    info: silent,
+    warn: silent,
+    error: (message: string) => process.stderr.write(`${message}\n`),
+  };
+  const { code } = await bundleWorkflowCode({ workflowsPath: entry, failureConverterPath: failureConverterPath(), logger });
+  const unfinished = `${target}.${randomUUID()}`;
+  await writeFile(unfinished, code, { mode: 0o600 });
+  await rename(unfinished, target);
+}
+
+export function runWorker(options: TemporalOptions, plan: WorkerPlan): RunningWorker {
+  const { logger } = options;
+  const stopping = new AbortController();
+  let worker: Worker | null = null;
+  const running = keepRunning(runOnce, {
+    signal: stopping.signal,
+    onFailure: (error) =>
+      logger.warn({ err: error, queue: plan.queue }, `the Temporal worker does not run: ${reasonOf(error)}; trying again until it does`),
+  });
+  return {
+    polls: () => worker?.getState() === 'RUNNING',
+    async stop() {
+      stopping.abort();
+      if (worker?.getState() === 'RUNNING') worker.shutdown();
+      // A connection that is being made to an address that swallows packets cannot be called off; the process need not wait for it.
+      await Promise.race([running, sleep(stopLimitMs, undefined, { ref: false })]);
+    },
+  };
+
+  async function runOnce(): Promise<void> {
+    installRuntime(logger);
+    const codePath = await plan.bundle(stopping.signal);
+    const connection = await NativeConnection.connect(placeOf(options));
+    try {
+      worker = await Worker.create({
+        ...workerOptions(plan, { dataConverter: createDataConverter(options.payloadKeys), logger }),
+        connection,
+        namespace: options.namespace,
+        workflowBundle: { codePath },
+      });
+      const run = worker.run();
+      // A worker that was created can only be let go by running it, so a stop that came meanwhile is done here.
+      if (stopping.signal.aborted) worker.shutdown();
+      else logger.info({ queue: plan.queue, namespace: options.namespace }, 'the Temporal worker runs');
+      await run;
+    } finally {
+      worker = null;
+      await connection.close();
+    }
+  }
+}
+
+/** Gives the SDK's one runtime our logger, before its first use. It is there for as long as a worker or native connection is. */
+export function installRuntime(logger: Logger): void {
+  if (Runtime._instance !== undefined) return;
+  Runtime.install({
+    logger: createSdkLogger(logger),
+    telemetryOptions: { logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} } },
+    workerHeartbeatInterval: 0,
+    shutdownSignals: [], // The application decides when to stop, and in which order.
+  });
+}

@@ -1,0 +1,87 @@
+/** What a dead process's journal tells of calls without an end, and how they are settled: `unknown`, at an estimate of what was asked. */
+import type { Attempt, CallFacts, SettledCall } from '../core/call.ts';
+import type { Tokens, Units } from '../core/pricing.ts';
+import { noTokens } from '../core/pricing.ts';
+import type { AttemptStart, JournalRecord } from './record.ts';
+
+export interface UnsettledCalls {
+  see(record: JournalRecord): void;
+  settled(callId: string): void;
+  /** All that are left, as settled calls. They stay until `settled`, so that this can be asked again. */
+  settleAll(): SettledCall[];
+}
+
+/** What a model was asked for, as far as the request tells. */
+export interface AskedFor {
+  readonly tokens: Tokens;
+  readonly units: Units;
+  readonly searches: number;
+}
+
+/** Nano-dollars for what `<provider>/<model>` was asked for, null when it has no price. */
+export type EstimateCost = (model: string, asked: AskedFor) => number | null;
+
+/** A token has about four bytes of a JSON body. */
+const bytesPerToken = 4;
+
+export function createUnsettledCalls(estimateCost: EstimateCost): UnsettledCalls {
+  // Bounded by the calls that were in flight when the process died.
+  const facts = new Map<string, CallFacts>();
+  // An attempt may stand before its call: its beginning may have been carried over to a newer segment.
+  const attempts = new Map<string, Map<number, AttemptStart>>();
+
+  const addAttempts = (callId: string, starts: readonly AttemptStart[]): void => {
+    const known = attempts.get(callId) ?? new Map<number, AttemptStart>();
+    for (const start of starts) known.set(start.n, start);
+    attempts.set(callId, known);
+  };
+
+  const settle = (call: CallFacts): SettledCall => {
+    const starts = [...(attempts.get(call.id)?.values() ?? [])].toSorted((one, other) => one.n - other.n);
+    const last = starts.at(-1);
+    const tokens = { ...noTokens, input: Math.ceil(call.bodyBytes / bytesPerToken) };
+    const model = last ? `${last.provider}/${last.model}` : null;
+    const searches = call.route === 'rerank' ? 1 : 0;
+    const costNanos = model === null ? 0 : estimateCost(model, { tokens, units: call.units ?? {}, searches });
+    const units = call.route === 'rerank' ? { searches } : call.units;
+    return {
+      facts: call,
+      result: {
+        outcome: 'unknown',
+        status: 500,
+        code: null,
+        // The vendor that was asked last: whoever answered, if anybody did, and where the estimate is charged.
+        model,
+        cache: null,
+        tokens,
+        costNanos,
+        ...(units && { units }),
+        estimated: true,
+        durationMs: last ? Math.max(0, last.startedAt - call.startedAt) : 0,
+        firstByteMs: null,
+        attempts: starts.map((start) => unknownAttempt(start, start === last ? { tokens, costNanos } : { tokens: noTokens, costNanos: 0 })),
+      },
+      content: null,
+    };
+  };
+
+  return {
+    see(record) {
+      if (record.kind === 'opened') {
+        facts.set(record.facts.id, record.facts);
+        addAttempts(record.facts.id, record.attempts);
+      } else if (record.kind === 'attempt') {
+        addAttempts(record.callId, [record.attempt]);
+      }
+    },
+    settled(callId) {
+      facts.delete(callId);
+      attempts.delete(callId);
+    },
+    settleAll: () => [...facts.values()].map(settle),
+  };
+}
+
+function unknownAttempt(start: AttemptStart, { tokens, costNanos }: Pick<Attempt, 'tokens' | 'costNanos'>): Attempt {
+  return { ...start, status: null, outcome: 'unknown', waitMs: 0, firstByteMs: null, durationMs: 0, tokens, costNanos };
+}

@@ -1,0 +1,111 @@
+/** Keeps the prompt and answer of every call: messages as parts, stored once per project, everything else with the call. */
+import type { Queries } from '../../db/database.ts';
+import type { Extra } from '../../dialects/prompt/prompt.ts';
+import { queryInSlices, slicesOf } from '../slices.ts';
+import type { Part } from './chain.ts';
+
+export interface CallText {
+  readonly callId: string;
+  readonly projectId: string;
+  readonly subject: string | null;
+  readonly startedAt: number;
+  readonly extras: readonly Extra[];
+  /** Messages of the request, then the answer when there is one. */
+  readonly parts: readonly Part[];
+  readonly promptLength: number;
+  /** Ids of the memory items that stood in the prompt beside this. */
+  readonly recalled: readonly string[];
+}
+
+/** Those of `callIds` whose text is stored already. */
+export async function findStored(tx: Queries, callIds: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await tx.query<{ callId: string }>(`select call_id as "callId" from call_texts where call_id = any($1::uuid[])`, [callIds]);
+  return new Set(rows.map((row) => row.callId));
+}
+
+/** Stores `texts`; `conversationOf` names the conversation of a recorded call. */
+export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationOf: ReadonlyMap<string, string>): Promise<void> {
+  await storeParts(tx, texts);
+  const rows = texts.map((text) => ({ ...text, extrasJson: JSON.stringify(text.extras) }));
+  for (const slice of slicesOf(rows, ({ extrasJson }) => extrasJson.length)) await insertTexts(tx, slice, conversationOf);
+}
+
+async function insertTexts(
+  tx: Queries,
+  texts: readonly (CallText & { readonly extrasJson: string })[],
+  conversationOf: ReadonlyMap<string, string>,
+): Promise<void> {
+  await tx.query(
+    `insert into call_texts (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items)
+     select call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items::uuid[]
+       from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::jsonb[], $6::bytea[], $7::boolean[], $8::timestamptz[], $9::text[])
+         as text (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items)`,
+    [
+      texts.map((text) => text.callId),
+      texts.map((text) => text.projectId),
+      texts.map((text) => conversationOf.get(text.callId) ?? null),
+      texts.map((text) => text.subject),
+      texts.map((text) => text.extrasJson),
+      texts.map((text) => text.parts.at(-1)?.hash ?? null),
+      texts.map((text) => text.parts.length > text.promptLength),
+      texts.map((text) => new Date(text.startedAt).toISOString()),
+      // Lists of a list must be of one length; as the text of an array each has its own.
+      texts.map((text) => `{${text.recalled.join(',')}}`),
+    ],
+  );
+}
+
+interface NewPart {
+  readonly projectId: string;
+  readonly part: Part;
+  readonly createdAt: number;
+}
+
+/**
+ * A stored part has all parts before it, so histories that clients repeat are asked for by hash first and only their new ends are sent:
+ * of a history of 40 messages that is usually two.
+ */
+async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void> {
+  const wanted = new Map<string, NewPart>();
+  for (const { projectId, parts, startedAt } of texts) {
+    for (const part of parts) {
+      const name = projectId + part.hash.toString('latin1');
+      if (!wanted.has(name)) wanted.set(name, { projectId, part, createdAt: startedAt });
+    }
+  }
+  const known = await findParts(tx, [...wanted.values()]);
+  const added = [...wanted].flatMap(([name, part]) => (known.has(name) ? [] : [part]));
+  for (const slice of slicesOf(added, ({ part }) => charactersOf(part))) await insertParts(tx, slice);
+}
+
+function charactersOf({ message: { text, toolCalls } }: Part): number {
+  return toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, text.length);
+}
+
+async function insertParts(tx: Queries, added: readonly NewPart[]): Promise<void> {
+  await tx.query(
+    `insert into parts (project_id, hash, parent_hash, role, content, created_at)
+     select * from unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::text[], $5::jsonb[], $6::timestamptz[])
+     on conflict (project_id, hash) do nothing`,
+    [
+      added.map(({ projectId }) => projectId),
+      added.map(({ part }) => part.hash),
+      added.map(({ part }) => part.parentHash),
+      added.map(({ part }) => part.message.role),
+      added.map(({ part }) => JSON.stringify({ text: part.message.text, tool_calls: part.message.toolCalls })),
+      added.map(({ createdAt }) => new Date(createdAt).toISOString()),
+    ],
+  );
+}
+
+async function findParts(tx: Queries, parts: readonly NewPart[]): Promise<ReadonlySet<string>> {
+  const rows = await queryInSlices<{ projectId: string; hash: Buffer }, NewPart>(
+    tx,
+    parts,
+    `select part.project_id as "projectId", part.hash
+       from unnest($1::uuid[], $2::bytea[]) as wanted (project_id, hash)
+       join parts part on part.project_id = wanted.project_id and part.hash = wanted.hash`,
+    (slice) => [slice.map(({ projectId }) => projectId), slice.map(({ part }) => part.hash)],
+  );
+  return new Set(rows.map((row) => row.projectId + row.hash.toString('latin1')));
+}

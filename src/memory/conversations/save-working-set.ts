@@ -1,0 +1,115 @@
+/** Writes what a batch changed in the book of conversations, and the outbox rows of those it opened: few statements, none of them long. */
+import type { Queries } from '../../db/database.ts';
+import { enqueue } from '../../db/outbox.ts';
+import { addConversationPassages } from '../records/passages.ts';
+import { slicesOf } from '../slices.ts';
+import { wakeLearning } from '../triggers/learning-triggers.ts';
+import { idleEntry } from './idle-timer.ts';
+import type { AddedPart, Book, Conversation } from './working-set.ts';
+
+export async function saveBook(tx: Queries, book: Book): Promise<void> {
+  const changed = [...book.all()].filter((conversation) => conversation.changed);
+  await insertNew(
+    tx,
+    changed.filter((conversation) => conversation.isNew),
+  );
+  await updateKnown(
+    tx,
+    changed.filter((conversation) => !conversation.isNew),
+  );
+  await insertParts(tx, changed);
+  await addConversationPassages(
+    tx,
+    changed.map(({ id, projectId, subject, added }) => ({
+      conversationId: id,
+      projectId,
+      subject,
+      messages: added.map(({ part }) => part.message),
+    })),
+  );
+  await nameAnswers(tx, book);
+  await enqueue(tx, changed.filter((conversation) => conversation.openedNow).map(idleEntry));
+  // A repeat of a call may say that a conversation which was read already is to be learned from.
+  const told = changed.filter(({ state, learnable, isNew }) => state === 'read' && learnable && !isNew);
+  for (const projectId of new Set(told.map((conversation) => conversation.projectId))) await wakeLearning(tx, projectId);
+}
+
+async function insertNew(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
+  if (conversations.length === 0) return;
+  await tx.query(
+    `insert into conversations (id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key,
+                                started_at, last_turn_at)
+     select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::integer[], $7::boolean[], $8::integer[],
+                          $9::integer[], $10::bytea[], $11::bytea[], $12::timestamptz[], $13::timestamptz[])`,
+    [
+      conversations.map((conversation) => conversation.id),
+      conversations.map((conversation) => conversation.projectId),
+      conversations.map((conversation) => conversation.source),
+      conversations.map((conversation) => conversation.subject),
+      ...changeable(conversations),
+    ],
+  );
+}
+
+async function updateKnown(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
+  if (conversations.length === 0) return;
+  await tx.query(
+    `update conversations as known
+        set state = now.state, opened = now.opened, learnable = now.learnable, calls = now.calls, messages = now.messages,
+            tip_key = now.tip_key, tip_message_key = now.tip_message_key, started_at = now.started_at, last_turn_at = now.last_turn_at,
+            read_at = case when now.state = 'read' then known.read_at end
+       from unnest($1::uuid[], $2::text[], $3::integer[], $4::boolean[], $5::integer[], $6::integer[], $7::bytea[], $8::bytea[],
+                   $9::timestamptz[], $10::timestamptz[])
+         as now (id, state, opened, learnable, calls, messages, tip_key, tip_message_key, started_at, last_turn_at)
+      where known.id = now.id`,
+    [conversations.map((conversation) => conversation.id), ...changeable(conversations)],
+  );
+}
+
+/** Columns that calls change, in the order of both statements. */
+function changeable(conversations: readonly Conversation[]): unknown[] {
+  return [
+    conversations.map((conversation) => conversation.state),
+    conversations.map((conversation) => conversation.opened),
+    conversations.map((conversation) => conversation.learnable),
+    conversations.map((conversation) => conversation.calls),
+    conversations.map((conversation) => conversation.messages),
+    conversations.map((conversation) => conversation.tipKey),
+    conversations.map((conversation) => conversation.tipMessageKey),
+    conversations.map((conversation) => new Date(conversation.startedAt).toISOString()),
+    conversations.map((conversation) => new Date(conversation.lastTurnAt).toISOString()),
+  ];
+}
+
+async function insertParts(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
+  const added = conversations.flatMap(({ id, added: list }) => list.map((part) => ({ id, ...part })));
+  for (const slice of slicesOf(added)) await insertPlaces(tx, slice);
+}
+
+async function insertPlaces(tx: Queries, added: readonly (AddedPart & { readonly id: string })[]): Promise<void> {
+  await tx.query(
+    `insert into conversation_parts (conversation_id, position, part_hash, place_key, message_hash, call_id, created_at)
+     select * from unnest($1::uuid[], $2::integer[], $3::bytea[], $4::bytea[], $5::bytea[], $6::uuid[], $7::timestamptz[])`,
+    [
+      added.map(({ id }) => id),
+      added.map(({ position }) => position),
+      added.map(({ part }) => part.hash),
+      added.map(({ placeKey }) => placeKey),
+      added.map(({ part }) => part.messageHash),
+      added.map(({ callId }) => callId),
+      added.map(({ createdAt }) => new Date(createdAt).toISOString()),
+    ],
+  );
+}
+
+async function nameAnswers(tx: Queries, book: Book): Promise<void> {
+  const answers = book.answers();
+  if (answers.length === 0) return;
+  await tx.query(
+    `update conversation_parts as part
+        set call_id = answer.call_id
+       from unnest($1::uuid[], $2::integer[], $3::uuid[]) as answer (conversation_id, position, call_id)
+      where part.conversation_id = answer.conversation_id and part.position = answer.position`,
+    [answers.map(({ conversation }) => conversation.id), answers.map(({ position }) => position), answers.map(({ callId }) => callId)],
+  );
+}

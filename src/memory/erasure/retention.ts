@@ -1,0 +1,137 @@
+/**
+ * Deletes what is older than the deletion period of its project (specification 4.8 rule 8, shapes 21): conversations whose last turn is older,
+ * with the prompts of their calls, the prompts of calls without a conversation (failed ones, those sent with `off`), and memories that were
+ * closed before that time. Live memories stay, and so does a conversation that is not read yet, or has messages that wait to be learned from:
+ * for a batch, or for one that has not succeeded. A batch goes once it is done, with the focus and the vendor's words that its groups keep; one
+ * that failed waits for whoever replays it. It makes no difference whether memory is on.
+ *
+ * In slices, each a short transaction: whoever stores calls of the project waits for one of them at most, and nobody else at all.
+ */
+import type { Clock } from '../../core/time.ts';
+import type { Database, Queries } from '../../db/database.ts';
+import { deleteUnusedParts } from '../conversations/orphaned-parts.ts';
+import { takeProjects } from '../conversations/record-calls.ts';
+
+/** A few milliseconds for conversations of usual length. */
+const conversationsAtOnce = 100;
+const itemsAtOnce = 500;
+const batchesAtOnce = 500;
+const dayMs = 24 * 3_600_000;
+
+export interface Expiry {
+  /** Deletes some conversations; returns how many, 0 when none is left. */
+  conversations(): Promise<number>;
+  /** Deletes some prompts of calls that belong to no conversation; returns how many, 0 when none is left. */
+  loosePrompts(): Promise<number>;
+  /** Deletes some closed memories; returns how many, 0 when none is left. */
+  closedItems(): Promise<number>;
+  /** Deletes some batches that are done; returns how many, 0 when none is left. */
+  batches(): Promise<number>;
+}
+
+export function createExpiry({ database, clock }: { readonly database: Database; readonly clock: Clock }): Expiry {
+  return {
+    conversations: () => inFirstProject((period) => database.transaction((tx) => deleteConversations(tx, period))),
+    loosePrompts: () => inFirstProject((period) => database.transaction((tx) => deleteLoosePrompts(tx, period))),
+    closedItems: () => inFirstProject((period) => database.transaction((tx) => deleteClosedItems(tx, period))),
+    batches: () => inFirstProject((period) => database.transaction((tx) => deleteBatches(tx, period))),
+  };
+
+  /** What the first project comes to that has something to delete. */
+  async function inFirstProject(deleteSome: (period: Period) => Promise<number>): Promise<number> {
+    for (const period of await findPeriods(database, clock.now())) {
+      const deleted = await deleteSome(period);
+      if (deleted > 0) return deleted;
+    }
+    return 0;
+  }
+}
+
+interface Period {
+  readonly projectId: string;
+  readonly before: Date;
+}
+
+async function findPeriods(queries: Queries, now: number): Promise<Period[]> {
+  const rows = await queries.query<{ projectId: string; days: number }>(
+    `select project_id as "projectId", (settings ->> 'delete_conversations_after_days')::integer as days
+       from memory_settings where settings ->> 'delete_conversations_after_days' is not null order by project_id`,
+  );
+  return rows.map(({ projectId, days }) => ({ projectId, before: new Date(now - days * dayMs) }));
+}
+
+async function deleteConversations(tx: Queries, { projectId, before }: Period): Promise<number> {
+  // A turn that is stored at this moment either makes its conversation young before it is looked at here, or finds it gone and opens another.
+  await takeProjects(tx, [projectId]);
+  const rows = await tx.query<{ id: string }>(
+    `select id from conversations conversation
+      where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read'
+        and not (learnable and batched_messages < messages)
+        and not exists (
+          select 1 from memory_batch_ranges range
+            join memory_batch_groups part on part.batch_id = range.batch_id and part.position = range.group_position
+           where range.conversation_id = conversation.id and part.state <> 'done')
+      order by last_turn_at, id limit $3::integer
+      for update`,
+    [projectId, before, conversationsAtOnce],
+  );
+  if (rows.length === 0) return 0;
+  const ids = rows.map(({ id }) => id);
+  const texts = await tx.query<{ hash: Buffer | null }>(
+    `delete from call_texts where conversation_id = any($1::uuid[]) returning last_hash as hash`,
+    [ids],
+  );
+  await tx.query(`delete from conversations where id = any($1::uuid[])`, [ids]);
+  await deletePartsOf(tx, projectId, texts);
+  return ids.length;
+}
+
+async function deleteLoosePrompts(tx: Queries, { projectId, before }: Period): Promise<number> {
+  await takeProjects(tx, [projectId]);
+  const texts = await tx.query<{ hash: Buffer | null }>(
+    `delete from call_texts where call_id in (
+       select call_id from call_texts
+        where project_id = $1::uuid and conversation_id is null and created_at < $2::timestamptz
+        order by created_at limit $3::integer)
+     returning last_hash as hash`,
+    [projectId, before, conversationsAtOnce],
+  );
+  await deletePartsOf(tx, projectId, texts);
+  return texts.length;
+}
+
+/** The messages of deleted prompts, as far as no other call needs them. */
+async function deletePartsOf(tx: Queries, projectId: string, texts: readonly { readonly hash: Buffer | null }[]): Promise<void> {
+  await deleteUnusedParts(
+    tx,
+    projectId,
+    texts.flatMap(({ hash }) => (hash === null ? [] : [hash])),
+  );
+}
+
+async function deleteClosedItems(tx: Queries, { projectId, before }: Period): Promise<number> {
+  // Against an erasure, which would take a slice that is gone for the last.
+  await takeProjects(tx, [projectId]);
+  const rows = await tx.query(
+    `delete from memory_items where id in (
+       select id from memory_items
+        where project_id = $1::uuid and state = 'closed' and closed_at < $2::timestamptz
+        order by closed_at limit $3::integer)
+     returning id`,
+    [projectId, before, itemsAtOnce],
+  );
+  return rows.length;
+}
+
+async function deleteBatches(tx: Queries, { projectId, before }: Period): Promise<number> {
+  await takeProjects(tx, [projectId]);
+  const rows = await tx.query(
+    `delete from memory_batches where id in (
+       select id from memory_batches
+        where project_id = $1::uuid and state = 'done' and finished_at < $2::timestamptz
+        order by id limit $3::integer)
+     returning id`,
+    [projectId, before, batchesAtOnce],
+  );
+  return rows.length;
+}

@@ -1,0 +1,154 @@
+/** Batches as operators see them, and what they can do for one that is stuck (decisions 8): nothing here shows whom a group is about. */
+import { createHash } from 'node:crypto';
+import { gatewayError } from '../../core/errors.ts';
+import { formatTime } from '../../core/time.ts';
+import type { Database } from '../../db/database.ts';
+import { batchWorkflowId, wakeBatch } from '../triggers/learning-triggers.ts';
+
+/** `waiting`: for a route, or for memory to be on; `retrying`: after a failure, until `next_try_at`. */
+export const batchStates = ['running', 'waiting', 'retrying', 'done', 'failed'] as const;
+export type BatchState = (typeof batchStates)[number];
+
+export interface Batches {
+  /** Newest first, at most a thousand. */
+  list(projectId: string, state: BatchState | null): Promise<unknown[]>;
+  /** With its groups. Throws `not_found`. */
+  show(projectId: string, id: string): Promise<unknown>;
+  /** Tries again at once what has failed or waits; what is done stays. Throws `not_found`. */
+  replay(projectId: string, id: string): Promise<unknown>;
+}
+
+interface BatchRow {
+  readonly id: string;
+  readonly projectId: string;
+  readonly kind: 'normal' | 'remember' | 'page';
+  readonly state: BatchState;
+  readonly conversationId: string | null;
+  readonly createdAt: Date;
+  readonly finishedAt: Date | null;
+  readonly messages: number;
+  readonly attempts: number;
+  readonly nextTryAt: Date | null;
+  readonly error: string | null;
+  readonly errorMessage: string | null;
+  readonly written: number;
+  readonly repeated: number;
+  readonly dropped: number;
+  readonly merged: number;
+  readonly facts: number;
+  /** Nano-dollars of its calls as far as they are known. */
+  readonly costNanos: number;
+}
+
+interface GroupRow extends Omit<BatchRow, 'id' | 'projectId' | 'kind' | 'state' | 'conversationId' | 'createdAt' | 'finishedAt'> {
+  readonly position: number;
+  readonly subject: string | null;
+  readonly state: string;
+}
+
+const costOf = `(select coalesce(sum(call.cost_nanos), 0)::float8 from calls call where call.id = any(part.call_ids))`;
+
+export function createBatches({ database }: { readonly database: Database }): Batches {
+  const find = async (projectId: string, id: string): Promise<unknown> => {
+    const [batch] = await findBatches(projectId, { id, state: null });
+    if (!batch) throw gatewayError('not_found', { message: 'no such batch' });
+    const groups = await database.query<GroupRow>(
+      `select part.position, part.subject, part.state, part.messages, part.attempts, part.next_try_at as "nextTryAt", part.error,
+              part.error_message as "errorMessage", part.written, part.repeated, part.dropped, part.merged, part.facts,
+              ${costOf} as "costNanos"
+         from memory_batch_groups part where part.batch_id = $1::uuid order by part.position`,
+      [id],
+    );
+    return { ...batchJson(batch), groups: groups.map(groupJson) };
+  };
+
+  return {
+    async list(projectId, state) {
+      return (await findBatches(projectId, { id: null, state })).map(batchJson);
+    },
+    show: find,
+    async replay(projectId, id) {
+      await database.transaction(async (tx) => {
+        const [batch] = await tx.query<{ state: string }>(
+          `select state from memory_batches where id = $1::uuid and project_id = $2::uuid for update`,
+          [id, projectId],
+        );
+        if (!batch) throw gatewayError('not_found', { message: 'no such batch' });
+        const open = await tx.query(
+          `update memory_batch_groups
+              set state = case when state <> 'failed' then state when learned_at is null then 'waiting' else 'learned' end,
+                  failures = 0, unusable = 0, next_try_at = null
+            where batch_id = $1::uuid and state <> 'done'
+           returning position`,
+          [id],
+        );
+        if (open.length === 0) return;
+        await tx.query(`update memory_batches set state = 'running', finished_at = null where id = $1::uuid`, [id]);
+        await wakeBatch(tx, { id, projectId });
+      });
+      return find(projectId, id);
+    },
+  };
+
+  function findBatches(projectId: string, { id, state }: { id: string | null; state: BatchState | null }): Promise<BatchRow[]> {
+    return database.query<BatchRow>(
+      `select * from (
+         select batch.id, batch.project_id as "projectId", batch.kind, batch.conversation_id as "conversationId", batch.created_at as "createdAt",
+                batch.finished_at as "finishedAt", parts.*,
+                case when batch.state <> 'running' then batch.state
+                     when parts.held then 'waiting'
+                     when parts."nextTryAt" is not null then 'retrying'
+                     else 'running' end as state
+           from memory_batches batch
+           cross join lateral (
+             select coalesce(sum(part.messages), 0)::integer as messages, coalesce(sum(part.attempts), 0)::integer as attempts,
+                    min(part.next_try_at) as "nextTryAt", coalesce(bool_or(part.next_try_at is not null and part.error in ('no_route', 'memory_off')), false) as held,
+                    (array_agg(part.error order by part.position) filter (where part.error is not null))[1] as error,
+                    (array_agg(part.error_message order by part.position) filter (where part.error is not null))[1] as "errorMessage",
+                    coalesce(sum(part.written), 0)::integer as written, coalesce(sum(part.repeated), 0)::integer as repeated,
+                    coalesce(sum(part.dropped), 0)::integer as dropped, coalesce(sum(part.merged), 0)::integer as merged,
+                    coalesce(sum(part.facts), 0)::integer as facts, coalesce(sum(${costOf}), 0)::float8 as "costNanos"
+               from memory_batch_groups part where part.batch_id = batch.id) parts
+          where batch.project_id = $1::uuid and ($2::uuid is null or batch.id = $2::uuid)) batches
+        where $3::text is null or state = $3::text
+        order by id desc
+        limit 1000`,
+      [projectId, id, state],
+    );
+  }
+}
+
+function batchJson(batch: BatchRow): Record<string, unknown> {
+  return {
+    id: batch.id,
+    object: 'memory.batch',
+    kind: batch.kind,
+    state: batch.state,
+    episode_id: batch.conversationId,
+    workflow_id: batchWorkflowId(batch),
+    ...progressJson(batch),
+    created_at: formatTime(batch.createdAt.getTime()),
+    finished_at: batch.finishedAt ? formatTime(batch.finishedAt.getTime()) : null,
+  };
+}
+
+function groupJson(group: GroupRow): Record<string, unknown> {
+  const { position, subject, state } = group;
+  const subjectHash = subject === null ? null : createHash('sha256').update(subject).digest('hex');
+  return { position, subject_sha256: subjectHash, state, ...progressJson(group) };
+}
+
+type Progress = Omit<GroupRow, 'position' | 'subject' | 'state'>;
+
+function progressJson(row: Progress): Record<string, unknown> {
+  const { messages, attempts, written, repeated, dropped, merged, facts } = row;
+  return {
+    messages,
+    attempts,
+    next_try_at: row.nextTryAt ? formatTime(row.nextTryAt.getTime()) : null,
+    error: row.error === null ? null : { code: row.error, message: row.errorMessage },
+    cost: row.costNanos / 1e9,
+    memories: { written, repeated, dropped, merged },
+    facts,
+  };
+}

@@ -1,0 +1,83 @@
+/** Live facts of the graph (shapes 6): relations between entities that hold now. */
+import { z } from 'zod';
+import { makeStorable } from '../../core/postgres-text.ts';
+import { formatTime } from '../../core/time.ts';
+import type { Database } from '../../db/database.ts';
+import { subjectInput } from '../items/item-schemas.ts';
+import { anyWordOf, foldRelation, foldText, wordsToFind } from '../text/lexemes.ts';
+import { inScope } from '../text/subject-scope.ts';
+
+const name = z
+  .string()
+  .max(2_000)
+  .transform((given) => makeStorable(given).trim())
+  .nullish()
+  .transform((given) => (given ? given : null));
+
+/** Unknown members are ignored; empty names ask for everything. */
+export const graphQuery = z
+  .object({
+    query: name,
+    entity: name,
+    relation: name,
+    subject: subjectInput.nullish().transform((given) => given ?? null),
+    limit: z.int().min(1).max(200).default(50),
+  })
+  .nullish()
+  .transform((given) => given ?? { query: null, entity: null, relation: null, subject: null, limit: 50 });
+
+export type GraphQuery = z.output<typeof graphQuery>;
+
+interface FactRow {
+  readonly id: string;
+  readonly sourceId: string;
+  readonly sourceName: string;
+  readonly relation: string;
+  readonly targetId: string;
+  readonly targetName: string;
+  readonly fact: string;
+  readonly subject: string | null;
+  readonly validFrom: Date;
+  readonly validTo: Date | null;
+  readonly createdAt: Date;
+  readonly itemIds: readonly string[];
+}
+
+/** Finds facts of a project: those of an entity (by name, at either end), of a relation, or with words of `query`; newest first. */
+export function createGraph({ database }: { readonly database: Database }) {
+  return async (projectId: string, { query, entity, relation, subject, limit }: GraphQuery): Promise<unknown> => {
+    const rows = await database.query<FactRow>(
+      `select fact.id, fact.source_id as "sourceId", source.name as "sourceName", fact.relation, fact.target_id as "targetId",
+              target.name as "targetName", fact.fact, fact.subject, fact.valid_from as "validFrom", fact.valid_to as "validTo",
+              fact.created_at as "createdAt",
+              (select coalesce(array_agg(link.item_id::text order by link.item_id), '{}')
+                 from memory_fact_items link where link.fact_id = fact.id) as "itemIds"
+         from memory_facts fact
+         join memory_entities source on source.id = fact.source_id
+         join memory_entities target on target.id = fact.target_id
+        where fact.project_id = $1::uuid and (fact.valid_to is null or fact.valid_to > now()) and ${inScope('fact.subject', '$2')}
+          and ($3::text is null or $3::text in (source.folded_name, target.folded_name))
+          and ($4::text is null or fact.relation = $4::text)
+          and ($5::text is null or fact.lexemes @@ ${anyWordOf('$5::text')})
+        order by fact.created_at desc, fact.id desc
+        limit $6::integer`,
+      [projectId, subject, entity && foldText(entity), relation && foldRelation(relation), query && wordsToFind(query), limit],
+    );
+    return { facts: rows.map(factJson) };
+  };
+}
+
+function factJson(row: FactRow): Record<string, unknown> {
+  return {
+    id: row.id,
+    source: { id: row.sourceId, name: row.sourceName },
+    relation: row.relation,
+    target: { id: row.targetId, name: row.targetName },
+    fact: row.fact,
+    subject: row.subject,
+    valid_from: formatTime(row.validFrom.getTime()),
+    valid_to: row.validTo ? formatTime(row.validTo.getTime()) : null,
+    created_at: formatTime(row.createdAt.getTime()),
+    item_ids: row.itemIds,
+  };
+}

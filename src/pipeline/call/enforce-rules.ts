@@ -1,0 +1,158 @@
+/**
+ * The content rules of a project on the way of a call (decisions 3): its input before anything is done with it, its answer before it is
+ * told. Where a project has no rule of a place, nothing here runs.
+ *
+ * What a rule found is logged with its class and place, never with what it found.
+ */
+import type { Call, Route } from '../../core/call.ts';
+import type { GatewayError } from '../../core/errors.ts';
+import { gatewayError, VendorError } from '../../core/errors.ts';
+import { parseJson } from '../../core/json/narrow.ts';
+import { createSseParser } from '../../core/sse.ts';
+import { readAnswerTexts, readRequestTexts } from '../../dialects/routes/rule-texts.ts';
+import { createStreamTexts } from '../../dialects/routes/stream-texts.ts';
+import type { RulePlace } from '../../guardrails/content-rule.ts';
+import type { PlaceRules } from '../../guardrails/rules.ts';
+import { judgeTexts } from '../../guardrails/rules.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { StreamEnd, StreamPiece } from '../../vendors/stream.ts';
+import type { StreamedAnswer, VendorAnswer } from '../../vendors/text.ts';
+
+export interface RuleChecks {
+  /** Throws `guardrail_blocked`. */
+  checkInput(call: Call, rules: PlaceRules): Promise<void>;
+  /** The same for what a media call is to draw or speak. */
+  checkTexts(call: JudgedCall, rules: PlaceRules, texts: readonly string[]): Promise<void>;
+  /**
+   * The answer as it may be told, and the error of one that is blocked. Under a rule that blocks a stream is read to its end first, and what
+   * comes back replays it; under rules that only observe it runs on.
+   */
+  checkAnswer(call: Call, rules: PlaceRules, answer: VendorAnswer): Promise<{ answer: VendorAnswer; error: GatewayError | null }>;
+  /** The error of a whole answer in the caller's form, events or JSON; null for one that passes. */
+  checkWhole(call: Call, rules: PlaceRules, bytes: Buffer): Promise<GatewayError | null>;
+}
+
+/** What a rule's log line says of a call. */
+type JudgedCall = Pick<Call, 'id' | 'caller'> & { readonly route: Route };
+
+/** As large as a plain answer may be. */
+const mostHeldBytes = 64 * 1024 * 1024;
+
+export function createRuleChecks({ logger }: { readonly logger: Logger }): RuleChecks {
+  /** The error of texts that are blocked, null for those that pass. */
+  async function judge(call: JudgedCall, rules: PlaceRules, place: RulePlace, texts: readonly string[]): Promise<GatewayError | null> {
+    const { blockedBy, observed } = await judgeTexts(rules, texts);
+    const told = { call: call.id, project: call.caller.projectId, route: call.route, place };
+    for (const observedClass of observed) logger.info({ ...told, class: observedClass, action: 'observe' }, 'content rule');
+    if (blockedBy === null) return null;
+    logger.info({ ...told, class: blockedBy, action: 'block' }, 'content rule');
+    return gatewayError('guardrail_blocked', { message: `a content rule blocked the call: ${blockedBy} in ${place}` });
+  }
+
+  async function checkTexts(call: JudgedCall, rules: PlaceRules, texts: readonly string[]): Promise<void> {
+    const error = await judge(call, rules, 'input', texts);
+    if (error) throw error;
+  }
+
+  return {
+    checkInput: (call, rules) => checkTexts(call, rules, readRequestTexts(parseJson(call.body.toString('utf8')))),
+    checkTexts,
+    async checkAnswer(call, rules, answer) {
+      if (answer.kind === 'plain') {
+        const error = await judge(call, rules, 'output', readAnswerTexts(call.route, parseJson(answer.bytes.toString('utf8'))));
+        return { answer, error };
+      }
+      if (!rules.blocks) {
+        // Nobody waits for what is only noted.
+        const onEnd = (texts: readonly string[]): void => {
+          judge(call, rules, 'output', texts).catch((error: unknown) => logger.error({ call: call.id, error }, 'a content rule failed'));
+        };
+        return { answer: { ...answer, pieces: () => watchPieces(call.route, answer.pieces(), onEnd) }, error: null };
+      }
+      const held = await holdPieces(call.route, answer.pieces());
+      return { answer: { ...answer, pieces: held.replay }, error: await judge(call, rules, 'output', held.texts) };
+    },
+    checkWhole: (call, rules, bytes) => judge(call, rules, 'output', textsOfWhole(call, bytes)),
+  };
+}
+
+type Pieces = ReturnType<StreamedAnswer['pieces']>;
+
+function textsOfWhole({ route, stream }: Call, bytes: Buffer): string[] {
+  if (!stream) return readAnswerTexts(route, parseJson(bytes.toString('utf8')));
+  const reader = createPieceReader(route);
+  reader.read(bytes);
+  return reader.texts();
+}
+
+/** Passes the pieces on as they come, and tells their text when the stream is over, however it ended. */
+async function* watchPieces(route: Call['route'], pieces: Pieces, onEnd: (texts: readonly string[]) => void): Pieces {
+  const reader = createPieceReader(route);
+  try {
+    for (;;) {
+      const step = await pieces.next();
+      if (step.done) return step.value;
+      reader.read(step.value.bytes);
+      yield step.value;
+    }
+  } finally {
+    await pieces.return({ kind: 'whole' });
+    onEnd(reader.texts());
+  }
+}
+
+interface HeldPieces {
+  readonly texts: readonly string[];
+  /** The stream once more: the same pieces, the same end, the same error. */
+  replay(): Pieces;
+}
+
+async function holdPieces(route: Call['route'], pieces: Pieces): Promise<HeldPieces> {
+  const reader = createPieceReader(route);
+  const held: StreamPiece[] = [];
+  let heldBytes = 0;
+  let end: StreamEnd | null = null;
+  let fault: VendorError | null = null;
+  try {
+    while (end === null) {
+      const step = await pieces.next();
+      if (step.done) end = step.value;
+      else {
+        reader.read(step.value.bytes);
+        held.push(step.value);
+        heldBytes += step.value.bytes.length;
+        if (heldBytes > mostHeldBytes) end = { kind: 'broken', message: 'the answer is too large to be checked', told: false };
+      }
+    }
+  } catch (error) {
+    // The caller left: whoever replays the stream settles it.
+    if (!(error instanceof VendorError)) throw error;
+    fault = error;
+  } finally {
+    await pieces.return({ kind: 'whole' });
+  }
+  // What has not been read to its end has not been checked.
+  const checked = heldBytes > mostHeldBytes ? [] : held;
+
+  async function* replay(): Pieces {
+    yield* checked;
+    if (fault) throw fault;
+    return end ?? { kind: 'whole' };
+  }
+  return { texts: reader.texts(), replay };
+}
+
+/** Reads the texts of pieces, each of which holds whole events. */
+function createPieceReader(route: Call['route']) {
+  const texts = createStreamTexts(route);
+  const parser = createSseParser(mostHeldBytes);
+  return {
+    read(bytes: Buffer): void {
+      for (const event of parser.push(bytes).events) texts.read(event);
+    },
+    texts(): string[] {
+      for (const event of parser.end().events) texts.read(event);
+      return texts.texts();
+    },
+  };
+}

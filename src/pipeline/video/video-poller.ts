@@ -1,0 +1,107 @@
+/**
+ * Looks at videos that are being made: asks the vendor, and settles what it says. Callers who ask and the workflow that polls share one
+ * request for a video.
+ */
+import { VendorError } from '../../core/errors.ts';
+import type { Clock } from '../../core/time.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { MediaProvider } from '../../vendors/media.ts';
+import type { VideoState, VideoVendor } from '../../vendors/video.ts';
+import { fileKeyOf } from '../../vendors/video-address.ts';
+import type { Video, VideoEnding, Videos } from '../../videos/videos.ts';
+
+export interface VideoLooksDeps {
+  readonly videos: Videos;
+  readonly vendor: VideoVendor;
+  readonly findProvider: (name: string) => MediaProvider | null;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What the workflow that polls a video is told. */
+export type VideoLook = { readonly kind: 'settled' } | { readonly kind: 'gone' } | { readonly kind: 'wait'; readonly waitMs: number };
+
+export interface VideoLooks {
+  /** Asks the vendor; what is the video's end is settled before this resolves. Throws VendorError, and `budget_unavailable`. */
+  ask(video: Video, provider: MediaProvider): Promise<VideoState>;
+  /** One look for the workflow. A vendor that cannot be asked, or does not know the operation, is a reason to wait. */
+  lookAtVideo(callId: string, signal: AbortSignal): Promise<VideoLook>;
+}
+
+/** Vendors keep operations and files for about two days; what is not known by then never will be. */
+const longestLifeMs = 48 * 3_600_000;
+const shortestWaitMs = 2_000;
+const longestWaitMs = 10 * 60_000;
+
+export function createVideoLooks({ videos, vendor, findProvider, clock, logger }: VideoLooksDeps): VideoLooks {
+  // Bounded by the videos that are asked for at this moment.
+  const running = new Map<string, Promise<VideoState>>();
+
+  async function poll(video: Video, provider: MediaProvider): Promise<VideoState> {
+    const state = await vendor.poll(provider, video.operation);
+    if (state.kind === 'running') await videos.notePoll(video.callId, clock.now());
+    else await settle(video, endingOf(state));
+    return state;
+  }
+
+  async function settle(video: Video, ending: VideoEnding): Promise<void> {
+    await videos.settle(video, ending, clock.now());
+    logger.info({ call: video.callId, provider: video.provider, state: ending.kind }, 'video');
+  }
+
+  const looks: VideoLooks = {
+    ask(video, provider) {
+      const known = running.get(video.callId);
+      if (known) return known;
+      const asking = poll(video, provider).finally(() => running.delete(video.callId));
+      running.set(video.callId, asking);
+      return asking;
+    },
+
+    async lookAtVideo(callId, signal) {
+      const video = await videos.get(callId);
+      if (video === null) return { kind: 'gone' };
+      if (video.state !== 'running') return { kind: 'settled' };
+      const state = await askPatiently(video, signal);
+      if (state !== null && state.kind !== 'running') return { kind: 'settled' };
+      const ageMs = clock.now() - video.startedAt;
+      if (ageMs < longestLifeMs) return { kind: 'wait', waitMs: Math.min(longestWaitMs, Math.max(shortestWaitMs, ageMs / 5)) };
+      await settle(video, { kind: 'unknown' });
+      return { kind: 'settled' };
+    },
+  };
+  return looks;
+
+  /** Null: the vendor could not be asked. */
+  async function askPatiently(video: Video, signal: AbortSignal): Promise<VideoState | null> {
+    const provider = findProvider(video.provider);
+    if (provider === null) return null;
+    try {
+      return await unlessAborted(looks.ask(video, provider), signal);
+    } catch (error) {
+      if (!(error instanceof VendorError)) throw error;
+      logger.debug({ call: video.callId, provider: video.provider, fault: error.fault, status: error.status }, 'a video cannot be polled');
+      return null;
+    }
+  }
+}
+
+function endingOf(state: Exclude<VideoState, { kind: 'running' }>): VideoEnding {
+  if (state.kind === 'failed') return { kind: 'failed', failure: state.reason };
+  return { kind: 'done', uris: state.uris, fileKeys: state.uris.map(fileKeyOf) };
+}
+
+/** Rejects with the signal's reason when it is aborted first. The work goes on: others may wait for it, and it has a limit of its own. */
+async function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  signal.throwIfAborted();
+  let onAbort: () => void = () => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * What callers learn of videos that were started: the state of an operation, and the bytes of a file (specification 4.6, shapes 11 and 21).
+ *
+ * Operations and files belong to the project that started the video; another project's do not exist. One that was not started here is asked of
+ * the default provider, where the project may use it. Nothing here is charged or recorded.
+ */
+import type { GatewayError } from '../../core/errors.ts';
+import { gatewayError, VendorError } from '../../core/errors.ts';
+import type { Clock } from '../../core/time.ts';
+import type { MediaProvider } from '../../vendors/media.ts';
+import type { VideoState, VideoVendor } from '../../vendors/video.ts';
+import { fileKeyOf, fileNameOf, readFileAddress, readOperationName } from '../../vendors/video-address.ts';
+import type { Video, Videos } from '../../videos/videos.ts';
+import type { VideoLooks } from './video-poller.ts';
+
+export interface VideoAnswersDeps {
+  readonly videos: Videos;
+  readonly vendor: VideoVendor;
+  readonly looks: VideoLooks;
+  /** All providers of videos that can be asked, the default one first. */
+  readonly providers: () => readonly MediaProvider[];
+  readonly clock: Clock;
+}
+
+/** The project that asks. */
+export interface VideoAsker {
+  readonly projectId: string;
+  /** Those that it may use; null: all. */
+  readonly providers: readonly string[] | null;
+}
+
+export interface OperationAnswer {
+  readonly operation: string;
+  /** Null while it runs. */
+  readonly uris: readonly string[] | null;
+}
+
+/** A file on its way. */
+export interface FileAnswer {
+  readonly contentType: string;
+  /** Null: the vendor did not tell. */
+  readonly lengthBytes: number | null;
+  /** Must be read to its end or returned: that ends the vendor's request. Throws `upstream_failed`. */
+  readonly pieces: AsyncGenerator<Buffer, void>;
+}
+
+export interface VideoAnswers {
+  /** Throws `forbidden_target`, `upstream_error`, `upstream_failed`, `video_failed`, `no_route`, `budget_unavailable`. */
+  operation(asker: VideoAsker, text: string): Promise<OperationAnswer>;
+  /** Throws the same but for `video_failed`. */
+  file(asker: VideoAsker, address: string, signal: AbortSignal): Promise<FileAnswer>;
+}
+
+/** For so long the vendor's last answer is what is known. */
+const freshMs = 3_000;
+
+export function createVideoAnswers({ videos, vendor, looks, providers, clock }: VideoAnswersDeps): VideoAnswers {
+  return {
+    async operation(asker, text) {
+      const reached = reachable((provider) => readOperationName(text, provider.baseUrl));
+      const { value: operation } = reached[0];
+      const video = ownOf(await videos.findByOperation(asker.projectId, operation), asker, operation);
+      if (video?.state === 'done') return { operation, uris: video.uris };
+      const { provider } = providerOf(video, asker, reached);
+      const state = await stateOf(video, provider, operation).catch((error: unknown) => {
+        throw asCallerError(error);
+      });
+      if (state.kind === 'failed') throw failedVideo(state);
+      return { operation, uris: state.kind === 'done' ? state.uris : null };
+    },
+
+    async file(asker, address, signal) {
+      const reached = reachable((provider) => readFileAddress(address, provider.hosts));
+      const key = fileKeyOf(address);
+      const video = ownOf(await videos.findByFile(asker.projectId, key), asker, key);
+      const { provider, value: url } = providerOf(video, asker, reached);
+      // The provider's key opens more at its host than files; to what no project was given only addresses of files are asked.
+      if (video === null && (fileNameOf(url) === null || url.origin !== provider.hosts.own)) throw unknownToVendor(key);
+      const file = await vendor.open(provider, url, signal).catch((error: unknown) => {
+        // It led to another host, or to no end.
+        if (error instanceof VendorError && error.fault === 'unreadable') throw gatewayError('forbidden_target', { cause: error });
+        throw asCallerError(error);
+      });
+      return { ...file, pieces: deliver(file.pieces) };
+    },
+  };
+
+  /** The providers at which what the caller named can be, with how each of them reads it; at least one. */
+  function reachable<Value>(read: (provider: MediaProvider) => Value | null): readonly [Reached<Value>, ...Reached<Value>[]] {
+    const all = providers();
+    if (all.length === 0) throw noProvider();
+    const [first, ...others] = all.flatMap((provider) => {
+      const value = read(provider);
+      return value === null ? [] : [{ provider, value }];
+    });
+    if (first === undefined) throw gatewayError('forbidden_target');
+    return [first, ...others];
+  }
+
+  /** Those that the project may use, the default one first. */
+  function usable({ providers: names }: VideoAsker): readonly MediaProvider[] {
+    return providers().filter(({ name }) => names?.includes(name) ?? true);
+  }
+
+  /** Null: `name` is of no video that was started here. A project keeps its own videos where it may not use the provider any more. */
+  function ownOf(video: Video | null, asker: VideoAsker, name: string): Video | null {
+    if (video?.projectId === asker.projectId) return video;
+    if (usable(asker).length === 0) throw noProvider();
+    if (video !== null) throw unknownToVendor(name);
+    return null;
+  }
+
+  /** The row's, else the project's default one. */
+  function providerOf<Value>(video: Video | null, asker: VideoAsker, reached: readonly Reached<Value>[]): Reached<Value> {
+    const wanted = video?.provider ?? usable(asker)[0]?.name;
+    const found = reached.find(({ provider }) => provider.name === wanted);
+    if (found) return found;
+    throw providers().some(({ name }) => name === wanted) ? gatewayError('forbidden_target') : noProvider();
+  }
+
+  async function stateOf(video: Video | null, provider: MediaProvider, operation: string): Promise<VideoState> {
+    if (video === null) return vendor.poll(provider, operation);
+    if (video.state === 'failed') return failureOf(video, provider);
+    const isFresh = video.polledAt !== null && clock.now() - video.polledAt < freshMs;
+    return isFresh && video.state === 'running' ? { kind: 'running' } : looks.ask(video, provider);
+  }
+
+  /** The vendor's words are not stored, since they may quote the prompt: they are asked for again, and the class of the failure stands in for them. */
+  async function failureOf({ operation, failure }: Video, provider: MediaProvider): Promise<VideoState> {
+    const known = { kind: 'failed', reason: failure ?? 'FAILED', message: '' } as const;
+    const asked = await vendor.poll(provider, operation).catch(() => known); // What is known is enough.
+    return asked.kind === 'failed' ? asked : known;
+  }
+}
+
+async function* deliver(pieces: AsyncGenerator<Buffer, void>): AsyncGenerator<Buffer, void> {
+  try {
+    yield* pieces;
+  } catch (error) {
+    throw asCallerError(error);
+  }
+}
+
+interface Reached<Value> {
+  readonly provider: MediaProvider;
+  readonly value: Value;
+}
+
+function noProvider(): GatewayError {
+  return gatewayError('no_route', { message: 'no video provider configured' });
+}
+
+/** As the vendor would say it. */
+function unknownToVendor(name: string): GatewayError {
+  const body = JSON.stringify({ error: { code: 404, message: `${name} is not found.`, status: 'NOT_FOUND' } });
+  return gatewayError('upstream_error', { message: `the vendor answered 404: ${body}` });
+}
+
+function failedVideo({ reason, message }: Extract<VideoState, { kind: 'failed' }>): GatewayError {
+  return gatewayError('video_failed', { message: `the video failed: ${reason}${message === '' ? '' : `: ${message}`}` });
+}
+
+/** Neither route has a code for an answer that cannot be read: as little came of it as of none. */
+function asCallerError(error: unknown): unknown {
+  if (!(error instanceof VendorError)) return error;
+  const code = error.fault === 'status' ? 'upstream_error' : 'upstream_failed';
+  return gatewayError(code, { message: error.message, cause: error, ...(error.fault === 'connect' && { status: 503 }) });
+}

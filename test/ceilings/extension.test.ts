@@ -1,0 +1,61 @@
+/** Calls that become larger between their admission and the vendor: by what is recalled into them. */
+import { afterEach, expect, test } from '@jest/globals';
+import { describeDatabases } from '../db/databases.ts';
+import { clockAt, noon } from '../journal/calls.ts';
+import { countersIn, createTestProcess, limitsOf, type TestProcess } from './quota-harness.ts';
+
+describeDatabases('a call that grows after its admission', (database) => {
+  let process: TestProcess | null = null;
+  afterEach(async () => process?.admission.stop());
+
+  const start = async (): Promise<TestProcess> => {
+    process = createTestProcess({ database: database(), clock: clockAt(noon) });
+    await process.admission.start();
+    return process;
+  };
+
+  test('is settled with all that it holds before another that waits for it gets what is left', async () => {
+    const limits = limitsOf({ cost: 1_000, tpm: 1_000 });
+    const { admit, settle, store } = await start();
+    const call = await admit(limits, { costNanos: 100, tokens: 100 });
+    if (!call) throw new Error('it is let in');
+    expect(await call.holds.grow(() => ({ costNanos: 1_000, tokens: 1_000 }))).toBe(true);
+    const [large, small] = [admit(limits, { costNanos: 900, tokens: 900 }), admit(limits, { costNanos: 200, tokens: 200 })];
+    settle(call, { costNanos: 800, tokens: 800 });
+    expect(await large).toBeNull();
+    expect(await small).not.toBeNull();
+    await store();
+    const rows = await countersIn(database(), limits.projectId);
+    expect(rows.map(({ settled, leased }) => [settled, leased])).toEqual([
+      [800, 200],
+      [800, 200],
+    ]);
+  });
+
+  test('gives back what it was given of one ceiling when there is no room under another, and holds what it held', async () => {
+    const limits = limitsOf({ cost: 1_000, tpm: 500 });
+    const { admit, settle } = await start();
+    const call = await admit(limits, { costNanos: 100, tokens: 100 });
+    if (!call) throw new Error('it is let in');
+    expect(await call.holds.grow(() => ({ costNanos: 400, tokens: 600 }))).toBe(false);
+    expect(await call.holds.grow(() => ({ costNanos: 300, tokens: 300 }))).toBe(true);
+    expect(await call.holds.grow(() => ({ costNanos: 200, tokens: 200 }))).toBe(true);
+    const other = await admit(limits, { costNanos: 700, tokens: 200 });
+    expect(other).not.toBeNull();
+    expect(await admit(limits, { costNanos: 1, tokens: 1 })).toBeNull();
+    settle(call);
+    expect(await admit(limits, { costNanos: 300, tokens: 300 })).not.toBeNull();
+  });
+
+  test('does not grow out of a lease that was written off meanwhile', async () => {
+    const limits = limitsOf({ cost: 1_000 });
+    const { id, admission, admit, settle } = await start();
+    const call = await admit(limits, { costNanos: 100 });
+    if (!call) throw new Error('it is let in');
+    await admission.leases.release(id);
+    admission.doubtLeases();
+    expect(await call.holds.grow(() => ({ costNanos: 600, tokens: 0 }))).toBe(false);
+    settle(call, { costNanos: 100 });
+    expect(await admit(limits, { costNanos: 1_000 })).not.toBeNull();
+  });
+});

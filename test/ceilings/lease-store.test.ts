@@ -1,0 +1,156 @@
+/** The counters and leases in the store: what goes back by itself, what is deleted, and what becomes of callers when a statement hangs. */
+import { randomUUID } from 'node:crypto';
+import { afterEach, expect, jest, test } from '@jest/globals';
+import { deleteOldCounters } from '../../src/ceilings/expired-counters.ts';
+import type { Database } from '../../src/db/database.ts';
+import { describeDatabases } from '../db/databases.ts';
+import { clockAt, noon } from '../journal/calls.ts';
+import { eventually } from '../support/gateway.ts';
+import { countersIn, createTestProcess, limitsOf, type TestProcess } from './quota-harness.ts';
+
+describeDatabases('counters and leases', (database) => {
+  let process: TestProcess | null = null;
+  afterEach(async () => {
+    jest.restoreAllMocks();
+    await process?.admission.stop();
+  });
+
+  const start = async (given: Database = database(), clock = clockAt(noon)): Promise<TestProcess> => {
+    process = createTestProcess({ database: given, clock });
+    await process.admission.start();
+    return process;
+  };
+
+  test('a slice that nobody uses goes back to the store, what a running call holds does not', async () => {
+    const limits = limitsOf({ calls: 1_000, cost: 1_000_000 });
+    const { admit, settle, store } = await start();
+    const [ended, running] = [await admit(limits, { costNanos: 10 }), await admit(limits, { costNanos: 10 })];
+    if (!ended || !running) throw new Error('both are let in');
+    settle(ended, { costNanos: 4 });
+    await store();
+    const leases = async () =>
+      (await countersIn(database(), limits.projectId)).map(({ settled, leased, leases }) => [settled, leased, leases]);
+    expect(Math.min(...(await leases()).map(([, leased]) => leased ?? 0))).toBeGreaterThan(1);
+    const now = performance.now.bind(performance);
+    jest.spyOn(performance, 'now').mockImplementation(() => now() + 11_000);
+    await eventually(async () =>
+      expect(await leases()).toEqual([
+        [1, 1, 1],
+        [4, 10, 10],
+      ]),
+    );
+    settle(running, { costNanos: 5 });
+    await store();
+    jest.spyOn(performance, 'now').mockImplementation(() => now() + 22_000);
+    await eventually(async () =>
+      expect(await leases()).toEqual([
+        [2, 0, 0],
+        [9, 0, 0],
+      ]),
+    );
+  });
+
+  test('what a call spends beyond its bound counts against the next one at once, before it is stored, and once only', async () => {
+    const limits = limitsOf({ cost: 1_000, tpm: 1_000 });
+    const { admit, settle, store } = await start();
+    const spend = async (amount: number): Promise<boolean> => {
+      const call = await admit(limits, { costNanos: 10, tokens: 10 });
+      if (call) settle(call, { costNanos: amount, tokens: amount });
+      return call !== null;
+    };
+    expect([await spend(500), await spend(450), await spend(10)]).toEqual([true, true, true]);
+    await store();
+    expect([await spend(35), await spend(100), await spend(1)]).toEqual([true, true, false]);
+    await store();
+    expect(await spend(1)).toBe(false);
+    const counters = await countersIn(database(), limits.projectId);
+    expect(counters.map(({ settled, rows, leased }) => [settled, rows, leased])).toEqual([
+      [1_095, 1_095, 0],
+      [1_095, 1_095, 0],
+    ]);
+  });
+
+  test('a call that is never stored gives back what it took: another one gets its place', async () => {
+    const limits = limitsOf({ calls: 1 });
+    const { admission, admit, settle, journal } = await start();
+    const call = await admit(limits);
+    if (!call) throw new Error('it is let in');
+    settle(call);
+    expect(await admit(limits)).toBeNull();
+    for (const unstored of journal()) admission.uncounted(unstored);
+    expect(await admit(limits)).not.toBeNull();
+  });
+
+  test('counters of minutes and days that are over are deleted, however many, and no others', async () => {
+    const clock = clockAt(noon);
+    const projectId = randomUUID();
+    await database().query(
+      `insert into limit_counters (project_id, holder, holder_id, ceiling, window_kind, window_start, window_end, settled)
+       select $1::uuid, 'key', n::text, 'calls', kind.name, $2::timestamptz - kind.age, $2::timestamptz - kind.age + kind.length, 0
+         from generate_series(1, 350) as n,
+              (values ('minute', interval '3 hours', interval '1 minute'), ('day', interval '3 days', interval '1 day'),
+                      ('month', interval '60 days', interval '30 days'), ('minute', interval '30 minutes', interval '1 minute'))
+              as kind (name, age, length)`,
+      [projectId, new Date(noon)],
+    );
+    const { admit } = await start(database(), clock);
+    const limits = limitsOf({ calls: 10 });
+    expect(await admit(limits)).not.toBeNull();
+    clock.move(61_000);
+    await eventually(async () => {
+      const left = await database().query<{ kind: string; count: number }>(
+        `select window_kind as kind, count(*) as count from limit_counters where project_id = $1::uuid group by 1 order by 1`,
+        [projectId],
+      );
+      expect(left).toEqual([
+        { kind: 'minute', count: 350 },
+        { kind: 'month', count: 350 },
+      ]);
+    });
+    await database().query(
+      `insert into limit_counters (project_id, holder, holder_id, ceiling, window_kind, window_start, window_end, settled)
+       select $1::uuid, 'project', '', 'cost', kind.name, '2026-11-01Z', kind.ends::timestamptz, 7
+         from (values ('month', '2026-12-01Z'), ('total', null)) as kind (name, ends)`,
+      [projectId],
+    );
+    const keptNow = async (): Promise<object[]> => {
+      for (let deleted = 1; deleted > 0; ) deleted = await deleteOldCounters(database(), clock);
+      return database().query(
+        `select window_kind as kind, count(*) as count from limit_counters where project_id = $1::uuid group by 1 order by 1`,
+        [projectId],
+      );
+    };
+    const lasting = [
+      { kind: 'month', count: 1 },
+      { kind: 'total', count: 1 },
+    ];
+    expect(await keptNow()).toEqual([{ kind: 'minute', count: 350 }, ...lasting]);
+    clock.move(86_400_000);
+    expect(await keptNow()).toEqual(lasting);
+  });
+
+  test('nobody waits for a statement that hangs while the store answers others, and its slice is used when it is there', async () => {
+    let release = (): void => undefined;
+    let hangs = true;
+    const given = database();
+    const hanging: Database = {
+      ...given,
+      kind: 'server',
+      query(text, values) {
+        if (!hangs || !text.includes('insert into limit_leases')) return given.query(text, values);
+        hangs = false;
+        return new Promise<void>((done) => {
+          release = done;
+        }).then(() => given.query(text, values));
+      },
+    };
+    const [stuck, other] = [limitsOf({ calls: 5 }), limitsOf({ calls: 5 })];
+    const { admit } = await start(hanging);
+    // It waits until the store counts as silent.
+    expect((await admit(stuck))?.holds.isUnmetered).toBe(true);
+    await eventually(async () => expect((await admit(other))?.holds.isUnmetered).toBe(false));
+    expect((await admit(stuck))?.holds.isUnmetered).toBe(true);
+    release();
+    await eventually(async () => expect((await admit(stuck))?.holds.isUnmetered).toBe(false));
+  });
+});

@@ -1,0 +1,141 @@
+/** What the tests of ceilings share: processes that admit, end and store calls against a real database, and the sums that must hold. */
+import { randomUUID } from 'node:crypto';
+import { type Admission, createAdmission } from '../../src/ceilings/admission.ts';
+import { countCalls } from '../../src/ceilings/counter-updates.ts';
+import type { Limits, ProjectLimits } from '../../src/ceilings/counters.ts';
+import type { Holds } from '../../src/ceilings/reservation.ts';
+import type { SettledCall } from '../../src/core/call.ts';
+import { newId } from '../../src/core/ids.ts';
+import { noTokens } from '../../src/core/pricing.ts';
+import type { Clock } from '../../src/core/time.ts';
+import type { CeilingName, WindowKind } from '../../src/core/windows.ts';
+import type { Database } from '../../src/db/database.ts';
+import { storeCalls } from '../../src/usage/store-calls.ts';
+import { keepingLogger, settledCall } from '../journal/calls.ts';
+
+/** What a key may use; the ceilings that are left out have no limit. */
+export function limitsOf(
+  changes: Partial<Record<CeilingName, number>> = {},
+  { window = 'month', ...rest }: Partial<Omit<Limits, 'key' | 'project'>> & { window?: WindowKind; project?: Partial<ProjectLimits> } = {},
+): Limits {
+  const { project, ...names } = rest;
+  return {
+    projectId: names.projectId ?? randomUUID(),
+    keyId: names.keyId ?? randomUUID(),
+    source: names.source ?? 'acme',
+    key: {
+      calls: { limit: changes.calls ?? null, window },
+      cost: { limit: changes.cost ?? null, window },
+      rpm: { limit: changes.rpm ?? null, window: 'minute' },
+      tpm: { limit: changes.tpm ?? null, window: 'minute' },
+    },
+    project: { mayCall: true, monthlyCapNanos: null, applications: new Map(), ...project },
+  };
+}
+
+export interface Bounds {
+  readonly costNanos?: number;
+  readonly tokens?: number;
+}
+
+/** A call that was let in. */
+export interface RunningCall {
+  readonly holds: Holds;
+  readonly limits: Limits;
+  readonly startedAt: number;
+}
+
+export interface TestProcess {
+  readonly id: string;
+  readonly admission: Admission;
+  /** Null: refused. */
+  admit(limits: Limits, bounds?: Bounds, startedAt?: number): Promise<RunningCall | null>;
+  /** Ends a call; it waits for `store` then. */
+  settle(call: RunningCall, spent?: Bounds): void;
+  /** Stores what has settled, as the drain does. */
+  store(): Promise<void>;
+  /** The calls that wait for `store`: a dead process's journal. */
+  journal(): SettledCall[];
+}
+
+export function createTestProcess({
+  database,
+  clock,
+  onStoreDown = 'allow',
+}: {
+  database: Database;
+  clock: Clock;
+  onStoreDown?: 'allow' | 'refuse';
+}): TestProcess {
+  const id = randomUUID();
+  const admission = createAdmission({ database, clock, logger: keepingLogger(), process: id, onStoreDown: () => onStoreDown });
+  let settled: SettledCall[] = [];
+  return {
+    id,
+    admission,
+    async admit(limits, { costNanos = 0, tokens = 0 } = {}, startedAt = clock.now()) {
+      try {
+        const holds = await admission.admit({ limits, startedAt, bounds: () => ({ costNanos, tokens }) });
+        return { holds, limits, startedAt };
+      } catch (error) {
+        if (error instanceof Error && 'status' in error && error.status === 429) return null;
+        throw error;
+      }
+    },
+    settle({ holds, limits, startedAt }, { costNanos = 0, tokens = 0 } = {}) {
+      const call = settledCallOf(limits, startedAt, { costNanos, tokens });
+      settled.push({ ...call, result: holds.settle(call.result) });
+    },
+    async store() {
+      const batch = settled;
+      settled = [];
+      await storeAndCount(database, batch);
+      admission.counted(batch);
+    },
+    journal: () => settled,
+  };
+}
+
+function settledCallOf(limits: Limits, startedAt: number, { costNanos, tokens }: Required<Bounds>): SettledCall {
+  const { projectId, keyId, source } = limits;
+  return settledCall({
+    facts: { id: newId(startedAt), startedAt, projectId, keyId, source },
+    result: { costNanos, tokens: { ...noTokens, output: tokens } },
+  });
+}
+
+export async function storeAndCount(database: Database, calls: readonly SettledCall[]): Promise<void> {
+  await database.transaction(async (tx) => {
+    const added = await storeCalls(tx, calls);
+    await countCalls(
+      tx,
+      calls.filter(({ facts }) => added.has(facts.id)),
+    );
+  });
+}
+
+export interface CounterRow {
+  readonly ceiling: CeilingName;
+  readonly settled: number;
+  readonly leased: number;
+  /** Sum of the leases' amounts. */
+  readonly leases: number;
+  /** Sum over the call rows of the window. */
+  readonly rows: number;
+}
+
+/** The counters of a project, with the sums that they must be equal to. */
+export function countersIn(database: Database, projectId: string): Promise<CounterRow[]> {
+  return database.query<CounterRow>(
+    `select c.ceiling, c.settled, c.leased,
+            (select coalesce(sum(amount), 0)::bigint from limit_leases l where l.counter_id = c.id) as leases,
+            (select coalesce(sum(case c.ceiling when 'cost' then coalesce(cost_nanos, 0)
+                                                when 'tpm' then case when vendor_called then tokens_output else 0 end
+                                                else vendor_called::integer end), 0)::bigint
+               from calls k
+              where k.project_id = c.project_id and k.started_at >= c.window_start and (c.window_end is null or k.started_at < c.window_end)
+                and case c.holder when 'key' then k.key_id::text = c.holder_id when 'source' then k.source = c.holder_id else true end) as rows
+       from limit_counters c where c.project_id = $1::uuid order by c.id`,
+    [projectId],
+  );
+}

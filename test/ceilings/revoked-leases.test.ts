@@ -1,0 +1,66 @@
+/** A process that was only cut off from the database when its leases were written off: what it held is held by others now. */
+import { afterEach, expect, test } from '@jest/globals';
+import type { Database } from '../../src/db/database.ts';
+import { describeDatabases } from '../db/databases.ts';
+import { clockAt, noon } from '../journal/calls.ts';
+import { countersIn, createTestProcess, limitsOf, type RunningCall, type TestProcess } from './quota-harness.ts';
+
+describeDatabases('leases that were written off', (database) => {
+  let processes: TestProcess[] = [];
+  afterEach(async () => {
+    for (const { admission } of processes) await admission.stop();
+    processes = [];
+  });
+
+  const start = async (given: Database = database()): Promise<TestProcess> => {
+    const process = createTestProcess({ database: given, clock: clockAt(noon) });
+    processes.push(process);
+    await process.admission.start();
+    return process;
+  };
+
+  const admitted = async (process: TestProcess, limits: ReturnType<typeof limitsOf>, count: number): Promise<RunningCall[]> => {
+    const calls = await Promise.all(Array.from({ length: count }, () => process.admit(limits)));
+    return calls.filter((call) => call !== null);
+  };
+
+  test('are not lent from once the process has heard of it, and what ran under them takes nothing from the next', async () => {
+    const limits = limitsOf({ calls: 100 });
+    const [cutOff, other] = [await start(), await start()];
+    const running = await admitted(cutOff, limits, 1);
+    expect(await cutOff.admission.leases.release(cutOff.id)).toBe(1);
+    cutOff.admission.doubtLeases();
+    // The others have all of it now; one call more runs than the ceiling has room for, that of the process that was taken for dead.
+    expect(await admitted(other, limits, 120)).toHaveLength(100);
+    expect(await admitted(cutOff, limits, 3)).toHaveLength(0);
+    for (const call of running) cutOff.settle(call);
+    await cutOff.store();
+    expect(await countersIn(database(), limits.projectId)).toEqual([{ ceiling: 'calls', settled: 1, leased: 100, leases: 100, rows: 1 }]);
+  });
+
+  test('are noticed at the next lease, too, and then made anew: the counter goes on with what is really held', async () => {
+    const limits = limitsOf({ calls: 100 });
+    const cutOff = await start();
+    // A slice of two calls: one runs, one is free.
+    const [first] = await admitted(cutOff, limits, 1);
+    await cutOff.admission.leases.release(cutOff.id);
+    const others = await admitted(cutOff, limits, 3);
+    expect(others).toHaveLength(3);
+    for (const call of [first, ...others]) if (call) cutOff.settle(call);
+    await cutOff.store();
+    const [counter] = await countersIn(database(), limits.projectId);
+    expect(counter).toMatchObject({ settled: 4, rows: 4, leased: counter?.leases });
+    expect(counter?.leased).toBeGreaterThanOrEqual(0);
+    expect(await admitted(cutOff, limits, 120)).toHaveLength(96);
+  });
+
+  test('a process whose leases are there after all goes on with them', async () => {
+    const limits = limitsOf({ calls: 100 });
+    const process = await start();
+    await admitted(process, limits, 10);
+    process.admission.doubtLeases();
+    expect(await admitted(process, limits, 100)).toHaveLength(90);
+    const [counter] = await countersIn(database(), limits.projectId);
+    expect(counter).toMatchObject({ leased: 100, leases: 100 });
+  });
+});

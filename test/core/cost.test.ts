@@ -1,0 +1,247 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { costOf, nanosOfUsd, shiftDecimal, usdOf } from '../../src/core/cost.ts';
+import type { Price, Tokens } from '../../src/core/pricing.ts';
+import { noTokens } from '../../src/core/pricing.ts';
+
+const free: Price = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
+
+/** `digits` x 10^`exponent` dollars in nano-dollars, rounded half up, by whole numbers alone. */
+function exactNanos(digits: bigint, exponent: number): bigint {
+  const shift = exponent + 9;
+  if (shift >= 0) return digits * 10n ** BigInt(shift);
+  const divisor = 10n ** BigInt(-shift);
+  return (2n * digits + divisor) / (2n * divisor);
+}
+
+/** The shortest decimal of a number, as digits and exponent. */
+function decimalOf(value: number): [bigint, number] {
+  const [mantissa = '0', exponent = '0'] = String(value).split('e');
+  const [whole = '0', fraction = ''] = mantissa.split('.');
+  return [BigInt(whole + fraction), Number(exponent) - fraction.length];
+}
+
+describe('nanosOfUsd', () => {
+  test.each<[string | number, bigint]>([
+    ['0', 0n],
+    [0, 0n],
+    ['1', 1_000_000_000n],
+    [1, 1_000_000_000n],
+    ['0.075', 75_000_000n],
+    [0.075, 75_000_000n],
+    [0.15, 150_000_000n],
+    ['15.00', 15_000_000_000n],
+    ['007.5', 7_500_000_000n],
+    [3e-6, 3000n],
+    [1e-9, 1n],
+    [2.5e-7, 250n],
+    [0.1 + 0.2, 300_000_000n],
+    ['0.0000000005', 1n],
+    ['0.0000000004999', 0n],
+    ['0.0000000015', 2n],
+    [5e-10, 1n],
+    [4.9999999999999e-10, 0n],
+    [1.4999999999999e-9, 1n],
+    [1e-300, 0n],
+    ['0.9999999995', 1_000_000_000n],
+    ['123456789012345678901234567890.123456789', 123456789012345678901234567890123456789n],
+    [1e21, 10n ** 30n],
+    [1.5e22, 15n * 10n ** 30n],
+  ])('%p is %p nano-dollars', (usd, nanos) => {
+    expect(nanosOfUsd(usd)).toBe(nanos);
+  });
+
+  test.each([
+    '',
+    ' ',
+    '-1',
+    '+1',
+    '1.',
+    '.5',
+    '1e3',
+    '1,5',
+    '$1',
+    '0x10',
+    '١',
+    ' 1',
+    '1 ',
+    '1\n',
+    'NaN',
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    -1,
+    -1e-7,
+  ])('%p is no amount', (usd) => {
+    expect(() => nanosOfUsd(usd)).toThrow(RangeError);
+  });
+
+  test('takes every decimal text exactly, rounded half up at the tenth decimal', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.nat({ max: 25 }), (digits, decimals) => {
+        const text = String(digits).padStart(decimals + 1, '0');
+        const usd = decimals === 0 ? text : `${text.slice(0, -decimals)}.${text.slice(-decimals)}`;
+        expect(nanosOfUsd(usd)).toBe(exactNanos(digits, -decimals));
+      }),
+    );
+  });
+
+  test('takes every number as its shortest decimal', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: 1e24, noNaN: true }), fc.integer({ min: -12, max: 3 }), (value, scale) => {
+        for (const usd of [value, value * 10 ** (scale - 20), Number(`${(value % 1e4).toFixed(3)}e${scale}`)]) {
+          expect(nanosOfUsd(usd)).toBe(exactNanos(...decimalOf(usd)));
+        }
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
+
+describe('costOf', () => {
+  const price: Price = {
+    inputNanos: nanosOfUsd('3'),
+    outputNanos: nanosOfUsd('15'),
+    cachedInputNanos: nanosOfUsd('0.3'),
+    cacheWriteNanos: nanosOfUsd('3.75'),
+    cacheWrite1hNanos: nanosOfUsd('6'),
+  };
+
+  test('prices each of the five counters at its own rate', () => {
+    expect(costOf({ ...noTokens, input: 1 }, price)).toBe(3000);
+    expect(costOf({ ...noTokens, output: 1 }, price)).toBe(15_000);
+    expect(costOf({ ...noTokens, cachedInput: 1 }, price)).toBe(300);
+    expect(costOf({ ...noTokens, cacheWrite: 1 }, price)).toBe(3750);
+    expect(costOf({ ...noTokens, cacheWrite1h: 1 }, price)).toBe(6000);
+    expect(costOf({ input: 1000, cachedInput: 2000, cacheWrite: 300, cacheWrite1h: 40, output: 500 }, price)).toBe(12_465_000);
+    expect(costOf(noTokens, price)).toBe(0);
+  });
+
+  test.each([
+    [1, 499_999n, 0],
+    [1, 500_000n, 1],
+    [3, 500_000n, 2],
+    [7, 142_857n, 1],
+  ])('is rounded once, half up: %p tokens at %p are %p', (input, inputNanos, cost) => {
+    expect(costOf({ ...noTokens, input }, { ...free, inputNanos })).toBe(cost);
+    expect(costOf({ ...noTokens, output: input }, { ...free, outputNanos: inputNanos })).toBe(cost);
+  });
+
+  test('the sum is rounded, not its parts', () => {
+    const tenth: Price = {
+      inputNanos: 400_000n,
+      outputNanos: 400_000n,
+      cachedInputNanos: 400_000n,
+      cacheWriteNanos: 400_000n,
+      cacheWrite1hNanos: 400_000n,
+    };
+    expect(costOf({ input: 1, cachedInput: 1, cacheWrite: 1, cacheWrite1h: 1, output: 1 }, tenth)).toBe(2);
+  });
+
+  describe('above a bound of input tokens', () => {
+    const long = { ...price, inputNanos: nanosOfUsd('6'), outputNanos: nanosOfUsd('22.5') };
+    const longest = { ...price, inputNanos: nanosOfUsd('12'), outputNanos: nanosOfUsd('45') };
+    const tiered: Price = {
+      ...price,
+      above: [
+        { tokens: 1_000, price: long },
+        { tokens: 2_000, price: longest },
+      ],
+    };
+
+    test.each([
+      ['at the bound the usual price holds', { ...noTokens, input: 1_000, output: 10 }, price],
+      ['above it the whole call is dearer', { ...noTokens, input: 1_001, output: 10 }, long],
+      ['cached input and cache writes count too', { input: 400, cachedInput: 300, cacheWrite: 200, cacheWrite1h: 101, output: 10 }, long],
+      ['output does not', { ...noTokens, input: 1, output: 5_000 }, price],
+      ['the largest bound below it counts', { ...noTokens, input: 2_001, output: 10 }, longest],
+    ])('%s', (_title, used, at) => {
+      expect(costOf(used, tiered)).toBe(costOf(used, at));
+    });
+  });
+
+  test('searches are added to the tokens before the sum is rounded', () => {
+    const search: Price = { ...free, inputNanos: 400_000n, perSearchNanos: 2_000_000n };
+    expect(costOf(noTokens, search, 3)).toBe(6_000_000);
+    expect(costOf({ ...noTokens, input: 2 }, search, 1)).toBe(2_000_001);
+    expect(costOf({ ...noTokens, input: 1 }, price, 5)).toBe(3_000);
+    expect(costOf(noTokens, search)).toBe(0);
+  });
+
+  test('is never off by a nano-dollar', () => {
+    const count = fc.nat({ max: 50_000_000 });
+    const rate = fc.bigInt({ min: 0n, max: 600_000_000_000n });
+    const tokens: fc.Arbitrary<Tokens> = fc.record({
+      input: count,
+      cachedInput: count,
+      cacheWrite: count,
+      cacheWrite1h: count,
+      output: count,
+    });
+    const prices: fc.Arbitrary<Price> = fc.record({
+      inputNanos: rate,
+      outputNanos: rate,
+      cachedInputNanos: rate,
+      cacheWriteNanos: rate,
+      cacheWrite1hNanos: rate,
+    });
+    fc.assert(
+      fc.property(tokens, prices, (used, at) => {
+        const exact =
+          BigInt(used.input) * at.inputNanos +
+          BigInt(used.cachedInput) * at.cachedInputNanos +
+          BigInt(used.cacheWrite) * at.cacheWriteNanos +
+          BigInt(used.cacheWrite1h) * at.cacheWrite1hNanos +
+          BigInt(used.output) * at.outputNanos;
+        const cost = BigInt(costOf(used, at)) * 1_000_000n;
+        expect(cost - exact <= 500_000n && exact - cost < 500_000n).toBe(true);
+      }),
+    );
+  });
+});
+
+test.each([
+  [0, '0'],
+  [1, '1e-9'],
+  [1_500_000_000, '1.5'],
+  [12_465_000, '0.012465'],
+  [7_999_999_999_999_999, '7999999.999999999'],
+])('%p nano-dollars are shown as the decimal %s', (nanos, text) => {
+  expect(String(usdOf(nanos))).toBe(text);
+});
+
+test('amounts that are shown and read again stay the same', () => {
+  fc.assert(fc.property(fc.nat({ max: 8_000_000_000_000_000 }), (nanos) => expect(nanosOfUsd(usdOf(nanos))).toBe(BigInt(nanos))));
+});
+
+describe('shiftDecimal', () => {
+  test.each([
+    ['3e-06', 6, '3'],
+    ['1.5e-07', 6, '0.15'],
+    ['2.5E-6', 6, '2.5'],
+    ['0.000003', 6, '3'],
+    ['0.0000000028', 6, '0.0028'],
+    ['1e+2', 0, '100'],
+    ['0.039', 0, '0.039'],
+    ['0.0', 6, '0'],
+    ['0', 0, '0'],
+    ['12', -3, '0.012'],
+    ['3.3333333333333335e-05', 6, '33.333333333333335'],
+  ])('%s moved by %p places is %s', (text, places, moved) => {
+    expect(shiftDecimal(text, places)).toBe(moved);
+  });
+
+  test.each(['', '-1', '1.', '.5', 'abc', '1e', '0x1', '1e9999', ' 1'])('%p is no amount', (text) => {
+    expect(shiftDecimal(text, 6)).toBeNull();
+  });
+
+  test('takes what JSON writes for any number exactly', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: 1e20, noNaN: true }), (value) => {
+        const moved = shiftDecimal(String(value), 6);
+        expect(moved).not.toBeNull();
+        const [digits, exponent] = decimalOf(value);
+        expect(nanosOfUsd(moved ?? '')).toBe(exactNanos(digits, exponent + 6));
+      }),
+    );
+  });
+});

@@ -1,0 +1,37 @@
+import { describe, expect, test } from '@jest/globals';
+import { countOf, isObject, listOf, objectOf, parseJson, textOf } from '../../../src/core/json/narrow.ts';
+
+const list = [1];
+const object = { a: 1 };
+
+describe('what is not of the wanted kind becomes nothing', () => {
+  test.each([null, undefined, 0, true, 'text', list, object])('%p', (value) => {
+    const wanted = value === object;
+    expect(isObject(value)).toBe(wanted);
+    expect(objectOf(value)).toEqual(wanted ? object : {});
+    expect(listOf(value)).toEqual(value === list ? list : []);
+    expect(textOf(value)).toBe(value === 'text' ? 'text' : null);
+  });
+});
+
+test.each<[unknown, number | undefined]>([
+  [0, 0],
+  [7, 7],
+  [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
+  [2 ** 53, undefined],
+  [-1, undefined],
+  [1.5, undefined],
+  [Number.NaN, undefined],
+  ['7', undefined],
+  [null, undefined],
+  [undefined, undefined],
+  [true, undefined],
+])('as a count %p is %p: an explicit zero is data, nonsense is not', (value, count) => {
+  expect(countOf(value)).toBe(count);
+});
+
+test('text that is no JSON is parsed to undefined, also when it is absurdly deep', () => {
+  expect(parseJson('{"a":[1]}')).toEqual({ a: [1] });
+  expect(parseJson('null')).toBeNull();
+  for (const text of ['', '{', 'undefined', '\ufeff{}', '['.repeat(1_000_000)]) expect(parseJson(text)).toBeUndefined();
+});

@@ -1,0 +1,57 @@
+/** A stream of the demo vendor is made as fast as it is read, not faster, and not after its reader has left. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { expect, test } from '@jest/globals';
+import { readScript } from '../../src/demo-vendor/scripts.ts';
+import { deliver } from '../../src/demo-vendor/write-response.ts';
+
+const EVENT = `data: ${'x'.repeat(16 * 1024)}\n\n`;
+/** More than the socket buffers of any machine hold, far less than a stream without end. */
+const MOST_EVENTS = 4_000;
+
+test.each(['echo', 'crlf'])('a caller that does not read holds the stream, a caller that leaves ends it (%s)', async (model) => {
+  let made = 0;
+  let ended = false;
+  function* endless(): Iterable<string> {
+    try {
+      for (;;) {
+        made += 1;
+        // Without this bound a stream that holds nothing back would never let the test speak.
+        if (made > MOST_EVENTS) throw new Error('made more than anybody read');
+        yield EVENT;
+      }
+    } finally {
+      ended = true;
+    }
+  }
+  const stream = { opening: [], pieces: endless(), closing: [], fault: () => '' };
+  let delivery: Promise<void> = Promise.resolve();
+  const server = createServer((_request, response) => {
+    delivery = deliver(response, { answer: { kind: 'stream', stream }, script: readScript(model), paceMs: 0, headers: {} });
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').pause();
+  try {
+    socket.write('GET / HTTP/1.1\r\nhost: vendor\r\n\r\n');
+    await standsStill(() => made);
+    expect(made).toBeGreaterThan(0);
+    expect(ended).toBe(false);
+    socket.destroy();
+    await delivery;
+    expect(ended).toBe(true);
+  } finally {
+    socket.destroy();
+    server.close();
+    await once(server, 'close');
+  }
+});
+
+/** Waits until a number above 0 has not changed for many turns of the event loop. */
+async function standsStill(read: () => number): Promise<void> {
+  for (let last = 0, still = 0; last === 0 || still < 2_000; ) {
+    still = read() === last ? still + 1 : 0;
+    last = read();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

@@ -1,0 +1,363 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { scanObject, splice } from '../../../src/core/json/spans.ts';
+import { noTokens } from '../../../src/core/pricing.ts';
+import { chat } from '../../../src/dialects/chat/codec.ts';
+import type { RequestFacts } from '../../../src/dialects/contract/route-codec.ts';
+import { objectWith, valueText } from '../../core/json/json-texts.ts';
+import { readStream, streamOf } from '../events.ts';
+
+function readRequest(text: string): RequestFacts {
+  const body = Buffer.from(text);
+  return chat.readRequest(body, scanObject(body));
+}
+
+function forVendor(text: string, model: string, stream: boolean): string {
+  const body = Buffer.from(text);
+  return splice(body, chat.spliceForVendor(body, scanObject(body), model, stream)).toString();
+}
+
+describe('readRequest', () => {
+  test.each<[string, Partial<RequestFacts>]>([
+    ['{"messages":[]}', {}],
+    ['{"model":"standard","messages":[]}', { model: 'standard' }],
+    ['{"model":"a\\/b\\u00e9","messages":[]}', { model: 'a/bé' }],
+    ['{"mod\\u0065l":"m","messages":[]}', { model: 'm' }],
+    ['{"model":"","messages":[]}', {}],
+    ['{"model":null,"messages":[]}', {}],
+    ['{"stream":true,"messages":[]}', { stream: true }],
+    ['{"stream":false,"messages":[]}', {}],
+    ['{"messages":[],"user":"u-1"}', { user: 'u-1' }],
+    ['{"messages":[],"user":7}', {}],
+    ['{"messages":[],"max_tokens":5}', { maxOutputTokens: 5 }],
+    ['{"messages":[],"max_tokens":5,"max_completion_tokens":7}', { maxOutputTokens: 7 }],
+    ['{"messages":[],"max_tokens":5,"max_completion_tokens":null}', { maxOutputTokens: 5 }],
+    ['{"messages":[],"max_tokens":1e3}', { maxOutputTokens: 1000 }],
+    ['{"messages":[],"max_tokens":5.0}', { maxOutputTokens: 5 }],
+    ['{"messages":[],"max_tokens":0}', {}],
+    ['{"messages":[],"max_tokens":-1}', {}],
+    ['{"messages":[],"max_tokens":1.5}', {}],
+    ['{"messages":[],"max_tokens":1e99}', {}],
+    ['{"messages":[],"max_tokens":"5"}', {}],
+    ['{"messages":[],"temperature":1,"temperature":2}', {}],
+    ['{"messages":[{"role":"user","model":"x","model":"y"}]}', {}],
+  ])('reads %s', (text, facts) => {
+    expect(readRequest(text)).toEqual({ model: null, stream: false, maxOutputTokens: null, user: null, ...facts });
+  });
+
+  test.each([
+    ['{}', 'messages: is required'],
+    ['{"messages":null}', 'messages: must be a list'],
+    ['{"messages":{}}', 'messages: must be a list'],
+    ['{"messages":[],"model":7}', 'model: must be a string'],
+    ['{"messages":[],"model":["m"]}', 'model: must be a string'],
+    ['{"messages":[],"stream":"true"}', 'stream: must be a boolean'],
+    ['{"messages":[],"stream":1}', 'stream: must be a boolean'],
+    ['{"messages":[],"stream":null}', 'stream: must be a boolean'],
+    ['{"messages":[],"messages":[]}', 'messages: stands more than once'],
+    ['{"model":"a","messages":[],"model":"a"}', 'model: stands more than once'],
+    ['{"model":"a","messages":[],"mode\\u006c":"b"}', 'model: stands more than once'],
+    ['{"messages":[],"stream_options":{},"stream_options":{}}', 'stream_options: stands more than once'],
+    ['{"messages":[],"user":"a","user":"b"}', 'user: stands more than once'],
+    ['{"messages":[],"max_tokens":1,"max_tokens":2}', 'max_tokens: stands more than once'],
+  ])('400 bad_json for %s, naming the field', (text, message) => {
+    expect(() => readRequest(text)).toThrow(expect.objectContaining({ code: 'bad_json', status: 400, message }));
+  });
+});
+
+describe('spliceForVendor', () => {
+  test.each([
+    ['the model is replaced', '{"model":"standard","messages":[ ]}', false, '{"model":"gpt","messages":[ ]}'],
+    ['a missing model is set', '{ "messages":[]}', false, '{"model":"gpt", "messages":[]}'],
+    ['null is replaced', '{"messages":[],"model" : null }', false, '{"messages":[],"model" : "gpt" }'],
+    [
+      'a plain call keeps its stream options',
+      '{"model":"m","stream_options":null,"messages":[]}',
+      false,
+      '{"model":"gpt","stream_options":null,"messages":[]}',
+    ],
+    [
+      'usage is asked for on streams',
+      '{"model":"m","stream":true}',
+      true,
+      '{"stream_options":{"include_usage":true},"model":"gpt","stream":true}',
+    ],
+    ['model and usage at the same place', '{"stream":true}', true, '{"model":"gpt","stream_options":{"include_usage":true},"stream":true}'],
+    ['an empty object', '{ }', true, '{"model":"gpt","stream_options":{"include_usage":true} }'],
+    ['options that are null', '{"model":"m","stream_options":null}', true, '{"model":"gpt","stream_options":{"include_usage":true}}'],
+    ['empty options', '{"model":"m","stream_options":{ }}', true, '{"model":"gpt","stream_options":{"include_usage":true }}'],
+    [
+      'other options stay',
+      '{"model":"m","stream_options":{"a":1.0}}',
+      true,
+      '{"model":"gpt","stream_options":{"include_usage":true,"a":1.0}}',
+    ],
+    [
+      'usage that was turned off',
+      '{"model":"m","stream_options":{"include_usage": false,"a":1}}',
+      true,
+      '{"model":"gpt","stream_options":{"include_usage": true,"a":1}}',
+    ],
+    [
+      'an escaped key',
+      '{"model":"m","stream_options":{"include\\u005fusage":false}}',
+      true,
+      '{"model":"gpt","stream_options":{"include\\u005fusage":true}}',
+    ],
+    ['options of another type go to the vendor', '{"model":"m","stream_options":"x"}', true, '{"model":"gpt","stream_options":"x"}'],
+    ['a list of options goes to the vendor', '{"stream_options":[{}]}', true, '{"model":"gpt","stream_options":[{}]}'],
+  ])('%s', (_name, text, stream, sent) => {
+    expect(forVendor(text, 'gpt', stream)).toBe(sent);
+  });
+
+  test('a model id of any characters arrives as it is configured', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (model) =>
+        expect(JSON.parse(forVendor('{"messages":[]}', model, false)).model).toBe(model),
+      ),
+    );
+  });
+
+  const options = fc.oneof(
+    valueText,
+    objectWith({ include_usage: valueText }),
+    objectWith({ include_usage: valueText, include_obfuscation: valueText }),
+    fc.constantFrom('null', '{}', '{ }'),
+  );
+  const body = fc.oneof(
+    objectWith({ messages: valueText }),
+    objectWith({ model: valueText, messages: valueText }),
+    objectWith({ messages: valueText, stream_options: options }),
+    objectWith({ model: valueText, messages: valueText, stream_options: options, stream: fc.constant('true') }),
+  );
+
+  test('the vendor gets the same object but for model and include_usage, and every byte outside of them', () => {
+    fc.assert(
+      fc.property(body, fc.boolean(), (text, stream) => {
+        const bytes = Buffer.from(text);
+        const splices = chat.spliceForVendor(bytes, scanObject(bytes), 'vendor/model', stream);
+        const sent = splice(bytes, splices);
+
+        const asked: Record<string, unknown> = JSON.parse(text);
+        const known = asked['stream_options'];
+        const expected: Record<string, unknown> = { ...asked, model: 'vendor/model' };
+        if (stream && (known === undefined || known === null)) expected['stream_options'] = { include_usage: true };
+        else if (stream && typeof known === 'object' && !Array.isArray(known))
+          expected['stream_options'] = { ...known, include_usage: true };
+        expect(JSON.parse(sent.toString())).toEqual(expected);
+
+        let at = 0;
+        let from = 0;
+        for (const { span, replacement } of splices.toSorted((a, b) => a.span.start - b.span.start)) {
+          const kept = bytes.subarray(from, span.start);
+          expect(sent.subarray(at, at + kept.length)).toEqual(kept);
+          at += kept.length + Buffer.byteLength(replacement);
+          from = span.end;
+        }
+        expect(sent.subarray(at)).toEqual(bytes.subarray(from));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('readAnswer', () => {
+  const usage = { prompt_tokens: 9, completion_tokens: 2 };
+  const answerOf = (message: unknown, more: object = { usage }): Buffer =>
+    Buffer.from(JSON.stringify({ id: 'x', choices: [{ index: 0, message }], ...more }));
+
+  test('reads text, tool calls and usage', () => {
+    const tool_calls = [
+      { id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":1}' } },
+      { id: 'b', type: 'function', function: { name: 'g', arguments: '' } },
+    ];
+    expect(chat.readAnswer(answerOf({ role: 'assistant', content: 'Hi', tool_calls }))).toMatchObject({
+      tokens: { ...noTokens, input: 9, output: 2 },
+      isFinal: true,
+      turn: {
+        text: 'Hi',
+        toolCalls: [
+          { name: 'f', arguments: '{"x":1}' },
+          { name: 'g', arguments: '' },
+        ],
+      },
+    });
+  });
+
+  test.each([
+    ['null content', { content: null, tool_calls: null }, ''],
+    ['a refusal', { content: null, refusal: 'No.' }, 'No.'],
+    ['no message', undefined, ''],
+    ['content that is no text', { content: [{ type: 'text', text: 'x' }] }, ''],
+  ])('reads an answer with %s', (_name, message, text) => {
+    expect(chat.readAnswer(answerOf(message))?.turn).toEqual({ text, toolCalls: [] });
+  });
+
+  test('usage that is missing is unknown, not zero', () => {
+    for (const more of [{}, { usage: null }, { usage: {} }])
+      expect(chat.readAnswer(answerOf({ content: 'x' }, more))).toMatchObject({ tokens: null, isFinal: false });
+    expect(chat.readAnswer(answerOf({ content: 'x' }, { usage: { prompt_tokens: 0, completion_tokens: 0 } }))).toMatchObject({
+      tokens: noTokens,
+      isFinal: true,
+    });
+  });
+
+  test.each(['', 'Bad gateway', '[]', 'null', '{}', '{"choices":null}', '{"error":{"message":"x"}}', '{"type":"message","content":[]}'])(
+    '%j is no answer',
+    (text) => {
+      expect(chat.readAnswer(Buffer.from(text))).toBeNull();
+    },
+  );
+});
+
+describe('the stream reader', () => {
+  const delta = (content: unknown, more: object = {}): object => ({
+    choices: [{ index: 0, delta: content, finish_reason: null }],
+    ...more,
+  });
+  const finish = (reason: string, more: object = {}): object => ({ choices: [{ index: 0, delta: {}, finish_reason: reason }], ...more });
+  const usage = { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 4 } };
+  const counted = { ...noTokens, input: 5, cachedInput: 4, output: 2 };
+
+  test('reads the usual stream: role, text, finish, usage chunk, [DONE]', () => {
+    const reader = chat.createStreamReader();
+    const meanings = readStream(
+      reader,
+      streamOf(
+        delta({ role: 'assistant', content: '' }, { usage: null }),
+        delta({ content: 'Hel' }),
+        delta({ content: 'lo' }),
+        finish('stop', { usage: null }),
+        { choices: [], usage },
+        '[DONE]',
+      ),
+    );
+    expect(meanings).toEqual(['piece', 'piece', 'piece', 'piece', 'piece', 'end']);
+    expect(reader.reading()).toEqual({ tokens: counted, isFinal: true, turn: { text: 'Hello', toolCalls: [] }, finished: true });
+    expect(reader.finished()).toBe(true);
+    expect(reader.problem()).toBeNull();
+  });
+
+  test.each([
+    ['in the finishing chunk', [delta({ content: 'x' }), finish('stop', { usage })]],
+    ['under x_groq', [delta({ content: 'x' }), finish('stop', { x_groq: { id: 'r', usage } })]],
+    ['before chunks with null', [{ choices: [], usage }, finish('stop', { usage: null })]],
+    [
+      'with every chunk, the last counts',
+      [delta({ content: 'x' }, { usage: { prompt_tokens: 9, completion_tokens: 1 } }), finish('stop', { usage })],
+    ],
+    ['in a chunk without choices', [finish('stop'), { usage }]],
+  ])('finds usage %s', (_name, chunks) => {
+    const reader = chat.createStreamReader();
+    readStream(reader, streamOf(...chunks, '[DONE]'));
+    expect(reader.reading()).toMatchObject({ tokens: counted, isFinal: true });
+  });
+
+  test('explicit zeros are counts, missing ones are not', () => {
+    const zero = chat.createStreamReader();
+    readStream(zero, streamOf(finish('stop', { usage: { prompt_tokens: 0, completion_tokens: 0 } })));
+    expect(zero.reading()).toMatchObject({ tokens: noTokens, isFinal: true });
+    const none = chat.createStreamReader();
+    readStream(none, streamOf(delta({ content: 'x' }), finish('stop', { usage: {} })));
+    expect(none.reading()).toMatchObject({ tokens: null, isFinal: false });
+  });
+
+  test('puts parallel tool calls together by their index', () => {
+    const reader = chat.createStreamReader();
+    const call = (index: number, fn: object, id?: string): object =>
+      delta({ tool_calls: [{ index, ...(id ? { id, type: 'function' } : {}), function: fn }] });
+    readStream(
+      reader,
+      streamOf(
+        call(0, { name: 'first', arguments: '' }, 'a'),
+        call(1, { name: 'second', arguments: '' }, 'b'),
+        call(0, { arguments: '{"x"' }),
+        call(1, { arguments: '{"y":' }),
+        delta({
+          tool_calls: [
+            { index: 1, function: { arguments: '2}' } },
+            { index: 0, function: { arguments: ':1}' } },
+          ],
+        }),
+        finish('tool_calls'),
+        '[DONE]',
+      ),
+    );
+    expect(reader.reading().turn).toEqual({
+      text: '',
+      toolCalls: [
+        { name: 'first', arguments: '{"x":1}' },
+        { name: 'second', arguments: '{"y":2}' },
+      ],
+    });
+  });
+
+  test('a conversation goes on with the first of several choices', () => {
+    const reader = chat.createStreamReader();
+    const second = { choices: [{ index: 1, delta: { content: 'B', tool_calls: [{ index: 0, function: { name: 'b' } }] } }] };
+    readStream(
+      reader,
+      streamOf(delta({ content: 'A' }), second, {
+        choices: [
+          { index: 1, delta: { content: 'B' } },
+          { index: 0, delta: { content: 'a' } },
+        ],
+      }),
+    );
+    expect(reader.reading().turn).toEqual({ text: 'Aa', toolCalls: [] });
+  });
+
+  test('a refusal is text, reasoning is not', () => {
+    const reader = chat.createStreamReader();
+    readStream(reader, streamOf(delta({ reasoning_content: 'hm' }), delta({ refusal: 'No', content: null }), delta({ refusal: '.' })));
+    expect(reader.reading().turn.text).toBe('No.');
+  });
+
+  test.each<[string, unknown, string | null]>([
+    ['with a message', { error: { message: 'overloaded', type: 'server_error' } }, 'overloaded'],
+    ['without one', { error: {} }, null],
+    ['as a text', { error: 'overloaded' }, 'overloaded'],
+    ['beside choices', { choices: [], error: { message: 'cut' } }, 'cut'],
+  ])('knows an error event %s', (_name, event, problem) => {
+    const reader = chat.createStreamReader();
+    expect(readStream(reader, streamOf(delta({ content: 'x' }), event))).toEqual(['piece', 'error']);
+    expect(reader.problem()).toBe(problem);
+    expect(reader.finished()).toBe(false);
+  });
+
+  test('an error that is null is none', () => {
+    expect(readStream(chat.createStreamReader(), streamOf(delta({ content: 'x' }, { error: null })))).toEqual(['piece']);
+  });
+
+  test('keep-alives are ignored', () => {
+    expect(readStream(chat.createStreamReader(), ': OPENROUTER PROCESSING\n\n\nevent: ping\n\ndata:\n\n')).toEqual([
+      'ignored',
+      'ignored',
+      'ignored',
+      'ignored',
+    ]);
+  });
+
+  test('an object that is no chunk is no piece of an answer, so that another model can still be tried', () => {
+    expect(readStream(chat.createStreamReader(), streamOf({ debug: true }, { type: 'message_start', message: {} }))).toEqual([
+      'ignored',
+      'ignored',
+    ]);
+  });
+
+  test.each(['hello', '{"a":', '[]', '"text"', '7', 'null', '[done]'])('%s is unreadable', (data) => {
+    expect(readStream(chat.createStreamReader(), streamOf(data))).toEqual(['unreadable']);
+  });
+
+  test('is finished by a finish reason, also when [DONE] never comes', () => {
+    const reader = chat.createStreamReader();
+    readStream(reader, streamOf(delta({ content: 'x' })));
+    expect(reader.finished()).toBe(false);
+    readStream(reader, streamOf(finish('length')));
+    expect(reader.finished()).toBe(true);
+  });
+});
+
+test('a broken stream just stops', () => {
+  expect(chat.interruption('x')).toBeNull();
+});

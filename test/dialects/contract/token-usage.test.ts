@@ -1,0 +1,150 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Tokens } from '../../../src/core/pricing.ts';
+import { noTokens } from '../../../src/core/pricing.ts';
+import { estimateTokens, readChatUsage, readMessagesUsage } from '../../../src/dialects/contract/token-usage.ts';
+
+describe('readChatUsage', () => {
+  test.each<[string, unknown, Partial<Tokens> | null]>([
+    ['plain counts', { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 }, { input: 9, output: 2 }],
+    [
+      'cached tokens are part of the prompt',
+      { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 64 } },
+      { input: 36, cachedInput: 64, output: 5 },
+    ],
+    [
+      'everything cached',
+      { prompt_tokens: 64, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 64 } },
+      { input: 0, cachedInput: 64, output: 5 },
+    ],
+    [
+      'an explicit zero of cached tokens',
+      { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 0 }, prompt_cache_hit_tokens: 5 },
+      { input: 9, output: 2 },
+    ],
+    [
+      'the cache beside the prompt count',
+      { prompt_tokens: 100, completion_tokens: 5, prompt_cache_hit_tokens: 30, prompt_cache_miss_tokens: 70 },
+      { input: 70, cachedInput: 30, output: 5 },
+    ],
+    ['details that are null', { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: null }, { input: 9, output: 2 }],
+    ['explicit zeros', { prompt_tokens: 0, completion_tokens: 0 }, {}],
+    ['only the prompt, as embeddings report', { prompt_tokens: 8, total_tokens: 8 }, { input: 8 }],
+    ['only the output and the sum', { completion_tokens: 3, total_tokens: 10 }, { input: 7, output: 3 }],
+    ['only the output: what the input cost is not told', { completion_tokens: 3 }, null],
+    ['only the prompt: nor the output', { prompt_tokens: 3 }, null],
+    ['a prompt count that is none', { prompt_tokens: 1.5, completion_tokens: 2 }, null],
+    [
+      'an output count that is none, beside the sum',
+      { prompt_tokens: 9, completion_tokens: -1, total_tokens: 11 },
+      { input: 9, output: 2 },
+    ],
+    ['a sum that is smaller than its part', { completion_tokens: 3, total_tokens: 1 }, { input: 0, output: 3 }],
+    [
+      'more cached tokens than prompt tokens',
+      { prompt_tokens: 5, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 8 } },
+      { input: 0, cachedInput: 8, output: 1 },
+    ],
+    [
+      'reasoning tokens are part of the output',
+      { prompt_tokens: 5, completion_tokens: 90, completion_tokens_details: { reasoning_tokens: 80 } },
+      { input: 5, output: 90 },
+    ],
+    ['no usage', undefined, null],
+    ['null', null, null],
+    ['an empty object', {}, null],
+    ['counts that are none', { prompt_tokens: '9', completion_tokens: -1 }, null],
+    ['a list', [9, 2], null],
+  ])('%s', (_name, usage, tokens) => {
+    expect(readChatUsage(usage)).toEqual(tokens && { ...noTokens, ...tokens });
+  });
+});
+
+describe('readMessagesUsage', () => {
+  test.each<[string, unknown, Partial<Tokens> | null]>([
+    ['plain counts', { input_tokens: 10, output_tokens: 5 }, { input: 10, output: 5 }],
+    [
+      'cache reads and writes stand beside the input',
+      { input_tokens: 10, cache_creation_input_tokens: 200, cache_read_input_tokens: 3000, output_tokens: 5 },
+      { input: 10, cacheWrite: 200, cachedInput: 3000, output: 5 },
+    ],
+    [
+      'writes split by their lifetime',
+      {
+        input_tokens: 10,
+        cache_creation_input_tokens: 300,
+        cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 },
+        output_tokens: 5,
+      },
+      { input: 10, cacheWrite: 100, cacheWrite1h: 200, output: 5 },
+    ],
+    [
+      'only the hour written apart',
+      { input_tokens: 1, cache_creation_input_tokens: 300, cache_creation: { ephemeral_1h_input_tokens: 200 }, output_tokens: 5 },
+      { input: 1, cacheWrite: 100, cacheWrite1h: 200, output: 5 },
+    ],
+    [
+      'a split without the sum',
+      { input_tokens: 1, cache_creation: { ephemeral_5m_input_tokens: 4, ephemeral_1h_input_tokens: 6 }, output_tokens: 5 },
+      { input: 1, cacheWrite: 4, cacheWrite1h: 6, output: 5 },
+    ],
+    [
+      'a split that exceeds its sum',
+      { input_tokens: 1, cache_creation_input_tokens: 5, cache_creation: { ephemeral_1h_input_tokens: 6 }, output_tokens: 5 },
+      { input: 1, cacheWrite1h: 6, output: 5 },
+    ],
+    [
+      'null counts',
+      { input_tokens: 3, cache_creation_input_tokens: null, cache_read_input_tokens: null, cache_creation: null, output_tokens: 5 },
+      { input: 3, output: 5 },
+    ],
+    ['explicit zeros', { input_tokens: 0, output_tokens: 0 }, {}],
+    ['no usage', undefined, null],
+    ['an empty object', {}, null],
+    ['no counts', { service_tier: 'standard' }, null],
+  ])('%s', (_name, usage, tokens) => {
+    expect(readMessagesUsage(usage, null)).toEqual(tokens && { ...noTokens, ...tokens });
+  });
+
+  const earlier: Tokens = { input: 10, cachedInput: 20, cacheWrite: 30, cacheWrite1h: 40, output: 1 };
+
+  test.each<[string, unknown, Partial<Tokens>]>([
+    ['the output alone', { output_tokens: 15 }, { output: 15 }],
+    [
+      'all counts again',
+      { input_tokens: 11, cache_read_input_tokens: 21, cache_creation_input_tokens: 75, output_tokens: 15 },
+      { input: 11, cachedInput: 21, cacheWrite: 35, output: 15 },
+    ],
+    ['explicit zeros', { input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 }, { input: 0, cachedInput: 0, output: 0 }],
+    ['nothing', {}, {}],
+    ['no usage', undefined, {}],
+  ])('counts of a stream replace those before them: %s', (_name, usage, tokens) => {
+    expect(readMessagesUsage(usage, earlier)).toEqual({ ...earlier, ...tokens });
+  });
+
+  test('a sum that comes again after a split does not count the hour twice', () => {
+    const first = readMessagesUsage(
+      {
+        input_tokens: 1,
+        cache_creation_input_tokens: 300,
+        cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 },
+      },
+      null,
+    );
+    expect(readMessagesUsage({ cache_creation_input_tokens: 300, output_tokens: 5 }, first)).toEqual({
+      ...noTokens,
+      input: 1,
+      cacheWrite: 100,
+      cacheWrite1h: 200,
+      output: 5,
+    });
+  });
+});
+
+test.each([
+  [0, 0],
+  [1, 1],
+  [4, 1],
+  [5, 2],
+])('%p characters are estimated at %p tokens', (characters, tokens) => {
+  expect(estimateTokens(characters)).toBe(tokens);
+});

@@ -1,0 +1,239 @@
+import { describe, expect, test } from '@jest/globals';
+import { scanObject, splice } from '../../../src/core/json/spans.ts';
+import { noTokens } from '../../../src/core/pricing.ts';
+import type { RequestFacts } from '../../../src/dialects/contract/route-codec.ts';
+import { messages } from '../../../src/dialects/messages/codec.ts';
+import { readStream, streamOf } from '../events.ts';
+
+function readRequest(text: string): RequestFacts {
+  const body = Buffer.from(text);
+  return messages.readRequest(body, scanObject(body));
+}
+
+describe('readRequest', () => {
+  test.each<[string, Partial<RequestFacts>]>([
+    ['{"max_tokens":5,"messages":[]}', {}],
+    ['{"max_tokens":5,"messages":[],"model":"m","stream":true}', { model: 'm', stream: true }],
+    ['{"max_tokens":5,"messages":[],"model":""}', {}],
+    ['{"max_tokens":5,"messages":[],"metadata":{"user_id":"u\\u00e9"}}', { user: 'ué' }],
+    ['{"max_tokens":5,"messages":[],"metadata":{"user_id":7}}', {}],
+    ['{"max_tokens":5,"messages":[],"metadata":{}}', {}],
+    ['{"max_tokens":5,"messages":[],"metadata":null}', {}],
+    ['{"max_tokens":5,"messages":[],"metadata":"x"}', {}],
+    ['{"max_tokens":5,"messages":[],"user":"not read"}', {}],
+    ['{"max_tokens":0,"messages":[]}', { maxOutputTokens: null }],
+    ['{"max_tokens":1.5,"messages":[]}', { maxOutputTokens: null }],
+    [`{"max_tokens":5,"messages":[],"metadata":{"user_id":"u","deep":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`, { user: 'u' }],
+  ])('reads %.80s', (text, facts) => {
+    expect(readRequest(text)).toEqual({ model: null, stream: false, maxOutputTokens: 5, user: null, ...facts });
+  });
+
+  test.each([
+    ['{"messages":[]}', 'max_tokens: Field required'],
+    ['{"messages":[],"max_tokens":"5"}', 'max_tokens: Input should be a valid integer'],
+    ['{"messages":[],"max_tokens":null}', 'max_tokens: Input should be a valid integer'],
+    ['{"max_tokens":5}', 'messages: Field required'],
+    ['{"max_tokens":5,"messages":{}}', 'messages: Input should be a valid list'],
+    ['{"max_tokens":5,"messages":[],"model":7}', 'model: Input should be a valid string'],
+    ['{"model":7}', 'model: Input should be a valid string'],
+    ['{"max_tokens":5,"messages":[],"stream":"yes"}', 'stream: Input should be a valid boolean'],
+    ['{"max_tokens":5,"messages":[],"max_tokens":6}', 'max_tokens: stands more than once'],
+    ['{"max_tokens":5,"messages":[],"metadata":{},"metadata":{"user_id":"u"}}', 'metadata: stands more than once'],
+    ['{"max_tokens":5,"messages":[],"system":"a","syste\\u006d":"b"}', 'system: stands more than once'],
+  ])('400 for %s, in the words of the dialect', (text, message) => {
+    expect(() => readRequest(text)).toThrow(expect.objectContaining({ code: 'bad_json', status: 400, message }));
+  });
+});
+
+test.each([
+  ['{"max_tokens": 5.0,"model":"standard","stream":true}', '{"max_tokens": 5.0,"model":"claude","stream":true}'],
+  ['{ "max_tokens":5}', '{"model":"claude", "max_tokens":5}'],
+])('only the model of %s changes on the way to a vendor', (text, sent) => {
+  const body = Buffer.from(text);
+  expect(splice(body, messages.spliceForVendor(body, scanObject(body), 'claude', true)).toString()).toBe(sent);
+});
+
+describe('readAnswer', () => {
+  const answerOf = (content: unknown, usage?: unknown): Buffer =>
+    Buffer.from(JSON.stringify({ type: 'message', role: 'assistant', content, usage }));
+
+  test('reads text blocks, tool uses and usage, and nothing of thinking', () => {
+    const content = [
+      { type: 'thinking', thinking: 'hm', signature: 's' },
+      { type: 'text', text: 'Hel' },
+      { type: 'text', text: 'lo' },
+      { type: 'tool_use', id: 'a', name: 'f', input: { x: 1 } },
+      { type: 'tool_use', id: 'b', name: 'g', input: {} },
+      { type: 'tool_use', id: 'c', name: 'h' },
+      'odd',
+      null,
+    ];
+    expect(messages.readAnswer(answerOf(content, { input_tokens: 3, output_tokens: 4 }))).toMatchObject({
+      tokens: { ...noTokens, input: 3, output: 4 },
+      isFinal: true,
+      turn: {
+        text: 'Hello',
+        toolCalls: [
+          { name: 'f', arguments: '{"x":1}' },
+          { name: 'g', arguments: '{}' },
+          { name: 'h', arguments: '{}' },
+        ],
+      },
+    });
+  });
+
+  test('usage that is missing is unknown', () => {
+    expect(messages.readAnswer(answerOf([]))).toMatchObject({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } });
+    const halfTold = Buffer.from(JSON.stringify({ content: [], usage: { output_tokens: 3 } }));
+    expect(messages.readAnswer(halfTold)).toMatchObject({ tokens: { ...noTokens, output: 3 }, isFinal: false });
+  });
+
+  test.each(['', '<html>', '{}', '[]', '{"content":"x"}', '{"choices":[]}', '{"type":"error","error":{"message":"x"}}'])(
+    '%j is no answer',
+    (text) => {
+      expect(messages.readAnswer(Buffer.from(text))).toBeNull();
+    },
+  );
+});
+
+describe('the stream reader', () => {
+  const start = (usage: unknown = { input_tokens: 25, output_tokens: 1 }): object => ({
+    type: 'message_start',
+    message: { id: 'm', content: [], usage },
+  });
+  const text = (more: string, index = 0): object => ({ type: 'content_block_delta', index, delta: { type: 'text_delta', text: more } });
+  const json = (index: number, more: string): object => ({
+    type: 'content_block_delta',
+    index,
+    delta: { type: 'input_json_delta', partial_json: more },
+  });
+  const tool = (index: number, name: string): object => ({
+    type: 'content_block_start',
+    index,
+    content_block: { type: 'tool_use', id: `t${index}`, name, input: {} },
+  });
+  const delta = (usage: unknown): object => ({ type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage });
+  const stop = { type: 'message_stop' };
+
+  test('reads the usual stream', () => {
+    const reader = messages.createStreamReader();
+    const meanings = readStream(
+      reader,
+      streamOf(
+        start(),
+        { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+        { type: 'ping' },
+        text('Hel'),
+        text('lo'),
+        { type: 'content_block_stop', index: 0 },
+        delta({ output_tokens: 15 }),
+        stop,
+      ),
+    );
+    expect(meanings).toEqual(['piece', 'piece', 'ignored', 'piece', 'piece', 'piece', 'piece', 'end']);
+    expect(reader.reading()).toMatchObject({
+      tokens: { ...noTokens, input: 25, output: 15 },
+      isFinal: true,
+      turn: { text: 'Hello', toolCalls: [] },
+    });
+  });
+
+  test('counts are cumulative: later ones replace earlier ones, what is not repeated stays', () => {
+    const reader = messages.createStreamReader();
+    readStream(
+      reader,
+      streamOf(start({ input_tokens: 25, cache_read_input_tokens: 100, cache_creation_input_tokens: 7, output_tokens: 1 })),
+    );
+    expect(reader.reading()).toMatchObject({ tokens: { input: 25, cachedInput: 100, cacheWrite: 7, output: 1 }, isFinal: false });
+    readStream(reader, streamOf(delta({ output_tokens: 9 })));
+    readStream(reader, streamOf(delta({ input_tokens: 26, cache_read_input_tokens: 0, output_tokens: 15 })));
+    expect(reader.reading()).toMatchObject({ tokens: { input: 26, cachedInput: 0, cacheWrite: 7, output: 15 }, isFinal: true });
+  });
+
+  test('usage of the start alone is not final, and none at all is unknown', () => {
+    const begun = messages.createStreamReader();
+    readStream(begun, streamOf(start(), text('x'), delta(undefined), stop));
+    expect(begun.reading()).toMatchObject({ tokens: { input: 25, output: 1 }, isFinal: false });
+    const silent = messages.createStreamReader();
+    readStream(silent, streamOf(start(null), text('x'), delta(null), stop));
+    expect(silent.reading()).toMatchObject({ tokens: null, isFinal: false });
+    const halfTold = messages.createStreamReader();
+    readStream(halfTold, streamOf(start(null), text('x'), delta({ output_tokens: 7 }), stop));
+    expect(halfTold.reading()).toMatchObject({ tokens: { ...noTokens, output: 7 }, isFinal: false });
+  });
+
+  test('explicit zeros are counts', () => {
+    const reader = messages.createStreamReader();
+    readStream(reader, streamOf(start({ input_tokens: 0, output_tokens: 0 }), delta({ output_tokens: 0 })));
+    expect(reader.reading()).toMatchObject({ tokens: noTokens, isFinal: true });
+  });
+
+  test('puts parallel tool uses together by their index; without arguments they mean {}', () => {
+    const reader = messages.createStreamReader();
+    readStream(
+      reader,
+      streamOf(
+        start(),
+        tool(1, 'first'),
+        tool(2, 'second'),
+        tool(3, 'third'),
+        json(1, '{"x"'),
+        json(2, ''),
+        json(1, ':1}'),
+        json(9, 'nobody'),
+        stop,
+      ),
+    );
+    expect(reader.reading().turn.toolCalls).toEqual([
+      { name: 'first', arguments: '{"x":1}' },
+      { name: 'second', arguments: '{}' },
+      { name: 'third', arguments: '{}' },
+    ]);
+  });
+
+  test('thinking, signatures and citations are pieces, but not of the text', () => {
+    const reader = messages.createStreamReader();
+    const deltas = [
+      { type: 'thinking_delta', thinking: 'hm' },
+      { type: 'signature_delta', signature: 's' },
+      { type: 'citations_delta', citation: {} },
+    ];
+    expect(
+      readStream(reader, streamOf(start(), ...deltas.map((part) => ({ type: 'content_block_delta', index: 0, delta: part })))),
+    ).toEqual(['piece', 'piece', 'piece', 'piece']);
+    expect(reader.reading().turn.text).toBe('');
+  });
+
+  test.each([
+    [{ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }, 'Overloaded'],
+    [{ type: 'error' }, null],
+  ])('knows the error event %j', (event, problem) => {
+    const reader = messages.createStreamReader();
+    expect(readStream(reader, streamOf(start(), event))).toEqual(['piece', 'error']);
+    expect(reader.problem()).toBe(problem);
+  });
+
+  test('an event of an unknown type is passed by, and is no piece of an answer', () => {
+    expect(readStream(messages.createStreamReader(), streamOf({ type: 'something_new' }))).toEqual(['ignored']);
+  });
+
+  test.each(['hello', '[DONE]', '{"type":', '[]', 'null', '{"choices":[]}', '{"type":7}'])('%s is unreadable', (data) => {
+    expect(readStream(messages.createStreamReader(), streamOf(data))).toEqual(['unreadable']);
+  });
+
+  test('keep-alives are ignored', () => {
+    expect(readStream(messages.createStreamReader(), ': hi\n\nevent: ping\n\n')).toEqual(['ignored', 'ignored']);
+  });
+
+  test('only message_stop makes an answer whole', () => {
+    const reader = messages.createStreamReader();
+    readStream(reader, streamOf(start(), text('x'), delta({ output_tokens: 1 })));
+    expect(reader.finished()).toBe(false);
+  });
+});
+
+test('a broken stream ends with an error event', () => {
+  expect(messages.interruption('the vendor "stopped"')).toBe(
+    'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"the vendor \\"stopped\\""}}\n\n',
+  );
+});

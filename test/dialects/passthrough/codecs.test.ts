@@ -1,0 +1,130 @@
+/** What the gateway reads of the routes that pass through: request, usage, and what memory may know of a response. */
+import { describe, expect, it } from '@jest/globals';
+import { GatewayError } from '../../../src/core/errors.ts';
+import { scanObject, splice } from '../../../src/core/json/spans.ts';
+import { createSseParser } from '../../../src/core/sse.ts';
+import type { StreamReader } from '../../../src/dialects/contract/route-codec.ts';
+import { embeddings, moderations, rerank } from '../../../src/dialects/passthrough/codecs.ts';
+import { responses } from '../../../src/dialects/passthrough/responses.ts';
+
+const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
+const none = { input: 0, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0 };
+
+function codeOf(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof GatewayError) return error.code;
+    throw error;
+  }
+  return 'accepted';
+}
+
+describe.each([embeddings, moderations, rerank, responses])('a request of $route', (rules) => {
+  const read = (body: Buffer) => rules.readRequest(body, scanObject(body));
+
+  it.each([[{}], [{ model: '' }], [{ model: 7 }], [{ model: null }]])('without a model is missing_model: %j', (body) => {
+    expect(codeOf(() => read(json(body)))).toBe('missing_model');
+  });
+
+  it('with a repeated model is refused', () => {
+    expect(codeOf(() => read(Buffer.from('{"model":"a","model":"b"}')))).toBe('bad_json');
+  });
+
+  it('goes to the vendor as it is, but for the model', () => {
+    const body = Buffer.from('{ "input" : [1.0, 1e5] , "model":"a/b", "x":12345678901234567890}');
+    const sent = splice(body, rules.spliceForVendor(body, scanObject(body), 'b', true));
+    expect(sent.toString()).toBe('{ "input" : [1.0, 1e5] , "model":"b", "x":12345678901234567890}');
+  });
+});
+
+describe('usage', () => {
+  it.each([
+    [
+      'embeddings',
+      embeddings,
+      { data: [], usage: { prompt_tokens: 5, total_tokens: 5 } },
+      { tokens: { ...none, input: 5 }, isFinal: true },
+    ],
+    ['embeddings without usage', embeddings, { data: [] }, { tokens: null, isFinal: false }],
+    ['a rerank vendor that answers with a bare list', rerank, [{ index: 0, score: 0.5 }], { tokens: null, isFinal: false }],
+    ['an answer that says there is no error', rerank, { results: [], error: null }, { tokens: null, isFinal: false }],
+    ['moderations are free and have none', moderations, { results: [] }, { tokens: none, isFinal: true }],
+    ['rerank by tokens', rerank, { results: [], usage: { total_tokens: 9 } }, { tokens: { ...none, input: 9 }, isFinal: true }],
+    [
+      'rerank by searches',
+      rerank,
+      { results: [], meta: { billed_units: { search_units: 2 } } },
+      { tokens: none, isFinal: true, searches: 2 },
+    ],
+    [
+      'responses, cached tokens apart',
+      responses,
+      { output: [], usage: { input_tokens: 10, input_tokens_details: { cached_tokens: 4 }, output_tokens: 0 } },
+      { tokens: { ...none, input: 6, cachedInput: 4 }, isFinal: true },
+    ],
+  ])('%s', (_title, rules, answer, expected) => {
+    expect(rules.readAnswer(json(answer))).toMatchObject(expected);
+  });
+
+  it('an answer that is none is unreadable', () => {
+    for (const rules of [embeddings, moderations, rerank, responses]) expect(rules.readAnswer(Buffer.from('<html>'))).toBeNull();
+    expect(responses.readAnswer(json({ id: 'x' }))).toBeNull();
+    for (const rules of [embeddings, moderations, rerank])
+      for (const fault of [{ error: { message: 'x' } }, { error: 'x' }, 'x', 7, null]) expect(rules.readAnswer(json(fault))).toBeNull();
+  });
+});
+
+describe('responses', () => {
+  const output = [
+    { type: 'reasoning', summary: [] },
+    {
+      type: 'message',
+      content: [
+        { type: 'output_text', text: 'Hel' },
+        { type: 'output_text', text: 'lo' },
+      ],
+    },
+    { type: 'function_call', name: 'f', arguments: '{"a":1}' },
+    { type: 'web_search_call', action: {} },
+  ];
+  const turn = { text: 'Hello', toolCalls: [{ name: 'f', arguments: '{"a":1}' }] };
+
+  it('memory reads text and calls of own functions', () => {
+    expect(responses.readAnswer(json({ output }))?.turn).toEqual(turn);
+  });
+
+  it.each(['response.completed', 'response.incomplete'])('a stream that ends with %s is whole, and its last event counts', (type) => {
+    const reader = responses.createStreamReader();
+    const meanings = read(reader, [
+      { type: 'response.created', response: {} },
+      { type: 'response.output_text.delta', delta: 'He' },
+      { type, response: { output, usage: { input_tokens: 3, output_tokens: 2 } } },
+    ]);
+    expect(meanings).toEqual(['piece', 'piece', 'end']);
+    expect(reader.reading()).toEqual({ tokens: { ...none, input: 3, output: 2 }, isFinal: true, turn });
+  });
+
+  it('failed and error events are errors; what was said until then is known', () => {
+    const failing = responses.createStreamReader();
+    expect(
+      read(failing, [
+        { type: 'response.output_text.delta', delta: 'He' },
+        { type: 'response.failed', response: { error: { message: 'overloaded' }, usage: { input_tokens: 3, output_tokens: 1 } } },
+      ]),
+    ).toEqual(['piece', 'error']);
+    expect(failing.problem()).toBe('overloaded');
+    expect(failing.reading()).toEqual({ tokens: { ...none, input: 3, output: 1 }, isFinal: true, turn: { text: 'He', toolCalls: [] } });
+    const broken = responses.createStreamReader();
+    expect(read(broken, [{ type: 'error', message: 'no' }])).toEqual(['error']);
+    expect(broken.problem()).toBe('no');
+    expect(broken.finished()).toBe(false);
+  });
+
+  function read(reader: StreamReader, events: readonly (Readonly<Record<string, unknown>> & { readonly type: string })[]): string[] {
+    const text = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
+    return createSseParser()
+      .push(Buffer.from(text))
+      .events.map((event) => reader.read(event));
+  }
+});

@@ -1,0 +1,176 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { Dialect } from '../../../src/core/call.ts';
+import { scanObject, splice } from '../../../src/core/json/spans.ts';
+import { findRecallPlace } from '../../../src/dialects/prompt/recall-insertion.ts';
+import { fenceRecalled } from '../../../src/dialects/prompt/recalled-block.ts';
+
+const block = 'a "block"\nof two lines';
+
+/** The body with the block in its place; null where there is none. */
+function insert(dialect: Dialect, text: string): { text: string; userText: string } | null {
+  const body = Buffer.from(text);
+  const place = findRecallPlace(dialect, body, scanObject(body));
+  return place && { text: splice(body, place.insert(block)).toString(), userText: place.userText };
+}
+
+const message = `{"role":"system","content":${JSON.stringify(block)}}`;
+const textBlock = `{"type":"text","text":${JSON.stringify(block)}}`;
+
+describe('chat: one system message behind the leading run of system and developer messages', () => {
+  test.each([
+    ['no system message', '[ {"role":"user","content":"hi"} ]', `[ ${message},{"role":"user","content":"hi"} ]`],
+    [
+      'one',
+      '[{"role":"system","content":"s"} , {"role":"user","content":"hi"}]',
+      `[{"role":"system","content":"s"} , ${message},{"role":"user","content":"hi"}]`,
+    ],
+    [
+      'system and developer',
+      '[{"role":"system"},{"role":"developer"},{"role":"user","content":"hi"},{"role":"system"}]',
+      `[{"role":"system"},{"role":"developer"},${message},{"role":"user","content":"hi"},{"role":"system"}]`,
+    ],
+    [
+      'an escaped role',
+      '[{"r\\u006fle":"s\\u0079stem"},{"role":"user","content":"hi"}]',
+      `[{"r\\u006fle":"s\\u0079stem"},${message},{"role":"user","content":"hi"}]`,
+    ],
+    ['something that is no message first', '[1,{"role":"user","content":"hi"}]', `[${message},1,{"role":"user","content":"hi"}]`],
+  ])('%s', (_name, before, after) => {
+    expect(insert('chat', `{"a":1.0,"messages":${before}, "z":1e5 }`)?.text).toBe(`{"a":1.0,"messages":${after}, "z":1e5 }`);
+  });
+});
+
+describe('messages: one more text in `system`', () => {
+  const rest = '"messages":[{"role":"user","content":"hi"}]';
+  test.each([
+    [
+      'a text becomes two blocks',
+      `{"system" : "be \\u006bind",${rest}}`,
+      `{"system" : [{"type":"text","text":"be \\u006bind"},${textBlock}],${rest}}`,
+    ],
+    [
+      'a list gets one more',
+      `{"system":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}} ],${rest}}`,
+      `{"system":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}} ,${textBlock}],${rest}}`,
+    ],
+    ['an empty list gets its first', `{"system":[ ],${rest}}`, `{"system":[ ${textBlock}],${rest}}`],
+    ['null is set', `{"system":null,${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
+    ['an empty text is set', `{"system":"",${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
+    ['what is absent is set', `{${rest}}`, `{"system":${JSON.stringify(block)},${rest}}`],
+  ])('%s', (_name, before, after) => {
+    expect(insert('messages', before)?.text).toBe(after);
+  });
+
+  test('of another type it has no place', () => {
+    expect(insert('messages', `{"system":7,${rest}}`)).toBeNull();
+  });
+});
+
+describe('what the user said last', () => {
+  test.each<[string, Dialect, unknown[], string | null]>([
+    [
+      'the last message of the user',
+      'chat',
+      [
+        { role: 'user', content: 'one' },
+        { role: 'assistant', content: 'x' },
+        { role: 'user', content: 'two' },
+      ],
+      'two',
+    ],
+    [
+      'texts of parts',
+      'chat',
+      [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'a' },
+            { type: 'image_url', image_url: { url: 'https://x' } },
+            { type: 'text', text: 'b' },
+          ],
+        },
+      ],
+      'a\nb',
+    ],
+    [
+      'before results of tools',
+      'messages',
+      [
+        { role: 'user', content: 'find it' },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'f', input: {} }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a', content: 'found' }] },
+      ],
+      'find it',
+    ],
+    [
+      'no message of the user',
+      'chat',
+      [
+        { role: 'system', content: 's' },
+        { role: 'assistant', content: 'x' },
+      ],
+      null,
+    ],
+    ['only images', 'chat', [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x' } }] }], null],
+    ['white space', 'chat', [{ role: 'user', content: ' \n' }], null],
+    ['no messages', 'chat', [], null],
+    ['no block that was recalled before', 'chat', [{ role: 'user', content: `hi ${fenceRecalled('recall', ['old'])} there` }], 'hi  there'],
+  ])('%s', (_name, dialect, messages, text) => {
+    expect(insert(dialect, JSON.stringify({ messages }))?.userText ?? null).toBe(text);
+  });
+});
+
+/** JSON as clients write it: any white space, escapes and numbers that do not survive being parsed. */
+const space = fc.constantFrom('', ' ', '\n  ', '\t');
+const scalar = fc.constantFrom('1.0', '1e5', '12345678901234567890', '-0.10', '"\\u0041\\/"', 'null', 'true', '[ 1 ,2.50]', '{"b" : {} }');
+const said = fc
+  .tuple(fc.constantFrom('system', 'developer', 'user', 'assistant', 'tool'), space, scalar)
+  .map(([role, gap, odd]) => `{${gap}"role":${gap}"${role}"${gap},"odd":${odd},"content":"t"}`);
+const bodies = fc
+  .tuple(
+    fc.array(
+      fc.tuple(space, said, space).map((parts) => parts.join('')),
+      { maxLength: 6 },
+    ),
+    space,
+    scalar,
+    fc.constantFrom(null, '"s"', '[]', '[{"type":"text","text":"s"} ]', 'null'),
+  )
+  .map(
+    ([messages, gap, odd, system]) =>
+      `${gap}{"first":${odd},${gap}"messages":${gap}[${gap}${messages.join(',')}]${gap},${system === null ? '' : `"system":${gap}${system},`}"last":${odd}}${gap}`,
+  );
+
+test('all other bytes stay as they are, and the body holds the block once, at its place', () => {
+  fc.assert(
+    fc.property(bodies, fc.constantFrom<Dialect>('chat', 'messages'), (before, dialect) => {
+      const after = insert(dialect, before);
+      const old = JSON.parse(before) as { messages: { role: string }[]; system?: unknown };
+      if (!old.messages.some(({ role }) => role === 'user')) {
+        expect(after).toBeNull();
+        return;
+      }
+      const text = after?.text ?? '';
+      const changed = JSON.parse(text) as { messages: { role: string; content: unknown }[]; system?: unknown };
+      if (dialect === 'chat') {
+        const place = old.messages.findIndex(({ role }) => role !== 'system' && role !== 'developer');
+        expect(changed.messages.toSpliced(place, 1)).toEqual(old.messages);
+        expect(changed.messages[place]).toEqual({ role: 'system', content: block });
+        expect(text.replace(`${message},`, '')).toBe(before);
+      } else {
+        expect(changed.messages).toEqual(old.messages);
+        expect(JSON.stringify(changed.system).split(JSON.stringify(block)).length).toBe(2);
+        const undone = [`,${textBlock}]`, `${textBlock}]`].reduce((left, added) => left.replace(added, ']'), text);
+        const unset = undone
+          .replace('[{"type":"text","text":"s"]', '"s"')
+          .replace('[{"type":"text","text":"s"}]', '"s"')
+          .replace(`{"system":${JSON.stringify(block)},`, '{')
+          .replace(JSON.stringify(block), 'null');
+        expect(unset.replace('[{"type":"text","text":"s"} ]', '"s"')).toBe(before.replace('[{"type":"text","text":"s"} ]', '"s"'));
+      }
+    }),
+    { numRuns: 500 },
+  );
+});

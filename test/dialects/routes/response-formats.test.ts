@@ -1,0 +1,224 @@
+/** What is kept in one form can be given in the other, and says the same there; what cannot is not told at all. */
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { Dialect } from '../../../src/core/call.ts';
+import { plainOf, streamOf } from '../../../src/dialects/routes/response-formats.ts';
+import { streamOf as eventsOf } from '../events.ts';
+import { hearChat, hearChatStream, hearMessages, hearMessagesStream } from '../translate/callers.ts';
+import { chatAnswer, chatStream, messagesAnswer, messagesStream, said } from '../translate/vendors.ts';
+
+// Without ids the SDKs cannot read the vendor's own answers.
+const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: true }));
+
+function plain(dialect: Dialect, stream: string): unknown {
+  const text = plainOf(dialect, Buffer.from(stream));
+  return text === null ? null : JSON.parse(text);
+}
+
+function stream(dialect: Dialect, answer: unknown): string | null {
+  return streamOf(dialect, Buffer.from(typeof answer === 'string' ? answer : JSON.stringify(answer)));
+}
+
+describe('chat', () => {
+  test('the assembled stream is the plain answer', () => {
+    fc.assert(
+      fc.property(said, (answer) => {
+        fc.pre(answer.hasToolIds || answer.tools.length === 0);
+        const told = plain('chat', chatStream(answer));
+        expect(told).toMatchObject({ object: 'chat.completion', created: 1 });
+        expect(hearChat(told)).toEqual(hearChat(chatAnswer(answer)));
+      }),
+    );
+  });
+
+  test('the replayed plain answer is what the SDK reads of the stream', () =>
+    fc.assert(
+      fc.asyncProperty(whole, async (answer) => {
+        expect(await hearChatStream(stream('chat', chatAnswer(answer)) ?? '')).toEqual(hearChat(chatAnswer(answer)));
+      }),
+    ));
+
+  test('there and back again nothing is lost', () => {
+    fc.assert(
+      fc.property(whole, (answer) => {
+        const there = plain('chat', chatStream(answer));
+        expect(plain('chat', stream('chat', there) ?? '')).toEqual(there);
+      }),
+    );
+  });
+
+  const head = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' };
+  const chunk = (index: number, delta: object, reason: string | null = null, more: object = {}) => ({
+    ...head,
+    choices: [{ index, delta, finish_reason: reason, ...more }],
+  });
+  const first = chunk(0, { role: 'assistant', content: 'Hi' });
+  const last = chunk(0, {}, 'stop');
+
+  test('every choice is told, in its place', () => {
+    const told = plain(
+      'chat',
+      eventsOf(chunk(1, { content: 'b' }), chunk(0, { content: 'a' }), chunk(1, { content: 'c' }, 'length'), last, '[DONE]'),
+    );
+    const choices = [
+      { index: 0, message: { role: 'assistant', content: 'a', refusal: null }, logprobs: null, finish_reason: 'stop' },
+      { index: 1, message: { role: 'assistant', content: 'bc', refusal: null }, logprobs: null, finish_reason: 'length' },
+    ];
+    expect(told).toEqual({ id: 'c', object: 'chat.completion', created: 1, model: 'm', choices });
+    expect(plain('chat', stream('chat', told) ?? '')).toEqual(told);
+  });
+
+  test('numbers, members of the head, refusals and legacy calls keep what they say', () => {
+    const text = `{"id":"c","object":"chat.completion","created":1.0,"model":"m","provider":{"seed":12345678901234567890},"choices":[
+      {"index":0,"message":{"role":"assistant","content":null,"refusal":"No."},"logprobs":null,"finish_reason":"stop"},
+      {"index":1,"message":{"role":"assistant","content":null,"refusal":null,"function_call":{"name":"f","arguments":"{\\"n\\":1.0}"}},"logprobs":null,"finish_reason":"function_call"}
+    ],"usage":{"prompt_tokens":1e2}}`;
+    const events = stream('chat', text) ?? '';
+    expect(events).toContain('"created":1.0,');
+    expect(events).toContain('{"seed":12345678901234567890}');
+    expect(events).toContain('"usage":{"prompt_tokens":1e2}}\n\ndata: [DONE]\n\n');
+    expect(plain('chat', events)).toEqual(JSON.parse(text));
+  });
+
+  test('a long text comes in pieces, none of which ends within a character', async () => {
+    const content = `${'x'.repeat(2_047)}${'😀'.repeat(3_000)}`;
+    const message = { role: 'assistant', content, refusal: null };
+    const answer = { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices: [{ index: 0, message, finish_reason: 'stop' }] };
+    const events = stream('chat', answer) ?? '';
+    expect(events.match(/data: /g)?.length).toBeGreaterThan(4);
+    expect(Buffer.from(events).toString()).not.toContain('\ufffd');
+    expect((await hearChatStream(events)).blocks).toEqual([content]);
+  });
+
+  test.each<[string, readonly unknown[]]>([
+    ['log probabilities', [chunk(0, { content: 'Hi' }, null, { logprobs: { content: [{ token: 'Hi' }] } }), last]],
+    ['members of a choice that nobody knows', [first, chunk(0, {}, 'stop', { content_filter_results: { hate: {} } })]],
+    ['members of a delta that nobody knows', [first, chunk(0, { audio: { id: 'a' } }), last]],
+    ['tool calls of another type', [first, chunk(0, { tool_calls: [{ index: 0, id: 't', type: 'custom', custom: { name: 'f' } }] }), last]],
+    ['pieces of a tool call without their place', [first, chunk(0, { tool_calls: [{ id: 't', function: { name: 'f' } }] }), last]],
+    [
+      'two names of one tool call',
+      [chunk(0, { tool_calls: [{ index: 0, id: 't' }] }), chunk(0, { tool_calls: [{ index: 0, id: 'u' }] }), last],
+    ],
+    ['a missing end', [first]],
+    ['a missing end of one choice', [first, chunk(1, { content: 'x' }), last]],
+    [
+      'chunks that do not agree',
+      [
+        { ...first, x_vendor: 1 },
+        { ...last, x_vendor: 2 },
+      ],
+    ],
+    ['no choices', [{ ...head, choices: [] }]],
+    ['what is no JSON', ['{"cut']],
+  ])('a stream with %s has no plain form', (_what, chunks) => {
+    expect(plain('chat', eventsOf(...chunks, '[DONE]'))).toBeNull();
+  });
+
+  const message = { role: 'assistant', content: 'Hi' };
+  test.each<[string, unknown]>([
+    ['log probabilities', { choices: [{ message, logprobs: { content: [{ token: 'Hi' }] }, finish_reason: 'stop' }] }],
+    ['sound', { choices: [{ message: { ...message, audio: { id: 'a' } }, finish_reason: 'stop' }] }],
+    ['content in parts', { choices: [{ message: { ...message, content: [{ type: 'text' }] }, finish_reason: 'stop' }] }],
+    ['annotations', { choices: [{ message: { ...message, annotations: [{ type: 'url_citation' }] }, finish_reason: 'stop' }] }],
+    ['custom tools', { choices: [{ message: { ...message, tool_calls: [{ id: 't', type: 'custom' }] }, finish_reason: 'stop' }] }],
+    ['no end', { choices: [{ message, finish_reason: null }] }],
+    ['no choices', { choices: [] }],
+    ['no JSON in it', 'Hi'],
+  ])('an answer with %s has no streamed form', (_what, answer) => {
+    expect(stream('chat', answer)).toBeNull();
+  });
+});
+
+describe('messages', () => {
+  const named = (text: string): string =>
+    text.replace(/^data: (\{.*\})$/gm, (line, json: string) => `event: ${JSON.parse(json).type}\n${line}`);
+
+  test('the assembled stream is the plain answer', () => {
+    fc.assert(
+      fc.property(whole, (answer) => {
+        const told = plain('messages', named(messagesStream(answer)));
+        expect(hearMessages(told)).toEqual(hearMessages(messagesAnswer(answer)));
+      }),
+    );
+  });
+
+  test('the replayed plain answer is what the SDK reads of the stream', () =>
+    fc.assert(
+      fc.asyncProperty(whole, async (answer) => {
+        const heard = await hearMessagesStream(stream('messages', messagesAnswer(answer)) ?? '');
+        expect(heard).toEqual(hearMessages(messagesAnswer(answer)));
+      }),
+    ));
+
+  test('there and back again nothing is lost', () => {
+    fc.assert(
+      fc.property(whole, (answer) => {
+        const there = messagesAnswer(answer);
+        expect(plain('messages', stream('messages', there) ?? '')).toEqual({ stop_sequence: null, ...there });
+      }),
+    );
+  });
+
+  test('citations, thoughts, searches, numbers and members that nobody knows keep what they say', () => {
+    const text = `{"id":"m","type":"message","role":"assistant","model":"c","content":[
+      {"type":"thinking","thinking":"Hm","signature":"c2ln"},{"type":"redacted_thinking","data":"x"},
+      {"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"q","n":1.50}},
+      {"type":"web_search_tool_result","tool_use_id":"s","content":[{"type":"web_search_result","url":"https://example.com"}]},
+      {"type":"text","text":"Hi","citations":[{"type":"char_location","cited_text":"H"},{"type":"char_location","cited_text":"i"}]},
+      {"type":"text","text":"!","citations":null},{"type":"tool_use","id":"t","name":"f","input":{}}
+    ],"stop_reason":"stop_sequence","stop_sequence":"END","usage":{"input_tokens":1,"output_tokens":2,"service_tier":"standard"},"container":{"id":"k"}}`;
+    const events = stream('messages', text) ?? '';
+    expect(events).toContain('\\"n\\":1.50');
+    expect(plain('messages', events)).toEqual(JSON.parse(text));
+  });
+
+  const message = {
+    id: 'm',
+    type: 'message',
+    role: 'assistant',
+    content: [],
+    stop_reason: null,
+    usage: { input_tokens: 1, output_tokens: 1 },
+  };
+  const start = { type: 'message_start', message };
+  const block = (content: object, index = 0) => ({ type: 'content_block_start', index, content_block: content });
+  const delta = (piece: object, index = 0) => ({ type: 'content_block_delta', index, delta: piece });
+  const end = { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 3 } };
+  const stop = { type: 'message_stop' };
+  const text = block({ type: 'text', text: '' });
+
+  test('later counts take the place of earlier ones, and management of the context is told', () => {
+    const told = plain('messages', eventsOf(start, { type: 'ping' }, { ...end, context_management: { applied_edits: [] } }, stop));
+    const ends = { stop_reason: 'end_turn', stop_sequence: null, usage: { input_tokens: 1, output_tokens: 3 } };
+    expect(told).toEqual({ ...message, ...ends, context_management: { applied_edits: [] } });
+  });
+
+  test.each<[string, readonly unknown[]]>([
+    ['an event that nobody knows', [start, { type: 'message_note' }, end, stop]],
+    ['a delta that nobody knows', [start, text, delta({ type: 'odd_delta' }), end, stop]],
+    ['a delta with more in it', [start, text, delta({ type: 'text_delta', text: 'x', mark: 1 }), end, stop]],
+    ['a delta of no block', [start, delta({ type: 'text_delta', text: 'x' }), end, stop]],
+    ['blocks out of order', [start, block({ type: 'text', text: '' }, 1), end, stop]],
+    [
+      'input that is cut off',
+      [start, block({ type: 'tool_use', input: {} }), delta({ type: 'input_json_delta', partial_json: '{"a' }), end, stop],
+    ],
+    ['no beginning', [end, stop]],
+    ['two beginnings', [start, start, end, stop]],
+    ['no end', [start, text, end]],
+    ['no reason of its end', [start, text, stop]],
+  ])('a stream with %s has no plain form', (_what, events) => {
+    expect(plain('messages', eventsOf(...events))).toBeNull();
+  });
+
+  test.each<[string, unknown]>([
+    ['no usage', { content: [], stop_reason: 'end_turn' }],
+    ['no end', { content: [], stop_reason: null, usage: {} }],
+    ['a block that is none', { content: ['Hi'], stop_reason: 'end_turn', usage: {} }],
+    ['input that is no object', { content: [{ type: 'tool_use', input: 'x' }], stop_reason: 'tool_use', usage: {} }],
+    ['no JSON in it', 'Hi'],
+  ])('an answer with %s has no streamed form', (_what, answer) => {
+    expect(stream('messages', answer)).toBeNull();
+  });
+});

@@ -1,0 +1,22 @@
+/** What content rules read of a request: all of its text, as a model reads it. */
+import { expect, test } from '@jest/globals';
+import { readRequestTexts } from '../../../src/dialects/routes/rule-texts.ts';
+
+const of = (content: unknown): string[] => readRequestTexts({ messages: [{ role: 'user', content }] });
+
+test('blocks of one message are read one by one, and as the text that they make together', () => {
+  const texts = of([
+    { type: 'text', text: '4111 1111 ' },
+    { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+    { type: 'text', text: '1111 1111' },
+  ]);
+  expect(texts).toEqual(expect.arrayContaining(['4111 1111 ', '1111 1111', '4111 1111 1111 1111']));
+  expect(texts.join()).not.toContain('AAAA');
+  expect(of([{ type: 'text', text: 'one' }])).toEqual(['one']);
+});
+
+test('words behind what looks like a picture are words', () => {
+  expect(of('data:image/png;base64,iVBORw0KGgo=')).toEqual([]);
+  for (const text of ['data:a/b;base64, call 4111 1111 1111 1111', 'data:text/plain;base64,AAAA\nada@example.com'])
+    expect(of(text)).toEqual([text]);
+});

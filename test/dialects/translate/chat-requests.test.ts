@@ -1,0 +1,204 @@
+/** Vendor facts 8.1, row by row: requests of chat for vendors of messages. */
+import { describe, expect, test } from '@jest/globals';
+import { Untranslatable } from '../../../src/dialects/contract/untranslatable.ts';
+import { answerToolName } from '../../../src/dialects/translate/json-answer-tool.ts';
+import { format, nativeTool, png, schema, text, toMessages, tool } from './examples.ts';
+
+describe('a chat request for a vendor of messages', () => {
+  test('holds the model, a bound and the turns, and nothing else', () => {
+    expect(toMessages({})).toEqual({ model: 'claude', max_tokens: 4096, messages: [{ role: 'user', content: [text('Hi')] }] });
+  });
+
+  test.each<[string, object, object]>([
+    ['max_tokens', { max_tokens: 7 }, { max_tokens: 7 }],
+    ['max_completion_tokens before max_tokens', { max_tokens: 7, max_completion_tokens: 9 }, { max_tokens: 9 }],
+    ['bounds that are null', { max_tokens: null, max_completion_tokens: null }, { max_tokens: 4096 }],
+    ['temperature', { temperature: 0.5 }, { temperature: 0.5 }],
+    ['temperature above 1', { temperature: 1.7 }, { temperature: 1 }],
+    ['temperature of zero', { temperature: 0 }, { temperature: 0 }],
+    ['top_p', { top_p: 0.9 }, { top_p: 0.9 }],
+    ['top_p of 1 beside a temperature', { top_p: 1, temperature: 0.5 }, { temperature: 0.5, top_p: undefined }],
+    ['a stop text', { stop: 'END' }, { stop_sequences: ['END'] }],
+    ['stop texts', { stop: ['A', 'B'] }, { stop_sequences: ['A', 'B'] }],
+    ['stop that is null', { stop: null }, { stop_sequences: undefined }],
+    ['user', { user: 'u-1' }, { metadata: { user_id: 'u-1' } }],
+    ['safety_identifier', { safety_identifier: 's-1' }, { metadata: { user_id: 's-1' } }],
+    ['n of 1', { n: 1 }, { n: undefined }],
+    ['tools', { tools: [tool] }, { tools: [nativeTool] }],
+    [
+      'a tool without parameters',
+      { tools: [{ type: 'function', function: { name: 'f' } }] },
+      { tools: [{ name: 'f', input_schema: { type: 'object', properties: {} } }] },
+    ],
+    [
+      'a schema without type, whole',
+      {
+        tools: [
+          { type: 'function', function: { name: 'f', parameters: { properties: {}, $defs: { x: true }, additionalProperties: false } } },
+        ],
+      },
+      { tools: [{ name: 'f', input_schema: { type: 'object', properties: {}, $defs: { x: true }, additionalProperties: false } }] },
+    ],
+    ['no tools', { tools: [], tool_choice: 'auto' }, { tools: undefined, tool_choice: undefined }],
+    ['tool_choice auto', { tools: [tool], tool_choice: 'auto' }, { tool_choice: { type: 'auto' } }],
+    ['tool_choice none', { tools: [tool], tool_choice: 'none' }, { tool_choice: { type: 'none' } }],
+    ['tool_choice required', { tools: [tool], tool_choice: 'required' }, { tool_choice: { type: 'any' } }],
+    [
+      'tool_choice of a function',
+      { tools: [tool], tool_choice: { type: 'function', function: { name: 'f' } } },
+      { tool_choice: { type: 'tool', name: 'f' } },
+    ],
+    [
+      'parallel calls off',
+      { tools: [tool], parallel_tool_calls: false },
+      { tool_choice: { type: 'auto', disable_parallel_tool_use: true } },
+    ],
+    [
+      'parallel calls off for a required call',
+      { tools: [tool], tool_choice: 'required', parallel_tool_calls: false },
+      { tool_choice: { type: 'any', disable_parallel_tool_use: true } },
+    ],
+    [
+      'parallel calls off where none is allowed',
+      { tools: [tool], tool_choice: 'none', parallel_tool_calls: false },
+      { tool_choice: { type: 'none' } },
+    ],
+    ['parallel calls off without tools', { parallel_tool_calls: false }, { tool_choice: undefined }],
+    ['parallel calls on', { tools: [tool], parallel_tool_calls: true }, { tool_choice: undefined }],
+    ['any text as response_format', { response_format: { type: 'text' } }, { tools: undefined, output_config: undefined }],
+    ['low effort', { reasoning_effort: 'low', max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 1024 } }],
+    ['medium effort', { reasoning_effort: 'medium', max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 4096 } }],
+    ['high effort', { reasoning_effort: 'high', max_tokens: 40000 }, { thinking: { type: 'enabled', budget_tokens: 16384 } }],
+    [
+      'high effort with little room',
+      { reasoning_effort: 'high', max_tokens: 9000 },
+      { thinking: { type: 'enabled', budget_tokens: 4096 } },
+    ],
+    ['effort with no room', { reasoning_effort: 'low', max_tokens: 1500 }, { thinking: undefined }],
+    ['no effort', { reasoning_effort: 'none', max_tokens: 9000 }, { thinking: undefined }],
+    ['an effort that nobody knows', { reasoning_effort: 'toString', max_tokens: 9000 }, { thinking: undefined }],
+    [
+      'a thinking model takes no temperature',
+      { reasoning_effort: 'low', max_tokens: 9000, temperature: 0.5, top_p: 0.5 },
+      { thinking: { type: 'enabled', budget_tokens: 1024 } },
+    ],
+    [
+      'effort beside a forced call',
+      { reasoning_effort: 'low', max_tokens: 9000, tools: [tool], tool_choice: 'required' },
+      { tool_choice: { type: 'any' } },
+    ],
+    [
+      'plain parameters are dropped',
+      {
+        seed: 1,
+        logprobs: true,
+        top_logprobs: 2,
+        logit_bias: { a: 1 },
+        presence_penalty: 1,
+        frequency_penalty: 1,
+        store: true,
+        service_tier: 'flex',
+        metadata: { a: 'b' },
+        verbosity: 'low',
+        stream_options: { include_usage: true },
+        prediction: {},
+        modalities: ['text'],
+        never_heard_of: 1,
+      },
+      { messages: [{ role: 'user', content: [text('Hi')] }] },
+    ],
+  ])('%s', (_name, members, expected) => {
+    // What every row has, unless it says something else; nothing beside it may be sent.
+    const max_tokens = 'max_tokens' in members ? (members.max_tokens ?? 4096) : 4096;
+    const tools = 'tools' in members ? [nativeTool] : undefined;
+    const messages = [{ role: 'user', content: [text('Hi')] }];
+    expect(toMessages(members)).toEqual({ model: 'claude', messages, max_tokens, tools, ...expected });
+  });
+
+  test('stream', () => {
+    expect(toMessages({}, { stream: true }).stream).toBe(true);
+    expect(toMessages({ stream: true })).not.toHaveProperty('stream');
+  });
+
+  test('a model that wants an effort gets one, a model that does not think gets none', () => {
+    const members = { reasoning_effort: 'high', response_format: format };
+    expect(toMessages(members, { thinking: 'adaptive', supportsSchema: true })).toMatchObject({
+      thinking: { type: 'adaptive' },
+      output_config: { effort: 'high', format: { type: 'json_schema', schema } },
+    });
+    expect(toMessages({ reasoning_effort: 'high', max_tokens: 90000 }, { thinking: 'none' })).not.toHaveProperty('thinking');
+  });
+
+  test('strict tools reach models that know them', () => {
+    const tools = [{ type: 'function', function: { name: 'f', parameters: schema, strict: true } }];
+    expect(toMessages({ tools }, { supportsSchema: true }).tools).toEqual([{ name: 'f', input_schema: schema, strict: true }]);
+    expect(toMessages({ tools }).tools).toEqual([{ name: 'f', input_schema: schema }]);
+  });
+
+  describe('response_format', () => {
+    const answerTool = { name: answerToolName, description: expect.stringContaining('An a.'), input_schema: schema };
+    const onlyAnswer = { type: 'tool', name: answerToolName, disable_parallel_tool_use: true };
+
+    test('is output_config.format where the model knows it', () => {
+      expect(toMessages({ response_format: format }, { supportsSchema: true })).toMatchObject({
+        output_config: { format: { type: 'json_schema', schema } },
+      });
+    });
+
+    test('is a tool that must be called where it does not', () => {
+      expect(toMessages({ response_format: format })).toMatchObject({ tools: [answerTool], tool_choice: onlyAnswer });
+    });
+
+    test('leaves the model the choice between the answer and the tools of the caller', () => {
+      expect(toMessages({ response_format: format, tools: [tool] })).toMatchObject({
+        tools: [nativeTool, answerTool],
+        tool_choice: { type: 'any', disable_parallel_tool_use: true },
+      });
+      expect(toMessages({ response_format: format, tools: [tool], tool_choice: 'none' }).tool_choice).toEqual(onlyAnswer);
+    });
+
+    test('does not matter where a tool must be called', () => {
+      const request = toMessages({ response_format: format, tools: [tool], tool_choice: 'required' });
+      expect(request).toMatchObject({ tools: [nativeTool], tool_choice: { type: 'any' } });
+    });
+
+    test('json_object is any object', () => {
+      const expected = {
+        tools: [{ name: answerToolName, input_schema: { type: 'object', additionalProperties: true } }],
+        tool_choice: onlyAnswer,
+      };
+      expect(toMessages({ response_format: { type: 'json_object' } })).toMatchObject(expected);
+      expect(toMessages({ response_format: { type: 'json_object' } }, { supportsSchema: true })).toMatchObject(expected);
+    });
+  });
+
+  test.each<[string, object]>([
+    ['several answers', { n: 2 }],
+    ['sound as answer', { modalities: ['text', 'audio'] }],
+    ['a search', { web_search_options: {} }],
+    ['functions of the old form', { functions: [{ name: 'f' }] }],
+    ['a tool of the vendor', { tools: [{ type: 'web_search' }] }],
+    ['a custom tool', { tools: [{ type: 'custom', custom: { name: 'f' } }] }],
+    ["a tool with the gateway's own name", { tools: [{ type: 'function', function: { name: answerToolName } }] }],
+    ['a choice among some tools', { tools: [tool], tool_choice: { type: 'allowed_tools' } }],
+    ['a new answer format', { response_format: { type: 'grammar' } }],
+    ['a new role', { messages: [{ role: 'function', name: 'f', content: '1' }] }],
+    ['messages that are none', { messages: 'Hi' }],
+    ['a call of the old form', { messages: [{ role: 'assistant', function_call: { name: 'f', arguments: '' } }] }],
+    ['sound of the assistant', { messages: [{ role: 'assistant', audio: { id: 'a' } }] }],
+    ['a custom call', { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'custom', custom: {} }] }] }],
+    [
+      'arguments that are no JSON',
+      { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f', arguments: '{"a' } }] }] },
+    ],
+    [
+      'arguments that are no object',
+      { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f', arguments: '[1]' } }] }] },
+    ],
+    ['a result without a call', { messages: [{ role: 'tool', content: 'R' }] }],
+    ['an image in the instructions', { messages: [{ role: 'system', content: [png] }] }],
+  ])('%s is refused, in words of our own', (_name, members) => {
+    expect(() => toMessages(members)).toThrow(Untranslatable);
+    expect(() => toMessages(members)).toThrow(/^[a-z_][^"]{10,100}$/);
+  });
+});

@@ -1,0 +1,225 @@
+/** Vendor facts 8.4: streams of chat vendors for callers of messages. */
+import { describe, expect, test } from '@jest/globals';
+import { createStreamToMessages } from '../../../src/dialects/translate/chat-to-messages-stream.ts';
+import { names, run, whole } from './steps.ts';
+
+describe('from chat to messages', () => {
+  const chunk = (delta: object, finish_reason: string | null = null, members: object = {}): object => ({
+    id: 'chatcmpl-1',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'gpt',
+    choices: [{ index: 0, delta, finish_reason }],
+    ...members,
+  });
+  const call = (index: unknown, fn: object, id?: string): object => chunk({ tool_calls: [{ index, id, type: 'function', function: fn }] });
+  const more = (index: unknown, text: string): object => call(index, { arguments: text });
+  const first = chunk({ role: 'assistant', content: '' });
+  const usage = {
+    id: 'chatcmpl-1',
+    choices: [],
+    usage: { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 64 } },
+  };
+
+  const zero = { input_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 };
+  const counted = { input_tokens: 36, cache_creation_input_tokens: 0, cache_read_input_tokens: 64, output_tokens: 5 };
+  const message = {
+    id: 'chatcmpl-1',
+    type: 'message',
+    role: 'assistant',
+    model: 'gpt',
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: zero,
+  };
+  const opening = { type: 'message_start', message };
+  const blockStart = (index: number, content_block: object): object => ({ type: 'content_block_start', index, content_block });
+  const textStart = (index: number): object => blockStart(index, { type: 'text', text: '' });
+  const useStart = (index: number, id: unknown, name = 'f'): object => blockStart(index, { type: 'tool_use', id, name, input: {} });
+  const text = (index: number, value: string): object => ({
+    type: 'content_block_delta',
+    index,
+    delta: { type: 'text_delta', text: value },
+  });
+  const json = (index: number, value: string): object => ({
+    type: 'content_block_delta',
+    index,
+    delta: { type: 'input_json_delta', partial_json: value },
+  });
+  const stop = (index: number): object => ({ type: 'content_block_stop', index });
+  const closing = (stop_reason: string, counts: object = zero): object[] => [
+    { type: 'message_delta', delta: { stop_reason, stop_sequence: null }, usage: counts },
+    { type: 'message_stop' },
+  ];
+
+  const translate = (...datas: unknown[]) => run(createStreamToMessages(names), datas);
+  /** What comes out for each of the chunks behind the first. */
+  const steps = (...datas: unknown[]): unknown[][] => run(createStreamToMessages(names), [first, ...datas], false).steps.slice(1);
+
+  test('text: start, pieces, end of the block with the reason, the rest with the last event', () => {
+    expect(translate(first, chunk({ content: 'Hi' }), chunk({ content: '!' }), chunk({}, 'stop'), usage, '[DONE]')).toEqual({
+      steps: [[opening], [textStart(0), text(0, 'Hi')], [text(0, '!')], [stop(0)], [], closing('end_turn', counted), []],
+      state: whole,
+    });
+  });
+
+  test('usage in the finishing chunk, or where Groq has it', () => {
+    const { usage: counts } = usage;
+    expect(steps(chunk({}, 'stop', { usage: counts }), '[DONE]').flat()).toEqual(closing('end_turn', counted));
+    expect(steps(chunk({}, 'stop', { x_groq: { usage: counts } }), '[DONE]').flat()).toEqual(closing('end_turn', counted));
+  });
+
+  test('a vendor that omits [DONE] is whole once it gave its reason', () => {
+    expect(translate(first, chunk({ content: 'Hi' }, 'length'))).toEqual({
+      steps: [[opening], [textStart(0), text(0, 'Hi'), stop(0)], closing('max_tokens')],
+      state: whole,
+    });
+  });
+
+  test('a vendor that says [DONE] is done, reason or not', () => {
+    expect(translate(first, chunk({ content: 'Hi' }), '[DONE]')).toMatchObject({ state: whole });
+    expect(steps(call(0, { name: 'f', arguments: '{}' }, 'c0'), '[DONE]').flat()).toEqual([
+      useStart(0, 'c0'),
+      json(0, '{}'),
+      stop(0),
+      ...closing('tool_use'),
+    ]);
+  });
+
+  test('tool calls one after the other come through at once', () => {
+    expect(
+      steps(
+        chunk({ content: 'Wait' }),
+        call(0, { name: 'f', arguments: '' }, 'c0'),
+        more(0, '{"a"'),
+        more(0, ':1}'),
+        call(1, { name: 'g', arguments: '' }, 'c1'),
+        more(1, '{}'),
+        chunk({}, 'tool_calls'),
+        '[DONE]',
+      ),
+    ).toEqual([
+      [textStart(0), text(0, 'Wait')],
+      [stop(0), useStart(1, 'c0')],
+      [json(1, '{"a"')],
+      [json(1, ':1}')],
+      [stop(1), useStart(2, 'c1', 'g')],
+      [json(2, '{}')],
+      [stop(2)],
+      closing('tool_use'),
+    ]);
+  });
+
+  test('pieces of a later call wait until the current one is whole', () => {
+    expect(
+      steps(
+        call(0, { name: 'f', arguments: '' }, 'c0'),
+        call(1, { name: 'g', arguments: '' }, 'c1'),
+        call(2, { name: 'h', arguments: '{"c":3}' }, 'c2'),
+        more(0, '{"a":{'),
+        more(1, '{"b":'),
+        more(0, '}}'),
+        more(1, '2}'),
+        chunk({}, 'tool_calls'),
+      ),
+    ).toEqual([
+      [useStart(0, 'c0')],
+      [],
+      [],
+      [json(0, '{"a":{')],
+      [],
+      [json(0, '}}'), stop(0), useStart(1, 'c1', 'g'), json(1, '{"b":')],
+      [json(1, '2}'), stop(1), useStart(2, 'c2', 'h'), json(2, '{"c":3}')],
+      [stop(2)],
+    ]);
+  });
+
+  test('several calls in one chunk, and text behind a call', () => {
+    const both = chunk({
+      tool_calls: [
+        { index: 0, id: 'c0', function: { name: 'f', arguments: '{}' } },
+        { index: 1, id: 'c1', function: { name: 'g', arguments: '{' } },
+      ],
+    });
+    expect(steps(both, chunk({ content: 'So' }), more(1, '}'), chunk({ content: '.' }))).toEqual([
+      [useStart(0, 'c0'), json(0, '{}'), stop(0), useStart(1, 'c1', 'g'), json(1, '{')],
+      [],
+      [json(1, '}'), stop(1), textStart(2), text(2, 'So')],
+      [text(2, '.')],
+    ]);
+  });
+
+  test('calls without index: a new id is a new call, no id goes on with the last', () => {
+    expect(
+      steps(
+        call(undefined, { name: 'f', arguments: '{' }, 'c0'),
+        call(undefined, { arguments: '}' }),
+        call(undefined, { name: 'g', arguments: '{}' }, 'c1'),
+      ),
+    ).toEqual([[useStart(0, 'c0'), json(0, '{')], [json(0, '}')], [stop(0), useStart(1, 'c1', 'g'), json(1, '{}')]]);
+  });
+
+  test('a call waits for its name, is named once, and gets an id where it has none', () => {
+    const made = expect.stringMatching(/^toolu_[0-9a-f]{24}$/);
+    expect(steps(more(0, '{'), call(0, { name: 'f', arguments: '' }), call(0, { name: 'f', arguments: '}' }))).toEqual([
+      [],
+      [useStart(0, made), json(0, '{')],
+      [json(0, '}')],
+    ]);
+    expect(steps(more(0, '{}'), chunk({}, 'tool_calls')).flat()).toEqual([useStart(0, made, ''), json(0, '{}'), stop(0)]);
+  });
+
+  test('a call of the old form', () => {
+    const old = [
+      chunk({ function_call: { name: 'f', arguments: '' } }),
+      chunk({ function_call: { arguments: '{}' } }),
+      chunk({}, 'function_call'),
+      '[DONE]',
+    ];
+    expect(steps(...old).flat()).toEqual([useStart(0, expect.any(String)), json(0, '{}'), stop(0), ...closing('tool_use')]);
+  });
+
+  test('a refusal is text', () => {
+    expect(steps(chunk({ refusal: 'No.' }), chunk({}, 'content_filter'), '[DONE]').flat()).toEqual([
+      textStart(0),
+      text(0, 'No.'),
+      stop(0),
+      ...closing('refusal'),
+    ]);
+  });
+
+  test('thinking only keeps the connection alive', () => {
+    const thinking = [{ reasoning_content: 'Hm' }, { reasoning: 'Hm' }, { content: [{ type: 'thinking', thinking: [] }] }];
+    expect(steps(...thinking.map((delta) => chunk(delta))).flat()).toEqual(thinking.map(() => ({ type: 'ping' })));
+  });
+
+  test('further choices have no place, chunks without choices say nothing', () => {
+    const { steps: out } = translate({ id: '', choices: [] }, { id: 'x', choices: [{ index: 1, delta: { content: 'B' } }] }, first);
+    expect(out.flat()).toEqual([opening]);
+  });
+
+  test('what the vendor left out is made', () => {
+    expect(translate({ choices: [{ delta: {} }] }).steps.flat()).toEqual([
+      { ...opening, message: { ...message, id: 'gw-1', model: 'asked' } },
+    ]);
+  });
+
+  test('nothing comes out before the answer begins', () => {
+    const { steps: out, state } = translate({ choices: [] }, '[DONE]', 'no json', { error: 'Overloaded' });
+    expect(out.flat()).toEqual([]);
+    expect(state).toEqual({ begun: false, ended: 'broken', problem: 'Overloaded' });
+  });
+
+  test('an error stops the stream, and nothing behind it is read', () => {
+    const { steps: out, state } = translate(first, { error: { message: 'Overloaded' } }, chunk({ content: 'x' }, 'stop'), '[DONE]');
+    expect(out.flat()).toEqual([opening]);
+    expect(state).toEqual({ begun: true, ended: 'broken', problem: 'Overloaded' });
+  });
+
+  test('a stream that ends without its reason is broken', () => {
+    const { steps: out, state } = translate(first, chunk({ content: 'Hi' }));
+    expect(out.flat()).toEqual([opening, textStart(0), text(0, 'Hi')]);
+    expect(state).toEqual({ begun: true, ended: 'broken', problem: 'the vendor ended the stream early' });
+  });
+});

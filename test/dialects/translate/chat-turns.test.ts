@@ -1,0 +1,193 @@
+/** Vendor facts 8.1: the messages of chat requests for vendors of messages. */
+import { describe, expect, test } from '@jest/globals';
+import { Untranslatable } from '../../../src/dialects/contract/untranslatable.ts';
+import { objectOf } from '../../../src/dialects/json/lossless-json.ts';
+import { requestToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
+import { hello, png, text, toMessages, tool } from './examples.ts';
+
+describe('messages', () => {
+  const turns = (...messages: object[]): unknown => toMessages({ messages }).messages;
+  const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{"b":1,"a":2}' } };
+  const use = { type: 'tool_use', id: 'c1', name: 'f', input: { b: 1, a: 2 } };
+
+  test('system and developer texts of any position are joined in order', () => {
+    const messages = [
+      { role: 'system', content: 'A' },
+      hello,
+      { role: 'developer', content: [text('B'), text('')] },
+      { role: 'user', content: 'C' },
+    ];
+    expect(toMessages({ messages })).toMatchObject({
+      system: [text('A'), text('B')],
+      messages: [{ role: 'user', content: [text('Hi'), text('C')] }],
+    });
+  });
+
+  test('neighbours of one role are one turn, blank texts are left out', () => {
+    expect(turns(hello, { role: 'user', content: [text(''), text(' '), text('B')] }, { role: 'assistant', content: '' }, hello)).toEqual([
+      { role: 'user', content: [text('Hi'), text('B'), text('Hi')] },
+    ]);
+  });
+
+  test('the user begins, also where there are only instructions', () => {
+    const begin = { role: 'user', content: [text('Begin.')] };
+    expect(turns({ role: 'assistant', content: 'Welcome' }, hello)).toEqual([
+      begin,
+      { role: 'assistant', content: [text('Welcome')] },
+      { role: 'user', content: [text('Hi')] },
+    ]);
+    expect(turns({ role: 'system', content: 'A' })).toEqual([begin]);
+  });
+
+  test('an empty list goes to the vendor', () => {
+    expect(turns()).toEqual([]);
+  });
+
+  test('an assistant at the end begins the answer, without white space at its end', () => {
+    expect(turns(hello, { role: 'assistant', content: 'It is \n' })).toEqual([
+      { role: 'user', content: [text('Hi')] },
+      { role: 'assistant', content: [text('It is')] },
+    ]);
+  });
+
+  test('tool calls follow the text; a refusal is text; reasoning stays behind', () => {
+    const message = { role: 'assistant', content: 'Wait', refusal: 'No', reasoning_content: 'Hm', tool_calls: [call] };
+    expect(turns(hello, message, { role: 'tool', tool_call_id: 'c1', content: 'R' })).toEqual([
+      { role: 'user', content: [text('Hi')] },
+      { role: 'assistant', content: [text('Wait'), text('No'), use] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c1', content: 'R' }] },
+    ]);
+  });
+
+  test('tool results are one user message, and what the user says comes behind them', () => {
+    const calls = { role: 'assistant', content: null, tool_calls: [call, { ...call, id: 'c2' }] };
+    const results = [
+      { role: 'tool', tool_call_id: 'c2', content: [text('two'), png] },
+      { role: 'user', content: 'Go on' },
+      { role: 'tool', tool_call_id: 'c1', content: '' },
+    ];
+    expect(turns(hello, calls, ...results)).toEqual([
+      { role: 'user', content: [text('Hi')] },
+      { role: 'assistant', content: [use, { ...use, id: 'c2' }] },
+      {
+        role: 'user',
+        content: [
+          {
+            type: 'tool_result',
+            tool_use_id: 'c2',
+            content: [text('two'), { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBO' } }],
+          },
+          { type: 'tool_result', tool_use_id: 'c1', content: '' },
+          text('Go on'),
+        ],
+      },
+    ]);
+  });
+
+  test('a conversation with tool calls brings its tools, which may not be called', () => {
+    const messages = [hello, { role: 'assistant', tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'R' }];
+    expect(toMessages({ messages })).toMatchObject({
+      tools: [{ name: 'f', input_schema: { type: 'object', properties: {} } }],
+      tool_choice: { type: 'none' },
+    });
+  });
+
+  test('a model does not think in the middle of a turn that it began without thinking', () => {
+    const messages = [hello, { role: 'assistant', tool_calls: [call] }, { role: 'tool', tool_call_id: 'c1', content: 'R' }];
+    expect(toMessages({ messages, tools: [tool], reasoning_effort: 'low', max_tokens: 9000 })).not.toHaveProperty('thinking');
+  });
+
+  test.each([
+    ['an empty text', ''],
+    ['nothing', undefined],
+    ['null', null],
+    ['no members', '{}'],
+  ])('arguments that are %s mean none', (_name, argumentText) => {
+    const bare = { id: 'c1', type: 'function', function: { name: 'f', arguments: argumentText } };
+    expect(turns(hello, { role: 'assistant', tool_calls: [bare] })).toMatchObject([{}, { content: [{ input: {} }] }]);
+  });
+
+  test('numbers and the order of arguments survive', () => {
+    const argumentText = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
+    const body = {
+      messages: [hello, { role: 'assistant', tool_calls: [{ ...call, function: { name: 'f', arguments: argumentText } }] }],
+    };
+    const request = JSON.stringify(requestToMessages(body, { model: 'm', maxTokens: 1, stream: false }));
+    expect(request).toContain(`"input":${argumentText}`);
+  });
+
+  test('ids that are missing, or that the vendor would refuse, are made, the same for call and result', () => {
+    const anonymous = { type: 'function', function: { name: 'f', arguments: '' } };
+    const foreign = { ...anonymous, id: 'functions.f:0' };
+    const messages = [
+      hello,
+      { role: 'assistant', tool_calls: [anonymous, foreign, anonymous] },
+      { role: 'tool', tool_call_id: 'functions.f:0', content: 'b' },
+      { role: 'tool', content: 'a' },
+      { role: 'tool', content: 'c' },
+    ];
+    const [, uses, results] = [turns(...messages)].flat() as { content: { id?: string; tool_use_id?: string; content?: string }[] }[];
+    const [first, second, third] = uses?.content.map(({ id }) => id) ?? [];
+    expect(results?.content.map((block) => [block.tool_use_id, block.content])).toEqual([
+      [second, 'b'],
+      [first, 'a'],
+      [third, 'c'],
+    ]);
+    expect(new Set([first, second, third]).size).toBe(3);
+    for (const id of [first, second, third]) expect(id).toMatch(/^toolu_[a-zA-Z0-9_]+$/);
+    expect(turns(...messages)).toEqual(turns(...messages));
+  });
+});
+
+describe('images and files', () => {
+  const partOf = (part: object): unknown => {
+    const [first] = [toMessages({ messages: [{ role: 'user', content: [part] }] }).messages].flat();
+    return (objectOf(first).content as unknown[])[0];
+  };
+  const image = (url: unknown): object => ({ type: 'image_url', image_url: { url, detail: 'low' } });
+  const file = (members: object): object => ({ type: 'file', file: members });
+
+  test.each([
+    ['a data URL', image('data:image/png;base64,iVBO'), { type: 'base64', media_type: 'image/png', data: 'iVBO' }],
+    ['a data URL in capitals', image('DATA:image/WEBP;BASE64,iVBO'), { type: 'base64', media_type: 'image/webp', data: 'iVBO' }],
+    ['the usual misspelling', image('data:image/jpg;base64,/9j/'), { type: 'base64', media_type: 'image/jpeg', data: '/9j/' }],
+    ['a web address', image('https://a.example/b.gif'), { type: 'url', url: 'https://a.example/b.gif' }],
+    ['a bare address', { type: 'image_url', image_url: 'https://a.example/b' }, { type: 'url', url: 'https://a.example/b' }],
+  ])('%s', (_name, part, source) => {
+    expect(partOf(part)).toEqual({ type: 'image', source });
+  });
+
+  test('a PDF is a document', () => {
+    expect(partOf(file({ filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBE' }))).toEqual({
+      type: 'document',
+      title: 'a.pdf',
+      source: { type: 'base64', media_type: 'application/pdf', data: 'JVBE' },
+    });
+  });
+
+  test('a text file is a document', () => {
+    expect(partOf(file({ file_data: 'data:text/plain;base64,w6k=' }))).toEqual({
+      type: 'document',
+      source: { type: 'text', media_type: 'text/plain', data: 'é' },
+    });
+  });
+
+  test('cache marks of the caller reach the vendor that knows them', () => {
+    const mark = { cache_control: { type: 'ephemeral' } };
+    expect(partOf({ ...text('A'), ...mark })).toEqual({ ...text('A'), ...mark });
+  });
+
+  test.each([
+    ['sound', { type: 'input_audio', input_audio: { data: 'AA', format: 'wav' } }],
+    ['a picture of another kind', image('data:image/svg+xml;base64,AA')],
+    ['a data URL that is not base64', image('data:image/png,AA')],
+    ['another scheme', image('ftp://a.example/b.png')],
+    ['an image without address', { type: 'image_url' }],
+    ['a file at the vendor', file({ file_id: 'file-1' })],
+    ['a file of another kind', file({ file_data: 'data:application/zip;base64,AA' })],
+    ['something new', { type: 'video_url', video_url: { url: 'https://a.example' } }],
+    ['a part without type', {}],
+  ])('%s is refused', (_name, part) => {
+    expect(() => partOf(part)).toThrow(Untranslatable);
+  });
+});

@@ -1,0 +1,214 @@
+/** What comes from outside may be anything: it is translated or refused, it never breaks the call. */
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { JsonObject } from '../../../src/core/json/narrow.ts';
+import { Untranslatable } from '../../../src/dialects/contract/untranslatable.ts';
+import { objectOf } from '../../../src/dialects/json/lossless-json.ts';
+import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
+import { answerToMessages, requestToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
+import { createStreamToMessages } from '../../../src/dialects/translate/chat-to-messages-stream.ts';
+import { answerToChat, requestToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
+import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
+import { valueText } from '../../core/json/json-texts.ts';
+import { chatAnswer, chatStream, messagesAnswer, messagesStream, said } from './vendors.ts';
+
+const names = { id: 'call-1', model: 'm', createdSeconds: 1 };
+
+const chatRequest = {
+  model: 'm',
+  messages: [
+    { role: 'system', content: [{ type: 'text', text: 'S' }] },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'U', cache_control: { type: 'ephemeral' } },
+        { type: 'image_url', image_url: { url: 'data:image/png;base64,AA', detail: 'low' } },
+        { type: 'file', file: { file_data: 'data:application/pdf;base64,AA', filename: 'a' } },
+      ],
+    },
+    {
+      role: 'assistant',
+      content: 'A',
+      refusal: 'R',
+      tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }],
+    },
+    { role: 'tool', tool_call_id: 'c', content: 'T' },
+  ],
+  max_tokens: 5000,
+  temperature: 1,
+  top_p: 1,
+  stop: ['x'],
+  n: 1,
+  tools: [{ type: 'function', function: { name: 'f', description: 'd', parameters: { type: 'object' }, strict: true } }],
+  tool_choice: { type: 'function', function: { name: 'f' } },
+  parallel_tool_calls: false,
+  response_format: { type: 'json_schema', json_schema: { name: 'n', schema: { type: 'object' } } },
+  reasoning_effort: 'low',
+  user: 'u',
+  modalities: ['text'],
+};
+
+const source = { type: 'base64', media_type: 'image/png', data: 'AA' };
+const messagesRequest = {
+  model: 'm',
+  max_tokens: 5,
+  system: [{ type: 'text', text: 'S' }],
+  messages: [
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'U' },
+        { type: 'image', source },
+        { type: 'document', title: 't', context: 'c', source: { type: 'content', content: [{ type: 'text', text: 'D' }] } },
+      ],
+    },
+    {
+      role: 'assistant',
+      content: [
+        { type: 'thinking', thinking: 'H' },
+        { type: 'text', text: 'A' },
+        { type: 'tool_use', id: 't', name: 'f', input: { a: 1 } },
+      ],
+    },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'image', source }], is_error: true }] },
+  ],
+  stop_sequences: ['x'],
+  metadata: { user_id: 'u' },
+  tools: [{ name: 'f', description: 'd', input_schema: { type: 'object' } }],
+  tool_choice: { type: 'tool', name: 'f', disable_parallel_tool_use: true },
+  thinking: { type: 'enabled', budget_tokens: 2000 },
+  output_config: { effort: 'low', format: { type: 'json_schema', schema: {} } },
+};
+
+/** The value with some of its members, however deep, replaced by other JSON or taken away. */
+function damaged(value: unknown): fc.Arbitrary<string> {
+  const places = JSON.stringify(value, (_key, member) => member).length;
+  const damage = fc.tuple(
+    fc.nat(places),
+    fc.option(fc.oneof(valueText, fc.constantFrom('""', '{}', '[]', '[null]', '[{}]', '1.0', 'null'))),
+  );
+  return fc.array(damage, { minLength: 1, maxLength: 3 }).map((damages) => {
+    let text = JSON.stringify(value);
+    for (const [place, replacement] of damages) {
+      const count = countMembers(JSON.parse(text));
+      text = replaceMember(JSON.parse(text), place % Math.max(1, count), replacement);
+    }
+    return text;
+  });
+}
+
+function countMembers(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.values(value).reduce((count: number, member) => count + 1 + countMembers(member), 0);
+}
+
+/** JSON text with the member of that number (counted as `countMembers` does) replaced; undefined takes it away. */
+function replaceMember(value: unknown, place: number, replacement: string | null): string {
+  let at = -1;
+  const mark = '\u0000place\u0000';
+  const walk = (node: unknown): unknown => {
+    if (typeof node !== 'object' || node === null) return node;
+    const entries = Object.entries(node).flatMap(([key, member]) => {
+      at += 1;
+      if (at !== place) return [[key, walk(member)]];
+      at += countMembers(member);
+      return replacement === null ? [] : [[key, mark]];
+    });
+    return Array.isArray(node) ? entries.map(([, member]) => member) : Object.fromEntries(entries);
+  };
+  return JSON.stringify(walk(value)).replace(JSON.stringify(mark), () => replacement ?? 'null');
+}
+
+function translatesOrRefuses(translate: () => JsonObject | null): void {
+  let result: JsonObject | null;
+  try {
+    result = translate();
+  } catch (error) {
+    expect(error).toBeInstanceOf(Untranslatable);
+    return;
+  }
+  expect(JSON.parse(JSON.stringify(result))).toEqual(result === null ? null : expect.any(Object));
+}
+
+const runs = { numRuns: 2_000 };
+
+describe('any damage to a member is translated or refused', () => {
+  test('chat requests', () => {
+    const target = fc.record({
+      supportsSchema: fc.boolean(),
+      thinking: fc.constantFrom('budget' as const, 'adaptive' as const, 'none' as const),
+    });
+    fc.assert(
+      fc.property(damaged(chatRequest), target, (text, options) =>
+        translatesOrRefuses(() => requestToMessages(objectOf(parseLossless(text)), { model: 'm', maxTokens: 1, stream: true, ...options })),
+      ),
+      runs,
+    );
+  });
+
+  test('messages requests', () => {
+    fc.assert(
+      fc.property(damaged(messagesRequest), (text) =>
+        translatesOrRefuses(() => requestToChat(objectOf(parseLossless(text)), { model: 'm', stream: true })),
+      ),
+      runs,
+    );
+  });
+
+  test('answers', () => {
+    const answers = said.chain((answer) => fc.tuple(damaged(chatAnswer(answer)), damaged(messagesAnswer(answer))));
+    fc.assert(
+      fc.property(answers, ([ofChat, ofMessages]) => {
+        translatesOrRefuses(() => answerToMessages(objectOf(parseLossless(ofChat)), names));
+        translatesOrRefuses(() => answerToChat(objectOf(parseLossless(ofMessages)), names));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test('events of streams', () => {
+    const datasOf = (stream: string): string[] =>
+      stream.split('\n\n').flatMap((block) => (block === '' ? [] : [block.slice('data: '.length)]));
+    const streams = said.chain((answer) => {
+      const damagedDatas = (stream: string): fc.Arbitrary<string[]> =>
+        fc.tuple(
+          ...datasOf(stream).map((data) =>
+            data === '[DONE]' ? fc.constant(data) : fc.oneof(fc.constant(data), damaged(JSON.parse(data))),
+          ),
+        );
+      return fc.tuple(damagedDatas(chatStream(answer)), damagedDatas(messagesStream(answer)));
+    });
+    fc.assert(
+      fc.property(streams, ([ofChat, ofMessages]) => {
+        for (const [translator, datas] of [
+          [createStreamToMessages(names), ofChat],
+          [createStreamToChat(names), ofMessages],
+        ] as const) {
+          const out = datas.map((data) => translator.push({ name: '', data, start: 0 })).join('') + translator.end();
+          expect(translator.state().ended).not.toBeNull();
+          if (out !== '') expect(out.endsWith('\n\n')).toBe(true);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('a value nested as deeply as can be read', () => {
+    const deep = `${'{"a":'.repeat(1_500)}1.0${'}'.repeat(1_500)}`;
+    const request = `{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":${deep}}}]}`;
+    translatesOrRefuses(() => requestToMessages(objectOf(parseLossless(request)), { model: 'm', maxTokens: 1, stream: false }));
+    const bottomless = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: `{"a":${bottomless}}` } };
+    const body = { messages: [{ role: 'assistant', tool_calls: [call] }] };
+    expect(() => requestToMessages(body, { model: 'm', maxTokens: 1, stream: false })).toThrow(Untranslatable);
+    const events = [
+      `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"f","input":{"a":${bottomless}}}}`,
+      '{"type":"message_stop"}',
+    ];
+    const toChat = createStreamToChat(names);
+    expect(events.map((data) => toChat.push({ name: '', data, start: 0 })).join('')).toContain('[DONE]');
+    const toMessages = createStreamToMessages(names);
+    const data = `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":{"a":${bottomless}}}}]}}]}`;
+    expect(toMessages.push({ name: '', data, start: 0 })).toContain('message_start');
+  });
+});

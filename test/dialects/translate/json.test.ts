@@ -1,0 +1,136 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { given, isObject, numberOf, objectOf } from '../../../src/dialects/json/lossless-json.ts';
+import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
+import { valueText } from '../../core/json/json-texts.ts';
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function nested(depth: number): string {
+  return `${'{"a":'.repeat(depth)}1.0${'}'.repeat(depth)}`;
+}
+
+describe('parseLossless', () => {
+  test.each([
+    '{"a":12345678901234567890,"b":1.0,"c":1e5,"d":-0,"e":0.10,"f":1E400,"g":1e-7}',
+    '[1.0,[2.50,{"x":3e0}],true,null,"1.0"]',
+    '1.0',
+    '{"__proto__":{"a":1.0},"b":2}',
+    '{"z":1,"a":2.0,"m":[]}',
+  ])('keeps the text of the numbers in %s', (text) => {
+    expect(JSON.stringify(parseLossless(text))).toBe(text);
+  });
+
+  test('reads what JSON.parse reads, and writes text that means the same', () => {
+    fc.assert(
+      fc.property(valueText, (text) => {
+        const written = JSON.stringify(parseLossless(text));
+        expect(JSON.parse(written)).toEqual(JSON.parse(text));
+        expect(JSON.stringify(parseLossless(written))).toBe(written);
+      }),
+    );
+  });
+
+  test('reads nothing that JSON.parse does not read', () => {
+    const broken = fc
+      .tuple(
+        valueText,
+        fc.nat(),
+        fc.constantFrom('', '"', '\\', ',', ':', '{', '}', '[', ']', '0', '-', '.', 'e', 't', '\u0001', '\ufeff', ' '),
+      )
+      .map(
+        ([text, place, more]) => text.slice(0, place % (text.length + 1)) + more + text.slice((place % (text.length + 1)) + (place % 2)),
+      );
+    fc.assert(
+      fc.property(broken, (text) => {
+        const expected = parsed(text);
+        const read = parseLossless(text);
+        expect(read === undefined ? undefined : JSON.parse(JSON.stringify(read))).toEqual(expected);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test.each([
+    '',
+    ' ',
+    '{',
+    '{"a":01}',
+    'NaN',
+    '{"a":1}}',
+    '{"a":1,}',
+    '[1,]',
+    '[,1]',
+    '[1 2]',
+    '{"a" 1}',
+    '{a:1}',
+    '"a\nb"',
+    '"\\x"',
+    '"a\\"',
+    '"',
+    '+1',
+    '.5',
+    '1.',
+    '1e',
+    '--1',
+    'tru',
+    'nulll',
+    '\ufeff{}',
+    '\u00a0{}',
+  ])('%j is no JSON', (text) => {
+    expect(parseLossless(text)).toBeUndefined();
+  });
+
+  test.each(['"\\\\"', '"a\\"b"', '"\\\\\\""', '"\\u00e9\\ud83d\\ude00"', '"é😀"', '{"\\u0061":1,"a":2}', ' [ 1 , { } ] \n'])(
+    '%s is read as it is meant',
+    (text) => {
+      expect(parseLossless(text)).toEqual(JSON.parse(text));
+    },
+  );
+
+  test('more values than anybody means count as no JSON instead of holding up all other calls', () => {
+    const listOf = (count: number): string => `[${Array.from({ length: count }, () => '1').join(',')}]`;
+    expect(parseLossless(listOf(499_999))).toHaveLength(499_999);
+    expect(parseLossless(listOf(500_000))).toBeUndefined();
+  });
+
+  test('text that is nested too deeply counts as no JSON instead of breaking the call', () => {
+    expect(parseLossless(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)).toBeUndefined();
+  });
+
+  test('what can be read can be written again, with room around it', () => {
+    let low = 1;
+    let high = 100_000;
+    while (low < high) {
+      const depth = Math.ceil((low + high) / 2);
+      if (parseLossless(nested(depth)) === undefined) high = depth - 1;
+      else low = depth;
+    }
+    expect(low).toBeGreaterThan(500);
+    const value = parseLossless(nested(low));
+    expect(JSON.stringify({ a: [{ b: { c: { d: value } } }] })).toContain('1.0');
+  });
+});
+
+test('a number whose text is kept is a number and no object', () => {
+  const value = parseLossless('1.0');
+  expect(isObject(value)).toBe(false);
+  expect(objectOf(value)).toEqual({});
+  expect(numberOf(value)).toBe(1);
+  expect(numberOf(2)).toBe(2);
+  expect(numberOf('2')).toBeUndefined();
+});
+
+test('given leaves out what is not there, and keeps everything else in order', () => {
+  expect(Object.entries(given({ b: 0, a: null, c: '', d: undefined, e: false }))).toEqual([
+    ['b', 0],
+    ['c', ''],
+    ['e', false],
+  ]);
+});

@@ -1,0 +1,212 @@
+/** Vendor facts 8.1, row by row: requests of messages for vendors of chat. */
+import { describe, expect, test } from '@jest/globals';
+import { Untranslatable } from '../../../src/dialects/contract/untranslatable.ts';
+import { objectOf } from '../../../src/dialects/json/lossless-json.ts';
+import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
+import { requestToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
+import { hello, nativeTool, png, schema, text, toChat, tool } from './examples.ts';
+
+describe('a messages request for a vendor of chat', () => {
+  test('holds the model, the bound and the messages, and nothing else', () => {
+    expect(toChat({})).toEqual({ model: 'gpt', max_completion_tokens: 50, messages: [hello] });
+  });
+
+  test.each<[string, object, object]>([
+    ['temperature and top_p', { temperature: 0.5, top_p: 0.9 }, { temperature: 0.5, top_p: 0.9 }],
+    ['top_k is dropped', { top_k: 5, service_tier: 'auto', context_management: {} }, { top_k: undefined }],
+    ['stop sequences', { stop_sequences: ['A', 'B'] }, { stop: ['A', 'B'] }],
+    ['no stop sequences', { stop_sequences: [] }, { stop: undefined }],
+    ['the end user', { metadata: { user_id: 'u-1' } }, { user: 'u-1' }],
+    ['tools', { tools: [{ ...nativeTool, cache_control: { type: 'ephemeral' } }] }, { tools: [tool] }],
+    [
+      'a tool of type custom',
+      { tools: [{ type: 'custom', ...nativeTool, strict: true }] },
+      { tools: [{ type: 'function', function: { ...tool.function, strict: true } }] },
+    ],
+    ['tool_choice auto', { tools: [nativeTool], tool_choice: { type: 'auto' } }, { tool_choice: 'auto' }],
+    ['tool_choice any', { tools: [nativeTool], tool_choice: { type: 'any' } }, { tool_choice: 'required' }],
+    ['tool_choice none', { tools: [nativeTool], tool_choice: { type: 'none' } }, { tool_choice: 'none' }],
+    [
+      'tool_choice of a tool, one at a time',
+      { tools: [nativeTool], tool_choice: { type: 'tool', name: 'f', disable_parallel_tool_use: true } },
+      { tool_choice: { type: 'function', function: { name: 'f' } }, parallel_tool_calls: false },
+    ],
+    [
+      'a schema for the answer',
+      { output_config: { format: { type: 'json_schema', schema } } },
+      { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema, strict: true } } },
+    ],
+    ['thinking of a small budget', { thinking: { type: 'enabled', budget_tokens: 1024 } }, { reasoning_effort: 'low' }],
+    ['thinking of a middle budget', { thinking: { type: 'enabled', budget_tokens: 4096 } }, { reasoning_effort: 'medium' }],
+    ['thinking of a large budget', { thinking: { type: 'enabled', budget_tokens: 20000 } }, { reasoning_effort: 'high' }],
+    ['thinking that adapts', { thinking: { type: 'adaptive' } }, { reasoning_effort: undefined }],
+    [
+      'thinking that adapts, with effort',
+      { thinking: { type: 'adaptive' }, output_config: { effort: 'max' } },
+      { reasoning_effort: 'high' },
+    ],
+    ['thinking that is off', { thinking: { type: 'disabled' }, output_config: { effort: 'high' } }, { reasoning_effort: undefined }],
+  ])('%s', (_name, members, expected) => {
+    const tools = 'tools' in members ? [tool] : undefined;
+    expect(toChat(members)).toEqual({ model: 'gpt', max_completion_tokens: 50, messages: [hello], tools, ...expected });
+  });
+
+  test('stream asks for usage', () => {
+    expect(toChat({}, { stream: true })).toMatchObject({ stream: true, stream_options: { include_usage: true } });
+  });
+
+  test('vendors and models differ in what they know', () => {
+    const request = toChat({ thinking: { type: 'enabled', budget_tokens: 1024 } }, { boundMember: 'max_tokens', reasons: false });
+    expect(request).toEqual({ model: 'gpt', max_tokens: 50, messages: [hello] });
+  });
+
+  describe('messages', () => {
+    const messagesOf = (...messages: object[]): unknown => toChat({ messages }).messages;
+    const use = { type: 'tool_use', id: 't1', name: 'f', input: { b: 1, a: 2 } };
+    const call = { id: 't1', type: 'function', function: { name: 'f', arguments: '{"b":1,"a":2}' } };
+    const mark = { cache_control: { type: 'ephemeral' } };
+
+    test.each([
+      ['a text', 'Be brief.', 'Be brief.'],
+      ['blocks', [{ ...text('A'), ...mark }, text('B')], 'A\n\nB'],
+    ])('system as %s is one message at the front', (_name, system, content) => {
+      expect(toChat({ system }).messages).toEqual([{ role: 'system', content }, hello]);
+    });
+
+    test.each([[''], [[]], [null]])('system that is %j is none', (system) => {
+      expect(toChat({ system }).messages).toEqual([hello]);
+    });
+
+    test('one text stays a text, several stay parts', () => {
+      expect(messagesOf({ role: 'user', content: [{ ...text('A'), ...mark }] })).toEqual([{ role: 'user', content: 'A' }]);
+      expect(messagesOf({ role: 'user', content: [text('A'), text(''), text('B')] })).toEqual([
+        { role: 'user', content: [text('A'), text('B')] },
+      ]);
+    });
+
+    test('texts of the assistant are one, thinking stays behind', () => {
+      const content = [
+        { type: 'thinking', thinking: 'Hm', signature: 'x' },
+        { type: 'redacted_thinking', data: 'x' },
+        text('A '),
+        { ...text('B'), citations: [] },
+      ];
+      expect(messagesOf(hello, { role: 'assistant', content }, hello)).toEqual([hello, { role: 'assistant', content: 'A B' }, hello]);
+    });
+
+    test('tool results come in front of what the user says, with a note where they are errors', () => {
+      const results = [
+        { type: 'tool_result', tool_use_id: 't2', content: [text('bad')], is_error: true },
+        text('And now?'),
+        { type: 'tool_result', tool_use_id: 't1' },
+      ];
+      expect(messagesOf(hello, { role: 'assistant', content: [use, { ...use, id: 't2' }] }, { role: 'user', content: results })).toEqual([
+        hello,
+        { role: 'assistant', content: null, tool_calls: [call, { ...call, id: 't2' }] },
+        { role: 'tool', tool_call_id: 't2', content: 'Error: bad' },
+        { role: 'tool', tool_call_id: 't1', content: '' },
+        { role: 'user', content: 'And now?' },
+      ]);
+    });
+
+    test('an error without words is still an error', () => {
+      const result = { type: 'tool_result', tool_use_id: 't1', is_error: true };
+      expect(messagesOf(hello, { role: 'assistant', content: [use] }, { role: 'user', content: [result] })).toMatchObject([
+        {},
+        {},
+        { role: 'tool', content: 'Error:' },
+      ]);
+    });
+
+    test('an image in a tool result follows in the message of the user', () => {
+      const content = [text('see'), { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } }];
+      expect(
+        messagesOf(
+          hello,
+          { role: 'assistant', content: [use] },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content }] },
+        ),
+      ).toEqual([
+        hello,
+        { role: 'assistant', content: null, tool_calls: [call] },
+        { role: 'tool', tool_call_id: 't1', content: 'see' },
+        {
+          role: 'user',
+          content: [text('Attached to the result of tool call t1:'), { type: 'image_url', image_url: { url: 'https://a.example/b.png' } }],
+        },
+      ]);
+    });
+
+    test('images and documents', () => {
+      const content = [
+        { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBO' }, ...mark },
+        { type: 'document', title: 'a.pdf', context: 'Read it.', source: { type: 'base64', media_type: 'application/pdf', data: 'JVBE' } },
+        { type: 'document', title: 'T', source: { type: 'text', media_type: 'text/plain', data: 'D' } },
+        { type: 'document', source: { type: 'content', content: [text('C')] } },
+      ];
+      expect(messagesOf({ role: 'user', content })).toEqual([
+        {
+          role: 'user',
+          content: [
+            png,
+            text('Read it.'),
+            { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBE' } },
+            text('T\n\nD'),
+            text('C'),
+          ],
+        },
+      ]);
+    });
+
+    test('ids that are missing, or too long for the vendor, are made, the same for call and result', () => {
+      const long = `toolu_${'x'.repeat(60)}`;
+      const uses = [use, { ...use, id: undefined }, { ...use, id: long }];
+      const results = [long, 't1', undefined].map((id) => ({ type: 'tool_result', tool_use_id: id, content: id ?? 'none' }));
+      const sent = messagesOf(hello, { role: 'assistant', content: uses }, { role: 'user', content: results });
+      const [, assistant, ...answers] = sent as [object, { tool_calls: { id: string }[] }, ...{ tool_call_id: string; content: string }[]];
+      const ids = assistant.tool_calls.map(({ id }) => id);
+      expect(answers.map((answer) => [answer.tool_call_id, answer.content])).toEqual([
+        [ids[2], long],
+        [ids[0], 't1'],
+        [ids[1], 'none'],
+      ]);
+      expect(ids).toEqual(['t1', expect.stringMatching(/^call_/), expect.stringMatching(/^call_.{1,35}$/)]);
+    });
+  });
+
+  test('numbers and the order of inputs survive', () => {
+    const input = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
+    const body = `{"max_tokens":5.0,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":${input}}]},{"role":"user","content":"x"}],"tools":[{"name":"f","input_schema":{"type":"object","maximum":1.0}}]}`;
+    const request = JSON.stringify(requestToChat(objectOf(parseLossless(body)), { model: 'm', stream: false }));
+    expect(request).toContain(JSON.stringify(input));
+    expect(request).toContain('"maximum":1.0');
+    expect(request).toContain('"max_completion_tokens":5.0');
+  });
+
+  test.each<[string, object]>([
+    ['an answer that is begun', { messages: [hello, { role: 'assistant', content: '{' }] }],
+    ['more than four stop sequences', { stop_sequences: ['a', 'b', 'c', 'd', 'e'] }],
+    ['a tool of the vendor', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }],
+    ['servers of tools', { mcp_servers: [{ type: 'url', url: 'https://a.example', name: 'a' }] }],
+    ['a container', { container: 'c-1' }],
+    ['a new tool choice', { tool_choice: { type: 'some' } }],
+    ['a new answer format', { output_config: { format: { type: 'grammar' } } }],
+    ['a call of a server tool', { messages: [{ role: 'assistant', content: [{ type: 'server_tool_use' }] }, hello] }],
+    ['a search result', { messages: [{ role: 'user', content: [{ type: 'search_result' }] }] }],
+    ['an image at the vendor', { messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }] }] }],
+    [
+      'a document at an address',
+      { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://a' } }] }] },
+    ],
+    ['a new role', { messages: [{ role: 'tool', content: 'x' }] }],
+    ['messages that are none', { messages: {} }],
+    ['a result without a call', { messages: [{ role: 'user', content: [{ type: 'tool_result' }] }] }],
+    [
+      'an input that is no object',
+      { messages: [{ role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: [1] }] }, hello] },
+    ],
+  ])('%s is refused, in words of our own', (_name, members) => {
+    expect(() => toChat(members)).toThrow(Untranslatable);
+    expect(() => toChat(members)).toThrow(/^[a-z_][^"]{10,100}$/);
+  });
+});

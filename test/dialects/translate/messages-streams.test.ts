@@ -1,0 +1,162 @@
+/** Vendor facts 8.3: streams of messages vendors for callers of chat. */
+import { describe, expect, test } from '@jest/globals';
+import { answerToolName } from '../../../src/dialects/translate/json-answer-tool.ts';
+import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
+import { names, run, whole } from './steps.ts';
+
+describe('from messages to chat', () => {
+  const start = {
+    type: 'message_start',
+    message: { id: 'msg_1', model: 'claude', content: [], usage: { input_tokens: 25, cache_read_input_tokens: 5, output_tokens: 1 } },
+  };
+  const ends = (reason: string): object[] => [
+    { type: 'message_delta', delta: { stop_reason: reason, stop_sequence: null }, usage: { output_tokens: 15 } },
+    { type: 'message_stop' },
+  ];
+  const block = (index: number, content_block: object): object => ({ type: 'content_block_start', index, content_block });
+  const delta = (index: number, members: object): object => ({ type: 'content_block_delta', index, delta: members });
+  const stop = (index: number): object => ({ type: 'content_block_stop', index });
+  const json = (index: number, text: string): object => delta(index, { type: 'input_json_delta', partial_json: text });
+  const toolBlock = (index: number, members: object = {}): object =>
+    block(index, { type: 'tool_use', id: `t${index}`, name: 'f', input: {}, ...members });
+
+  const chunk = (members: object, finish_reason: string | null = null): object => ({
+    id: 'msg_1',
+    object: 'chat.completion.chunk',
+    created: 1700000000,
+    model: 'claude',
+    choices: [{ index: 0, delta: members, logprobs: null, finish_reason }],
+  });
+  const opening = chunk({ role: 'assistant', content: '' });
+  const callPiece = (index: number, text: string): object => chunk({ tool_calls: [{ index, function: { arguments: text } }] });
+  const callStart = (index: number, id: unknown): object =>
+    chunk({ tool_calls: [{ index, id, type: 'function', function: { name: 'f', arguments: '' } }] });
+  const usage = {
+    ...chunk({}),
+    choices: [],
+    usage: { prompt_tokens: 30, completion_tokens: 15, total_tokens: 45, prompt_tokens_details: { cached_tokens: 5 } },
+  };
+
+  const translate = (...datas: unknown[]) => run(createStreamToChat(names), datas);
+  /** What comes out for the events between start and end. */
+  const pieces = (...datas: object[]): unknown[] =>
+    run(createStreamToChat(names), [start, ...datas], false)
+      .steps.slice(1)
+      .flat();
+
+  test('text: role, pieces, reason, usage, end', () => {
+    const datas = [start, block(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'Hi' }), stop(0), ...ends('end_turn')];
+    expect(translate(...datas)).toEqual({
+      steps: [[opening], [], [chunk({ content: 'Hi' })], [], [], [chunk({}, 'stop'), usage, '[DONE]'], []],
+      state: whole,
+    });
+  });
+
+  test('tool calls are counted from 0, whatever the index of their block', () => {
+    const datas = [
+      block(0, { type: 'text', text: '' }),
+      stop(0),
+      toolBlock(1),
+      json(1, ''),
+      json(1, '{"a"'),
+      json(1, ':1}'),
+      stop(1),
+      toolBlock(2),
+      json(2, '{"b":2}'),
+      stop(2),
+    ];
+    expect(pieces(...datas)).toEqual([
+      callStart(0, 't1'),
+      callPiece(0, '{"a"'),
+      callPiece(0, ':1}'),
+      callStart(1, 't2'),
+      callPiece(1, '{"b":2}'),
+    ]);
+    expect(pieces(...datas, ...ends('tool_use'))).toContainEqual(chunk({}, 'tool_calls'));
+  });
+
+  test('a tool without arguments has empty ones', () => {
+    expect(pieces(toolBlock(0), json(0, ''), stop(0))).toEqual([callStart(0, 't0'), callPiece(0, '{}')]);
+    expect(pieces(toolBlock(0), ...ends('tool_use'))).toContainEqual(callPiece(0, '{}'));
+  });
+
+  test('an input that comes whole with the start of its block, numbers as they are', () => {
+    const datas = [
+      JSON.stringify(start),
+      '{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t0","name":"f","input":{"z":1.0,"a":2}}}',
+      stop(0),
+    ];
+    expect(run(createStreamToChat(names), datas, false).steps.slice(1).flat()).toEqual([
+      callStart(0, 't0'),
+      callPiece(0, '{"z":1.0,"a":2}'),
+    ]);
+  });
+
+  test('a tool without id gets one', () => {
+    expect(pieces(toolBlock(0, { id: undefined }))).toEqual([callStart(0, expect.stringMatching(/^call_[0-9a-f]{24}$/))]);
+  });
+
+  test('thinking and pings only keep the connection alive', () => {
+    const thinking = delta(0, { type: 'thinking_delta', thinking: 'Hm' });
+    expect(
+      pieces(block(0, { type: 'thinking' }), thinking, delta(0, { type: 'signature_delta', signature: 'x' }), stop(0), { type: 'ping' }),
+    ).toEqual([': keep-alive', ': keep-alive']);
+  });
+
+  test('what nobody knows says nothing', () => {
+    const unknown = [{ type: 'news' }, delta(0, { type: 'citations_delta' }), block(1, { type: 'news' }), json(7, '{}')];
+    expect(pieces(...unknown)).toEqual([]);
+  });
+
+  test('the tool that stands for an answer format is text', () => {
+    const datas = [toolBlock(0, { name: answerToolName }), json(0, '{"a":'), json(0, '1}'), stop(0)];
+    expect(pieces(...datas)).toEqual([chunk({ content: '{"a":' }), chunk({ content: '1}' })]);
+    expect(pieces(...datas, ...ends('tool_use'))).toContainEqual(chunk({}, 'stop'));
+    expect(pieces(toolBlock(0, { name: answerToolName }), stop(0))).toEqual([chunk({ content: '{}' })]);
+  });
+
+  test('later counts replace earlier ones; without counts there is no usage chunk', () => {
+    const counted = pieces(
+      { type: 'message_delta', delta: {}, usage: { input_tokens: 7, cache_read_input_tokens: 0, output_tokens: 3 } },
+      { type: 'message_stop' },
+    );
+    expect(counted).toContainEqual({
+      ...usage,
+      usage: { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10, prompt_tokens_details: { cached_tokens: 0 } },
+    });
+    const bare = translate({ type: 'message_start', message: { id: 'msg_1', model: 'claude' } }, { type: 'message_stop' });
+    expect(bare.steps.flat()).toEqual([opening, chunk({}, 'stop'), '[DONE]']);
+  });
+
+  test('what the vendor left out is made', () => {
+    const { steps } = translate({ type: 'message_start', message: {} });
+    expect(steps.flat()).toEqual([{ ...opening, id: 'gw-1', model: 'asked' }]);
+    expect(translate(delta(0, { type: 'text_delta', text: 'Hi' })).steps[0]).toHaveLength(2);
+  });
+
+  test('nothing comes out before the answer begins', () => {
+    const { steps, state } = translate({ type: 'ping' }, { type: 'news' }, { type: 'message_stop' }, 'no json', {
+      type: 'error',
+      error: { message: 'Overloaded' },
+    });
+    expect(steps.flat()).toEqual([]);
+    expect(state).toEqual({ begun: false, ended: 'broken', problem: 'Overloaded' });
+  });
+
+  test('an error stops the stream, and nothing behind it is read', () => {
+    const { steps, state } = translate(
+      start,
+      { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } },
+      delta(0, { type: 'text_delta', text: 'x' }),
+      ...ends('end_turn'),
+    );
+    expect(steps.flat()).toEqual([opening]);
+    expect(state).toEqual({ begun: true, ended: 'broken', problem: 'Overloaded' });
+  });
+
+  test('a stream that ends early is broken', () => {
+    const { steps, state } = translate(start, ...ends('end_turn').slice(0, 1));
+    expect(steps.flat()).toEqual([opening]);
+    expect(state).toEqual({ begun: true, ended: 'broken', problem: 'the vendor ended the stream early' });
+  });
+});

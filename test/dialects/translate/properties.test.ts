@@ -1,0 +1,243 @@
+/** Vendor facts 8.5: what holds for every answer and every request. */
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { isObject, listOf, objectOf, textOf } from '../../../src/core/json/narrow.ts';
+import type { Tokens } from '../../../src/core/pricing.ts';
+import { readChatUsage, readMessagesUsage } from '../../../src/dialects/contract/token-usage.ts';
+import { objectOf as losslessObjectOf } from '../../../src/dialects/json/lossless-json.ts';
+import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
+import { answerToMessages, requestToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
+import { createStreamToMessages } from '../../../src/dialects/translate/chat-to-messages-stream.ts';
+import { answerToChat, requestToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
+import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
+import { objectText } from '../../core/json/json-texts.ts';
+import { hearChat, hearChatStream, hearMessages, hearMessagesStream, translateStream } from './callers.ts';
+import { chatAnswer, chatStream, messagesAnswer, messagesStream, type Said, said } from './vendors.ts';
+
+const names = { id: 'call-1', model: 'm', createdSeconds: 1 };
+const toMessages = (answer: Said) => answerToMessages(losslessObjectOf(parseLossless(JSON.stringify(chatAnswer(answer)))), names);
+const toChat = (answer: Said) => answerToChat(losslessObjectOf(parseLossless(JSON.stringify(messagesAnswer(answer)))), names);
+
+describe('a stream that the caller has put together is the plain answer', () => {
+  // Without ids the SDKs cannot read the vendor's own answers, which come through unchanged.
+  const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: true }));
+
+  test('from chat to chat', async () => {
+    await fc.assert(
+      fc.asyncProperty(whole, async (answer) => {
+        expect(await hearChatStream(chatStream(answer))).toEqual(hearChat(chatAnswer(answer)));
+      }),
+    );
+  });
+
+  test('from messages to messages', async () => {
+    await fc.assert(
+      fc.asyncProperty(whole, async (answer) => {
+        expect(await hearMessagesStream(named(messagesStream(answer)))).toEqual(hearMessages(messagesAnswer(answer)));
+      }),
+    );
+  });
+
+  test('from chat to messages', async () => {
+    await fc.assert(
+      fc.asyncProperty(said, async (answer) => {
+        const stream = translateStream(createStreamToMessages(names), chatStream(answer));
+        expect(await hearMessagesStream(stream)).toEqual(hearMessages(toMessages(answer)));
+      }),
+    );
+  });
+
+  test('from messages to chat', async () => {
+    await fc.assert(
+      fc.asyncProperty(said, async (answer) => {
+        const stream = translateStream(createStreamToChat(names), messagesStream(answer));
+        expect(await hearChatStream(stream)).toEqual(hearChat(toChat(answer)));
+      }),
+    );
+  });
+
+  test('and both callers hear the same', () => {
+    fc.assert(
+      fc.property(said, (answer) => {
+        const { blocks, id, model } = hearMessages(toMessages(answer));
+        const direct = hearChat(chatAnswer({ ...answer, hasToolIds: true }));
+        const heard = answer.hasToolIds ? blocks : blocks.map((block) => (isObject(block) ? { ...block, call: null } : block));
+        const expected = answer.hasToolIds
+          ? direct.blocks
+          : direct.blocks.map((block) => (isObject(block) ? { ...block, call: null } : block));
+        expect({ blocks: heard, id, model }).toEqual({ blocks: expected, id: direct.id, model: direct.model });
+        expect(hearChat(toChat({ ...answer, hasToolIds: true })).blocks).toEqual(direct.blocks);
+      }),
+    );
+  });
+});
+
+test('any split of the bytes gives the same events', () => {
+  const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
+  fc.assert(
+    fc.property(said, sizes, fc.constantFrom('\n', '\r\n', '\r'), (answer, split, lineEnd) => {
+      const ofChat = chatStream(answer);
+      const ofMessages = messagesStream(answer);
+      const whole = [translateStream(createStreamToMessages(names), ofChat), translateStream(createStreamToChat(names), ofMessages)];
+      const cut = [
+        translateStream(createStreamToMessages(names), ofChat.replaceAll('\n', lineEnd), split),
+        translateStream(createStreamToChat(names), ofMessages.replaceAll('\n', lineEnd), split),
+      ];
+      expect(cut).toEqual(whole);
+    }),
+  );
+});
+
+describe('usage sums agree', () => {
+  const sum = (tokens: Tokens | null): number => Object.values(tokens ?? {}).reduce((total, count) => total + count, 0);
+
+  test('a chat answer keeps each of its counts', () => {
+    fc.assert(
+      fc.property(said, (answer) => {
+        const counted = { ...answer, hasUsage: true };
+        expect(readMessagesUsage(toMessages(counted)?.usage, null)).toEqual(readChatUsage(objectOf(chatAnswer(counted)).usage));
+      }),
+    );
+  });
+
+  test('a messages answer keeps its sum; what was written to the cache becomes part of the prompt', () => {
+    fc.assert(
+      fc.property(said, (answer) => {
+        const counted = { ...answer, hasUsage: true };
+        const { cacheWrite, cacheWrite1h, input, cachedInput, output } = counted.tokens;
+        const tokens = readChatUsage(toChat(counted)?.usage);
+        expect(tokens).toEqual({ input: input + cacheWrite + cacheWrite1h, cachedInput, cacheWrite: 0, cacheWrite1h: 0, output });
+        expect(sum(tokens)).toBe(sum(readMessagesUsage(objectOf(messagesAnswer(counted)).usage, null)));
+      }),
+    );
+  });
+});
+
+describe('a request that went to the other dialect and back', () => {
+  const words = fc.string({ unit: 'grapheme', maxLength: 12 });
+  const image = fc
+    .constantFrom('data:image/png;base64,iVBO', 'data:image/webp;base64,UklG', 'https://a.example/b.png')
+    .map((url) => ({ type: 'image_url', image_url: { url } }));
+  const file = fc.constant({ type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBE' } });
+  const part = fc.oneof(
+    words.map((text) => ({ type: 'text', text })),
+    image,
+    file,
+  );
+  const content = fc.oneof(words, fc.array(part, { minLength: 1, maxLength: 3 }));
+  const call = fc.record({ name: fc.stringMatching(/^[a-z]{1,8}$/), arguments: objectText });
+  const results = fc.array(
+    fc.oneof(
+      words,
+      fc.array(
+        words.map((text) => ({ type: 'text', text })),
+        { minLength: 1, maxLength: 2 },
+      ),
+    ),
+    {
+      minLength: 3,
+      maxLength: 3,
+    },
+  );
+  const exchange = fc.oneof(
+    fc.record({ role: fc.constantFrom('system', 'developer'), content: words }).map((message) => [message]),
+    content.map((said) => [{ role: 'user', content: said }]),
+    words.map((said) => [{ role: 'assistant', content: said }]),
+    fc.tuple(fc.oneof(fc.constant(null), words), fc.array(call, { minLength: 1, maxLength: 3 }), results).map(([said, calls, answers]) => [
+      {
+        role: 'assistant',
+        content: said,
+        tool_calls: calls.map(({ name, arguments: text }, at) => ({ id: `c${at}`, type: 'function', function: { name, arguments: text } })),
+      },
+      ...calls.map((_, at) => ({ role: 'tool', tool_call_id: `c${at}`, content: answers[at] })),
+    ]),
+  );
+  const messages = fc
+    .tuple(fc.array(exchange, { maxLength: 6 }), content)
+    .map(([exchanges, last]) => [...exchanges.flat(), { role: 'user', content: last }, { role: 'user', content: 'And?' }]);
+
+  test('keeps texts, images, files, ids, names, argument values and their order', () => {
+    fc.assert(
+      fc.property(messages, (list) => {
+        const there = JSON.stringify(requestToMessages({ messages: list }, { model: 'a', maxTokens: 1, stream: false }));
+        const back = requestToChat(losslessObjectOf(parseLossless(there)), { model: 'b', stream: false });
+        const [first] = linesOf(back.messages);
+        const lines = linesOf(back.messages).slice(first === '"user: Begin."' && linesOf(list)[0] !== first ? 1 : 0);
+        expect(lines).toEqual(linesOf(list));
+        expect(systemOf(back.messages)).toBe(systemOf(list));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('keeps tools, choices, bounds and the answer format', () => {
+    const strict = fc.constantFrom({}, { strict: true });
+    const tools = fc.array(
+      fc.tuple(fc.stringMatching(/^[a-z]{1,8}$/), objectText, strict).map(([name, properties, mark]) => ({
+        type: 'function',
+        function: { name, description: 'D', parameters: { type: 'object', properties: parseLossless(properties) }, ...mark },
+      })),
+      { minLength: 1, maxLength: 3 },
+    );
+    const choice = fc.constantFrom('auto', 'none', 'required', { type: 'function', function: { name: 'f' } });
+    const plain = fc.record({
+      max_completion_tokens: fc.integer({ min: 1, max: 1000 }),
+      temperature: fc.constantFrom(0, 0.5, 1),
+      stop: fc.array(fc.constantFrom('A', 'B'), { minLength: 1, maxLength: 4 }),
+      user: fc.constantFrom('u1', 'u2'),
+      tools,
+      tool_choice: choice,
+    });
+    fc.assert(
+      fc.property(plain, (members) => {
+        const body = { messages: [{ role: 'user', content: 'Hi' }], ...members };
+        const there = requestToMessages(body, { model: 'a', maxTokens: 1, stream: false, supportsSchema: true });
+        const back = requestToChat(losslessObjectOf(parseLossless(JSON.stringify(there))), { model: 'b', stream: false });
+        expect(sorted(back)).toBe(sorted({ ...body, model: 'b' }));
+      }),
+    );
+  });
+
+  function sorted(body: object): string {
+    return JSON.stringify(Object.entries(body).sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  /** Texts of the system, which end up as one. Blank ones say nothing. */
+  function systemOf(list: unknown): string {
+    const texts = listOf(list)
+      .map(objectOf)
+      .filter(({ role }) => role === 'system' || role === 'developer')
+      .map((message) => textOf(message.content) ?? '');
+    return texts.filter((text) => text.trim() !== '').join('\n\n');
+  }
+
+  /** Everything else, piece by piece; what the assistant says without a break is one piece. */
+  function linesOf(list: unknown): string[] {
+    const lines: string[] = [];
+    let spoken = false;
+    const add = (speaker: string, text: string): void => {
+      if (text.trim() === '') return;
+      const last = lines.length - 1;
+      if (speaker === 'assistant' && spoken) lines[last] = JSON.stringify(JSON.parse(lines[last] ?? '""') + text);
+      else lines.push(JSON.stringify(`${speaker}: ${text}`));
+      spoken = speaker === 'assistant';
+    };
+    for (const message of listOf(list).map(objectOf)) {
+      const { role } = message;
+      if (role === 'system' || role === 'developer') continue;
+      const parts = typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : listOf(message.content).map(objectOf);
+      const speaker = role === 'tool' ? `result ${message.tool_call_id}` : `${role}`;
+      for (const each of parts) add(each.type === 'text' ? speaker : `${role} ${each.type}`, textOf(each.text) ?? JSON.stringify(each));
+      for (const called of listOf(message.tool_calls).map(objectOf)) {
+        const { name, arguments: text } = objectOf(called.function);
+        add(`call ${called.id}`, `${name} ${JSON.stringify(parseLossless(textOf(text) ?? ''))}`);
+      }
+    }
+    return lines;
+  }
+});
+
+/** With the names of its events, which the vendor's SDK goes by. */
+function named(stream: string): string {
+  return stream.replaceAll(/^data: \{"type":"([a-z_]+)"/gm, 'event: $1\ndata: {"type":"$1"');
+}

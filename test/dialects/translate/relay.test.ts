@@ -1,0 +1,67 @@
+/** What a relay that goes by the reader of the vendor's dialect may rely on. */
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { createSseParser } from '../../../src/core/sse.ts';
+import { chat } from '../../../src/dialects/chat/codec.ts';
+import type { RouteRules } from '../../../src/dialects/contract/route-codec.ts';
+import { messages } from '../../../src/dialects/messages/codec.ts';
+import { createStreamToMessages } from '../../../src/dialects/translate/chat-to-messages-stream.ts';
+import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
+import { names } from './steps.ts';
+import { chatStream, messagesStream, said } from './vendors.ts';
+
+describe("the translator and the relay's reader of the vendor's dialect", () => {
+  /** How the relay, which goes by the reader alone, sees the stream. */
+  function relayed(rules: RouteRules, text: string): { begun: boolean; ended: 'whole' | 'broken' } {
+    const reader = rules.createStreamReader();
+    let begun = false;
+    for (const event of createSseParser().push(Buffer.from(text)).events) {
+      const meaning = reader.read(event);
+      if (meaning === 'piece') begun = true;
+      if (meaning === 'end' && begun) return { begun, ended: 'whole' };
+      if (meaning === 'error') return { begun, ended: 'broken' };
+    }
+    return { begun, ended: reader.finished() ? 'whole' : 'broken' };
+  }
+
+  test.each([
+    ['chat', chat, () => createStreamToMessages(names), chatStream, '{"error":{"message":"x"}}'],
+    ['messages', messages, () => createStreamToChat(names), messagesStream, '{"type":"error","error":{"message":"x"}}'],
+  ])('agree on begin and end of %s streams, wherever they are cut or fail', (_name, rules, create, streamFor, fault) => {
+    fc.assert(
+      fc.property(said, fc.nat(), fc.boolean(), (answer, place, fails) => {
+        const events = streamFor(answer)
+          .split('\n\n')
+          .map((event) => `${event}\n\n`)
+          .slice(0, -1);
+        const kept = events.slice(0, place % (events.length + 1));
+        const text = [...kept, ...(fails ? [`data: ${fault}\n\n`] : [])].join('');
+        const translator = create();
+        for (const event of createSseParser().push(Buffer.from(text)).events) translator.push(event);
+        translator.end();
+        const { begun, ended } = translator.state();
+        expect({ begun, ended }).toEqual(relayed(rules, text));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('of a whole stream the last thing comes with the last event, so that it can be recorded before it leaves', () => {
+    fc.assert(
+      fc.property(said, (answer) => {
+        for (const [translator, text] of [
+          [createStreamToMessages(names), chatStream(answer)],
+          [createStreamToChat(names), messagesStream(answer)],
+        ] as const) {
+          const outputs = createSseParser()
+            .push(Buffer.from(text))
+            .events.map((event) => [translator.push(event), translator.state().ended]);
+          expect(outputs.slice(0, -1).every(([, ended]) => ended === null)).toBe(true);
+          expect(outputs.at(-1)?.[0]).not.toBe('');
+          expect(outputs.at(-1)?.[1]).toBe('whole');
+          expect(translator.end()).toBe('');
+        }
+      }),
+    );
+  });
+});

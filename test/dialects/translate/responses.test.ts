@@ -1,0 +1,220 @@
+/** Vendor facts 8.2: plain answers. */
+import { describe, expect, test } from '@jest/globals';
+import { type JsonObject, listOf } from '../../../src/core/json/narrow.ts';
+import { objectOf } from '../../../src/dialects/json/lossless-json.ts';
+import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
+import { answerToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
+import { answerToolName, callerTurnOf } from '../../../src/dialects/translate/json-answer-tool.ts';
+import { answerToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
+
+const names = { id: 'gw-1', model: 'asked', createdSeconds: 1700000000 };
+const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } };
+const use = { type: 'tool_use', id: 'toolu_1', name: 'f', input: { a: 1 } };
+
+function ofChat(message: object, choice: object = {}, members: object = {}): JsonObject | null {
+  const choices = [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop', ...choice }];
+  return answerToMessages({ id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'gpt', choices, ...members }, names);
+}
+
+function ofMessages(content: unknown, members: object = {}): JsonObject | null {
+  return answerToChat(
+    { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude', content, stop_reason: 'end_turn', ...members },
+    names,
+  );
+}
+
+/** The only choice of a translated answer. */
+function choiceOf(answer: JsonObject | null): JsonObject {
+  return objectOf(listOf(answer?.choices)[0]);
+}
+
+describe('a chat answer for a caller of messages', () => {
+  test('becomes a message with text, tool calls and usage', () => {
+    const usage = { prompt_tokens: 100, completion_tokens: 5, total_tokens: 105, prompt_tokens_details: { cached_tokens: 64 } };
+    expect(ofChat({ content: 'Hi', tool_calls: [call] }, { finish_reason: 'tool_calls' }, { usage })).toEqual({
+      id: 'chatcmpl-1',
+      type: 'message',
+      role: 'assistant',
+      model: 'gpt',
+      content: [
+        { type: 'text', text: 'Hi' },
+        { ...use, id: 'call_1' },
+      ],
+      stop_reason: 'tool_use',
+      stop_sequence: null,
+      usage: { input_tokens: 36, cache_creation_input_tokens: 0, cache_read_input_tokens: 64, output_tokens: 5 },
+    });
+  });
+
+  test.each([
+    ['stop', [], 'end_turn'],
+    ['length', [], 'max_tokens'],
+    ['content_filter', [], 'refusal'],
+    ['tool_calls', [call], 'tool_use'],
+    ['function_call', [call], 'tool_use'],
+    ['stop', [call], 'tool_use'],
+    ['length', [call], 'max_tokens'],
+    ['eos', [], 'end_turn'],
+    [null, [], 'end_turn'],
+  ])('finish reason %p with calls %j is %s', (reason, calls, expected) => {
+    expect(ofChat({ content: 'x', tool_calls: calls }, { finish_reason: reason })).toMatchObject({ stop_reason: expected });
+  });
+
+  test.each<[string, object, unknown[]]>([
+    ['no text', { content: null }, []],
+    ['an empty text', { content: '' }, []],
+    ['a refusal', { content: null, refusal: 'No.' }, [{ type: 'text', text: 'No.' }]],
+    [
+      'parts, with thinking',
+      {
+        content: [
+          { type: 'thinking', thinking: [] },
+          { type: 'text', text: 'A' },
+          { type: 'text', text: 'B' },
+        ],
+      },
+      [{ type: 'text', text: 'AB' }],
+    ],
+    ['thinking beside the text', { content: 'A', reasoning_content: 'Hm' }, [{ type: 'text', text: 'A' }]],
+    [
+      'a call without arguments',
+      { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '' } }] },
+      [{ ...use, id: 'call_1', input: {} }],
+    ],
+    [
+      'arguments that are an object',
+      { tool_calls: [{ ...call, function: { name: 'f', arguments: { a: 1 } } }] },
+      [{ ...use, id: 'call_1' }],
+    ],
+    [
+      'a call of the old form',
+      { function_call: { name: 'f', arguments: '{"a":1}' } },
+      [{ ...use, id: expect.stringMatching(/^toolu_[0-9a-f]{24}$/) }],
+    ],
+  ])('%s', (_name, message, content) => {
+    expect(ofChat(message)?.content).toEqual(content);
+  });
+
+  test('numbers and the order of arguments survive', () => {
+    const text = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
+    expect(JSON.stringify(ofChat({ tool_calls: [{ ...call, function: { name: 'f', arguments: text } }] }))).toContain(`"input":${text}`);
+  });
+
+  test('what the vendor left out is made, each tool call with an id of its own', () => {
+    const anonymous = { function: { name: 'f', arguments: '' } };
+    const answer = ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' });
+    expect(answer).toMatchObject({ id: 'gw-1', model: 'asked', usage: { input_tokens: 0, output_tokens: 0 } });
+    const ids = listOf(answer?.content).map((block) => objectOf(block).id);
+    expect(new Set(ids).size).toBe(2);
+    expect(answer).toEqual(ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' }));
+  });
+
+  test.each([
+    ['an error', { error: { message: 'x' } }],
+    ['no choices', { choices: [] }],
+    ['a choice without message', { choices: [{ index: 0, text: 'old' }] }],
+    ['a messages answer', { type: 'message', content: [] }],
+  ])('%s is no chat answer', (_name, answer) => {
+    expect(answerToMessages(answer, names)).toBeNull();
+  });
+
+  test('arguments that nobody can read make the answer unreadable, unless it was cut off', () => {
+    const broken = { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '{"a":' } }] };
+    expect(ofChat(broken, { finish_reason: 'tool_calls' })).toBeNull();
+    expect(ofChat(broken, { finish_reason: 'length' })).toMatchObject({
+      stop_reason: 'max_tokens',
+      content: [{ type: 'tool_use', input: {} }],
+    });
+  });
+});
+
+describe('a messages answer for a caller of chat', () => {
+  test('becomes a completion with text, tool calls and usage', () => {
+    const usage = {
+      input_tokens: 10,
+      cache_creation_input_tokens: 200,
+      cache_read_input_tokens: 3000,
+      cache_creation: { ephemeral_5m_input_tokens: 150, ephemeral_1h_input_tokens: 50 },
+      output_tokens: 5,
+    };
+    const content = [{ type: 'thinking', thinking: 'Hm', signature: 'x' }, { type: 'text', text: 'A' }, use, { type: 'text', text: 'B' }];
+    expect(ofMessages(content, { stop_reason: 'tool_use', usage })).toEqual({
+      id: 'msg_1',
+      object: 'chat.completion',
+      created: 1700000000,
+      model: 'claude',
+      choices: [
+        {
+          index: 0,
+          message: { role: 'assistant', content: 'AB', refusal: null, tool_calls: [{ ...call, id: 'toolu_1' }] },
+          logprobs: null,
+          finish_reason: 'tool_calls',
+        },
+      ],
+      usage: { prompt_tokens: 3210, completion_tokens: 5, total_tokens: 3215, prompt_tokens_details: { cached_tokens: 3000 } },
+    });
+  });
+
+  test.each([
+    ['end_turn', [], 'stop'],
+    ['stop_sequence', [], 'stop'],
+    ['pause_turn', [], 'stop'],
+    ['max_tokens', [], 'length'],
+    ['model_context_window_exceeded', [], 'length'],
+    ['refusal', [], 'content_filter'],
+    ['tool_use', [use], 'tool_calls'],
+    ['max_tokens', [use], 'length'],
+    [null, [], 'stop'],
+  ])('stop reason %p with blocks %j is %s', (reason, content, expected) => {
+    expect(choiceOf(ofMessages(content, { stop_reason: reason })).finish_reason).toBe(expected);
+  });
+
+  test.each<[string, unknown[], string | null]>([
+    ['nothing', [], ''],
+    ['only calls', [use], null],
+    ['only thinking', [{ type: 'redacted_thinking', data: 'x' }], ''],
+  ])('%s', (_name, content, expected) => {
+    expect(objectOf(choiceOf(ofMessages(content)).message).content).toBe(expected);
+  });
+
+  test('numbers and the order of inputs survive', () => {
+    const text = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
+    const content = parseLossless(`[{"type":"tool_use","id":"t","name":"f","input":${text}}]`);
+    expect(JSON.stringify(ofMessages(content))).toContain(JSON.stringify(text));
+  });
+
+  test('the tool that stands for an answer format is the text of the answer', () => {
+    const content = [{ ...use, name: answerToolName, input: { a: [1, 'é'] } }];
+    expect(choiceOf(ofMessages(content, { stop_reason: 'tool_use' }))).toMatchObject({
+      message: { content: '{"a":[1,"é"]}' },
+      finish_reason: 'stop',
+    });
+    expect(choiceOf(ofMessages(content)).message).not.toHaveProperty('tool_calls');
+  });
+
+  test('and so it is in what is remembered of the answer', () => {
+    const others = [{ name: 'f', arguments: '{}' }];
+    expect(callerTurnOf({ text: '', toolCalls: [...others, { name: answerToolName, arguments: '{"a":1}' }] })).toEqual({
+      text: '{"a":1}',
+      toolCalls: others,
+    });
+    expect(callerTurnOf({ text: 'A', toolCalls: others })).toEqual({ text: 'A', toolCalls: others });
+  });
+
+  test('usage that the vendor did not report is not made up', () => {
+    expect(ofMessages([{ type: 'text', text: 'A' }])).not.toHaveProperty('usage');
+  });
+
+  test('counts whose text is kept count', () => {
+    const usage = parseLossless('{"input_tokens":1.0,"output_tokens":2e0}');
+    expect(ofMessages([], { usage })?.usage).toMatchObject({ prompt_tokens: 1, completion_tokens: 2 });
+  });
+
+  test.each([
+    ['an error', { type: 'error', error: { type: 'api_error', message: 'x' } }],
+    ['text as content', { content: 'x' }],
+    ['a chat answer', { choices: [] }],
+  ])('%s is no messages answer', (_name, answer) => {
+    expect(answerToChat(answer, names)).toBeNull();
+  });
+});

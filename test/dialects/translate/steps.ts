@@ -1,0 +1,30 @@
+/** Gives a stream translator events one by one, and reads what comes out. */
+import { expect } from '@jest/globals';
+import { createSseParser } from '../../../src/core/sse.ts';
+import type { StreamState, StreamTranslator } from '../../../src/dialects/translate/stream.ts';
+import { streamOf } from '../events.ts';
+
+export const names = { id: 'gw-1', model: 'asked', createdSeconds: 1700000000 };
+
+/** What comes out for each event, and at the end: JSON, `[DONE]`, or a comment's text. */
+export function run(translator: StreamTranslator, datas: readonly unknown[], ends = true): { steps: unknown[][]; state: StreamState } {
+  const events = createSseParser().push(Buffer.from(streamOf(...datas))).events;
+  const outputs = [...events.map((event) => translator.push(event)), ...(ends ? [translator.end()] : [])];
+  return { steps: outputs.map(readOut), state: translator.state() };
+}
+
+function readOut(text: string): unknown[] {
+  return text
+    .split('\n\n')
+    .filter((block) => block !== '')
+    .map((block) => {
+      const data = /^(?:event: (\w+)\n)?data: (.*)$/.exec(block);
+      if (!data) return block;
+      const value = data[2] === '[DONE]' ? '[DONE]' : JSON.parse(data[2] ?? '');
+      // The event's name and the type in its data are the same.
+      if (data[1] !== undefined) expect(value.type).toBe(data[1]);
+      return value;
+    });
+}
+
+export const whole = { begun: true, ended: 'whole', problem: null };

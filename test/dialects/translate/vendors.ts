@@ -1,0 +1,193 @@
+/** Vendors' answers for tests of the translation: one answer, as each dialect sends it, plain and in random pieces. */
+import fc from 'fast-check';
+import type { Tokens } from '../../../src/core/pricing.ts';
+import { streamOf } from '../events.ts';
+
+/** What a model said. */
+export interface Said {
+  readonly id: string;
+  readonly model: string;
+  /** Cut at random for the dialect that has blocks. */
+  readonly text: string;
+  readonly thinking: string;
+  readonly tools: readonly { readonly id: string; readonly name: string; readonly arguments: object }[];
+  readonly end: 'stop' | 'length' | 'filtered';
+  readonly tokens: Tokens;
+  /** How the vendor cuts what it sends: lengths of the pieces, again and again. */
+  readonly cuts: readonly number[];
+  /** The pieces of the tool calls come in turns (chat). */
+  readonly interleaved: boolean;
+  /** The vendor gives its tool calls ids, and counts tokens. */
+  readonly hasToolIds: boolean;
+  readonly hasUsage: boolean;
+}
+
+const count = fc.nat(100_000);
+const name = fc.stringMatching(/^[a-z_]{1,12}$/);
+const jsonValue = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)));
+
+export const said: fc.Arbitrary<Said> = fc.record({
+  id: fc.stringMatching(/^[a-z0-9]{8}$/),
+  model: name,
+  text: fc.oneof(fc.constant(''), fc.string({ unit: 'grapheme', maxLength: 40 })),
+  thinking: fc.oneof(fc.constant(''), fc.string({ maxLength: 20 })),
+  tools: fc.uniqueArray(
+    fc.record({ id: fc.stringMatching(/^t[a-z0-9]{5}$/), name, arguments: fc.dictionary(fc.string(), jsonValue, { maxKeys: 3 }) }),
+    {
+      maxLength: 3,
+      selector: ({ id }) => id,
+    },
+  ),
+  end: fc.constantFrom('stop', 'length', 'filtered'),
+  tokens: fc.record({ input: count, cachedInput: count, cacheWrite: count, cacheWrite1h: count, output: count }),
+  cuts: fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 4 }),
+  interleaved: fc.boolean(),
+  hasToolIds: fc.boolean(),
+  hasUsage: fc.boolean(),
+});
+
+const finishReasons = { stop: 'stop', length: 'length', filtered: 'content_filter' } as const;
+const stopReasons = { stop: 'end_turn', length: 'max_tokens', filtered: 'refusal' } as const;
+
+function cut(text: string, cuts: readonly number[]): string[] {
+  const pieces: string[] = [];
+  for (let at = 0, turn = 0; at < text.length; turn += 1) {
+    const length = cuts[turn % cuts.length] ?? 1;
+    pieces.push(text.slice(at, at + length));
+    at += length;
+  }
+  return pieces;
+}
+
+function finishReason({ end, tools }: Said): string {
+  return end === 'stop' && tools.length > 0 ? 'tool_calls' : finishReasons[end];
+}
+
+/** A chat vendor knows no writes to its cache. */
+function chatUsage({ input, cachedInput, output }: Tokens): object {
+  const prompt = input + cachedInput;
+  const details = { prompt_tokens_details: { cached_tokens: cachedInput, audio_tokens: 0 } };
+  return { prompt_tokens: prompt, completion_tokens: output, total_tokens: prompt + output, ...details };
+}
+
+function chatCall({ hasToolIds }: Said, tool: Said['tools'][number]): object {
+  const fn = { name: tool.name, arguments: JSON.stringify(tool.arguments) };
+  return { ...(hasToolIds ? { id: tool.id } : {}), type: 'function', function: fn };
+}
+
+export function chatAnswer(answer: Said): object {
+  const { id, model, text, thinking, tools, hasUsage, tokens } = answer;
+  const message = {
+    role: 'assistant',
+    content: text === '' && tools.length > 0 ? null : text,
+    ...(thinking === '' ? {} : { reasoning_content: thinking }),
+    ...(tools.length > 0 ? { tool_calls: tools.map((tool) => chatCall(answer, tool)) } : {}),
+  };
+  return {
+    id,
+    object: 'chat.completion',
+    created: 1,
+    model,
+    choices: [{ index: 0, message, finish_reason: finishReason(answer) }],
+    ...(hasUsage ? { usage: chatUsage(tokens) } : {}),
+  };
+}
+
+export function chatStream(answer: Said): string {
+  const { id, model, text, thinking, tools, cuts, hasUsage, tokens } = answer;
+  const head = { id, object: 'chat.completion.chunk', created: 1, model };
+  const chunk = (delta: object, reason: string | null = null): object => ({
+    ...head,
+    choices: [{ index: 0, delta, finish_reason: reason }],
+  });
+  const calls = tools.map((tool, index) => [
+    { index, ...chatCall(answer, { ...tool, arguments: {} }), function: { name: tool.name, arguments: '' } },
+    ...cut(JSON.stringify(tool.arguments), cuts).map((piece) => ({ index, function: { arguments: piece } })),
+  ]);
+  const longest = Math.max(0, ...calls.map((call) => call.length));
+  const turns = Array.from({ length: longest }, (_, turn) => calls.flatMap((call) => call.slice(turn, turn + 1)));
+  return streamOf(
+    chunk({ role: 'assistant', content: '' }),
+    ...cut(thinking, cuts).map((piece) => chunk({ reasoning_content: piece })),
+    ...cut(text, cuts).map((piece) => chunk({ content: piece })),
+    ...(answer.interleaved ? turns : calls).flat().map((call) => chunk({ tool_calls: [call] })),
+    chunk({}, finishReason(answer)),
+    ...(hasUsage ? [{ ...head, choices: [], usage: chatUsage(tokens) }] : []),
+    '[DONE]',
+  );
+}
+
+function messagesUsage({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): object {
+  return {
+    input_tokens: input,
+    cache_creation_input_tokens: cacheWrite + cacheWrite1h,
+    cache_read_input_tokens: cachedInput,
+    cache_creation: { ephemeral_5m_input_tokens: cacheWrite, ephemeral_1h_input_tokens: cacheWrite1h },
+    output_tokens: output,
+  };
+}
+
+function messagesBlocks(answer: Said): { start: object; whole: object; deltas: object[] }[] {
+  const { text, thinking, tools, cuts, hasToolIds } = answer;
+  const ofThinking = {
+    start: { type: 'thinking', thinking: '', signature: '' },
+    whole: { type: 'thinking', thinking, signature: 'c2ln' },
+    deltas: [
+      ...cut(thinking, cuts).map((piece) => ({ type: 'thinking_delta', thinking: piece })),
+      { type: 'signature_delta', signature: 'c2ln' },
+    ],
+  };
+  // Two blocks of text, as vendors send them around citations.
+  const half = Math.floor(text.length / 2);
+  const ofText = [text.slice(0, half), text.slice(half)].map((part) => ({
+    start: { type: 'text', text: '' },
+    whole: { type: 'text', text: part },
+    deltas: cut(part, cuts).map((piece) => ({ type: 'text_delta', text: piece })),
+  }));
+  const ofTools = tools.map((tool) => {
+    const start = { type: 'tool_use', ...(hasToolIds ? { id: tool.id } : {}), name: tool.name, input: {} };
+    // A tool without arguments may send only an empty piece.
+    const pieces = Object.keys(tool.arguments).length === 0 ? [''] : ['', ...cut(JSON.stringify(tool.arguments), cuts)];
+    return {
+      start,
+      whole: { ...start, input: tool.arguments },
+      deltas: pieces.map((piece) => ({ type: 'input_json_delta', partial_json: piece })),
+    };
+  });
+  return [...(thinking === '' ? [] : [ofThinking]), ...(text === '' ? [] : ofText), ...ofTools];
+}
+
+function stopReason({ end, tools }: Said): string {
+  return end === 'stop' && tools.length > 0 ? 'tool_use' : stopReasons[end];
+}
+
+export function messagesAnswer(answer: Said): object {
+  const content = messagesBlocks(answer).map(({ whole }) => whole);
+  const ends = {
+    stop_reason: stopReason(answer),
+    stop_sequence: null,
+    ...(answer.hasUsage ? { usage: messagesUsage(answer.tokens) } : {}),
+  };
+  return { id: answer.id, type: 'message', role: 'assistant', model: answer.model, content, ...ends };
+}
+
+export function messagesStream(answer: Said): string {
+  const { id, model, tokens, hasUsage } = answer;
+  const message = { id, type: 'message', role: 'assistant', model, content: [], stop_reason: null, stop_sequence: null };
+  const blocks = messagesBlocks(answer).flatMap(({ start, deltas }, index) => [
+    { type: 'content_block_start', index, content_block: start },
+    ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
+    { type: 'content_block_stop', index },
+  ]);
+  return streamOf(
+    { type: 'message_start', message: { ...message, ...(hasUsage ? { usage: { ...messagesUsage(tokens), output_tokens: 1 } } : {}) } },
+    { type: 'ping' },
+    ...blocks,
+    {
+      type: 'message_delta',
+      delta: { stop_reason: stopReason(answer), stop_sequence: null },
+      ...(hasUsage ? { usage: { output_tokens: tokens.output } } : {}),
+    },
+    { type: 'message_stop' },
+  );
+}

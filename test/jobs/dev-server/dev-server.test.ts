@@ -1,0 +1,166 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { answersWith } from '../../../src/jobs/connection/temporal-connection.ts';
+import { type DevServer, startDevServer } from '../../../src/jobs/dev-server/dev-server.ts';
+import { readRecord } from '../../../src/jobs/dev-server/dev-server-files.ts';
+import { endProcess, identifyProcess, isRunning, type ProcessIdentity } from '../../../src/jobs/dev-server/processes.ts';
+import { createTestLog, until } from '../../support/temporal.ts';
+import { ensureTemporal } from '../../support/temporal-program.ts';
+
+/** A gateway reduced to its dev server: prints what it has, ends it at SIGTERM and takes no notice of Ctrl-C. */
+const parentProgram = `
+const [, devServer, connection, binary, dataDir] = process.argv;
+const { startDevServer } = await import(devServer);
+const { answersWith } = await import(connection);
+const silent = () => {};
+const logger = { debug: silent, info: silent, warn: silent, error: silent };
+const server = await startDevServer({ binary, dataDir, logger, answers: answersWith });
+process.on('SIGINT', silent);
+process.on('SIGTERM', () => server.stop());
+console.log(JSON.stringify({ pid: server.pid(), address: server.address, namespace: server.namespace }));
+`;
+
+describe('the Temporal dev server', () => {
+  let dataDir: string;
+  let binary: string;
+  const { logger, lines } = createTestLog();
+  const servers: DevServer[] = [];
+
+  const start = async (onRestart?: () => void): Promise<DevServer> => {
+    const server = await startDevServer({ binary, dataDir, logger, answers: answersWith, ...(onRestart && { onRestart }) });
+    servers.push(server);
+    return server;
+  };
+  const startInOtherProcess = async (): Promise<{ kill(signal: NodeJS.Signals): Promise<void>; pid: number; server: Started }> => {
+    const modules = ['dev-server/dev-server', 'connection/temporal-connection'].map(
+      (name) => new URL(`../../../src/jobs/${name}.ts`, import.meta.url).href,
+    );
+    const args = ['--input-type=module', '--eval', parentProgram, ...modules, binary, dataDir];
+    const parent = spawn(process.execPath, args, { detached: true, stdio: ['ignore', 'pipe', 'inherit'], env: {} });
+    const [line] = await once(createInterface(parent.stdout), 'line');
+    const pid = parent.pid ?? 0;
+    return {
+      pid,
+      server: JSON.parse(String(line)),
+      kill: async (signal) => {
+        process.kill(pid, signal);
+        if (parent.exitCode === null && parent.signalCode === null) await once(parent, 'exit');
+      },
+    };
+  };
+
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'gateway-dev-server-'));
+    binary = await ensureTemporal();
+    lines.length = 0;
+  });
+  afterEach(async () => {
+    await Promise.all(servers.splice(0).map((server) => server.stop()));
+    const left = await readRecord(dataDir); // Of a test that failed in the middle.
+    if (left) await endProcess(left, 1_000);
+    await rm(dataDir, { recursive: true });
+  });
+
+  test('serves a namespace named after the data directory and its web UI, and ends with us', async () => {
+    const server = await start();
+    const id = (await readFile(join(dataDir, 'id'), 'utf8')).trim();
+    expect(server.namespace).toBe(`gateway-${id}`);
+    expect((await stat(join(dataDir, 'id'))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(dataDir, 'temporal.json'))).mode & 0o777).toBe(0o600);
+    expect(await answersWith(server.address, server.namespace)).toBe(true);
+    expect(await answersWith(server.address, 'gateway-of-another')).toBe(false);
+    await until('the UI answers', async () => (await fetch(server.uiUrl).catch(() => null))?.ok === true);
+    const pid = server.pid();
+    await server.stop();
+    expect(await identifyProcess(pid)).toBeNull();
+  });
+
+  test('sees none of our variables, so no key of a vendor either', async () => {
+    const server = await start();
+    const environment = await readFile(`/proc/${server.pid()}/environ`, 'utf8').catch(() => `HOME=${dataDir}\0`); // Only Linux shows it.
+    expect(environment).toBe(`HOME=${dataDir}\0`);
+  });
+
+  test('outlives a kill -9 of ours, and the next start adopts it', async () => {
+    const parent = await startInOtherProcess();
+    await parent.kill('SIGKILL');
+    const server = await start();
+    expect(server.adopted).toBe(true);
+    expect({ pid: server.pid(), address: server.address, namespace: server.namespace }).toEqual(parent.server);
+    await server.stop();
+    expect(await identifyProcess(parent.server.pid)).toBeNull();
+  });
+
+  test('that was left behind and does not have our namespace is ended, and a new one is started', async () => {
+    const parent = await startInOtherProcess();
+    await parent.kill('SIGKILL');
+    await writeFile(join(dataDir, 'id'), '0123456789ab\n');
+    const server = await start();
+    expect(server).toMatchObject({ adopted: false, namespace: 'gateway-0123456789ab' });
+    expect(await identifyProcess(parent.server.pid)).toBeNull();
+  });
+
+  test('is never ended when its process id belongs to a stranger by now', async () => {
+    const stranger = spawn('sleep', ['60'], { stdio: 'ignore' });
+    try {
+      const record = { pid: stranger.pid, startTime: '1', address: '127.0.0.1:1', uiUrl: 'http://127.0.0.1:2', namespace: 'gateway-x' };
+      await writeFile(join(dataDir, 'temporal.json'), JSON.stringify(record));
+      await start();
+      expect(stranger.exitCode).toBeNull();
+      expect(stranger.signalCode).toBeNull();
+    } finally {
+      stranger.kill();
+    }
+  });
+
+  test('that dies is started again at the same address, with its state', async () => {
+    let restarts = 0;
+    const server = await start(() => restarts++);
+    const { pid, startTime } = await identity(server);
+    process.kill(pid, 'SIGKILL');
+    await until('it is back', () => restarts === 1);
+    expect(await isRunning({ pid, startTime })).toBe(false);
+    expect(await answersWith(server.address, server.namespace)).toBe(true);
+    expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
+  });
+
+  test('is not reached by a Ctrl-C in the terminal, and ends with our SIGTERM', async () => {
+    const parent = await startInOtherProcess();
+    process.kill(-parent.pid, 'SIGINT'); // To the whole group, as a terminal does.
+    expect(await answersWith(parent.server.address, parent.server.namespace)).toBe(true);
+    await parent.kill('SIGTERM');
+    expect(await identifyProcess(parent.server.pid)).toBeNull();
+  });
+
+  test('is there once: a second process of the same data directory is refused', async () => {
+    const parent = await startInOtherProcess();
+    try {
+      await expect(start()).rejects.toThrow('another gateway process runs the Temporal dev server');
+    } finally {
+      await parent.kill('SIGTERM');
+    }
+  });
+
+  test('that does not come up is said with its own words, and nothing is left running', async () => {
+    await expect(startDevServer({ binary: '/bin/false', dataDir, logger, answers: answersWith })).rejects.toThrow(
+      /did not come up|ended at once/,
+    );
+  });
+});
+
+interface Started {
+  readonly pid: number;
+  readonly address: string;
+  readonly namespace: string;
+}
+
+async function identity(server: DevServer): Promise<ProcessIdentity> {
+  const found = await identifyProcess(server.pid());
+  if (!found) throw new Error('the server does not run');
+  return found;
+}

@@ -1,0 +1,146 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, test } from '@jest/globals';
+import { findTemporal } from '../../../src/jobs/dev-server/temporal-binary.ts';
+import { createTestLog } from '../../support/temporal.ts';
+
+const run = promisify(execFile);
+
+interface Machine {
+  readonly home: string;
+  readonly path: string;
+  readonly cacheDir: string;
+  /** Puts a program that calls itself temporal of this version there. */
+  put(file: string, version: string): Promise<string>;
+  find(signal?: AbortSignal): Promise<string>;
+  readonly said: () => string;
+}
+
+/** A machine with an empty PATH and cache, and a download server of one's own; by default it refuses. */
+async function withMachine(
+  work: (machine: Machine) => Promise<void>,
+  answer: RequestListener = (_request, response) => response.writeHead(403).end(),
+): Promise<void> {
+  const home = await mkdtemp(join(tmpdir(), 'gateway-find-'));
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const downloadOrigin = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  const { logger, lines } = createTestLog();
+  const [path, cacheDir] = [join(home, 'bin'), join(home, 'cache')];
+  const environment = { path: `${path}:/usr/bin:/bin`, cacheDir, variables: { HOME: home, OPENAI_API_KEY: 'planted' }, downloadOrigin };
+  try {
+    await work({
+      home,
+      path,
+      cacheDir,
+      put: async (file, version) => {
+        await writeProgram(file, `echo "temporal version ${version}"`);
+        return file;
+      },
+      find: (signal) => findTemporal({ environment, logger, ...(signal && { signal }) }),
+      said: () => lines.map((line) => line.message).join('\n'),
+    });
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+async function writeProgram(file: string, script: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, `#!/bin/sh\n${script}\n`);
+  await chmod(file, 0o755);
+}
+
+/** A Go toolchain that installs a program at once, and writes down what it was told. */
+function fakeGo(home: string): string {
+  return `env > ${home}/go-env; echo "$@" > ${home}/go-args; printf '#!/bin/sh\\necho temporal version 0.0.0-DEV\\n' > "$GOBIN/temporal"; chmod +x "$GOBIN/temporal"`;
+}
+
+describe('the Temporal program', () => {
+  test('is the one on the PATH before any other', () =>
+    withMachine(async ({ path, cacheDir, put, find }) => {
+      const program = await put(join(path, 'temporal'), '1.0.0');
+      await put(join(cacheDir, 'temporal-1.5.1', 'temporal'), '1.5.1');
+      expect(await find()).toBe(program);
+    }));
+
+  test('is the newest in the cache that runs', () =>
+    withMachine(async ({ path, cacheDir, put, find }) => {
+      await writeProgram(join(path, 'temporal'), 'echo "another program of that name"');
+      await put(join(cacheDir, 'temporal-1.5.1', 'temporal'), '1.5.1');
+      const newest = await put(join(cacheDir, 'temporal-1.10.0', 'temporal'), '1.10.0');
+      await writeProgram(join(cacheDir, 'temporal-1.11.0', 'temporal'), 'exit 1');
+      expect(await find()).toBe(newest);
+    }));
+
+  test('is downloaded into the cache when there is none', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'gateway-archive-'));
+    await writeProgram(join(folder, 'temporal'), 'echo "temporal version 1.6.0 (Server 1.30.0, UI 2.44.0)"');
+    await run('tar', ['-czf', join(folder, 'archive.tar.gz'), '-C', folder, 'temporal']);
+    const archive = await readFile(join(folder, 'archive.tar.gz'));
+    const asked: string[] = [];
+    await withMachine(
+      async ({ cacheDir, find, said }) => {
+        expect(await find()).toBe(join(cacheDir, 'temporal-1.6.0', 'temporal'));
+        expect(await readdir(join(cacheDir, 'temporal-1.6.0'))).toEqual(['temporal']);
+        expect(await find()).toBe(join(cacheDir, 'temporal-1.6.0', 'temporal'));
+        expect(said()).toContain('temporal came by the official download');
+      },
+      (request, response) => {
+        asked.push(request.url ?? '');
+        if (asked.length === 1) response.writeHead(302, { location: '/archive' }).end();
+        else response.end(archive);
+      },
+    );
+    expect(asked).toEqual([expect.stringMatching(/^\/cli\/archive\/latest\?platform=(linux|darwin)&arch=(amd64|arm64)$/), '/archive']);
+    await rm(folder, { recursive: true });
+  });
+
+  test('is built by go install when the download is refused, by a Go that sees no key of a vendor', () =>
+    withMachine(async ({ home, path, cacheDir, find, said }) => {
+      await writeProgram(join(path, 'go'), fakeGo(home));
+      expect(await find()).toBe(join(cacheDir, 'temporal-1.5.1', 'temporal'));
+      expect(await readFile(join(home, 'go-args'), 'utf8')).toBe('install github.com/temporalio/cli/cmd/temporal@v1.5.1\n');
+      expect(await readFile(join(home, 'go-env'), 'utf8')).not.toContain('planted');
+      expect(said()).toContain('temporal cannot be had by the official download: status 403');
+    }));
+
+  test('is fetched once by two starts at the same time', () =>
+    withMachine(async ({ home, path, find }) => {
+      await writeProgram(join(path, 'go'), `echo built >> ${home}/builds; sleep 0.5; ${fakeGo(home)}`);
+      const [first, second] = await Promise.all([find(), find()]);
+      expect(first).toBe(second);
+      expect(await readFile(join(home, 'builds'), 'utf8')).toBe('built\n');
+    }));
+
+  test('is missed with a sentence that names what was tried, and leaves nothing half made', () =>
+    withMachine(async ({ path, cacheDir, find, said }) => {
+      await writeProgram(join(path, 'go'), 'echo "go: no network" >&2; exit 1');
+      await expect(find()).rejects.toThrow(/official download: status 403; go install: go ended with 1: go: no network/);
+      expect(said()).toContain('temporal cannot be had by go install');
+      expect(await readdir(cacheDir)).toEqual(['temporal.lock']);
+    }));
+
+  test('is no longer built after an abort, and the build is ended with all its children', () =>
+    withMachine(async ({ home, path, cacheDir, find }) => {
+      await writeProgram(join(path, 'go'), `sleep 60 & echo $! > ${home}/compiler; echo started > ${home}/started; wait`);
+      const stopping = new AbortController();
+      const finding = find(stopping.signal);
+      const readStarted = (): Promise<string> =>
+        readFile(join(home, 'started'), 'utf8').catch(() => new Promise((resolve) => setTimeout(resolve, 20)).then(readStarted));
+      await readStarted();
+      stopping.abort();
+      await expect(finding).rejects.toMatchObject({ name: 'AbortError' });
+      const compiler = Number(await readFile(join(home, 'compiler'), 'utf8'));
+      const state = await readFile(`/proc/${compiler}/stat`, 'utf8').catch(() => 'gone');
+      expect(state).toMatch(/^gone$|\) Z /);
+      expect(await readdir(cacheDir)).toEqual(['temporal.lock']);
+    }));
+});

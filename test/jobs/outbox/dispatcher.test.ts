@@ -1,0 +1,276 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Database } from '../../../src/db/database.ts';
+import { openEmbeddedDatabase } from '../../../src/db/embedded.ts';
+import { migrate } from '../../../src/db/migrate.ts';
+import { enqueue, type OutboxEntry } from '../../../src/db/outbox.ts';
+import { openServerDatabase } from '../../../src/db/pool.ts';
+import { type Dispatcher, type DispatcherOptions, startDispatcher } from '../../../src/jobs/outbox/dispatcher.ts';
+import { StartRefused } from '../../../src/jobs/outbox/outbox-rows.ts';
+import { copyEmbeddedTemplate } from '../../support/embedded-template.ts';
+import { createTestDatabase, describePostgres } from '../../support/postgres.ts';
+import { createTestLog, type LogLine, until } from '../../support/temporal.ts';
+
+/** Stands in for Temporal: remembers what was started, and can be taken away. */
+function createFakeTemporal(): { started: OutboxEntry[]; ids: () => string[]; away: boolean; probes: number; repairs: number } & Pick<
+  DispatcherOptions,
+  'start' | 'probe' | 'repair'
+> {
+  const fake = {
+    started: [] as OutboxEntry[],
+    away: false,
+    probes: 0,
+    repairs: 0,
+    ids: () => fake.started.map((entry) => entry.workflowId),
+    start: async (entry: OutboxEntry) => {
+      await sleep(Math.random() * 5);
+      if (fake.away) throw new Error('no connection');
+      fake.started.push(entry);
+    },
+    probe: async () => {
+      fake.probes++;
+      if (fake.away) throw new Error('no connection');
+    },
+    repair: async () => {
+      fake.repairs++;
+    },
+  };
+  return fake;
+}
+
+function entry(workflowId: string, opened = 1): OutboxEntry {
+  return { workflow: 'conversationIdle', workflowId, input: { conversation_id: workflowId, opened } };
+}
+
+/** The promises, the same for both databases; the connections are those of two processes where the database allows two. */
+function promises(open: () => Promise<{ connections: readonly [Database, Database]; close(): Promise<void> }>): void {
+  let database: Database;
+  let other: Database;
+  let close: () => Promise<void>;
+  const running: Dispatcher[] = [];
+
+  const dispatch = (on: Database, options: Omit<DispatcherOptions, 'database' | 'logger'>): LogLine[] => {
+    const { logger, lines } = createTestLog();
+    running.push(startDispatcher({ database: on, logger, ...options }));
+    return lines;
+  };
+  const waiting = async (): Promise<number> => (await database.query('select id from outbox')).length;
+  const put = (entries: readonly OutboxEntry[]): Promise<void> => database.transaction((tx) => enqueue(tx, entries));
+  const allDelivered = (): Promise<void> => until('the outbox is empty', async () => (await waiting()) === 0);
+
+  beforeAll(async () => {
+    const opened = await open();
+    [database, other] = opened.connections;
+    close = opened.close;
+    await migrate(database);
+  });
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((dispatcher) => dispatcher.stop()));
+    await database.query('delete from outbox');
+  });
+  afterAll(() => close());
+
+  test('an entry is started with its input and its row is deleted', async () => {
+    const temporal = createFakeTemporal();
+    dispatch(database, temporal);
+    await put([entry('conversation/a/1')]);
+    await allDelivered();
+    expect(temporal.started).toMatchObject([entry('conversation/a/1')]);
+  });
+
+  test('a committed entry wakes the dispatcher, however slow it polls', async () => {
+    const temporal = createFakeTemporal();
+    dispatch(database, { ...temporal, pollMs: 3_600_000 });
+    await until('it has looked once', () => temporal.repairs === 1);
+    await put([entry('conversation/a/1')]);
+    await until('the workflow is started', () => temporal.started.length === 1);
+  });
+
+  test('two processes start each of 500 workflows once', async () => {
+    const temporal = createFakeTemporal();
+    const entries = Array.from({ length: 500 }, (_, n) => entry(`conversation/${n}/1`));
+    await put(entries);
+    dispatch(database, temporal);
+    dispatch(other, temporal);
+    await allDelivered();
+    expect(temporal.ids().sort()).toEqual(entries.map(({ workflowId }) => workflowId).sort());
+  });
+
+  test('entries of one workflow are started in the order in which they were written, by two processes too', async () => {
+    const temporal = createFakeTemporal();
+    await put(Array.from({ length: 60 }, (_, n) => entry(`conversation/${n % 6}/1`, n)));
+    dispatch(database, temporal);
+    dispatch(other, temporal);
+    await allDelivered();
+    for (let id = 0; id < 6; id++) {
+      const opened = temporal.started
+        .filter(({ workflowId }) => workflowId === `conversation/${id}/1`)
+        .map(({ input }) => Number(input['opened']));
+      expect(opened).toEqual([...opened].sort((left, right) => left - right));
+      expect(opened).toHaveLength(10);
+    }
+  });
+
+  test('while Temporal is away rows wait, with one line in the log when it begins and one when it ends', async () => {
+    const temporal = createFakeTemporal();
+    temporal.away = true;
+    const changes: boolean[] = [];
+    const lines = dispatch(database, { ...temporal, probe: () => temporal.probe(), onChange: (reachable) => changes.push(reachable) });
+    await put(Array.from({ length: 30 }, (_, n) => entry(`conversation/${n}/1`)));
+    await until('it was asked twice', () => temporal.probes >= 2);
+    expect(await waiting()).toBe(30);
+    temporal.away = false;
+    await allDelivered();
+    expect(temporal.started).toHaveLength(30);
+    expect(lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
+      'warn Temporal cannot be reached: no connection; durable work waits',
+      'info Temporal can be reached again: durable work goes on',
+    ]);
+    expect([changes[0], changes.at(-1)]).toEqual([false, true]);
+  });
+
+  test('Temporal that goes away in the middle loses nothing, and what is unfinished is written again when it is back', async () => {
+    const temporal = createFakeTemporal();
+    dispatch(database, temporal);
+    await until('it is connected', () => temporal.repairs === 1);
+    temporal.away = true;
+    await put([entry('conversation/a/1'), entry('conversation/b/1')]);
+    await until('it was asked in vain', () => temporal.probes >= 2);
+    expect(await waiting()).toBe(2);
+    temporal.away = false;
+    await allDelivered();
+    expect(temporal.ids().sort()).toEqual(['conversation/a/1', 'conversation/b/1']);
+    expect(temporal.repairs).toBe(2);
+  });
+
+  test('the lag is how long the oldest entry waits, and none when all are delivered', async () => {
+    const temporal = createFakeTemporal();
+    temporal.away = true;
+    dispatch(database, temporal);
+    const lagMs = (): number => running[0]?.lagMs() ?? 0;
+    await until('it was asked', () => temporal.probes >= 1);
+    expect(lagMs()).toBe(0);
+    await put([entry('conversation/a/1')]);
+    await database.query(`update outbox set created_at = now() - interval '1 minute'`);
+    await put([entry('conversation/b/1')]);
+    await until('the older one counts', () => lagMs() >= 60_000);
+    temporal.away = false;
+    await until('nothing waits', () => temporal.started.length === 2 && lagMs() === 0);
+  });
+
+  test('an entry that was refused is no lag', async () => {
+    const temporal = createFakeTemporal();
+    const refuse = async (): Promise<void> => {
+      throw new StartRefused('never');
+    };
+    await database.query(
+      `insert into outbox (workflow, workflow_id, input, attempts, created_at) values ('a', 'bad', '{}', 8, now() - interval '1 hour')`,
+    );
+    dispatch(database, { ...temporal, start: refuse, pollMs: 100 });
+    await until(
+      'it is put off',
+      async () => (await database.query('select 1 from outbox where next_try_at > now() + $1::interval', ['1 minute'])).length === 1,
+    );
+    await until('it is no lag', () => running[0]?.lagMs() === 0);
+  });
+
+  test('the project and the signal of an entry reach Temporal', async () => {
+    const temporal = createFakeTemporal();
+    const projectId = '0198c5f2-7d2e-7000-8000-000000000001';
+    const signalled = { ...entry('learning/a'), projectId, signal: { name: 'batchEnded', input: { batch_id: 'b', learned: 3 } } };
+    dispatch(database, temporal);
+    await put([signalled, entry('conversation/a/1')]);
+    await allDelivered();
+    expect(temporal.started.find(({ workflowId }) => workflowId === 'learning/a')).toMatchObject(signalled);
+    const plain = temporal.started.find(({ workflowId }) => workflowId === 'conversation/a/1') ?? {};
+    expect(Object.keys(plain)).not.toContain('signal');
+    expect(Object.keys(plain)).not.toContain('projectId');
+  });
+
+  test('written under load while Temporal comes and goes, everything is delivered in order by two processes, one of which ends', async () => {
+    const temporal = createFakeTemporal();
+    dispatch(database, temporal);
+    dispatch(other, temporal);
+    const written = new Map<string, number>();
+    for (let round = 0; round < 30; round++) {
+      temporal.away = round % 10 >= 5;
+      if (round === 20) await running.shift()?.stop();
+      const entries = Array.from({ length: 7 }, (_, n) => entry(`conversation/${n}/1`, round));
+      for (const { workflowId } of entries) written.set(workflowId, (written.get(workflowId) ?? 0) + 1);
+      await put(entries);
+    }
+    temporal.away = false;
+    await allDelivered();
+    expect(written.size).toBe(7);
+    for (const [workflowId, count] of written) {
+      const rounds = temporal.started.filter((given) => given.workflowId === workflowId).map(({ input }) => Number(input['opened']));
+      expect(rounds).toEqual([...rounds].sort((left, right) => left - right));
+      // At least once: Temporal may have gone away between a start and the deletion of its row, and none may be missing.
+      expect(new Set(rounds).size).toBe(count);
+    }
+  });
+
+  test('a restart that nobody noticed is repaired as soon as it is told', async () => {
+    const temporal = createFakeTemporal();
+    dispatch(database, { ...temporal, pollMs: 3_600_000 });
+    await until('it is connected', () => temporal.repairs === 1);
+    running[0]?.reconnect();
+    await until('it is repaired', () => temporal.repairs === 2);
+  });
+
+  test('an entry that can never start is kept, is said, and holds up no other', async () => {
+    const temporal = createFakeTemporal();
+    const start: typeof temporal.start = async (wanted) => {
+      if (wanted.workflowId === 'bad') throw new StartRefused('there is no such workflow');
+      await temporal.start(wanted);
+    };
+    await put([entry('bad'), entry('conversation/a/1')]);
+    const lines = dispatch(database, { ...temporal, start });
+    await until('the other is started', () => temporal.started.length === 1);
+    await until('the row is put off', async () => (await database.query('select id from outbox where next_try_at > now()')).length === 1);
+    expect(lines.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual([
+      'a workflow cannot be started: there is no such workflow',
+    ]);
+  });
+
+  test('rows of a process that died are started by another when their half minute is over', async () => {
+    const temporal = createFakeTemporal();
+    await put([entry('conversation/a/1')]);
+    await database.query(`update outbox set attempts = 1, next_try_at = now() + interval '1 second'`);
+    dispatch(database, { ...temporal, pollMs: 200 });
+    await allDelivered();
+    expect(temporal.started).toHaveLength(1);
+  });
+}
+
+describe('dispatching on the embedded database', () => {
+  promises(async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'gateway-outbox-'));
+    await copyEmbeddedTemplate(dataDir);
+    const database = await openEmbeddedDatabase({ dataDir });
+    return {
+      connections: [database, database],
+      close: async () => {
+        await database.close();
+        await rm(dataDir, { recursive: true });
+      },
+    };
+  });
+});
+
+describePostgres('dispatching on PostgreSQL', () => {
+  promises(async () => {
+    const { url, drop } = await createTestDatabase();
+    const connections = [openServerDatabase({ connectionString: url }), openServerDatabase({ connectionString: url })] as const;
+    return {
+      connections,
+      close: async () => {
+        await Promise.all(connections.map((connection) => connection.close()));
+        await drop();
+      },
+    };
+  });
+});

@@ -1,0 +1,62 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { defaultPayloadConverter, type Payload } from '@temporalio/common';
+import { createEncryptionCodec } from '../../../src/jobs/payloads/encryption.ts';
+
+const value = { conversation_id: '0198c5f2-7d2e-7000-8000-000000000001', opened: 3 };
+const payload = (): Payload => defaultPayloadConverter.toPayload(value);
+
+async function roundTrip(writing: Uint8Array, reading: readonly [Uint8Array, ...Uint8Array[]]): Promise<unknown> {
+  const written = await createEncryptionCodec([writing]).encode([payload()]);
+  const [read] = await createEncryptionCodec(reading).decode(written);
+  return defaultPayloadConverter.fromPayload(read as Payload);
+}
+
+describe('an encrypted payload', () => {
+  const [old, young] = [randomBytes(32), randomBytes(32)];
+
+  test('is read again with the key it was written with, and tells nothing without it', async () => {
+    expect(await roundTrip(old, [old])).toEqual(value);
+    const [written] = await createEncryptionCodec([old]).encode([payload()]);
+    expect(Buffer.from(written?.metadata?.['encoding'] ?? []).toString()).toBe('binary/encrypted');
+    const bytes = Buffer.concat(
+      [...Object.values(written?.metadata ?? {}), written?.data ?? new Uint8Array()].map((part) => Buffer.from(part)),
+    );
+    expect(bytes.toString('latin1')).not.toMatch(/0198c5f2|conversation|json/);
+    expect(bytes.includes(old)).toBe(false);
+  });
+
+  test('is another one each time', async () => {
+    const [first, second] = await createEncryptionCodec([old]).encode([payload(), payload()]);
+    expect(Buffer.from(first?.data ?? [])).not.toEqual(Buffer.from(second?.data ?? []));
+  });
+
+  test('of the key before is read while keys change, in either order', async () => {
+    expect(await roundTrip(old, [young, old])).toEqual(value);
+    expect(await roundTrip(young, [old, young])).toEqual(value);
+  });
+
+  test('of a key that is not there is an error that names the setting and the fingerprint', async () => {
+    await expect(roundTrip(old, [young])).rejects.toThrow(/^TEMPORAL_PAYLOAD_KEY does not hold the key [0-9a-f]{16}$/);
+  });
+
+  test('that was changed, or cut, is refused', async () => {
+    const codec = createEncryptionCodec([old]);
+    const [written] = await codec.encode([payload()]);
+    const changed = Buffer.from(written?.data ?? []);
+    changed.writeUInt8(changed.readUInt8(20) ^ 1, 20);
+    await expect(codec.decode([{ ...written, data: changed }])).rejects.toThrow();
+    await expect(codec.decode([{ ...written, data: changed.subarray(0, 10) }])).rejects.toThrow('cut');
+  });
+
+  test('that is none, from before there was a key, is read as it stands', async () => {
+    expect(await createEncryptionCodec([old]).decode([payload()])).toEqual([payload()]);
+  });
+
+  test('may be nothing', async () => {
+    const codec = createEncryptionCodec([old]);
+    const nothing = defaultPayloadConverter.toPayload(undefined);
+    const [read] = await codec.decode(await codec.encode([nothing]));
+    expect(defaultPayloadConverter.fromPayload(read as Payload)).toBeUndefined();
+  });
+});

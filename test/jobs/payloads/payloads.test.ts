@@ -1,0 +1,94 @@
+import { describe, expect, test } from '@jest/globals';
+import { defaultPayloadConverter, type Payload } from '@temporalio/common';
+import fc from 'fast-check';
+import { checkPayload, createPayloadCodec, PayloadRefused } from '../../../src/jobs/payloads/payloads.ts';
+
+const codec = createPayloadCodec();
+const planted = 'my card number is 4111';
+
+async function encode(value: unknown): Promise<Payload[]> {
+  return codec.encode([defaultPayloadConverter.toPayload(value)]);
+}
+
+describe('a workflow payload', () => {
+  test.each([
+    ['nothing', undefined],
+    ['null', null],
+    ['a count', 12.5],
+    ['a boolean', true],
+    ['an id', '0198c5f2-7d2e-7000-8000-000000000001'],
+    ['a workflow id', 'conversation/0198c5f2-7d2e-7000-8000-000000000001/3'],
+    ['a time', '2026-11-20T10:00:00.123+01:00'],
+    ['a hash in base64 of URLs', 'n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg'],
+    ['a model id', 'openai/gpt-4o-mini'],
+    ['ids, counts and hashes in objects and lists', { ids: ['a1', 'b2'], counts: { waiting: 3 }, at: null }],
+  ])('may be %s', async (_name, value) => {
+    checkPayload(value);
+    expect(defaultPayloadConverter.fromPayload((await encode(value))[0] as Payload)).toEqual(value);
+  });
+
+  test.each([
+    ['text', planted],
+    ['text inside', { conversation_id: 'a', title: planted }],
+    ['text in a list', [[{ deep: ['a', planted] }]]],
+    ['text as a key', { [planted]: 1 }],
+    ['a string longer than an id', 'a'.repeat(129)],
+    ['an address', 'a@b.example'],
+    ['another script', 'Grüße'],
+    ['a line break after an id', 'abc\n'],
+    ['bytes', new TextEncoder().encode(planted)],
+    ['more than 16 KiB', Array.from({ length: 200 }, () => 'a'.repeat(100))],
+    ['what only looks like a stack', `    at first\n${planted}`],
+    ['what only looks like a definition', { definition: { type: 'a', queryDefinitions: [{ name: 'a', description: planted }] } }],
+    ['a definition with details', { definition: { type: 'a' }, currentDetails: planted }],
+  ])('may not be %s', async (_name, value) => {
+    const refusal = await encode(value).catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(PayloadRefused);
+    expect(String(refusal)).not.toContain('4111');
+    if (!(value instanceof Uint8Array)) expect(() => checkPayload(value)).toThrow(PayloadRefused);
+  });
+
+  test('is refused wherever the text stands, and the refusal never quotes it', async () => {
+    const clean = fc.stringMatching(/^[a-z0-9]{0,8}$/);
+    const text = fc.stringMatching(/^[a-z]{4,8} [a-z]{4,8}$/).map((words) => `${words} 4111`);
+    const place = fc.letrec<{ tree: unknown; leaf: unknown }>((tie) => ({
+      tree: fc.oneof(
+        { depthSize: 'small' },
+        tie('leaf'),
+        fc.array(tie('tree'), { maxLength: 3 }),
+        fc.dictionary(clean, tie('tree'), { maxKeys: 3 }),
+      ),
+      leaf: fc.oneof(clean, fc.integer(), fc.constant(null)),
+    })).tree;
+    await fc.assert(
+      fc.asyncProperty(place, clean, text, async (value, key, secret) => {
+        await encode(value);
+        const refusal = await encode([value, { [key]: [secret] }]).catch((error: unknown) => error);
+        expect(refusal).toBeInstanceOf(PayloadRefused);
+        expect(String(refusal)).not.toContain('4111');
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('of a failure holds its message and its stack, and nothing else passes by its mark', async () => {
+    const marked = (given: unknown): Payload => {
+      const made = defaultPayloadConverter.toPayload(given);
+      return { ...made, metadata: { ...made?.metadata, 'gateway-failure': Uint8Array.of(1) } };
+    };
+    await codec.encode([marked({ message: 'internal error', stack_trace: 'Error: internal error' })]);
+    for (const given of [planted, { message: planted, title: 'a' }, { message: { deep: planted } }, [planted]])
+      await expect(codec.encode([marked(given)])).rejects.toBeInstanceOf(PayloadRefused);
+    await expect(encode({ message: planted, stack_trace: '' })).rejects.toBeInstanceOf(PayloadRefused);
+  });
+
+  test('that nests deeply is read to its end', () => {
+    const deep = (leaf: string): unknown => JSON.parse(`${'['.repeat(1_000)}"${leaf}"${']'.repeat(1_000)}`);
+    checkPayload(deep('id'));
+    expect(() => checkPayload(deep('two words'))).toThrow(PayloadRefused);
+  });
+
+  test('that cannot be JSON is refused', () => {
+    expect(() => checkPayload({ big: 1n })).toThrow(PayloadRefused);
+  });
+});

@@ -1,0 +1,106 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import type { SettledCall } from '../../src/core/call.ts';
+import { isDataFault } from '../../src/journal/batch-store.ts';
+import { factsOf, settledCall, withText } from './calls.ts';
+import { idsOf, withDrain } from './drain-helper.ts';
+
+describe('a record that the database refuses', () => {
+  const isPoison = (call: SettledCall): boolean => call.content?.request.includes('poison') ?? false;
+
+  test('stands alone after halving: its money is stored without text, the record goes to the quarantine, all others are stored', () =>
+    withDrain(
+      async ({ dataDir, journal, drain, batches }) => {
+        const calls = Array.from({ length: 300 }, (_value, index) => settledCall({ content: withText(index === 77 ? 'poison' : 'good') }));
+        const poison = calls[77];
+        await Promise.all(calls.map((call) => journal.settle(call)));
+        await drain.drained();
+        expect(idsOf(batches).sort()).toEqual(calls.map(({ facts }) => facts.id).sort());
+        const stored = batches.flat().find(({ facts }) => facts.id === poison?.facts.id);
+        expect(stored).toEqual({ ...poison, content: null });
+        expect(batches.flat().filter(({ content }) => content === null)).toHaveLength(1);
+        expect(drain.counts()).toMatchObject({ stored: 300, quarantined: 1, refused: 0 });
+        const quarantine = join(dataDir, 'journal', 'quarantine');
+        expect(await readdir(quarantine)).toEqual([`${poison?.facts.id}.record`]);
+        expect((await readFile(join(quarantine, `${poison?.facts.id}.record`))).includes('poison')).toBe(true);
+      },
+      { refuses: isPoison },
+    ));
+
+  test('is stored without what its caller wrote when even that is refused', () =>
+    withDrain(
+      async ({ journal, drain, batches }) => {
+        const facts = factsOf();
+        const call = settledCall({ facts: { ...facts, correlation: { ...facts.correlation, taskId: 'poison' } } });
+        await journal.settle(call);
+        await drain.drained();
+        expect(batches.flat()).toEqual([{ ...call, facts: { ...facts, plan: [] } }]);
+        expect(drain.counts()).toMatchObject({ stored: 1, quarantined: 1, refused: 0 });
+      },
+      { refuses: ({ facts }) => facts.correlation.taskId === 'poison' },
+    ));
+
+  test('is left to the quarantine, and its money to the log, when nothing of it is taken', () => {
+    const refused: SettledCall[] = [];
+    return withDrain(
+      async ({ journal, drain, batches, logger }) => {
+        const [bad, good] = [settledCall({ facts: { keyId: 'no uuid' } }), settledCall()];
+        await Promise.all([journal.settle(bad), journal.settle(good)]);
+        await drain.drained();
+        expect(idsOf(batches)).toEqual([good.facts.id]);
+        expect(drain.counts()).toMatchObject({ stored: 1, quarantined: 1, refused: 1 });
+        const line = logger.lines.find(({ message }) => message.includes('could not be stored at all'));
+        expect(line?.fields).toMatchObject({ call: bad.facts.id, costNanos: 1_000 });
+        expect(idsOf([refused])).toEqual([bad.facts.id]);
+      },
+      { refuses: ({ facts }) => facts.keyId === 'no uuid', onRefused: (call) => void refused.push(call) },
+    );
+  });
+
+  test('does not stop the drain when the quarantine cannot be written either', () =>
+    withDrain(
+      async ({ dataDir, journal, drain, batches }) => {
+        await writeFile(join(dataDir, 'journal', 'quarantine'), 'a file where the folder should be');
+        await journal.settle(settledCall({ content: withText('poison') }));
+        await drain.drained();
+        expect(batches.flat()).toMatchObject([{ content: null }]);
+      },
+      { refuses: isPoison },
+    ));
+
+  test('text is made storable before the database sees it', () =>
+    withDrain(async ({ journal, drain, batches }) => {
+      const facts = factsOf();
+      const correlation = { ...facts.correlation, taskId: `\0${'😀'.repeat(300)}`, agentId: 'a\ud800b' };
+      const call = settledCall({
+        facts: { ...facts, source: `${'é'.repeat(300)}`, modelAsked: 'm\0x', correlation },
+        content: { request: Buffer.from('{}'), answer: { text: 'a\0b\udc00', toolCalls: [{ name: 'n\0', arguments: '"\ud83d"' }] } },
+      });
+      await journal.settle(call);
+      await drain.drained();
+      expect(batches.flat()[0]).toMatchObject({
+        facts: { source: 'é'.repeat(256), modelAsked: 'mx', correlation: { taskId: '😀'.repeat(256), agentId: 'a\ufffdb' } },
+        content: { answer: { text: 'ab\ufffd', toolCalls: [{ name: 'n', arguments: '"\ufffd"' }] } },
+      });
+    }));
+
+  test.each([
+    ['22P05', true],
+    ['23502', true],
+    ['54000', true],
+    ['XX000', true],
+    ['08006', false],
+    ['57P01', false],
+    ['53100', false],
+    ['40P01', false],
+    ['40001', false],
+    ['42P01', false],
+    ['55P03', false],
+    ['ECONNRESET', false],
+    ['ENOSPC', false],
+    [undefined, true],
+  ])('%s is a fault of the data: %s', (code, expected) => {
+    expect(isDataFault(Object.assign(new Error('said the database'), code === undefined ? {} : { code }))).toBe(expected);
+  });
+});

@@ -1,0 +1,254 @@
+/** Which conversation a call joins: each case once in a single batch, once with a batch for each call. */
+import { describe, expect, test } from '@jest/globals';
+import { describeDatabases } from '../../db/databases.ts';
+import { type CallWish, chatBody, createProject, readAll, record, seeConversations, seeFiled, settledCall } from '../calls.ts';
+
+/** A call of a case: its lines are the request's messages (`u …`, `a …`), then the answer. */
+interface Step extends Omit<CallWish, 'projectId' | 'body'> {
+  readonly lines: readonly string[];
+  /** All conversations are read before this call comes. */
+  readonly afterReading?: boolean;
+}
+
+interface Case {
+  readonly title: string;
+  readonly steps: readonly Step[];
+  /** Messages of the conversations there are then, the oldest conversation first. */
+  readonly conversations: readonly (readonly string[])[];
+  /** Which of them each call is filed under. */
+  readonly filed: readonly number[];
+}
+
+const first: Step = { lines: ['u q1'], answer: 'r1' };
+const second: Step = { lines: ['u q1', 'a r1', 'u q2'], answer: 'r2' };
+const third: Step = { lines: ['u q1', 'a r1', 'u q2', 'a r2', 'u q3'], answer: 'r3' };
+const one = ['u q1', 'a r1'];
+const two = [...one, 'u q2', 'a r2'];
+const three = [...two, 'u q3', 'a r3'];
+const ann = { subject: 'ann' };
+
+const cases: readonly Case[] = [
+  { title: 'a call without history opens a conversation', steps: [first], conversations: [one], filed: [0] },
+  { title: 'a call that goes on from the tip extends it', steps: [first, second, third], conversations: [three], filed: [0, 0, 0] },
+  { title: 'a call with an unknown history opens a conversation with all of it', steps: [second], conversations: [two], filed: [0] },
+  {
+    title: 'the same question without history opens another conversation',
+    steps: [first, first],
+    conversations: [one, one],
+    filed: [0, 1],
+  },
+  {
+    title: 'two callers who began alike each go on in a conversation of their own',
+    steps: [first, first, second, { lines: ['u q1', 'a r1', 'u other'], answer: 'x' }],
+    conversations: [[...one, 'u other', 'a x'], two],
+    filed: [0, 1, 1, 0],
+  },
+  { title: 'a repeated call adds no turn', steps: [first, second, second], conversations: [two], filed: [0, 0, 0] },
+  {
+    title: 'a call repeated after the conversation went on adds no turn',
+    steps: [first, second, third, second],
+    conversations: [three],
+    filed: [0, 0, 0, 0],
+  },
+  { title: 'a call drained after its successor takes its place', steps: [first, third, second], conversations: [three], filed: [0, 0, 0] },
+  {
+    title: 'a first call drained last takes its place',
+    steps: [
+      { ...second, at: 10 },
+      { ...third, at: 20 },
+      { ...first, at: 0 },
+    ],
+    conversations: [three],
+    filed: [0, 0, 0],
+  },
+  {
+    title: 'calls between recorded ones may be missing',
+    steps: [first, third],
+    conversations: [three],
+    filed: [0, 0],
+  },
+  {
+    title: 'an edited message opens a conversation, which then goes on',
+    steps: [
+      first,
+      second,
+      { lines: ['u q1', 'a r1', 'u edited'], answer: 'x' },
+      { lines: ['u q1', 'a r1', 'u edited', 'a x', 'u on'], answer: 'y' },
+      third,
+    ],
+    conversations: [three, [...one, 'u edited', 'a x', 'u on', 'a y']],
+    filed: [0, 0, 1, 1, 0],
+  },
+  {
+    title: 'a regenerated answer opens a conversation',
+    steps: [first, second, { ...second, answer: 'better' }],
+    conversations: [two, [...one, 'u q2', 'a better']],
+    filed: [0, 0, 1],
+  },
+  {
+    title: 'an edited first message opens a conversation',
+    steps: [first, second, { lines: ['u other', 'a r1', 'u q2'], answer: 'x' }],
+    conversations: [two, ['u other', 'a r1', 'u q2', 'a x']],
+    filed: [0, 0, 1],
+  },
+  {
+    title: 'an edit is an edit where answers repeat themselves',
+    steps: [
+      { ...ann, lines: ['u q1'], answer: 'ok' },
+      { ...ann, lines: ['u q1', 'a ok', 'u q2'], answer: 'ok' },
+      { ...ann, lines: ['u q1', 'a ok', 'u edited'], answer: 'x' },
+    ],
+    conversations: [
+      ['u q1', 'a ok', 'u q2', 'a ok'],
+      ['u q1', 'a ok', 'u edited', 'a x'],
+    ],
+    filed: [0, 0, 1],
+  },
+  {
+    title: 'white space around an answer does not count',
+    steps: [{ ...first, answer: '\n r1 \r\n' }, second],
+    conversations: [['u q1', 'a \n r1 \r\n', 'u q2', 'a r2']],
+    filed: [0, 0],
+  },
+  {
+    title: 'changing system prompts do not count',
+    steps: [
+      { ...first, lines: ['s monday', 'u q1'] },
+      { ...second, lines: ['s tuesday', 'u q1', 'a r1', 's now', 'u q2'] },
+    ],
+    conversations: [two],
+    filed: [0, 0],
+  },
+  {
+    title: 'a client that drops old messages stays in its conversation',
+    steps: [first, second, third, { lines: ['u q3', 'a r3', 'u q4'], answer: 'r4' }, { lines: ['u q4', 'a r4', 'u q5'], answer: 'r5' }],
+    conversations: [[...three, 'u q4', 'a r4', 'u q5', 'a r5']],
+    filed: [0, 0, 0, 0, 0],
+  },
+  {
+    title: 'a client that dropped old messages once goes on from there, and may repeat itself',
+    steps: [
+      first,
+      second,
+      { lines: ['u q2', 'a r2', 'u q3'], answer: 'r3' },
+      { lines: ['u q2', 'a r2', 'u q3', 'a r3', 'u q4'], answer: 'r4' },
+      { lines: ['u q2', 'a r2', 'u q3'], answer: 'r3' },
+    ],
+    conversations: [[...three, 'u q4', 'a r4']],
+    filed: [0, 0, 0, 0, 0],
+  },
+  {
+    title: 'without a subject a shortened history that two conversations share joins neither',
+    steps: [
+      { lines: ['u x', 'a r', 'u thanks'], answer: 'bye' },
+      { lines: ['u y', 'a r', 'u thanks'], answer: 'bye' },
+      { lines: ['u thanks', 'a bye', 'u q'], answer: 'r' },
+    ],
+    conversations: [
+      ['u x', 'a r', 'u thanks', 'a bye'],
+      ['u y', 'a r', 'u thanks', 'a bye'],
+      ['u thanks', 'a bye', 'u q', 'a r'],
+    ],
+    filed: [0, 1, 2],
+  },
+  {
+    title: 'without a subject one message of the assistant in common is not enough',
+    steps: [first, second, { lines: ['a r2', 'u q9'], answer: 'x' }],
+    conversations: [two, ['a r2', 'u q9', 'a x']],
+    filed: [0, 0, 1],
+  },
+  {
+    title: 'with a subject a summary may stand for what was dropped',
+    steps: [
+      { ...first, ...ann },
+      { ...second, ...ann },
+      { ...ann, lines: ['u (summary)', 'a r2', 'u q3'], answer: 'r3' },
+    ],
+    conversations: [three],
+    filed: [0, 0, 0],
+  },
+  {
+    title: "a subject's call without history joins its open conversation, and both dialogues may go on",
+    steps: [
+      { ...first, ...ann },
+      { ...ann, lines: ['u new'], answer: 'x' },
+      { ...ann, lines: ['u new', 'a x', 'u on'], answer: 'y' },
+    ],
+    conversations: [[...one, 'u new', 'a x', 'u on', 'a y']],
+    filed: [0, 0, 0],
+  },
+  {
+    title: "a subject's call without history does not join a conversation that is read",
+    steps: [
+      { ...first, ...ann },
+      { ...ann, lines: ['u new'], answer: 'x', afterReading: true },
+    ],
+    conversations: [one, ['u new', 'a x']],
+    filed: [0, 1],
+  },
+  {
+    title: 'a call that goes on from a read conversation opens it again',
+    steps: [first, { ...second, afterReading: true }, third],
+    conversations: [three],
+    filed: [0, 0, 0],
+  },
+  {
+    title: 'a call repeated after its conversation was read starts a new one',
+    steps: [first, second, third, { ...second, afterReading: true }],
+    conversations: [three, two],
+    filed: [0, 0, 0, 1],
+  },
+  {
+    title: 'another subject is another conversation',
+    steps: [{ ...first, ...ann }, { ...second, subject: 'bob' }, second, { ...second, ...ann }],
+    conversations: [two, two, two],
+    filed: [0, 1, 2, 0],
+  },
+  {
+    title: 'another application is another conversation',
+    steps: [first, { ...second, source: 'other' }, second],
+    conversations: [two, two],
+    filed: [0, 1, 0],
+  },
+  {
+    title: 'a prefilled answer and what the model added are one message',
+    steps: [
+      { route: 'messages', lines: ['u json', 'a {'], answer: '"a":1}' },
+      { route: 'messages', lines: ['u json', 'a {"a":1}', 'u more'], answer: 'ok' },
+    ],
+    conversations: [['u json', 'a {"a":1}', 'u more', 'a ok']],
+    filed: [0, 0],
+  },
+  {
+    title: 'the same dialogue may come over chat, messages and responses',
+    steps: [first, { ...second, route: 'messages' }, { ...third, route: 'chat' }],
+    conversations: [three],
+    filed: [0, 0, 0],
+  },
+];
+
+describeDatabases('joining conversations', (database) => {
+  describe.each(['in one batch', 'in a batch for each call'])('%s', (how) => {
+    const isOne = how === 'in one batch';
+    // Calls of one batch are placed in the order of their beginning, and nothing is read between them.
+    const fitting = cases.filter(({ steps }) => !isOne || steps.every((step) => !step.afterReading && step.at === undefined));
+
+    test.each(fitting.map((row) => [row.title, row] as const))('%s', async (_title, { title, steps, conversations, filed }) => {
+      const projectId = await createProject(database());
+      const calls = steps.map(({ lines, afterReading, ...wish }, index) =>
+        settledCall({ projectId, at: index * 10, ...wish, body: chatBody(...lines) }),
+      );
+      if (isOne) await record(database(), calls);
+      for (const [index, call] of isOne ? [] : calls.entries()) {
+        if (steps[index]?.afterReading) await readAll(database(), projectId);
+        await record(database(), [call]);
+      }
+      const seen = await seeConversations(database(), projectId);
+      const ids = await seeFiled(database(), calls);
+      // Those that began at the same instant come in the order of the calls.
+      const order = [...seen.map(({ id }) => id)];
+      expect([title, seen.map(({ lines }) => lines)]).toEqual([title, conversations]);
+      expect(ids.map((id) => order.indexOf(id ?? ''))).toEqual(filed);
+    });
+  });
+});

@@ -1,0 +1,300 @@
+import { createHash } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import type { SettledCall } from '../../../src/core/call.ts';
+import { recordCalls } from '../../../src/memory/conversations/record-calls.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import {
+  type CallWish,
+  chatBody,
+  createProject,
+  putMemorySettings,
+  readAll,
+  record,
+  seeConversations,
+  seeOutbox,
+  settledCall,
+} from '../calls.ts';
+
+interface Step {
+  readonly lines: readonly string[];
+  readonly answer: string;
+}
+
+const first: Step = { lines: ['u q1'], answer: 'r1' };
+const second: Step = { lines: ['u q1', 'a r1', 'u q2'], answer: 'r2' };
+const third: Step = { lines: ['u q1', 'a r1', 'u q2', 'a r2', 'u q3'], answer: 'r3' };
+const two = ['u q1', 'a r1', 'u q2', 'a r2'];
+const three = [...two, 'u q3', 'a r3'];
+
+describeDatabases('recording calls', (database) => {
+  test('tool loops of both dialects go on, though tool results are left out and arguments are written anew', async () => {
+    const projectId = await createProject(database());
+    const look = { name: 'look', arguments: '{"city": "Oslo"}' };
+    const chatHistory = (args: string) => [
+      { role: 'user', content: 'Weather?' },
+      { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { ...look, arguments: args } }] },
+      { role: 'tool', tool_call_id: 'c', content: '4' },
+    ];
+    const use = {
+      role: 'assistant',
+      content: [
+        { type: 'text', text: 'Let me.' },
+        { type: 'tool_use', id: 't', name: 'look', input: { city: 'Oslo' } },
+      ],
+    };
+    const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: '4' }] };
+    await record(database(), [
+      settledCall({ projectId, at: 0, body: { messages: chatHistory('').slice(0, 1) }, answer: { text: '', toolCalls: [look] } }),
+      settledCall({ projectId, at: 1, body: { messages: chatHistory('{"city":"Oslo"}') }, answer: '4 degrees' }),
+      settledCall({
+        projectId,
+        at: 2,
+        route: 'messages',
+        source: 'b',
+        body: { messages: [{ role: 'user', content: 'Weather?' }] },
+        answer: { text: 'Let me.', toolCalls: [look] },
+      }),
+      settledCall({
+        projectId,
+        at: 3,
+        route: 'messages',
+        source: 'b',
+        body: { messages: [{ role: 'user', content: 'Weather?' }, use, result] },
+        answer: '4 degrees',
+      }),
+    ]);
+    const seen = await seeConversations(database(), projectId);
+    expect(seen.map(({ calls, lines }) => ({ calls, lines }))).toEqual([
+      { calls: 2, lines: ['u Weather?', 'a ', 'a 4 degrees'] },
+      { calls: 2, lines: ['u Weather?', 'a Let me.', 'a 4 degrees'] },
+    ]);
+  });
+
+  test('responses items go on from the answer they repeat', async () => {
+    const projectId = await createProject(database());
+    const items = [
+      { role: 'user', content: 'Weather?' },
+      { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Let me.' }] },
+      { type: 'function_call', call_id: 'c', name: 'look', arguments: '{}' },
+      { type: 'function_call_output', call_id: 'c', output: '4' },
+    ];
+    await record(database(), [
+      settledCall({
+        projectId,
+        at: 0,
+        route: 'responses',
+        body: { input: 'Weather?' },
+        answer: { text: 'Let me.', toolCalls: [{ name: 'look', arguments: '{}' }] },
+      }),
+      settledCall({ projectId, at: 1, route: 'responses', body: { input: items }, answer: '4 degrees' }),
+    ]);
+    expect((await seeConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u Weather?', 'a Let me.', 'a 4 degrees']]);
+  });
+
+  test('a conversation is learnable with a second recorded call, a subject, or an explicit write; repeats do not count', async () => {
+    const projectId = await createProject(database());
+    const call = (wish: Step, extra: Partial<CallWish>) => settledCall({ projectId, ...wish, ...extra, body: chatBody(...wish.lines) });
+    await record(database(), [call(first, { at: 0, source: 'one' })]);
+    await record(database(), [call(second, { at: 10, source: 'repeat' }), call(second, { at: 11, source: 'repeat' })]);
+    await record(database(), [call(first, { at: 20, source: 'two' }), call(second, { at: 21, source: 'two' })]);
+    await record(database(), [call(first, { at: 30, source: 'subject', subject: 'ann' })]);
+    await record(database(), [call(first, { at: 40, source: 'explicit', explicitWrite: true })]);
+    await record(database(), [call(second, { at: 51, source: 'late' })]);
+    await record(database(), [call(first, { at: 50, source: 'late' })]);
+    const seen = await seeConversations(database(), projectId);
+    expect(Object.fromEntries(seen.map(({ source, learnable, calls }) => [source, [learnable, calls]]))).toEqual({
+      one: [false, 1],
+      repeat: [false, 1],
+      two: [true, 2],
+      subject: [true, 1],
+      explicit: [true, 1],
+      late: [true, 2],
+    });
+  });
+
+  test('each opening of a conversation starts one workflow, and nothing else does', async () => {
+    const projectId = await createProject(database());
+    const call = (step: Step, at: number) => settledCall({ projectId, ...step, at, body: chatBody(...step.lines) });
+    await record(database(), [call(first, 0), call(second, 1)]);
+    await record(database(), [call(second, 2)]);
+    await readAll(database(), projectId);
+    await record(database(), [call(third, 3), call({ lines: ['u q1', 'a r1', 'u q2', 'a r2', 'u q3', 'a r3', 'u q4'], answer: 'r4' }, 4)]);
+    const [seen] = await seeConversations(database(), projectId);
+    expect(seen).toMatchObject({ state: 'stored', opened: 2, calls: 4 });
+    expect(await seeOutbox(database(), projectId)).toEqual([`conversation/${seen?.id}/1`, `conversation/${seen?.id}/2`]);
+  });
+
+  const unrecorded: [title: string, wish: Partial<CallWish>][] = [
+    ['that failed', { outcome: 'failed' }],
+    ['whose client left', { outcome: 'client_left' }],
+    ['that was interrupted', { outcome: 'interrupted' }],
+    ['that sends off', { mode: 'off' }],
+    ['of a sender that is not listed', { source: 'unlisted' }],
+    ['that names no sender where senders are listed', { sourceGiven: false }],
+  ];
+  test.each(unrecorded)('a call %s is stored, but not recorded', async (_title, wish) => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { only_senders: ['acme'] });
+    const call = settledCall({ projectId, body: chatBody('s Be brief.', 'u q1'), answer: 'r1', subject: 'ann', ...wish });
+    await record(database(), [call]);
+    expect(await seeConversations(database(), projectId)).toEqual([]);
+    expect(await textOf(call)).toEqual({
+      subject: 'ann',
+      extras: [{ kind: 'system', type: 'system', text: 'Be brief.', position: 0 }],
+      answered: true,
+      lines: ['user q1', 'assistant r1'],
+    });
+  });
+
+  test('memory off keeps calls from being recorded, not from being stored; without settings it is on', async () => {
+    const projectId = await createProject(database());
+    const calls = [
+      settledCall({ projectId, at: 0, body: chatBody('u q1'), answer: 'r1' }),
+      settledCall({ projectId, at: 1, body: chatBody('u q2'), answer: 'r2' }),
+    ];
+    await putMemorySettings(database(), projectId, { enabled: false });
+    await record(database(), calls.slice(0, 1));
+    expect(await textOf(calls[0])).toMatchObject({ lines: ['user q1', 'assistant r1'] });
+    await putMemorySettings(database(), projectId, { enabled: true });
+    await record(database(), calls.slice(1));
+    expect((await seeConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u q2', 'a r2']]);
+  });
+
+  test('other routes and calls without content are left alone', async () => {
+    const projectId = await createProject(database());
+    const embeddings = settledCall({ projectId, route: 'embeddings', body: { input: 'x' } });
+    const empty = { ...settledCall({ projectId, body: chatBody('u q1') }), content: null };
+    await record(database(), [embeddings, empty]);
+    expect(await textOf(embeddings)).toBeNull();
+    expect(await textOf(empty)).toBeNull();
+  });
+
+  test('a body that cannot be read is stored without text, and no text is refused', async () => {
+    const projectId = await createProject(database());
+    const broken = settledCall({ projectId, at: 0, body: '{"messages": [' });
+    const odd = settledCall({ projectId, at: 1, source: 'a\0b', body: chatBody('u nul \0 and \ud800'), answer: 'r\0\udc00' });
+    await record(database(), [broken, odd]);
+    expect(await textOf(broken)).toEqual({ subject: null, extras: [], answered: false, lines: [] });
+    expect(await textOf(odd)).toMatchObject({ lines: ['user nul  and \ufffd', 'assistant r\ufffd'] });
+    expect(await seeConversations(database(), projectId)).toMatchObject([{ source: 'ab' }]);
+  });
+
+  test('a batch delivered twice, and a call twice in a batch, change nothing', async () => {
+    const projectId = await createProject(database());
+    const calls = [first, second, third].map((step, index) =>
+      settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }),
+    );
+    await record(database(), [...calls, ...calls]);
+    await record(database(), calls);
+    expect(await seeConversations(database(), projectId)).toMatchObject([{ calls: 3, lines: three }]);
+    expect(await seeOutbox(database(), projectId)).toHaveLength(1);
+  });
+
+  test('a message is stored once in a project, however often it is sent, and never shared with another project', async () => {
+    const [projectId, other] = [await createProject(database()), await createProject(database())];
+    const calls = (id: string) =>
+      [first, second, third, third].map((step, index) => settledCall({ projectId: id, ...step, at: index, body: chatBody(...step.lines) }));
+    await record(database(), [...calls(projectId), ...calls(other)]);
+    await record(database(), calls(projectId));
+    const rows = await database().query<{ projectId: string; count: number }>(
+      `select project_id as "projectId", count(*)::integer as count from parts where project_id = any($1::uuid[]) group by 1`,
+      [[projectId, other]],
+    );
+    expect(rows.map((row) => row.count)).toEqual([6, 6]);
+    expect((await seeConversations(database(), other)).map(({ lines }) => lines)).toEqual([three]);
+  });
+
+  test('the stored prompt of a shortened history is what was sent', async () => {
+    const projectId = await createProject(database());
+    const calls = [first, second, { lines: ['u q2', 'a r2', 'u q3'], answer: 'r3' }].map((step, index) =>
+      settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }),
+    );
+    await record(database(), calls);
+    expect(await textOf(calls[2])).toMatchObject({ lines: ['user q2', 'assistant r2', 'user q3', 'assistant r3'] });
+  });
+
+  test('binary content is kept as type, size and hash only', async () => {
+    const projectId = await createProject(database());
+    const pixels = Buffer.alloc(5_000, 'pixels');
+    const content = [
+      { type: 'text', text: 'What?' },
+      { type: 'image_url', image_url: { url: `data:image/png;base64,${pixels.toString('base64')}` } },
+    ];
+    const call = settledCall({ projectId, body: { messages: [{ role: 'user', content }] }, answer: 'A cat.' });
+    await record(database(), [call]);
+    expect(await textOf(call)).toMatchObject({
+      extras: [
+        {
+          position: 0,
+          kind: 'binary',
+          type: 'image_url',
+          bytes: 5_000,
+          media_type: 'image/png',
+          sha256: createHash('sha256').update(pixels).digest('hex'),
+        },
+      ],
+      lines: ['user What?', 'assistant A cat.'],
+    });
+  });
+
+  /** The stored prompt and answer of a call, from its chain of parts. */
+  async function textOf(call: SettledCall | undefined): Promise<unknown> {
+    const [row] = await database().query<{
+      lastHash: Buffer | null;
+      projectId: string;
+      subject: string | null;
+      extras: unknown;
+      answered: boolean;
+    }>(`select last_hash as "lastHash", project_id as "projectId", subject, extras, answered from call_texts where call_id = $1::uuid`, [
+      call?.facts.id,
+    ]);
+    if (!row) return null;
+    const { lastHash, projectId, ...text } = row;
+    const parts = await database().query<{ line: string }>(
+      `with recursive chain as (
+         select hash, parent_hash, role, content, 0 as n from parts where project_id = $1::uuid and hash = $2::bytea
+         union all
+         select part.hash, part.parent_hash, part.role, part.content, chain.n + 1
+           from chain join parts part on part.project_id = $1::uuid and part.hash = chain.parent_hash
+       )
+       select role || ' ' || (content ->> 'text') as line from chain order by n desc`,
+      [projectId, lastHash],
+    );
+    return { ...text, lines: parts.map((part) => part.line) };
+  }
+
+  test('a conversation that is unread an hour after its last turn asks for its reading again, once it goes on', async () => {
+    const projectId = await createProject(database());
+    const say = (at: number) => record(database(), [settledCall({ projectId, subject: 'u', at, body: chatBody(`u ${at}`), answer: 'r' })]);
+    await say(0);
+    await say(3_000);
+    expect(await seeOutbox(database(), projectId)).toHaveLength(1);
+    await say(7_000);
+    const [seen] = await seeConversations(database(), projectId);
+    expect(seen).toMatchObject({ calls: 3, state: 'stored', opened: 1 });
+    expect(await seeOutbox(database(), projectId)).toEqual([`conversation/${seen?.id}/1`, `conversation/${seen?.id}/1`]);
+  });
+
+  test('two batches of one dialogue at the same time make one conversation', async () => {
+    const projectId = await createProject(database());
+    const [a, b] = [first, second].map((step, index) => settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }));
+    if (!a || !b) throw new Error('two calls were made');
+    const entered = Promise.withResolvers<void>();
+    let isLaterDone = false;
+    const earlier = database().transaction(async (tx) => {
+      await recordCalls(tx, [a]);
+      entered.resolve();
+      // Until the other batch waits for this one. With the one session of PGlite it waits for the session itself.
+      for (let waiting = database().kind === 'embedded'; !waiting && !isLaterDone; ) {
+        const locks = await tx.query(`select pid from pg_locks where locktype = 'advisory' and not granted`);
+        waiting = locks.length > 0;
+      }
+    });
+    await entered.promise;
+    const later = record(database(), [b]).then(() => {
+      isLaterDone = true;
+    });
+    await Promise.all([earlier, later]);
+    expect(await seeConversations(database(), projectId)).toMatchObject([{ calls: 2, lines: two }]);
+  });
+});

@@ -1,0 +1,231 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import type { Database } from '../../../src/db/database.ts';
+import { createExpiry, type Expiry } from '../../../src/memory/erasure/retention.ts';
+import { createItems } from '../../../src/memory/items/items.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import { chatBody, createProject, putMemorySettings, readAll, record, seeConversations, settledCall } from '../calls.ts';
+
+const dayMs = 24 * 3_600_000;
+const daySeconds = dayMs / 1_000;
+/** A week after the morning of the test calls, and an hour. */
+const now = Date.UTC(2026, 10, 27, 11);
+
+/** Deletes until nothing is left to delete; how much that was. */
+async function deleteAll(some: () => Promise<number>): Promise<number> {
+  let sum = 0;
+  for (let deleted = await some(); deleted > 0; deleted = await some()) sum += deleted;
+  return sum;
+}
+
+async function count(
+  database: Database,
+  table: 'parts' | 'call_texts' | 'memory_passages' | 'memory_items',
+  projectId: string,
+): Promise<number> {
+  const [row] = await database.query<{ n: number }>(`select count(*)::integer as n from ${table} where project_id = $1::uuid`, [projectId]);
+  return row?.n ?? 0;
+}
+
+describeDatabases('the deletion period', (database) => {
+  const expiry = (): Expiry => createExpiry({ database: database(), clock: { now: () => now } });
+
+  const projectWith = async (days: number | null, settings: object = {}): Promise<string> => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { delete_conversations_after_days: days, ...settings });
+    return projectId;
+  };
+  /** As if all conversations were read, and their messages learned from. */
+  const learnAll = async (projectId: string): Promise<void> => {
+    await readAll(database(), projectId);
+    await database().query(`update conversations set batched_messages = messages where project_id = $1::uuid`, [projectId]);
+  };
+  /** A conversation of one call, `days` after the first. */
+  const talk = (projectId: string, question: string, days = 0) =>
+    settledCall({ projectId, at: days * daySeconds, body: chatBody(`u ${question}`), answer: `about ${question}` });
+
+  test('deletes conversations whose last turn is older, with all that is stored of their calls, and no others', async () => {
+    const projectId = await projectWith(7);
+    const keeps = await projectWith(null);
+    await record(database(), [talk(projectId, 'old'), talk(projectId, 'young', 3), talk(keeps, 'old')]);
+    await learnAll(projectId);
+    await learnAll(keeps);
+    expect(await deleteAll(expiry().conversations)).toBe(1);
+    expect((await seeConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u young', 'a about young']]);
+    expect(await count(database(), 'parts', projectId)).toBe(2);
+    expect(await count(database(), 'call_texts', projectId)).toBe(1);
+    expect((await seeConversations(database(), keeps)).map(({ lines }) => lines)).toEqual([['u old', 'a about old']]);
+    const passages = await database().query(`select 1 from memory_passages where project_id = $1::uuid and text like '%old%'`, [projectId]);
+    expect(passages).toEqual([]);
+  });
+
+  test('counts from the last turn, and waits until the conversation is read', async () => {
+    const projectId = await projectWith(7);
+    const first = talk(projectId, 'go on');
+    const later = settledCall({
+      projectId,
+      at: 2 * daySeconds,
+      body: chatBody('u go on', 'a about go on', 'u further'),
+      answer: 'still here',
+    });
+    await record(database(), [first, later, talk(projectId, 'unread')]);
+    await database().query(`update conversations set state = 'read' where project_id = $1::uuid and messages = 4`, [projectId]);
+    expect(await deleteAll(expiry().conversations)).toBe(0);
+    expect(await seeConversations(database(), projectId)).toHaveLength(2);
+    await learnAll(projectId);
+    expect(await deleteAll(expiry().conversations)).toBe(1);
+    expect((await seeConversations(database(), projectId)).map(({ lines }) => lines.length)).toEqual([4]);
+  });
+
+  test('waits for the messages that are to be learned from, until a batch has succeeded', async () => {
+    const projectId = await projectWith(7);
+    await record(database(), [settledCall({ projectId, subject: 'ann', body: chatBody('u remember me'), answer: 'yes' })]);
+    await readAll(database(), projectId);
+    expect(await deleteAll(expiry().conversations)).toBe(0);
+    await learnAll(projectId);
+    const batchId = randomUUID();
+    await database().query(`insert into memory_batches (id, project_id, kind) values ($1::uuid, $2::uuid, 'normal')`, [batchId, projectId]);
+    await database().query(
+      `insert into memory_batch_groups (batch_id, position, project_id, messages, state) values ($1::uuid, 0, $2::uuid, 2, 'failed')`,
+      [batchId, projectId],
+    );
+    await database().query(
+      `insert into memory_batch_ranges (batch_id, group_position, conversation_id, from_position, to_position)
+       select $1::uuid, 0, id, 0, 2 from conversations where project_id = $2::uuid`,
+      [batchId, projectId],
+    );
+    expect(await deleteAll(expiry().conversations)).toBe(0);
+    await database().query(`update memory_batch_groups set state = 'done' where batch_id = $1::uuid`, [batchId]);
+    expect(await deleteAll(expiry().conversations)).toBe(1);
+    expect(await count(database(), 'parts', projectId)).toBe(0);
+  });
+
+  test('deletes the prompts of calls without a conversation by their own age, and keeps parts that others need', async () => {
+    const projectId = await projectWith(7);
+    const keeps = await projectWith(null);
+    const loose = (days: number, more: object, id = projectId) =>
+      settledCall({ projectId: id, at: days * daySeconds, body: chatBody(`u loose ${JSON.stringify(more)}`), answer: 'yes', ...more });
+    const shared = { body: chatBody('u shared'), answer: 'same' };
+    await record(database(), [
+      loose(0, { mode: 'off' }),
+      loose(0, { outcome: 'failed', subject: 'ann' }),
+      settledCall({ projectId, mode: 'off', ...shared }),
+      settledCall({ projectId, at: 3 * daySeconds, ...shared }),
+      loose(3, { mode: 'off', subject: 'young' }),
+      loose(0, { mode: 'off' }, keeps),
+    ]);
+    expect(await deleteAll(expiry().conversations)).toBe(0);
+    expect(await deleteAll(expiry().loosePrompts)).toBe(3);
+    expect([await count(database(), 'call_texts', projectId), await count(database(), 'call_texts', keeps)]).toEqual([2, 1]);
+    expect(await count(database(), 'parts', projectId)).toBe(4);
+    expect(await count(database(), 'parts', keeps)).toBe(2);
+  });
+
+  test('makes no difference between memory on and off', async () => {
+    const projectId = await projectWith(7);
+    await record(database(), [talk(projectId, 'old')]);
+    await learnAll(projectId);
+    await putMemorySettings(database(), projectId, { enabled: false });
+    expect(await deleteAll(expiry().conversations)).toBe(1);
+    expect(await count(database(), 'parts', projectId)).toBe(0);
+  });
+
+  test('leaves the messages that calls of others still need, to the last of them', async () => {
+    const projectId = await projectWith(7);
+    // Both begin alike, so the first two messages are stored once; the third call is stored without a conversation.
+    const shared = chatBody('u hello', 'a good day', 'u one');
+    const old = settledCall({ projectId, subject: 'ann', body: shared, answer: 'first' });
+    const young = settledCall({
+      projectId,
+      subject: 'bob',
+      at: 3 * daySeconds,
+      body: chatBody('u hello', 'a good day', 'u two'),
+      answer: 'second',
+    });
+    const off = settledCall({ projectId, at: 3 * daySeconds, mode: 'off', body: shared });
+    await record(database(), [old, young, off]);
+    await learnAll(projectId);
+    expect(await count(database(), 'parts', projectId)).toBe(6);
+    expect(await deleteAll(expiry().conversations)).toBe(1);
+    // 'first' alone is gone: 'one' is the end of the call that is stored without a conversation.
+    expect(await count(database(), 'parts', projectId)).toBe(5);
+    const [kept] = await seeConversations(database(), projectId);
+    expect(kept?.lines).toEqual(['u hello', 'a good day', 'u two', 'a second']);
+  });
+
+  test('deletes memories that were corrected or removed before it, and no live one however old', async () => {
+    const projectId = await projectWith(7);
+    const at = (daysAgo: number) => createItems({ database: database(), clock: { now: () => now - daysAgo * dayMs } });
+    const by = { origin: 'person', author: 'person:p' } as const;
+    const item = (text: string) => ({ text, kind: 'fact', importance: 3, pinned: false, subject: null }) as const;
+    const [live, corrected, removed, late] = [
+      await at(20).write(projectId, item('live'), by),
+      await at(20).write(projectId, item('before'), by),
+      await at(20).write(projectId, item('removed'), by),
+      await at(20).write(projectId, item('removed late'), by),
+    ];
+    await at(10).correct(projectId, corrected.id, 'after', by);
+    await at(10).remove(projectId, removed.id, by);
+    await at(2).remove(projectId, late.id, by);
+    expect(await deleteAll(expiry().closedItems)).toBe(2);
+    const rows = await database().query<{ text: string }>(`select text from memory_items where project_id = $1::uuid order by text`, [
+      projectId,
+    ]);
+    expect(rows.map(({ text }) => text)).toEqual(['after', live.text, 'removed late']);
+  });
+
+  test('deletes batches that are done, with their groups; not those that failed, run or are young', async () => {
+    const projectId = await projectWith(7);
+    const keeps = await projectWith(null);
+    const daysAgo = (days: number): Date => new Date(now - days * dayMs);
+    const batch = async (owner: string, state: string, finishedAt: Date | null): Promise<string> => {
+      const id = randomUUID();
+      await database().query(
+        `insert into memory_batches (id, project_id, kind, state, finished_at) values ($1::uuid, $2::uuid, 'remember', $3::text, $4::timestamptz)`,
+        [id, owner, state, finishedAt],
+      );
+      await database().query(
+        `insert into memory_batch_groups (batch_id, position, project_id, subject, focus, messages, state)
+         values ($1::uuid, 0, $2::uuid, 'ann', 'where she lives', 1, $3::text)`,
+        [id, owner, state === 'running' ? 'waiting' : state],
+      );
+      return id;
+    };
+    await batch(projectId, 'done', daysAgo(8));
+    const kept = [
+      await batch(projectId, 'done', daysAgo(6)),
+      await batch(projectId, 'failed', daysAgo(8)),
+      await batch(projectId, 'running', null),
+      await batch(keeps, 'done', daysAgo(8)),
+    ];
+    expect(await deleteAll(expiry().batches)).toBe(1);
+    const rows = await database().query<{ id: string }>(
+      `select batch_id as id from memory_batch_groups where project_id = any($1::uuid[]) and focus = 'where she lives'`,
+      [[projectId, keeps]],
+    );
+    expect(rows.map(({ id }) => id).sort()).toEqual(kept.sort());
+  });
+
+  test('deletes thousands in slices, and calls are stored between them', async () => {
+    const projectId = await projectWith(7);
+    for (let batch = 0; batch < 5; batch++)
+      await record(
+        database(),
+        Array.from({ length: 200 }, (_, n) => talk(projectId, `old ${batch}-${n}`)),
+      );
+    await learnAll(projectId);
+    let largest = 0;
+    let slices = 0;
+    const writing = (async () => {
+      for (let n = 0; n < 20; n++) await record(database(), [talk(projectId, `new ${n}`, 3)]);
+    })();
+    for (let deleted = await expiry().conversations(); deleted > 0; deleted = await expiry().conversations()) {
+      largest = Math.max(largest, deleted);
+      slices++;
+    }
+    await writing;
+    expect({ largest, slices }).toEqual({ largest: 100, slices: 10 });
+    expect(await seeConversations(database(), projectId)).toHaveLength(20);
+    expect(await count(database(), 'parts', projectId)).toBe(40);
+  });
+});

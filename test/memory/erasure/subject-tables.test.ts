@@ -1,0 +1,52 @@
+/** The list of what an erasure goes through, held against the schema: a migration that adds a place for a subject's words fails here. */
+import { expect, test } from '@jest/globals';
+import { erasedApart, erasedTables, harmless } from '../../../src/memory/erasure/subject-tables.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import { listTables } from '../find-text.ts';
+
+const erased = new Set([...erasedTables.filter(({ set }) => set === undefined).map(({ table }) => table), ...erasedApart]);
+const emptied = new Set(
+  erasedTables.flatMap(({ table, set = '' }) => [...set.matchAll(/(\w+) = null/g)].map(([, column]) => `${table}.${column}`)),
+);
+
+describeDatabases('the list of erasure', (database) => {
+  test('knows every column that can hold something of a subject', async () => {
+    const columns = await database().query<{ table: string; column: string; type: string }>(
+      `select table_name as "table", column_name as "column", data_type as type from information_schema.columns
+        where table_schema = 'public' and table_name = any ($1::text[])`,
+      [await listTables(database())],
+    );
+    const ofText = columns.filter(({ type }) => !/^(?:uuid|bigint|integer|smallint|boolean|timestamp with time zone)$/.test(type));
+    expect(ofText.length).toBeGreaterThan(50);
+    const unknown = ofText
+      .filter(({ table }) => !erased.has(table))
+      .map(({ table, column }) => ({ table, name: `${table}.${column}` }))
+      .filter(({ table, name }) => !emptied.has(name) && harmless[table] === undefined && harmless[name] === undefined)
+      .map(({ name }) => name);
+    expect(unknown).toEqual([]);
+  });
+
+  test('erases every table that names subjects', async () => {
+    const named = await database().query<{ table: string }>(
+      `select distinct table_name as "table" from information_schema.columns
+        where table_schema = 'public' and column_name like '%subject%' and table_name = any ($1::text[])`,
+      [await listTables(database())],
+    );
+    // The fence itself; and calls, whose rows stay without it.
+    const left = named.map(({ table }) => table).filter((table) => !erased.has(table));
+    expect(left.sort()).toEqual(['calls', 'erasures']);
+    expect(emptied).toContain('calls.subject_sha256');
+  });
+
+  test('names only what there is', async () => {
+    const tables = new Set(await listTables(database()));
+    const named = [...erased, ...erasedTables.map(({ table }) => table), ...Object.keys(harmless).map((name) => name.split('.')[0] ?? '')];
+    expect(named.filter((table) => !tables.has(table))).toEqual([]);
+  });
+
+  test('has project and subject in every condition', () => {
+    for (const { table, where } of erasedTables) {
+      expect([table, where]).toEqual([table, expect.stringMatching(/project_id = \$1::uuid and subject(?:_sha256)? = \$2::/)]);
+    }
+  });
+});

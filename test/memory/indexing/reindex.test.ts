@@ -1,0 +1,56 @@
+/** Text that an older version of ours has indexed is found by the words of this one. */
+import { expect, test } from '@jest/globals';
+import { createCleanupSteps } from '../../../src/app/cleanup.ts';
+import { systemClock } from '../../../src/core/time.ts';
+import { createItems } from '../../../src/memory/items/items.ts';
+import { createGraph } from '../../../src/memory/search/graph.ts';
+import { createSearch } from '../../../src/memory/search/search.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import { createProject, putMemorySettings } from '../calls.ts';
+import { createTestLearning, learnAll, storeRead } from '../learning.ts';
+
+describeDatabases('text that is indexed in an older way', (database) => {
+  test('is found again after the daily cleanup, which looks at it once', async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    const learning = createTestLearning(database());
+    learning.reply = (call) => {
+      if (call.job === 'extract') return learnAll(call);
+      const { new: added } = JSON.parse(call.text) as { new: { id: string }[] };
+      const told = { source: 'user', relation: 'drinks', target: 'café', fact: 'Drinks café', replaces: null };
+      return { merges: [], facts: added.map(({ id }) => ({ ...told, item_id: id })), page: '' };
+    };
+    await storeRead(database(), { projectId, subject: 'ann', words: ['Drinks café.'] });
+    await learning.activities.lookAtLearning(projectId);
+    await learning.work(projectId);
+    const items = createItems({ database: database(), clock: systemClock });
+    const item = { kind: 'fact', importance: 3, subject: null, pinned: false } as const;
+    for (let n = 0; n < 120; n += 1) await items.write(projectId, { ...item, text: `Café ${n}` }, { origin: 'agent', author: 'key:x' });
+
+    const find = async (): Promise<readonly number[]> => {
+      const request = { query: 'café', subject: null, limit: 50, kinds: [], include: [], min_score: 0 };
+      const limits = { embedLimitMs: 1_000, queryLimitMs: 60_000 };
+      const { memories } = await createSearch({ database: database() })(request, { projectId, embed: async () => null, ...limits });
+      const graph = createGraph({ database: database() });
+      const { facts } = (await graph(projectId, { subject: 'ann', entity: null, relation: null, query: 'café', limit: 10 })) as {
+        facts: unknown[];
+      };
+      return [memories.length, facts.length];
+    };
+    expect(await find()).toEqual([50, 1]);
+    // As the version before did, without the column, which then has its default.
+    const old = (column: string) =>
+      `lexemes = setweight(to_tsvector('english', lower(${column})), 'A') || setweight(to_tsvector('simple', lower(${column})), 'B'), words_version = default`;
+    await database().query(`update memory_passages set ${old('text')} where project_id = $1::uuid`, [projectId]);
+    await database().query(`update memory_facts set ${old('fact')} where project_id = $1::uuid`, [projectId]);
+    expect(await find()).toEqual([0, 0]);
+
+    const step = createCleanupSteps({ database: database(), clock: systemClock }).find(({ name }) => name === 'old-words');
+    const counts: (number | undefined)[] = [];
+    do counts.push(await step?.run(AbortSignal.timeout(60_000)));
+    while (counts.at(-1));
+    // 121 memories and a conversation, then the fact.
+    expect(counts).toEqual([100, 22, 1, 0]);
+    expect(await find()).toEqual([50, 1]);
+  });
+});

@@ -1,0 +1,69 @@
+/** Frequent words of a project: counted where there are many passages, and never of what an erasure deletes meanwhile. */
+import { expect, test } from '@jest/globals';
+import { systemClock } from '../../../src/core/time.ts';
+import type { Database } from '../../../src/db/database.ts';
+import { createErase } from '../../../src/memory/erasure/erase.ts';
+import { countWords } from '../../../src/memory/indexing/word-statistics.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import { eventually } from '../../support/gateway.ts';
+import { createProject } from '../calls.ts';
+
+async function fill(database: Database): Promise<string> {
+  const projectId = await createProject(database);
+  await database.query(
+    `with items as (
+       insert into memory_items (id, project_id, subject, text, kind, importance, origin, author)
+       select gen_random_uuid(), $1::uuid, case when n % 2 = 0 then 'ann' end, case when n % 2 = 0 then 'annsword' else 'tea' end, 'fact', 3, 'agent', 'key:x'
+         from generate_series(1, 1200) n
+       returning id, subject, text)
+     insert into memory_passages (project_id, subject, item_id, kind, text, lexemes)
+     select $1::uuid, subject, id, 'fact', text, to_tsvector('simple', text) from items`,
+    [projectId],
+  );
+  await database.query('insert into memory_embeddings (project_id) values ($1::uuid)', [projectId]);
+  return projectId;
+}
+
+async function wordsOf(database: Database, projectId: string): Promise<unknown[]> {
+  const rows = await database.query<{ word: string }>('select word from memory_words where project_id = $1::uuid order by word', [
+    projectId,
+  ]);
+  return rows.map(({ word }) => word);
+}
+
+describeDatabases('frequent words', (database) => {
+  test('are counted of a project that has many passages, and go with an erasure', async () => {
+    const projectId = await fill(database());
+    await countWords(database(), projectId, Date.now());
+    expect(await wordsOf(database(), projectId)).toEqual(['annsword', 'tea']);
+    await createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ann', askedBy: 'key:x' });
+    expect(await wordsOf(database(), projectId)).toEqual([]);
+  });
+
+  test('of a subject that is erased while they are counted are not kept', async () => {
+    // The embedded database does one after the other.
+    if (database().kind === 'embedded') return;
+    const projectId = await fill(database());
+    let counting: Promise<unknown> = Promise.resolve();
+    let erasing: Promise<unknown> = Promise.resolve();
+    await database().transaction(async (tx) => {
+      // They are counted and not committed yet.
+      await tx.query('select 1 from memory_embeddings where project_id = $1::uuid for update', [projectId]);
+      counting = countWords(database(), projectId, Date.now());
+      counting.catch(() => {}); // Told below.
+      await waiting(database(), 1);
+      erasing = createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ann', askedBy: 'key:x' });
+      erasing.catch(() => {});
+      await waiting(database(), 2);
+    });
+    await Promise.all([counting, erasing]);
+    expect(await wordsOf(database(), projectId)).toEqual([]);
+  });
+});
+
+async function waiting(database: Database, count: number): Promise<void> {
+  await eventually(async () => {
+    const sessions = await database.query(`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+    expect(sessions.length).toBeGreaterThanOrEqual(count);
+  });
+}

@@ -1,0 +1,100 @@
+/** Facts end with the last memory that tells them, and no page tells one that is over. */
+import { expect, test } from '@jest/globals';
+import { systemClock } from '../../../src/core/time.ts';
+import type { Database } from '../../../src/db/database.ts';
+import { createItems } from '../../../src/memory/items/items.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import { eventually } from '../../support/gateway.ts';
+import { createProject, putMemorySettings } from '../calls.ts';
+import { createTestLearning, learnAll, memory, seeItems, storeRead } from '../learning.ts';
+
+const agent = { origin: 'agent', author: 'key:x' } as const;
+
+interface Question {
+  readonly new: readonly { readonly id: string; readonly text: string }[];
+  readonly known: readonly { readonly id: string; readonly text: string }[];
+  readonly facts: readonly { readonly target: string }[];
+}
+
+/** Files one fact that every new memory tells. */
+function fileFact(text: string): object {
+  const { new: added } = JSON.parse(text) as Question;
+  const facts = added.map(({ id }) => ({
+    item_id: id,
+    source: 'user',
+    relation: 'likes',
+    target: 'tea',
+    fact: 'Likes tea',
+    replaces: null,
+  }));
+  return { merges: [], facts, page: 'Likes tea.' };
+}
+
+describeDatabases('facts', (database) => {
+  const itemsOf = () => createItems({ database: database(), clock: systemClock });
+  const validFacts = (projectId: string) =>
+    database().query('select fact from memory_facts where project_id = $1::uuid and valid_to is null', [projectId]);
+  const pages = (projectId: string) =>
+    database().query<{ text: string }>('select text from memory_pages where project_id = $1::uuid', [projectId]);
+
+  async function learnTea(words: readonly string[]) {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    const learning = createTestLearning(database());
+    learning.reply = (call) => (call.job === 'extract' ? learnAll(call) : fileFact(call.text));
+    await storeRead(database(), { projectId, subject: 'ann', words });
+    await learning.activities.lookAtLearning(projectId);
+    await learning.work(projectId);
+    return { projectId, learning };
+  }
+
+  test('end when the two memories that tell them are removed at the same moment', async () => {
+    const { projectId } = await learnTea(['I like tea.', 'Tea is what I like.']);
+    const told = await seeItems(database(), projectId);
+    expect([told.length, await validFacts(projectId)]).toEqual([2, [{ fact: 'Likes tea' }]]);
+    const removeAll = () => Promise.all(told.map(({ id }) => itemsOf().remove(projectId, id, agent)));
+    // Where there are several sessions, both are in the middle of it before one can end.
+    if (database().kind === 'embedded') await removeAll();
+    else await whilePageIsHeld(database(), projectId, removeAll);
+    expect((await seeItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed', 'closed']);
+    expect(await validFacts(projectId)).toEqual([]);
+  });
+
+  test('that are over when a page arrives are told by no page', async () => {
+    const { projectId, learning } = await learnTea(['I like tea.']);
+    const [tea] = await seeItems(database(), projectId);
+    // So much that matters more that the model sees the fact and not the memory that tells it.
+    for (let n = 0; n < 40; n += 1)
+      await itemsOf().write(projectId, { text: `Number ${n}`, kind: 'fact', importance: 5, subject: 'ann', pinned: false }, agent);
+    learning.reply = async ({ job, text }) => {
+      if (job === 'extract') return { memories: [memory('Owns a bicycle.')] };
+      const { new: added, known, facts } = JSON.parse(text) as Question;
+      expect([...added, ...known].map(({ id }) => id)).not.toContain(tea?.id);
+      if (added.length > 0) await itemsOf().remove(projectId, tea?.id ?? '', agent);
+      return { merges: [], facts: [], page: `Likes ${facts.map(({ target }) => target).join()}.` };
+    };
+    await storeRead(database(), { projectId, subject: 'ann', words: ['Owns a bicycle.'] });
+    await learning.activities.lookAtLearning(projectId);
+    await learning.work(projectId);
+    expect(await pages(projectId)).toEqual([]);
+    await learning.work(projectId);
+    expect(await pages(projectId)).toEqual([{ text: 'Likes .' }]);
+  });
+});
+
+/** Whoever drops the page of the project waits until `work` waits twice. */
+async function whilePageIsHeld(database: Database, projectId: string, work: () => Promise<unknown>): Promise<void> {
+  let working: Promise<unknown> = Promise.resolve();
+  await database.transaction(async (tx) => {
+    await tx.query('select 1 from memory_pages where project_id = $1::uuid for update', [projectId]);
+    working = work();
+    working.catch(() => {}); // Told below.
+    await eventually(async () => {
+      const waiting = await database.query(
+        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      expect(waiting.length).toBeGreaterThanOrEqual(2);
+    });
+  });
+  await working;
+}

@@ -1,0 +1,36 @@
+/** How waiting messages are put into groups for one model call each. */
+import { expect, test } from '@jest/globals';
+import { cutRanges, type MessageSize } from '../../../src/memory/learning/plan-groups.ts';
+
+const messages = (count: number, bytes: number, { conversationId = 'c', subject = null }: Partial<MessageSize> = {}): MessageSize[] =>
+  Array.from({ length: count }, (_, position) => ({ conversationId, subject, position, bytes }));
+const sizesOf = (sizes: readonly MessageSize[], several: boolean) =>
+  cutRanges(sizes, { several }).groups.map(({ subject, messages: count }) => [subject, count]);
+
+test('a group for each end user and one for those without, and none is too large for one call', () => {
+  const sizes = [
+    ...messages(3, 10),
+    ...messages(2, 10, { conversationId: 'd', subject: 'ann' }),
+    ...messages(1, 10, { conversationId: 'e' }),
+  ];
+  expect(sizesOf(sizes, false)).toEqual([
+    [null, 4],
+    ['ann', 2],
+  ]);
+  expect(sizesOf(messages(10, 15_000), true)).toEqual([
+    [null, 4],
+    [null, 4],
+    [null, 2],
+  ]);
+});
+
+test('a thousand messages are the most of a group, however short; the rest waits, or is a group of its own', () => {
+  const { groups, ends } = cutRanges(messages(2_500, 1), { several: false });
+  expect(groups).toEqual([{ subject: null, messages: 1_000, ranges: [{ conversationId: 'c', from: 0, to: 1_000 }] }]);
+  expect([...ends]).toEqual([['c', 1_000]]);
+  expect(sizesOf(messages(2_500, 1), true)).toEqual([
+    [null, 1_000],
+    [null, 1_000],
+    [null, 500],
+  ]);
+});

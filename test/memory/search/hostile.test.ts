@@ -1,0 +1,136 @@
+/** Prompts made to hold up the service: what they cost is counted, and what would take the square of their length must come to its end. */
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { Queries } from '../../../src/db/database.ts';
+import { chainMessages, hashScope, keyInScope } from '../../../src/memory/conversations/chain.ts';
+import { findConversation } from '../../../src/memory/conversations/match-conversation.ts';
+import { recordCalls } from '../../../src/memory/conversations/record-calls.ts';
+import type { Conversation, Turn } from '../../../src/memory/conversations/working-set.ts';
+import { createBook } from '../../../src/memory/conversations/working-set.ts';
+import { slicesOf } from '../../../src/memory/slices.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import { createProject, record, seeConversations, seeFiled, settledCall } from '../calls.ts';
+
+const historyOf = (length: number): { role: string; content: string }[] =>
+  Array.from({ length }, (_value, index) => ({ role: index % 2 === 0 ? 'user' : 'assistant', content: `m${index}` }));
+
+describeDatabases('long prompts', (database) => {
+  test('of 100,001 messages the newest are kept, and no statement has more than 500 rows', async () => {
+    const projectId = await createProject(database());
+    const longest: number[] = [];
+    await database().transaction((tx) => {
+      const counting: Queries = {
+        query(text, values = []) {
+          longest.push(Math.max(0, ...values.map((value) => (Array.isArray(value) ? value.length : 0))));
+          return tx.query(text, values);
+        },
+      };
+      return recordCalls(counting, [settledCall({ projectId, body: { messages: historyOf(100_001) }, answer: 'end' })]);
+    });
+    expect(Math.max(...longest)).toBeLessThanOrEqual(500);
+    const [seen] = await seeConversations(database(), projectId);
+    expect(seen?.lines).toHaveLength(1_002);
+    expect([seen?.lines[0], seen?.lines.at(-2), seen?.lines.at(-1)]).toEqual(['u m99000', 'u m100000', 'a end']);
+  });
+
+  test('a conversation that outgrows what is kept of a prompt goes on with all of its messages', async () => {
+    const projectId = await createProject(database());
+    const calls = [1_999, 2_001, 2_003, 2_999, 3_001].map((length, at) =>
+      settledCall({ projectId, at, body: { messages: historyOf(length) }, answer: `m${length}` }),
+    );
+    for (const call of calls) await record(database(), [call]);
+    const seen = await seeConversations(database(), projectId);
+    expect(seen.map(({ lines }) => lines.map((line) => line.slice(2)))).toEqual([historyOf(3_002).map(({ content }) => content)]);
+    expect(new Set(await seeFiled(database(), calls)).size).toBe(1);
+  });
+});
+
+test('slices have at most 500 rows and a million characters, and a longer row stands alone', () => {
+  const lengths = (rows: readonly string[]) => [...slicesOf(rows, (row) => row.length)].map((slice) => slice.length);
+  expect(lengths(Array(1_200).fill('x'))).toEqual([500, 500, 200]);
+  expect(lengths(['x'.repeat(600_000), 'y'.repeat(600_000), 'z'.repeat(3_000_000), 'a', 'b'])).toEqual([1, 1, 1, 2]);
+  expect(lengths([])).toEqual([]);
+});
+
+describe('a trimmed history', () => {
+  test('of 200,000 equal messages is compared with a conversation of them', () => {
+    const many = 'a'.repeat(200_000);
+    expect(joined(many, `u${many}`, 'ann')).toBe(200_000);
+    expect(joined(many, `${many}aaaaa`, 'ann')).toBe(null);
+  });
+
+  test('is found where comparing each of its ends one by one finds it', () => {
+    const word = fc.array(fc.constantFrom('u', 'a', 'v'), { minLength: 1, maxLength: 9 }).map((letters) => letters.join(''));
+    fc.assert(
+      fc.property(word, word, fc.constantFrom('ann', null), (request, known, subject) => {
+        expect(joined(request, known, subject)).toBe(slowlyJoined(request, known, subject));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+/** Index from which a request is new to the conversation `known`; null when it opens another. A letter is a message; `a` is the assistant's. */
+function joined(request: string, known: string, subject: string | null): number | null {
+  const scope = hashScope('project', 'acme', subject);
+  const partOf = new Map(
+    [...'auv'].map((text) => [text, chainMessages([{ role: text === 'a' ? 'assistant' : 'user', text, toolCalls: [] }])[0]]),
+  );
+  const parts = [...request].flatMap((letter) => partOf.get(letter) ?? []);
+  const hashes = [...known].flatMap((letter) => partOf.get(letter)?.messageHash ?? []);
+  const turn: Turn = {
+    callId: 'call',
+    projectId: 'project',
+    source: 'acme',
+    subject,
+    scope,
+    explicitWrite: false,
+    startedAt: 1,
+    endedAt: 2,
+    parts,
+    placeKeys: parts.map(() => Buffer.from('nowhere')),
+    promptLength: parts.length,
+    firstAssistant: request.indexOf('a'),
+  };
+  const conversation: Conversation = {
+    id: 'conversation',
+    projectId: 'project',
+    source: 'acme',
+    subject,
+    scope,
+    isNew: false,
+    state: 'read',
+    opened: 1,
+    learnable: true,
+    calls: 1,
+    messages: hashes.length,
+    startedAt: 0,
+    lastTurnAt: 0,
+    tipKey: Buffer.from('tip'),
+    tipMessageKey: keyInScope(scope, hashes.at(-1) ?? Buffer.alloc(0)),
+    messageHashes: new Map(hashes.entries()),
+    changed: false,
+    openedNow: false,
+    added: [],
+  };
+  const book = createBook();
+  book.add(conversation, []);
+  const joining = findConversation(turn, book);
+  return joining.kind === 'continues' ? joining.from : null;
+}
+
+/** The same from its definition. */
+function slowlyJoined(request: string, known: string, subject: string | null): number | null {
+  let best = { end: 0, length: 0 };
+  if (!known.endsWith('a')) return null; // Only messages of the assistant tie a call to a conversation.
+  for (let end = request.length; request.indexOf('a') >= 0 && end > request.indexOf('a'); end -= 1) {
+    let length = 0;
+    while (length < Math.min(end, known.length) && request[end - 1 - length] === known[known.length - 1 - length]) length += 1;
+    const run = request.slice(end - length, end);
+    const isMissingNothing = known.length > end && known.startsWith(request.slice(0, end));
+    if (!run.includes('a') || length <= best.length || isMissingNothing) continue;
+    const isWhole = length === end;
+    if (subject === null ? isWhole && /[uv]/.test(run) : isWhole || known.length > end) best = { end, length };
+  }
+  return best.length > 0 ? best.end : null;
+}

@@ -1,0 +1,111 @@
+/** Credentials in calls: none is stored, and a conversation goes on through messages that held one. */
+import { expect, test } from '@jest/globals';
+import { newId } from '../../../src/core/ids.ts';
+import type { Database } from '../../../src/db/database.ts';
+import type { NormalMessage } from '../../../src/dialects/prompt/prompt.ts';
+import { maskCredentials } from '../../../src/guardrails/credentials.ts';
+import { createEpisodes } from '../../../src/memory/conversations/episodes.ts';
+import { createCallMasker } from '../../../src/memory/text/credential-masker.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import { createProject, record, seeConversations, seeFiled, settledCall } from '../calls.ts';
+
+const secret = 'sk-ant-api03-Zx81bQw72LmN04vTr95KpYs3';
+const pem = `-----BEGIN PRIVATE KEY-----\n${'MIIEvQ8ABADANBgkqh7i'.repeat(4)}\n-----END PRIVATE KEY-----`;
+
+const assistant = (args: string): NormalMessage => ({ role: 'assistant', text: '', toolCalls: [{ name: 'login', arguments: args }] });
+
+async function dump(database: Database, projectId: string): Promise<string> {
+  const tables = ['parts', 'call_texts', 'conversations', 'memory_passages'];
+  const rows = await Promise.all(
+    tables.map((table) => database.query(`select to_jsonb(t)::text as row from ${table} t where project_id = $1::uuid`, [projectId])),
+  );
+  return JSON.stringify(rows);
+}
+
+describeDatabases('credentials in calls', (database) => {
+  test.each(['chat', 'messages', 'responses'] as const)(
+    '%s: none is stored, wherever it stands, and the conversation is one',
+    async (route) => {
+      const projectId = await createProject(database());
+      const system = `The vault answers to ${secret}`;
+      const says = (role: string, content: string) => ({ role, content });
+      const history = [
+        says('user', `Here is my key: ${secret}. Keep it.`),
+        says('assistant', `Noted:\n${pem}\nAnything else?`),
+        says('user', 'Which key was it, and the password=hunter2x ?'),
+      ];
+      const bodyOf = (messages: readonly unknown[]) => {
+        if (route === 'responses') return { instructions: system, input: messages };
+        return route === 'messages' ? { system, messages } : { messages: [says('system', system), says('tool', system), ...messages] };
+      };
+      const calls = [
+        settledCall({
+          projectId,
+          route,
+          body: bodyOf(history.slice(0, 1)),
+          answer: { text: `  Noted:\r\n${pem.replaceAll('\n', '\r\n')}\r\nAnything else?\n`, toolCalls: [] },
+        }),
+        settledCall({
+          projectId,
+          route,
+          at: 9,
+          body: bodyOf(history),
+          answer: { text: `It was ${secret}`, toolCalls: [{ name: 'login', arguments: `{"api_key": "${secret}"}` }] },
+        }),
+      ];
+      for (const call of calls) await record(database(), [call]);
+      const filed = await seeFiled(database(), calls);
+      expect(new Set(filed).size).toBe(1);
+      const [conversation] = await seeConversations(database(), projectId);
+      expect(conversation?.lines).toEqual([
+        'u Here is my key: [credential]. Keep it.',
+        'a   Noted:\r\n[credential]\r\nAnything else?\n',
+        'u Which key was it, and the password=[credential] ?',
+        'a It was [credential]',
+      ]);
+      await createEpisodes({ database: database() }).readConversation({ conversationId: filed[0] ?? newId(0), opened: 1, idleMs: 0 });
+      const kept = await dump(database(), projectId);
+      expect(kept).toContain('The vault answers to [credential]');
+      expect(kept).toContain('Here is my key: [credential]. Keep it.');
+      expect(kept).not.toMatch(/Zx81bQw72|MIIEvQ8|hunter2x/);
+    },
+  );
+});
+
+test('arguments that were parsed and written anew are masked to the same, also where no JSON is left', () => {
+  const { message } = createCallMasker();
+  const argumentsOf = (args: string): string | undefined => message(assistant(args)).toolCalls[0]?.arguments;
+  const same = [
+    '{"user":"ann","password":83123456789}',
+    '{ "user": "ann",\n  "password": 83123456789 }',
+    '{"user":"ann","passw\\u006frd":83123456789}',
+  ];
+  expect(new Set(same.map(argumentsOf))).toEqual(new Set(['{"user":"ann","password":[credential]}']));
+  expect(argumentsOf(`{"key":"${secret.replace('-', '\\u002d')}"}`)).toBe('{"key":"[credential]"}');
+  expect(argumentsOf('{ "city":  "Oslo" }')).toBe('{ "city":  "Oslo" }');
+  expect(argumentsOf(`{"broken": "${secret}"`)).toBe('{"broken": "[credential]"');
+});
+
+test('of a history that is repeated only what is new is read again', () => {
+  let characters = 0;
+  const { message, extra } = createCallMasker((text) => {
+    characters += text.length;
+    return maskCredentials(text);
+  });
+  const history = Array.from(
+    { length: 40 },
+    (_, n): NormalMessage => ({ role: 'user', text: `${n} ${'long '.repeat(400)}`, toolCalls: [] }),
+  );
+  const system = { kind: 'system', type: 'system', text: 'You are kind. '.repeat(1_000), position: 0 } as const;
+  history.map(message);
+  extra(system);
+  expect(characters).toBeGreaterThan(90_000);
+  characters = 0;
+  expect(history.map(message)).toEqual(history);
+  expect(extra(system)).toEqual(system);
+  message({ role: 'user', text: 'new', toolCalls: [] });
+  expect(characters).toBe('new'.length + 'system'.length);
+  // What held a credential is never taken for clean.
+  const long = { role: 'user', text: `${secret} ${'long '.repeat(400)}`, toolCalls: [] } as const;
+  expect([message(long), message(long)].map(({ text }) => text.slice(0, 12))).toEqual(['[credential]', '[credential]']);
+});

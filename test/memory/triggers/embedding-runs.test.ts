@@ -1,0 +1,48 @@
+import { expect, test } from '@jest/globals';
+import { enqueueEmbeddings } from '../../../src/memory/triggers/embedding-runs.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import { createProject } from '../calls.ts';
+
+describeDatabases('at a connection to Temporal, vectors are seen to', (database) => {
+  interface Last {
+    readonly active?: boolean;
+    readonly model?: string | null;
+    /** A passage without a vector. */
+    readonly waits?: boolean;
+  }
+  /** A project of which that is known. */
+  const lend = async ({ active = false, model = null, waits = false }: Last): Promise<string> => {
+    const projectId = await createProject(database());
+    await database().query(
+      `insert into memory_embeddings (project_id, run, active, routable, model) values ($1::uuid, 3, $2::boolean, $3::text is not null, $3::text)`,
+      [projectId, active, model],
+    );
+    await database().query(
+      `with item as (
+         insert into memory_items (id, project_id, text, kind, importance, origin, author)
+         values (gen_random_uuid(), $1::uuid, 'item', 'fact', 3, 'agent', 'key:a') returning id)
+       insert into memory_passages (project_id, item_id, text, lexemes, embedding_model)
+       select $1::uuid, id, 'item', to_tsvector('simple', 'item'), $2::text from item`,
+      [projectId, waits ? null : 'm'],
+    );
+    return projectId;
+  };
+  /** Numbers of the runs that are asked for when `model` is what the project has now. */
+  const runsOf = async (projectId: string, model: string | null): Promise<unknown[]> => {
+    await database().query('delete from outbox');
+    await enqueueEmbeddings(database(), async (id) => (id === projectId ? model : null));
+    const rows = await database().query<{ input: { run: number } }>('select input from outbox where project_id = $1::uuid', [projectId]);
+    return rows.map(({ input }) => input.run);
+  };
+
+  test.each([
+    ['a run that has not ended is started again', { active: true, model: 'm' }, 'm', [3]],
+    ['a project whose text has its vectors gets no run', { model: 'm' }, 'm', []],
+    ['a project whose text waits gets one', { model: 'm', waits: true }, 'm', [4]],
+    ['so does one that has another model now', { model: 'm' }, 'n', [4]],
+    ['and one that had no route and has one now', { waits: true }, 'm', [4]],
+    ['a project without a route gets none, whatever waits', { waits: true }, null, []],
+  ])('%s', async (_title, last, model, runs) => {
+    expect(await runsOf(await lend(last), model)).toEqual(runs);
+  });
+});

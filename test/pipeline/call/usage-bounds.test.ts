@@ -1,0 +1,48 @@
+/** What is held of ceilings is at least what the gateway itself would charge where the vendor counts nothing. */
+import { expect, test } from '@jest/globals';
+import { newId } from '../../../src/core/ids.ts';
+import type { Price } from '../../../src/core/pricing.ts';
+import { estimateAsked } from '../../../src/pipeline/call/estimate.ts';
+import { backgroundCaller, makeOwnCall } from '../../../src/pipeline/call/internal-call.ts';
+import { boundsOf } from '../../../src/pipeline/call/usage-bounds.ts';
+
+const searched: Price = {
+  inputNanos: 0n,
+  outputNanos: 0n,
+  cachedInputNanos: 0n,
+  cacheWriteNanos: 0n,
+  cacheWrite1hNanos: 0n,
+  perSearchNanos: 2_000_000n,
+};
+
+const reranked = (documents: readonly string[]) =>
+  makeOwnCall({
+    id: newId(0),
+    route: 'rerank',
+    caller: backgroundCaller('acme'),
+    slug: 'acme',
+    tier: 'rank',
+    members: { query: 'hi', documents },
+    limitMs: 1,
+    now: 0,
+  });
+
+test.each([
+  ['many small documents', Array.from({ length: 1_001 }, () => 'x'), 11],
+  ['a few long ones', Array.from({ length: 3 }, () => 'x'.repeat(50_000)), 4],
+  ['none', [], 1],
+])('a rerank call of %s holds the searches that it may be charged', (_what, documents, searches) => {
+  const call = reranked(documents);
+  const candidate = {
+    id: 'two/rank',
+    provider: 'two',
+    model: 'rank',
+    dialect: 'chat',
+    price: searched,
+    maxOutputTokens: null,
+    traits: {},
+  } as const;
+  const { costNanos } = boundsOf(call, [candidate]);
+  expect(costNanos).toBe(searches * 2_000_000);
+  expect(estimateAsked(call, searched).costNanos).toBeLessThanOrEqual(costNanos);
+});

@@ -1,0 +1,148 @@
+/** Looks at a video on behalf of its workflow: how long to wait, and when to give up. */
+import { expect, test } from '@jest/globals';
+import { VendorError } from '../../../src/core/errors.ts';
+import { createVideoLooks } from '../../../src/pipeline/video/video-poller.ts';
+import type { MediaProvider } from '../../../src/vendors/media.ts';
+import { buildMediaProviders } from '../../../src/vendors/media.ts';
+import type { VideoState } from '../../../src/vendors/video.ts';
+import type { Video, VideoEnding } from '../../../src/videos/videos.ts';
+import { clockAt, keepingLogger, noon } from '../../journal/calls.ts';
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+
+const provider = buildMediaProviders({
+  film: {
+    name: 'film',
+    dialect: 'gemini',
+    baseUrl: 'https://film.example/v1beta',
+    apiKey: 'key',
+    auth: { header: 'x-goog-api-key', scheme: null },
+    headers: {},
+    connectTimeoutMs: 1_000,
+    firstByteTimeoutMs: 1_000,
+    idleTimeoutMs: 1_000,
+    serves: ['video'],
+    imageShape: 'openai',
+    imageResponseFormat: true,
+    speechShape: 'openai',
+    speechMediaType: null,
+    speech: { voiceIn: 'path', path: '', textField: 'text', body: {} },
+    assetHosts: [],
+  },
+}).get('film');
+
+/** Looks at one video, whose vendor says what `poll` says. */
+function lookAt({ poll, hasProvider = true }: { poll: () => Promise<VideoState>; hasProvider?: boolean }) {
+  const clock = clockAt(noon);
+  const endings: VideoEnding[] = [];
+  let video: Video | null = {
+    callId: 'call',
+    projectId: 'project',
+    provider: 'film',
+    model: 'clip',
+    operation: 'operations/a',
+    secondNanos: 1,
+    durationMs: 8_000,
+    samples: 1,
+    startedAt: noon,
+    state: 'running',
+    uris: [],
+    failure: null,
+    polledAt: null,
+  };
+  const forbidden = (): never => {
+    throw new Error('nobody asks for this');
+  };
+  const looks = createVideoLooks({
+    videos: {
+      probe: forbidden,
+      add: forbidden,
+      findByOperation: forbidden,
+      findByFile: forbidden,
+      get: async () => video,
+      notePoll: async (_callId, polledAt) => {
+        if (video) video = { ...video, polledAt };
+      },
+      settle: async (of, ending) => {
+        endings.push(ending);
+        video = { ...of, state: ending.kind };
+      },
+    },
+    vendor: { start: forbidden, open: forbidden, poll },
+    findProvider: (name): MediaProvider | null => (hasProvider && name === 'film' ? (provider ?? null) : null),
+    clock,
+    logger: keepingLogger(),
+  });
+  const look = (signal = new AbortController().signal) => looks.lookAtVideo('call', signal);
+  return { ...looks, look, clock, endings, video: () => video, forget: () => (video = null) };
+}
+
+const running = async (): Promise<VideoState> => ({ kind: 'running' });
+const unreachable = async (): Promise<VideoState> => {
+  throw new VendorError('connect', 'no connection (ECONNREFUSED)');
+};
+
+test.each([
+  ['that runs', { poll: running }],
+  ['whose vendor cannot be reached', { poll: unreachable }],
+  ['whose provider is not configured any more', { poll: running, hasProvider: false }],
+])('a video %s is waited for ever longer, and given up after two days', async (_which, vendor) => {
+  const { look, clock, endings } = lookAt(vendor);
+  const waits: number[] = [];
+  for (const ageMs of [0, 10_000, minuteMs, 10 * minuteMs, hourMs, 47 * hourMs]) {
+    clock.move(noon + ageMs - clock.now());
+    const found = await look();
+    waits.push(found.kind === 'wait' ? found.waitMs : -1);
+  }
+  expect(waits).toEqual([2_000, 2_000, 12_000, 2 * minuteMs, 10 * minuteMs, 10 * minuteMs]);
+  expect(endings).toEqual([]);
+  clock.move(hourMs);
+  expect(await look()).toEqual({ kind: 'settled' });
+  expect(endings).toEqual([{ kind: 'unknown' }]);
+  expect(await look()).toEqual({ kind: 'settled' });
+});
+
+test('a fault of ours is no reason to wait: the look fails, and is made again', async () => {
+  const { look } = lookAt({
+    poll: async () => {
+      throw new TypeError('a fault of ours');
+    },
+  });
+  await expect(look()).rejects.toThrow('a fault of ours');
+});
+
+test('a video that is done is settled with its files, one that was deleted is gone', async () => {
+  const { look, endings, forget } = lookAt({
+    poll: async () => ({ kind: 'done', uris: ['https://film.example/v1beta/files/a:download'] }),
+  });
+  expect(await look()).toEqual({ kind: 'settled' });
+  expect(endings).toEqual([{ kind: 'done', uris: ['https://film.example/v1beta/files/a:download'], fileKeys: ['files/a'] }]);
+  forget();
+  expect(await look()).toEqual({ kind: 'gone' });
+});
+
+test('a look that is cancelled ends at once, and leaves the answer to others who wait for it', async () => {
+  let answer: (state: VideoState) => void = () => undefined;
+  let polls = 0;
+  const { ask, look, video, endings } = lookAt({
+    poll: () => {
+      polls += 1;
+      return new Promise((resolve) => {
+        answer = resolve;
+      });
+    },
+  });
+  const found = video();
+  if (!found || !provider) throw new Error('there is a video');
+  const cancelling = new AbortController();
+  const cancelled = look(cancelling.signal);
+  const asked = ask(found, provider);
+  await Promise.resolve();
+  cancelling.abort();
+  await expect(cancelled).rejects.toMatchObject({ name: 'AbortError' });
+  answer({ kind: 'failed', reason: 'INTERNAL', message: 'no' });
+  expect(await asked).toMatchObject({ kind: 'failed' });
+  expect(polls).toBe(1);
+  expect(endings).toEqual([{ kind: 'failed', failure: 'INTERNAL' }]);
+});

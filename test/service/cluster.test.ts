@@ -1,0 +1,203 @@
+/** `GATEWAY_WORKERS`: a set of real processes behind one port, through deaths, signals and ends (decisions 1 and 5). */
+import { once } from 'node:events';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { type IncomingMessage, request } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { findAddress } from '../../src/cli/addresses.ts';
+import type { Database } from '../../src/db/database.ts';
+import { openServerDatabase } from '../../src/db/pool.ts';
+import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
+import { listLive } from '../../src/journal/heartbeat.ts';
+import { eventually, jsonOf } from '../support/gateway.ts';
+import { createProcesses, firstKeyOf, type GatewayProcess, modelInForce, processesOf } from '../support/gateway-process.ts';
+import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+
+const size = 3;
+const chatPath = '/v1/chat/completions';
+const bodyOf = (model: string, stream = false) => ({ model, stream, messages: [{ role: 'user', content: 'hi' }] });
+
+const isWhole = (stream: string): boolean => stream.includes('[DONE]');
+
+interface StreamWish {
+  readonly key: string;
+  readonly model: string;
+  readonly taskId: string;
+}
+
+async function openStream(url: string, { key, model, taskId }: StreamWish): Promise<IncomingMessage> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'x-gateway-task-id': taskId };
+  const asking = request(url + chatPath, { method: 'POST', agent: false, headers });
+  asking.end(JSON.stringify(bodyOf(model, true)));
+  const [answer] = (await once(asking, 'response')) as [IncomingMessage];
+  return answer;
+}
+
+describePostgres('a set of processes', () => {
+  const processes = createProcesses();
+  const returns: (() => Promise<unknown>)[] = [];
+  let databaseUrl = '';
+  let database: Database;
+  let vendor: DemoVendor;
+  let home = '';
+  let gateway: GatewayProcess;
+  let key = '';
+
+  beforeAll(async () => {
+    const lent = await createTestDatabase();
+    databaseUrl = lent.url;
+    returns.push(() => lent.drop());
+    database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 1 });
+    returns.push(() => database.close());
+    vendor = await createDemoVendor();
+    returns.push(() => vendor.close());
+    returns.push(() => processes.takeBack());
+    home = await processes.home('empty');
+    gateway = await startSet('start');
+    key = firstKeyOf(gateway) ?? '';
+  });
+  afterAll(async () => {
+    for (const giveBack of returns.reverse()) await giveBack();
+  });
+
+  const startSet = (command: 'start' | 'serve', env: Record<string, string> = {}): Promise<GatewayProcess> =>
+    processes.start(command, { home, env: { DATABASE_URL: databaseUrl, GATEWAY_WORKERS: String(size), ...env } });
+
+  const yamlOf = (model: string): string => `
+providers:
+  one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat }
+tiers:
+  standard: [one/${model}]
+`;
+
+  /** One call on each of many connections at once, which the parent deals out in turn. */
+  const callEverybody = (): Promise<(string | null)[]> => Promise.all(Array.from({ length: 3 * size }, () => modelInForce(gateway, key)));
+
+  const expectEverywhere = (model: string): Promise<void> =>
+    eventually(async () => expect(new Set(await callEverybody())).toEqual(new Set([model])));
+
+  /** Pids of its children, in the order of their starts. */
+  const membersOf = async ({ child: { pid } }: GatewayProcess): Promise<number[]> =>
+    (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(' ').map(Number);
+
+  const callRow = async (taskId: string): Promise<Record<string, unknown> | undefined> => {
+    const { data } = await jsonOf<{ data: Record<string, unknown>[] }>(
+      gateway.admin('GET', `/provision/teams/default/calls?task_id=${taskId}`),
+    );
+    return data[0];
+  };
+
+  /** Ids of the processes that the database knows of. */
+  const listed = async (): Promise<string[]> => (await listLive(database)).map(({ id }) => id).toSorted();
+
+  const times = (said: string, part: string): number => said.split(part).length - 1;
+
+  /** A stream of each process: each on a connection of its own, as a fetch that keeps connections would not. Resolves when all have begun. */
+  const openStreams = async (model: string, name: string): Promise<{ ends: Promise<string>[] }> => {
+    const answers = await Promise.all(
+      Array.from({ length: size }, (_, index) => openStream(gateway.url, { key, model, taskId: `${name}-${index}` })),
+    );
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual(answers.map(() => 200));
+    return { ends: answers.map((answer) => text(answer).catch(() => 'cut')) };
+  };
+
+  it('tells one address and one key once, and every process answers calls on it', async () => {
+    expect(times(gateway.stdout(), 'The gateway is ready.')).toBe(1);
+    expect(times(gateway.stdout(), 'Virtual key')).toBe(1);
+    expect(gateway.logs().filter(({ msg }) => msg === 'listening')).toEqual([
+      expect.objectContaining({ url: gateway.url, processes: size }),
+    ]);
+    expect(await findAddress(join(home, 'data'))).toBe(gateway.url);
+    await expectEverywhere('demo/echo');
+    await eventually(async () => {
+      const answering = gateway.logs().filter(({ msg }) => msg === 'call');
+      expect(new Set(answering.map((line) => line.process))).toEqual(new Set([1, 2, 3]));
+    });
+    await eventually(async () => expect(await listed()).toEqual((await readdir(join(home, 'data', 'journal'))).toSorted()));
+    expect(await listed()).toHaveLength(size);
+  });
+
+  it('SIGHUP: all of them read the configuration again, and a file with faults changes none of them', async () => {
+    await writeFile(join(home, 'gateway.yaml'), yamlOf('echo'));
+    gateway.child.kill('SIGHUP');
+    await expectEverywhere('one/echo');
+    await writeFile(join(home, 'gateway.yaml'), `${yamlOf('other')}colour: red\n`);
+    gateway.child.kill('SIGHUP');
+    await eventually(async () =>
+      expect(gateway.logs()).toContainEqual(
+        expect.objectContaining({
+          msg: 'the configuration has faults; the old one stays in force',
+          faults: ['gateway.yaml:6 colour: there is no such setting'],
+        }),
+      ),
+    );
+    await expectEverywhere('one/echo');
+  });
+
+  it('a process that is killed is replaced with the configuration in force; a sibling adopts its journal and its open calls', async () => {
+    const pids = await membersOf(gateway);
+    expect(pids).toHaveLength(size);
+    const { ends } = await openStreams('one/echo+pace-100+long-40', 'killed');
+    // The first of them leads the set; the file has faults meanwhile.
+    process.kill(pids[0] ?? 0, 'SIGKILL');
+    expect((await Promise.all(ends)).filter(isWhole)).toHaveLength(size - 1);
+    await eventually(async () => {
+      expect(gateway.logs()).toContainEqual(expect.objectContaining({ process: 1, msg: 'an API process was replaced' }));
+      expect(await readdir(join(home, 'data', 'journal'))).toHaveLength(size);
+      expect(await listed()).toEqual((await readdir(join(home, 'data', 'journal'))).toSorted());
+      const rows = await Promise.all([0, 1, 2].map((index) => callRow(`killed-${index}`)));
+      expect(rows.map((row) => row?.outcome).toSorted()).toEqual(['ok', 'ok', 'unknown']);
+    }, 300_000);
+    expect(await membersOf(gateway)).toHaveLength(size);
+    await expectEverywhere('one/echo');
+    expect(times(gateway.stdout(), 'The gateway is ready.')).toBe(1);
+  });
+
+  it('SIGTERM: streams of all processes end whole while new calls are refused; then all are gone, with 0', async () => {
+    const { ends } = await openStreams('one/echo+pace-50+long-30', 'last');
+    const ended = gateway.end('SIGTERM');
+    await eventually(() => expect(gateway.call(key, '/usage/me')).rejects.toThrow('fetch failed'));
+    expect((await Promise.all(ends)).filter(isWhole)).toHaveLength(size);
+    expect(await ended).toBe(0);
+    expect(await processesOf(home)).toEqual([]);
+    expect(await readdir(join(home, 'data'))).toEqual(['addresses', 'journal']);
+    expect(await readdir(join(home, 'data', 'addresses'))).toEqual([]);
+    expect(await readdir(join(home, 'data', 'journal'))).toEqual([]);
+    expect(await listed()).toEqual([]);
+    const rows = await database.query(`select outcome from calls where task_id like 'last-%'`);
+    expect(rows).toEqual(Array.from({ length: size }, () => ({ outcome: 'ok' })));
+  });
+
+  it('kill -9 of the parent: its processes let their streams end, settle them, and are gone', async () => {
+    await writeFile(join(home, 'gateway.yaml'), yamlOf('echo'));
+    gateway = await startSet('serve');
+    const { ends } = await openStreams('one/echo+pace-50+long-30', 'orphan');
+    expect(await gateway.end('SIGKILL')).toBe('SIGKILL');
+    expect((await Promise.all(ends)).filter(isWhole)).toHaveLength(size);
+    await eventually(async () => expect(await processesOf(home)).toEqual([]));
+    expect(await readdir(join(home, 'data', 'journal'))).toEqual([]);
+    const rows = await database.query(`select outcome from calls where task_id like 'orphan-%'`);
+    expect(rows).toEqual(Array.from({ length: size }, () => ({ outcome: 'ok' })));
+  });
+
+  it('a port in use ends the start with 1 and one line', async () => {
+    const taken = new URL(vendor.url).port;
+    const refused = await startSet('serve', { PORT: taken });
+    expect([await refused.exited, refused.stderr()]).toEqual([
+      1,
+      `gateway: port ${taken} of 127.0.0.1 is in use; set PORT to another one\n`,
+    ]);
+    expect(await processesOf(home)).toEqual([]);
+  });
+
+  it('a place that cannot be filled again ends the service with 1 and the reason', async () => {
+    gateway = await startSet('serve', { GATEWAY_WORKERS: '2' });
+    const [, second = 0] = await membersOf(gateway);
+    await database.query('update schema_migrations set oldest_server = 9999');
+    process.kill(second, 'SIGKILL');
+    expect(await gateway.exited).toBe(1);
+    expect(gateway.stderr()).toMatch(/^gateway: an API process did not start 5 times; the last time: .*9999[^\n]*\n$/);
+    expect(await processesOf(home)).toEqual([]);
+  });
+});

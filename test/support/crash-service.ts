@@ -1,0 +1,184 @@
+/**
+ * A service whose worker is killed and started again, over one database and one Temporal: an API process that lives, workers that share its data
+ * directory, and a vendor that notes when it is asked for something that is finished.
+ */
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { text as textOf } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { Database } from '../../src/db/database.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { openServerDatabase } from '../../src/db/pool.ts';
+import { createDemoVendor } from '../../src/demo-vendor/server.ts';
+import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
+import type { Death } from './crash-worker.ts';
+import { copyTestBundle, jsonOf } from './gateway.ts';
+import { createProcesses, type GatewayProcess } from './gateway-process.ts';
+import { createTestDatabase } from './postgres.ts';
+import { createTestLog } from './temporal.ts';
+import { createTemporalServer } from './temporal-server.ts';
+
+const namespace = 'doomed';
+const program = fileURLToPath(new URL('crash-worker.ts', import.meta.url));
+const deathLimitMs = 250_000;
+
+export interface Project {
+  readonly id: string;
+  readonly slug: string;
+  call(path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Response>;
+  erase(subject: string): Promise<Response>;
+}
+
+export interface Asked {
+  readonly job: 'memories' | 'consolidation' | 'embeddings' | 'video';
+  /** What it is asked for is still to be done. */
+  readonly isOpen: boolean;
+}
+
+export interface DoomedService {
+  readonly database: Database;
+  readonly temporal: Temporal;
+  readonly serving: GatewayProcess;
+  /** What memory and the polls of videos asked the vendor for. */
+  readonly asked: readonly Asked[];
+  addProject(slug: string, settings?: object): Promise<Project>;
+  /** A worker that lives and tells which points it passes. */
+  startNoting(): Promise<GatewayProcess>;
+  startWorker(): Promise<GatewayProcess>;
+  /** Runs a worker until it has died there. */
+  runUntil(death: Death): Promise<void>;
+  takeBack(): Promise<void>;
+}
+
+const yamlOf = (vendorUrl: string): string => `
+providers:
+  one: { base_url: ${vendorUrl}/v1, api_key: any, dialect: chat }
+  film: { base_url: ${vendorUrl}/v1beta, api_key: any, dialect: gemini }
+models: { one/echo: { input: 1, output: 1 }, one/vectors: { kind: embeddings, input: 1 }, 'film/clip:video-polls-0': { per_second: 0.05 } }
+tiers: { trivial: [one/echo] }
+memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_minutes: 1 } }
+`;
+
+/** Whoever creates it takes it back. */
+export async function createDoomedService(): Promise<DoomedService> {
+  const processes = createProcesses();
+  const lent = await createTestDatabase();
+  const database = openServerDatabase({ connectionString: lent.url, maxConnections: 4 });
+  await migrate(database);
+  const vendor = await createNotingVendor(database);
+  const server = await createTemporalServer();
+  const temporal = createTemporal({ address: server.address, namespace, logger: createTestLog().logger });
+  const home = await processes.home('empty');
+  await writeFile(join(home, 'gateway.yaml'), yamlOf(vendor.url));
+  await mkdir(join(home, 'data'));
+  await copyTestBundle(join(home, 'data'));
+  const env = { DATABASE_URL: lent.url, GATEWAY_TEMPORAL: 'on', TEMPORAL_ADDRESS: server.address, TEMPORAL_NAMESPACE: namespace };
+  const serving = await processes.start('serve', { home, env });
+  const startDoomed = (...death: string[]) =>
+    processes.start('worker', { home, env, program: [process.execPath, '--no-warnings', program, ...death] });
+  return {
+    database,
+    temporal,
+    serving,
+    asked: vendor.asked,
+    async addProject(slug, settings = {}) {
+      await serving.admin('PUT', `/provision/teams/${slug}`, settings);
+      const { key } = await jsonOf<{ key: string }>(serving.admin('POST', `/provision/teams/${slug}/keys`, { name: 'test' }));
+      const [row] = await database.query<{ id: string }>('select id from projects where slug = $1::text', [slug]);
+      return {
+        id: row?.id ?? '',
+        slug,
+        call: (path, body, headers) => serving.call(key, path, body, headers),
+        erase: (subject) =>
+          fetch(`${serving.url}/v1/memory/subjects/${subject}`, { method: 'DELETE', headers: { authorization: `Bearer ${key}` } }),
+      };
+    },
+    startNoting: () => startDoomed(),
+    startWorker: () => processes.start('worker', { home, env }),
+    async runUntil(death) {
+      const worker = await startDoomed(JSON.stringify(death));
+      const limit = new AbortController();
+      const tooLong = sleep(deathLimitMs, 'too long', { signal: limit.signal }).catch(() => 'ended');
+      const end = await Promise.race([worker.exited, tooLong]);
+      limit.abort();
+      if (end !== 'SIGKILL')
+        throw new Error(`${death.activity} did not come to '${death.point}', but ${end}:\n${worker.stdout()}${worker.stderr()}`);
+    },
+    async takeBack() {
+      await processes.takeBack();
+      await temporal.close();
+      await server.remove();
+      await vendor.close();
+      await database.close();
+      await lent.drop();
+    },
+  };
+}
+
+/** The demo vendor behind a door at which is looked, before a question is let in, whether its answer is still wanted. */
+async function createNotingVendor(database: Database) {
+  const vendor = await createDemoVendor();
+  const asked: Asked[] = [];
+  const isOpen = async (sql: string, value: unknown): Promise<boolean> => (await database.query(sql, [value])).length > 0;
+
+  async function note(path: string, body: string): Promise<void> {
+    if (path.includes('/operations/')) {
+      const operation = path.slice(path.indexOf('models/'));
+      asked.push({
+        job: 'video',
+        isOpen: await isOpen(`select 1 from videos where operation = $1::text and state = 'running'`, operation),
+      });
+    } else if (path === '/v1/embeddings') {
+      const { input } = JSON.parse(body) as { input: string[] };
+      asked.push({
+        job: 'embeddings',
+        isOpen: !(await isOpen(`select 1 from memory_passages where text = any ($1::text[]) and embedding is not null`, input)),
+      });
+    } else if (body.includes('json_schema')) {
+      const { response_format } = JSON.parse(body) as { response_format: { json_schema: { name: 'memories' | 'consolidation' } } };
+      const { name: job } = response_format.json_schema;
+      const [, slug] = /I live in ([\w-]+)/.exec(body) ?? [];
+      const state = job === 'memories' ? 'waiting' : 'learned';
+      const group = `select 1 from memory_batch_groups part join projects project on project.id = part.project_id
+        where part.state = '${state}' and project.slug = $1::text`;
+      asked.push({ job, isOpen: await isOpen(group, slug) });
+    }
+  }
+
+  const door = createServer(async (request, response) => {
+    const { method = '', url = '', headers } = request;
+    try {
+      const body = await textOf(request);
+      await note(url, body);
+      const { authorization, 'x-goog-api-key': googleKey } = headers;
+      const answer = await fetch(vendor.url + url, {
+        method,
+        headers: {
+          'content-type': 'application/json',
+          ...(authorization && { authorization }),
+          ...(googleKey && { 'x-goog-api-key': String(googleKey) }),
+        },
+        ...(method === 'POST' && { body }),
+      });
+      response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
+      response.end(await answer.text());
+    } catch {
+      response.destroy(); // Who asked has died, or the test is over.
+    }
+  });
+  door.listen(0, '127.0.0.1');
+  await once(door, 'listening');
+  const address = door.address();
+  return {
+    asked,
+    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
+    async close() {
+      door.close();
+      door.closeAllConnections();
+      await vendor.close();
+    },
+  };
+}
