@@ -1,11 +1,19 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { ABOVE_APP, DIRECTIONS, DOORS, findViolations, readImports, type SourceFile } from './support/architecture.ts';
+import {
+  ABOVE_APP,
+  DIRECTIONS,
+  findViolations,
+  RESTRICTED_IMPORTS,
+  readImports,
+  type SourceFile,
+  SUBMODULES,
+} from './support/architecture.ts';
 
 const root = join(import.meta.dirname, '..');
 
-function readHouse(): SourceFile[] {
+function readSources(): SourceFile[] {
   return ['src', 'workflows', 'activities'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .map((name) => join(folder, name).replaceAll('\\', '/'))
@@ -14,51 +22,67 @@ function readHouse(): SourceFile[] {
   );
 }
 
-test('imports go down the levels, and every door is used only where it is allowed', () => {
-  expect(findViolations(readHouse())).toEqual([]);
+test('imports point down the levels, and restricted imports occur only where they are allowed', () => {
+  expect(findViolations(readSources())).toEqual([]);
 });
 
-test('migrations are numbered one by one, also where two changes come at the same time', () => {
+test('migrations are numbered consecutively, even when two changes land at the same time', () => {
   const names = readdirSync(join(root, 'src/db/migrations')).filter((name) => name.endsWith('.sql'));
   expect(names.toSorted().map((name) => Number(name.slice(0, 4)))).toEqual(names.map((_, index) => index + 1));
 });
 
-test('the direction table has no way up: following it from any room never comes back', () => {
-  const below = (room: string): readonly string[] => {
-    const allowed = DIRECTIONS[room];
+test('the direction table is acyclic', () => {
+  const below = (module: string): readonly string[] => {
+    const allowed = DIRECTIONS[module];
     return allowed === 'everything'
       ? Object.keys(DIRECTIONS).filter((name) => name !== 'app' && !ABOVE_APP.includes(name))
       : (allowed ?? []);
   };
-  const reach = (room: string, trail: readonly string[]): void => {
-    expect(trail).not.toContain(room);
-    for (const next of below(room)) reach(next, [...trail, room]);
+  const reach = (module: string, trail: readonly string[]): void => {
+    expect(trail).not.toContain(module);
+    for (const next of below(module)) reach(next, [...trail, module]);
   };
-  for (const room of Object.keys(DIRECTIONS)) reach(room, []);
+  for (const module of Object.keys(DIRECTIONS)) reach(module, []);
 });
 
-describe('the rules find what they are for', () => {
+test('the submodule tables are acyclic and name existing folders', () => {
+  for (const [folder, submodules] of Object.entries(SUBMODULES)) {
+    const seen: string[] = [];
+    for (const [submodule, allowed] of Object.entries(submodules)) {
+      expect(existsSync(join(root, folder, submodule))).toBe(true);
+      // Listed in order: a submodule may import only those listed before it.
+      expect(seen).toEqual(expect.arrayContaining([...allowed]));
+      seen.push(submodule);
+    }
+  }
+});
+
+describe('each rule detects its violation', () => {
   const planted: [rule: string, files: SourceFile[], found: string][] = [
-    ['an arrow up', [file('src/core/cost.ts', "import { find } from '../keys/keyring.ts';")], 'core may not import keys'],
-    ['an arrow sideways', [file('src/keys/keyring.ts', "import { get } from '../projects/projects.ts';")], 'keys may not import projects'],
-    ['an arrow of types', [file('src/db/pool.ts', "import type { Call } from '../usage/store.ts';")], 'db may not import usage'],
-    ['an arrow by export', [file('src/db/pool.ts', "export { store } from '../usage/store.ts';")], 'db may not import usage'],
-    ['an arrow by import()', [file('src/db/pool.ts', "const usage = await import('../usage/store.ts');")], 'db may not import usage'],
+    ['an upward import', [file('src/core/cost.ts', "import { find } from '../keys/keyring.ts';")], 'core may not import keys'],
+    ['a sideways import', [file('src/keys/keyring.ts', "import { get } from '../projects/projects.ts';")], 'keys may not import projects'],
+    ['a type import', [file('src/db/pool.ts', "import type { Call } from '../usage/store.ts';")], 'db may not import usage'],
+    ['a re-export', [file('src/db/pool.ts', "export { store } from '../usage/store.ts';")], 'db may not import usage'],
+    ['a dynamic import', [file('src/db/pool.ts', "const usage = await import('../usage/store.ts');")], 'db may not import usage'],
     [
-      'an arrow of several lines',
+      'an import over several lines',
       [file('src/db/pool.ts', "import {\n  one, // first\n  two,\n} from '../usage/store.ts';")],
       'db may not import usage',
     ],
-    ['an arrow up into app', [file('src/http/server.ts', "import { build } from '../app.ts';")], 'http may not import app'],
+    ['an upward import of app', [file('src/http/server.ts', "import { build } from '../app.ts';")], 'http may not import app'],
     [
-      'more of the workflows than their contract',
+      'an import of a workflow other than the contract',
       [file('src/jobs/client/temporal.ts', "import '../../workflows/idle.ts';")],
       'jobs may not import workflows',
     ],
-    ['a room that is not in the table', [file('src/extras/a.ts', "import { b } from '../core/b.ts';")], 'no room "extras"'],
-    ['an import out of the house', [file('src/core/a.ts', "import { b } from '../../test/b.ts';")], 'outside of the house'],
+    ['a module that is not in the table', [file('src/extras/a.ts', "import { b } from '../core/b.ts';")], 'no module "extras"'],
     [
-      'a circle of files',
+      'an import from outside the source roots',
+      [file('src/core/a.ts', "import { b } from '../../test/b.ts';")],
+      'outside the source roots',
+    ],
+    [
+      'a cycle of files',
       [
         file('src/core/a.ts', "import { b } from './b.ts';"),
         file('src/core/b.ts', "import { c } from './c.ts';"),
@@ -82,10 +106,25 @@ describe('the rules find what they are for', () => {
       'a workflow may import only',
     ],
     ['a workflow in a workflow', [file('workflows/idle.ts', "import { batch } from './batch.ts';")], 'a workflow may import only'],
+    [
+      'an upward import within a module',
+      [file('src/memory/text/lexemes.ts', "import { find } from '../search/search.ts';")],
+      'src/memory/text may not import src/memory/search/search.ts',
+    ],
+    [
+      'a submodule that imports a file above it',
+      [file('src/jobs/outbox/dispatcher.ts', "import { start } from '../durable.ts';")],
+      'src/jobs/outbox may not import src/jobs/durable.ts',
+    ],
+    [
+      'a submodule that is not in the table',
+      [file('src/memory/extras/a.ts', "import { b } from '../text/b.ts';")],
+      'no submodule "extras" of src/memory',
+    ],
     ['a file that is too long', [file('src/core/a.ts', 'const a = 1;\n'.repeat(401))], '401 lines'],
-    ['a drawer', [file('src/core/string-utils.ts', '')], 'no drawers'],
-    ['a drawer for types', [file('src/keys/types.ts', '')], 'no drawers'],
-    ...DOORS.flatMap(({ name, packages, pattern }): [string, SourceFile[], string][] => [
+    ['a catch-all file', [file('src/core/string-utils.ts', '')], 'may not be called utils'],
+    ['a catch-all file for types', [file('src/keys/types.ts', '')], 'may not be called utils'],
+    ...RESTRICTED_IMPORTS.flatMap(({ name, packages, pattern }): [string, SourceFile[], string][] => [
       ...(packages ?? []).map((wanted): [string, SourceFile[], string] => [
         `types of ${wanted}`,
         [file('src/routing/plan.ts', `import type { A } from '${wanted.endsWith('/') ? `${wanted}a` : wanted}';`)],
@@ -101,11 +140,11 @@ describe('the rules find what they are for', () => {
     expect(findViolations(files)).toEqual([expect.stringContaining(found)]);
   });
 
-  test('and nothing in comments, strings, allowed places and outside of the house', () => {
+  test('comments, strings, allowed files and files outside the source roots are ignored', () => {
     const files = [
       file(
         'src/core/a.ts',
-        "// process.env is not for here\n/* import { b } from '../keys/b.ts'; */\nconst text = 'process.env and Date.now';",
+        "// process.env in a comment\n/* import { b } from '../keys/b.ts'; */\nconst text = 'process.env and Date.now';",
       ),
       file('src/config/environment.ts', 'export const port = process.env.PORT;'),
       file('src/http/server.ts', "import express from 'express';\nimport { find } from '../keys/keyring.ts';"),
@@ -119,7 +158,7 @@ describe('the rules find what they are for', () => {
   });
 });
 
-test('imports are read in every form, and not out of comments', () => {
+test('imports are found in every syntactic form, but not in comments', () => {
   const text = `import one, { type Two } from './one.ts';
 import './side-effect.ts';
 export * from "./star.ts"; export type { Three } from './three.ts';

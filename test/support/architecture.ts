@@ -1,26 +1,26 @@
 /**
- * The rules of the house as data, and a pure function that finds what breaks them. `test/architecture.test.ts` reads the tree and asks it.
- * Changing a table needs a note in docs/decisions.
+ * The module boundaries as data, and a pure function that finds violations. `test/architecture.test.ts` applies it to the tree, and
+ * CONTRIBUTING.md shows the same tables. Changing a table needs a record in docs/decisions.
  */
 
-/** A source file: its path from the root of the repository, with `/`. */
+/** A source file; `path` is relative to the repository root and uses `/`. */
 export interface SourceFile {
   path: string;
   text: string;
 }
 
-const ROOMS_OF_DATA = ['keys', 'projects', 'people', 'ceilings', 'journal', 'usage', 'memory', 'videos'];
+const DATA_MODULES = ['keys', 'projects', 'people', 'ceilings', 'journal', 'usage', 'memory', 'videos'];
 const FOUNDATION = ['db', 'core', 'observability'];
 const WORKFLOW_CONTRACT = 'workflows/contract.ts';
 const WORKFLOW_INDEX = 'workflows/index.ts';
 
-/**
- * Which rooms a room may import, not even types beyond. A name is a room: a folder of `src`, `main` and `app` for the files of that name,
- * `workflows`, `activities`; or one file.
- */
-/** They start what `app` joins, so `app` may not import them. */
+/** They start what `app` assembles, so `app` may not import them. */
 export const ABOVE_APP: readonly string[] = ['main', 'service'];
 
+/**
+ * The modules that a module may import, types included. A module is a folder of `src`, a file directly in `src`, `workflows` or
+ * `activities`; a path names a single file.
+ */
 export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   main: ['service', 'cli', 'config', 'core', 'demo-vendor'],
   service: ['app', 'cli', 'config', 'db', 'demo-vendor', 'core', 'observability'],
@@ -70,7 +70,7 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
     'observability',
   ],
   routing: ['vendors', 'projects', 'failover', 'dialects', 'db', 'core'],
-  ...Object.fromEntries(ROOMS_OF_DATA.map((room) => [room, ['dialects', 'guardrails', ...FOUNDATION]])),
+  ...Object.fromEntries(DATA_MODULES.map((module) => [module, ['dialects', 'guardrails', ...FOUNDATION]])),
   vendors: ['dialects', 'core'],
   jobs: [...FOUNDATION, WORKFLOW_CONTRACT],
   config: ['core'],
@@ -84,16 +84,67 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   'demo-vendor': [],
 };
 
-/** What only some files may use. `packages` are imports, also of types; a name that ends in `/` stands for all of a scope. */
-export interface Door {
+/**
+ * Folders divided into submodules: for each submodule the siblings that it may import. The order is acyclic, and files directly in the
+ * folder are above all its submodules.
+ */
+export const SUBMODULES: Record<string, Record<string, readonly string[]>> = {
+  'src/core': { json: [] },
+  'src/memory': {
+    text: [],
+    triggers: [],
+    records: ['text', 'triggers'],
+    items: ['text', 'triggers', 'records'],
+    conversations: ['text', 'triggers', 'records'],
+    search: ['text', 'triggers', 'records', 'items', 'conversations'],
+    recall: ['text', 'triggers', 'records', 'items', 'conversations'],
+    indexing: ['text', 'triggers', 'records', 'items', 'conversations'],
+    erasure: ['text', 'triggers', 'records', 'items', 'conversations'],
+    learning: ['text', 'triggers', 'records', 'items', 'conversations'],
+  },
+  'src/dialects': {
+    contract: [],
+    json: ['contract'],
+    chat: ['contract', 'json'],
+    messages: ['contract', 'json'],
+    passthrough: ['contract', 'json'],
+    prompt: ['contract', 'json'],
+    media: ['contract', 'json'],
+    routes: ['contract', 'json', 'chat', 'messages', 'passthrough', 'prompt', 'media'],
+    translate: ['contract', 'json', 'chat', 'messages', 'passthrough', 'prompt', 'media'],
+  },
+  'src/pipeline': {
+    cache: [],
+    call: ['cache'],
+    media: ['cache', 'call'],
+    video: ['cache', 'call', 'media'],
+    internal: ['cache', 'call'],
+  },
+  'src/jobs': {
+    payloads: [],
+    connection: [],
+    worker: ['payloads', 'connection'],
+    outbox: [],
+    client: ['payloads', 'connection', 'worker', 'outbox'],
+    'dev-server': [],
+  },
+  'src/http/openapi': {
+    schemas: [],
+    contract: ['schemas'],
+    operations: ['schemas', 'contract'],
+  },
+};
+
+/** A package or global that only some files may use. `packages` are import names, types included; a trailing `/` means a whole scope. */
+export interface RestrictedImport {
   name: string;
   packages?: readonly string[];
   pattern?: RegExp;
-  /** Files, or folders with a `/` at their end. */
+  /** Files, or folders with a trailing `/`. */
   allowed: readonly string[];
 }
 
-export const DOORS: readonly Door[] = [
+export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
   { name: 'process.env', pattern: /\bprocess\s*\.\s*env\b/, allowed: ['src/config/', 'src/main.ts'] },
   { name: 'process.argv', pattern: /\bprocess\s*\.\s*argv\b/, allowed: ['src/config/', 'src/main.ts'] },
   { name: 'process.exit', pattern: /\bprocess\s*\.\s*exit\b/, allowed: ['src/config/', 'src/main.ts'] },
@@ -112,25 +163,25 @@ export const DOORS: readonly Door[] = [
 ];
 
 const MAX_LINES = 400;
-const DRAWERS = /(^|[/.-])(utils?|helpers?)([/.-]|$)|\/types(\/|$)/;
-const HOUSE = /^(src|workflows|activities)\//;
+const BANNED_NAMES = /(^|[/.-])(utils?|helpers?)([/.-]|$)|\/types(\/|$)/;
+const SOURCE_ROOTS = /^(src|workflows|activities)\//;
 
-/** Every broken rule, each as one line that names the file and the rule. Files outside `src`, `workflows` and `activities` are not looked at. */
+/** Returns one line per violation, naming the file and the rule. Ignores files outside `src`, `workflows` and `activities`. */
 export function findViolations(files: readonly SourceFile[]): string[] {
-  const house = files
-    .filter(({ path }) => HOUSE.test(path) && path.endsWith('.ts'))
+  const sources = files
+    .filter(({ path }) => SOURCE_ROOTS.test(path) && path.endsWith('.ts'))
     .map((file) => ({ ...file, imports: readImports(file.text) }));
-  const arrows = new Map(house.map((file) => [file.path, file.imports.flatMap((name) => resolveImport(file.path, name))]));
+  const importsByFile = new Map(sources.map((file) => [file.path, file.imports.flatMap((name) => resolveImport(file.path, name))]));
   return [
-    ...[...arrows].flatMap(([path, targets]) => targets.flatMap((target) => judgeArrow(path, target))),
-    ...findCycles(arrows),
-    ...house.flatMap((file) => judgeDoors(file)),
-    ...house.flatMap((file) => judgeWorkflowImports(file)),
-    ...house.flatMap((file) => judgeShape(file)),
+    ...[...importsByFile].flatMap(([path, targets]) => targets.flatMap((target) => checkImport(path, target))),
+    ...findCycles(importsByFile),
+    ...sources.flatMap((file) => checkRestrictedImports(file)),
+    ...sources.flatMap((file) => checkWorkflowImports(file)),
+    ...sources.flatMap((file) => checkFile(file)),
   ];
 }
 
-/** The modules a file imports or re-exports, also for types, also `import()`. */
+/** The module specifiers that a file imports or re-exports, including types and `import()`. */
 export function readImports(text: string): string[] {
   const code = blankOut(text, 'comments');
   const statement = /(?:^|[;}\n])\s*(?:import|export)\b[^;'"`()]*?\bfrom\s*(['"])([^'"]+)\1/g;
@@ -139,62 +190,83 @@ export function readImports(text: string): string[] {
   return [statement, sideEffect, dynamic].flatMap((pattern) => [...code.matchAll(pattern)].map((found) => found[2] ?? ''));
 }
 
-/** The room of a path; null outside of the house. */
-function roomOf(path: string): string | null {
+/** Returns the module of a path. Null outside the source roots. */
+function moduleOf(path: string): string | null {
   const [top, second, ...deeper] = path.split('/');
   if (top === 'workflows' || top === 'activities') return top;
   if (top !== 'src' || second === undefined) return null;
   return deeper.length === 0 ? second.replace(/\.ts$/, '') : second;
 }
 
-function judgeArrow(from: string, to: string): string[] {
-  const [room, target] = [roomOf(from), roomOf(to)];
-  if (room === null || room === target) return [];
-  const allowed = DIRECTIONS[room];
-  if (allowed === undefined) return [`${from}: no room "${room}" in the direction table`];
-  if (target === null) return [`${from}: imports ${to}, which is outside of the house`];
+function checkImport(from: string, to: string): string[] {
+  const [module, target] = [moduleOf(from), moduleOf(to)];
+  if (module === null) return [];
+  if (module === target) return checkSubmodule(from, to);
+  const allowed = DIRECTIONS[module];
+  if (allowed === undefined) return [`${from}: no module "${module}" in the direction table`];
+  if (target === null) return [`${from}: imports ${to}, which is outside the source roots`];
   const isAllowed = allowed === 'everything' ? !ABOVE_APP.includes(target) : allowed.includes(target) || allowed.includes(to);
   if (isAllowed) return [];
-  return [`${from}: ${room} may not import ${target} (${to})`];
+  return [`${from}: ${module} may not import ${target} (${to})`];
 }
 
-function judgeDoors({ path, text, imports }: SourceFile & { imports: string[] }): string[] {
+/** Within a divided folder: files directly in it may import every submodule, a submodule only itself and those listed for it. */
+function checkSubmodule(from: string, to: string): string[] {
+  for (const [folder, submodules] of Object.entries(SUBMODULES)) {
+    if (!from.startsWith(`${folder}/`) || !to.startsWith(`${folder}/`)) continue;
+    const [submodule, target] = [from, to].map(
+      (path) =>
+        path
+          .slice(folder.length + 1)
+          .split('/')
+          .slice(0, -1)[0],
+    );
+    if (submodule === undefined || submodule === target) continue;
+    const allowed = submodules[submodule];
+    if (allowed === undefined) return [`${from}: no submodule "${submodule}" of ${folder} in the submodule table`];
+    if (target === undefined || !allowed.includes(target)) return [`${from}: ${folder}/${submodule} may not import ${to}`];
+  }
+  return [];
+}
+
+function checkRestrictedImports({ path, text, imports }: SourceFile & { imports: string[] }): string[] {
   const code = blankOut(text, 'comments and strings');
-  const uses = ({ packages, pattern }: Door) =>
+  const uses = ({ packages, pattern }: RestrictedImport) =>
     pattern?.test(code) === true || imports.some((name) => packages?.some((wanted) => isOfPackage(name, wanted)));
-  const isAllowed = ({ allowed }: Door) => allowed.some((place) => (place.endsWith('/') ? path.startsWith(place) : path === place));
-  return DOORS.filter((door) => uses(door) && !isAllowed(door)).map(
-    (door) => `${path}: ${door.name} may be used only in ${door.allowed.join(', ')}`,
+  const isAllowed = ({ allowed }: RestrictedImport) =>
+    allowed.some((place) => (place.endsWith('/') ? path.startsWith(place) : path === place));
+  return RESTRICTED_IMPORTS.filter((restricted) => uses(restricted) && !isAllowed(restricted)).map(
+    (restricted) => `${path}: ${restricted.name} may be used only in ${restricted.allowed.join(', ')}`,
   );
 }
 
-/** Workflows run in Temporal's sandbox: they have its package and their contract, which itself has nothing. Arrows into rooms are judged above. */
-function judgeWorkflowImports({ path, imports }: SourceFile & { imports: string[] }): string[] {
-  if (roomOf(path) !== 'workflows') return [];
+/** Workflows run in Temporal's sandbox and import only its package and their contract, which imports nothing. */
+function checkWorkflowImports({ path, imports }: SourceFile & { imports: string[] }): string[] {
+  if (moduleOf(path) !== 'workflows') return [];
   const allowed = allowedInWorkflow(path);
   const wrong = imports.filter(
-    (name) => !allowed.test(name) && !resolveImport(path, name).some((target) => roomOf(target) !== 'workflows'),
+    (name) => !allowed.test(name) && !resolveImport(path, name).some((target) => moduleOf(target) !== 'workflows'),
   );
   return wrong.map((name) => `${path}: a workflow may import only @temporalio/workflow and ./contract.ts, not ${name}`);
 }
 
 function allowedInWorkflow(path: string): RegExp {
   if (path === WORKFLOW_CONTRACT) return /^(?!)/;
-  // What the worker bundles is one file, which lists the workflows.
+  // The worker bundles this file, which lists the workflows.
   if (path === WORKFLOW_INDEX) return /^\.\/[^/]+\.ts$/;
   return /^(@temporalio\/workflow|\.\/contract\.ts)$/;
 }
 
-function judgeShape({ path, text }: SourceFile): string[] {
+function checkFile({ path, text }: SourceFile): string[] {
   const lines = text.replace(/\n$/, '').split('\n').length;
   return [
     ...(lines > MAX_LINES ? [`${path}: ${lines} lines, more than ${MAX_LINES}`] : []),
-    ...(DRAWERS.test(path.replace(/\.ts$/, '')) ? [`${path}: no drawers called utils, types or helpers`] : []),
+    ...(BANNED_NAMES.test(path.replace(/\.ts$/, '')) ? [`${path}: a file may not be called utils, types or helpers`] : []),
   ];
 }
 
-/** Each circle of files that import each other, once, from its first file in alphabetical order. */
-function findCycles(arrows: ReadonlyMap<string, readonly string[]>): string[] {
+/** Returns each import cycle once, starting at its first file in alphabetical order. */
+function findCycles(importsByFile: ReadonlyMap<string, readonly string[]>): string[] {
   const found = new Set<string>();
   const done = new Set<string>();
   const visit = (path: string, trail: readonly string[]) => {
@@ -202,11 +274,11 @@ function findCycles(arrows: ReadonlyMap<string, readonly string[]>): string[] {
     if (start >= 0) {
       found.add(describeCycle(trail.slice(start)));
     } else if (!done.has(path)) {
-      for (const target of arrows.get(path) ?? []) visit(target, [...trail, path]);
+      for (const target of importsByFile.get(path) ?? []) visit(target, [...trail, path]);
       done.add(path);
     }
   };
-  for (const path of arrows.keys()) visit(path, []);
+  for (const path of importsByFile.keys()) visit(path, []);
   return [...found];
 }
 
@@ -226,8 +298,8 @@ function isOfPackage(name: string, wanted: string): boolean {
 }
 
 /**
- * The text with comments, or comments and the insides of strings, replaced by blanks. Template literals stay: what stands in their `${}` is
- * code. A regular expression that holds a quote can hide the rest of its line, not more.
+ * Returns the text with comments, or comments and string contents, replaced by blanks. Template literals stay, because their `${}` holds
+ * code. A regular expression that contains a quote can hide the rest of its line, but no more.
  */
 function blankOut(text: string, what: 'comments' | 'comments and strings'): string {
   return text.replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/g, (token) => {
