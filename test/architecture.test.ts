@@ -148,7 +148,7 @@ describe('each rule detects its violation', () => {
       ),
       file('src/config/environment.ts', 'export const port = process.env.PORT;'),
       file('src/http/server.ts', "import express from 'express';\nimport { find } from '../keys/keyring.ts';"),
-      file('src/jobs/outbox/dispatcher.ts', "import type { Names } from '../../workflows/contract.ts';"),
+      file('src/jobs/outbox/dispatcher.ts', "import type { Names } from '../../../workflows/contract.ts';"),
       file('workflows/index.ts', "export { idle } from './idle.ts';"),
       file('src/db/value-types.ts', ''),
       file('src/app.ts', "import { find } from './keys/keyring.ts';\nimport { create } from '../activities/create.ts';"),

@@ -11,3 +11,13 @@ export function describeIssues(error: z.core.$ZodError): string[] {
 export function messageOf(error: unknown): string {
   return isObject(error) && typeof error.message === 'string' ? error.message : String(error);
 }
+
+/** The first line of an error's message, for sentences that quote a reason. */
+export function errorSummary(error: unknown): string {
+  return messageOf(error).split('\n', 1)[0] ?? '';
+}
+
+/** The error's code, such as ENOENT. */
+export function errorCode(error: unknown): unknown {
+  return isObject(error) ? error['code'] : undefined;
+}

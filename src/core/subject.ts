@@ -1,4 +1,5 @@
 /** A subject: the end user whom a call or a memory is about. Opaque to the gateway. */
+import { createHash } from 'node:crypto';
 
 const longestSubject = 256;
 
@@ -7,4 +8,14 @@ export function isSubject(text: string): boolean {
   // A code point is at most two units: a body's `user` of megabytes is never taken apart.
   if (text === '' || text.length > 2 * longestSubject || /[\p{Cc}\p{Cs}]/u.test(text)) return false;
   return text.length <= longestSubject || [...text].length <= longestSubject;
+}
+
+/** SHA-256 of the subject, by which tables refer to a subject whose text is deleted or must not be readable. */
+export function hashSubject(subject: string): Buffer {
+  return createHash('sha256').update(subject, 'utf8').digest();
+}
+
+/** `hashSubject` in lower-case hexadecimal. */
+export function hashSubjectHex(subject: string): string {
+  return hashSubject(subject).toString('hex');
 }

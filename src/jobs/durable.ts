@@ -7,6 +7,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { memoryQueue } from '../../workflows/contract.ts';
+import { errorSummary } from '../core/error-messages.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { ensureSchedules } from './client/schedules.ts';
@@ -15,7 +16,6 @@ import { answersWith, type TemporalOptions } from './connection/temporal-connect
 import { type DevServer, startDevServer } from './dev-server/dev-server.ts';
 import type { TemporalEnvironment } from './dev-server/install-temporal.ts';
 import { findTemporal } from './dev-server/temporal-binary.ts';
-import { reasonOf } from './faults.ts';
 import { type Dispatcher, startDispatcher } from './outbox/dispatcher.ts';
 import type { RunningWorker } from './worker/temporal-worker.ts';
 import { prepareWorkflowBundle } from './worker/workflow-bundle.ts';
@@ -113,7 +113,7 @@ export function startDurable(options: DurableOptions): Durable {
       } catch (error) {
         if (signal.aborted) return;
         phase = 'down';
-        logger.error({ err: error }, `durable work waits: ${reasonOf(error)}`);
+        logger.error({ err: error }, `durable work waits: ${errorSummary(error)}`);
         await sleep(pauseMs, undefined, { signal }).catch(() => {}); // Rejects when stopping.
       }
     }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { isSubject } from '../../src/core/subject.ts';
+import { hashSubject, hashSubjectHex, isSubject } from '../../src/core/subject.ts';
 
 describe('isSubject', () => {
   test.each<[string, string, boolean]>([
@@ -28,4 +28,9 @@ describe('isSubject', () => {
   test('a huge text is refused without being taken apart', () => {
     expect(isSubject('😀'.repeat(8_000_000))).toBe(false);
   });
+});
+
+test('the hash of a subject is SHA-256 of its UTF-8', () => {
+  expect(hashSubjectHex('é')).toBe('4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c');
+  expect(hashSubject('é').toString('hex')).toBe(hashSubjectHex('é'));
 });

@@ -9,7 +9,7 @@ export interface SourceFile {
   text: string;
 }
 
-const DATA_MODULES = ['keys', 'projects', 'people', 'ceilings', 'journal', 'usage', 'memory', 'videos'];
+const DATA_MODULES = ['keys', 'projects', 'people', 'ceilings', 'journal', 'usage', 'videos'];
 const FOUNDATION = ['db', 'core', 'observability'];
 const WORKFLOW_CONTRACT = 'workflows/contract.ts';
 const WORKFLOW_INDEX = 'workflows/index.ts';
@@ -68,9 +68,11 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
     'dialects',
     'core',
     'observability',
+    WORKFLOW_CONTRACT,
   ],
   routing: ['vendors', 'projects', 'failover', 'dialects', 'db', 'core'],
   ...Object.fromEntries(DATA_MODULES.map((module) => [module, ['dialects', 'guardrails', ...FOUNDATION]])),
+  memory: ['dialects', 'guardrails', ...FOUNDATION, WORKFLOW_CONTRACT],
   vendors: ['dialects', 'core'],
   jobs: [...FOUNDATION, WORKFLOW_CONTRACT],
   config: ['core'],
@@ -247,14 +249,14 @@ function checkWorkflowImports({ path, imports }: SourceFile & { imports: string[
   const wrong = imports.filter(
     (name) => !allowed.test(name) && !resolveImport(path, name).some((target) => moduleOf(target) !== 'workflows'),
   );
-  return wrong.map((name) => `${path}: a workflow may import only @temporalio/workflow and ./contract.ts, not ${name}`);
+  return wrong.map((name) => `${path}: a workflow may import only @temporalio/workflow, ./contract.ts and ./poll-until.ts, not ${name}`);
 }
 
 function allowedInWorkflow(path: string): RegExp {
   if (path === WORKFLOW_CONTRACT) return /^(?!)/;
   // The worker bundles this file, which lists the workflows.
   if (path === WORKFLOW_INDEX) return /^\.\/[^/]+\.ts$/;
-  return /^(@temporalio\/workflow|\.\/contract\.ts)$/;
+  return /^(@temporalio\/workflow|\.\/(contract|poll-until)\.ts)$/;
 }
 
 function checkFile({ path, text }: SourceFile): string[] {

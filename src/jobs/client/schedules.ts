@@ -1,9 +1,9 @@
 /** What Temporal starts by itself: the daily cleanup. Made at each (re)connection, or brought up to date where it is there already. */
 import { memoryQueue } from '../../../workflows/contract.ts';
+import { errorSummary } from '../../core/error-messages.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { grpcCodeOf } from '../connection/temporal-connection.ts';
-import { reasonOf } from '../faults.ts';
 import type { Temporal } from './temporal.ts';
 
 const scheduleId = 'daily-cleanup';
@@ -38,6 +38,6 @@ export async function ensureSchedules({ client }: Temporal, logger: Logger): Pro
     });
   } catch (error) {
     if (!refusals.includes(grpcCodeOf(error))) throw error;
-    logger.warn({ err: error }, `Temporal does not take the schedule of the daily cleanup: ${reasonOf(error)}`);
+    logger.warn({ err: error }, `Temporal does not take the schedule of the daily cleanup: ${errorSummary(error)}`);
   }
 }

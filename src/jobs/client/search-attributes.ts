@@ -6,9 +6,9 @@
  * start without.
  */
 import { defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
+import { errorSummary } from '../../core/error-messages.ts';
 import type { OutboxEntry } from '../../db/outbox.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { reasonOf } from '../faults.ts';
 
 const projectKey = defineSearchAttributeKey('GatewayProject', 'KEYWORD');
 /** The first word of the workflow id, such as `conversation`. */
@@ -42,7 +42,7 @@ export function createSearchAttributes(register: (names: readonly string[]) => P
         isUsable = true;
       } catch (error) {
         nextTryAt = performance.now() + retryMs;
-        if (!isSaid) logger.info({ err: error }, `workflows start without search attributes: ${reasonOf(error)}`);
+        if (!isSaid) logger.info({ err: error }, `workflows start without search attributes: ${errorSummary(error)}`);
         isSaid = true;
       }
     },

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { SearchAttributePair } from '@temporalio/common';
 import { workflowQueues } from '../../../workflows/contract.ts';
+import { errorSummary } from '../../core/error-messages.ts';
 import type { OutboxEntry } from '../../db/outbox.ts';
 import {
   connect,
@@ -20,7 +21,6 @@ import {
   type TemporalOptions,
   within,
 } from '../connection/temporal-connection.ts';
-import { reasonOf } from '../faults.ts';
 import { StartRefused } from '../outbox/outbox-rows.ts';
 import { createDataConverter } from '../payloads/data-converter.ts';
 import { checkPayload, PayloadRefused } from '../payloads/payloads.ts';
@@ -127,7 +127,7 @@ async function startEntry(
   } catch (error) {
     if (error instanceof WorkflowExecutionAlreadyStartedError) return;
     if (error instanceof PayloadRefused || requestFaults.includes(grpcCodeOf(error)))
-      throw new StartRefused(reasonOf(error), { cause: error });
+      throw new StartRefused(errorSummary(error), { cause: error });
     throw error;
   }
 }

@@ -1,9 +1,9 @@
 /** Temporal's server as requests see it: the connection, how long one may take, the namespace and its search attributes. */
 import { Connection, type ConnectionOptions, isGrpcServiceError, NamespaceNotFoundError } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
+import { errorSummary } from '../../core/error-messages.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { reasonOf } from '../faults.ts';
 
 export interface TemporalOptions {
   readonly address: string;
@@ -67,7 +67,7 @@ export async function ensureNamespace({ workflowService }: Connection, namespace
       logger.info({ namespace }, 'created the Temporal namespace');
     } catch (cause) {
       if (grpcCodeOf(cause) === grpc.alreadyExists) return;
-      throw new Error(`the Temporal namespace ${namespace} does not exist and cannot be created (${reasonOf(cause)})`, { cause });
+      throw new Error(`the Temporal namespace ${namespace} does not exist and cannot be created (${errorSummary(cause)})`, { cause });
     }
   }
 }

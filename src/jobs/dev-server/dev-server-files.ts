@@ -5,8 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errorCode } from '../../core/error-messages.ts';
 import { isObject, parseJson } from '../../core/json/narrow.ts';
-import { systemCodeOf } from '../faults.ts';
 import type { ProcessIdentity } from './processes.ts';
 
 export interface DevServerRecord extends ProcessIdentity {
@@ -27,7 +27,7 @@ export async function readDataDirId(dataDir: string): Promise<string> {
     try {
       await writeFile(file, `${randomBytes(6).toString('hex')}\n`, { mode: 0o600, flag: 'wx' });
     } catch (error) {
-      if (systemCodeOf(error) !== 'EEXIST') throw error; // Another process was faster: its id counts.
+      if (errorCode(error) !== 'EEXIST') throw error; // Another process was faster: its id counts.
     }
   }
 }
@@ -56,7 +56,7 @@ async function readIfThere(file: string): Promise<string | undefined> {
   try {
     return await readFile(file, 'utf8');
   } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return undefined;
+    if (errorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
 }

@@ -10,9 +10,9 @@ import { mkdir, open, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorSummary } from '../../core/error-messages.ts';
 import { takeLock } from '../../core/file-lock.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { reasonOf } from '../faults.ts';
 import { type DevServerRecord, readDataDirId, readRecord, writeRecord } from './dev-server-files.ts';
 import { endProcess, identifyProcess, isRunning, type ProcessIdentity } from './processes.ts';
 
@@ -113,7 +113,7 @@ function watch(
       } catch (error) {
         if (stopping.signal.aborted) return;
         failures++;
-        logger.warn({}, `the Temporal dev server does not start: ${reasonOf(error)}`);
+        logger.warn({}, `the Temporal dev server does not start: ${errorSummary(error)}`);
       }
     }
   }
@@ -138,7 +138,7 @@ async function startOnFreePorts(options: DevServerOptions, namespace: string): P
       // Most likely another process took a port between our look and the server's start.
       options.signal?.throwIfAborted();
       if (attempt === 3) throw error;
-      options.logger.warn({}, `${reasonOf(error)}; trying other ports`);
+      options.logger.warn({}, `${errorSummary(error)}; trying other ports`);
     }
   }
 }

@@ -10,9 +10,9 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
+import { errorCode } from '../../core/error-messages.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { systemCodeOf } from '../faults.ts';
 
 const run = promisify(execFile);
 
@@ -110,7 +110,7 @@ async function runGo(args: readonly string[], variables: Record<string, string>,
     signal.throwIfAborted();
     if (code !== 0) throw new Error(`go ended with ${code}: ${lastWords.trim().split('\n').at(-1) ?? ''}`);
   } catch (error) {
-    throw systemCodeOf(error) === 'ENOENT' ? new Error('there is no go on the PATH') : error;
+    throw errorCode(error) === 'ENOENT' ? new Error('there is no go on the PATH') : error;
   } finally {
     signal.removeEventListener('abort', end);
   }

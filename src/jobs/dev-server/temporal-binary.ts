@@ -10,9 +10,9 @@ import { access, constants, mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { errorSummary } from '../../core/error-messages.ts';
 import { takeLock } from '../../core/file-lock.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { reasonOf } from '../faults.ts';
 import { buildTemporal, downloadTemporal, type TemporalEnvironment } from './install-temporal.ts';
 
 const run = promisify(execFile);
@@ -63,8 +63,8 @@ async function fetchInto(environment: TemporalEnvironment, logger: Logger, signa
     } catch (error) {
       await rm(folder, { recursive: true, force: true });
       signal.throwIfAborted();
-      failures.push(`${name}: ${reasonOf(error)}`);
-      logger.warn({}, `temporal cannot be had by ${name}: ${reasonOf(error)}`);
+      failures.push(`${name}: ${errorSummary(error)}`);
+      logger.warn({}, `temporal cannot be had by ${name}: ${errorSummary(error)}`);
     }
   }
   throw new Error(

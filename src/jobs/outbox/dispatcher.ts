@@ -7,9 +7,9 @@
  * state. The same waiting and the same two lines when the database cannot be reached.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorSummary } from '../../core/error-messages.ts';
 import type { Database } from '../../db/database.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { reasonOf } from '../faults.ts';
 import { claimRows, deliverRows, measureLag, type OutboxRow } from './outbox-rows.ts';
 
 export interface DispatcherOptions {
@@ -45,7 +45,7 @@ class Unreachable extends Error {
   readonly place: Place;
 
   constructor(place: Place, cause: unknown) {
-    super(reasonOf(cause), { cause });
+    super(errorSummary(cause), { cause });
     this.name = 'Unreachable';
     this.place = place;
   }
@@ -132,7 +132,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
 
   function noteTrouble(error: unknown): void {
     const place = error instanceof Unreachable ? error.place : 'the database';
-    if (trouble !== place) logger.warn({ err: error }, `${place} cannot be reached: ${reasonOf(error)}; durable work waits`);
+    if (trouble !== place) logger.warn({ err: error }, `${place} cannot be reached: ${errorSummary(error)}; durable work waits`);
     trouble = place;
     if (place !== 'Temporal') return;
     provedAt = repairedAt = never; // It may come back without its state.

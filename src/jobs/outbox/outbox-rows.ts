@@ -4,10 +4,11 @@
  * Each statement stands alone: on the embedded database a transaction must not wait for anything but SQL (decisions 1), and Temporal is
  * asked between them.
  */
+
+import { errorSummary } from '../../core/error-messages.ts';
 import type { Database } from '../../db/database.ts';
 import type { OutboxEntry, OutboxInput } from '../../db/outbox.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { reasonOf } from '../faults.ts';
 
 /** Thrown by `start` when this entry cannot be started however often it is tried; other entries are not concerned. */
 export class StartRefused extends Error {
@@ -104,7 +105,7 @@ export async function deliverRows(
           refused.push(row.id);
           logger.error(
             { err: error, workflow: row.workflow, workflowId: row.workflowId, attempts: row.attempts },
-            `a workflow cannot be started: ${reasonOf(error)}`,
+            `a workflow cannot be started: ${errorSummary(error)}`,
           );
         } else {
           unsent.push(row.id);

@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bundleWorkflowCode, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { errorSummary } from '../../core/error-messages.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { placeOf, type TemporalOptions } from '../connection/temporal-connection.ts';
 import { createSdkLogger } from '../connection/temporal-log.ts';
-import { reasonOf } from '../faults.ts';
 import { createDataConverter, failureConverterPath } from '../payloads/data-converter.ts';
 import { keepRunning } from './supervise.ts';
 import { type WorkerPlan, workerOptions } from './worker-options.ts';
@@ -47,7 +47,10 @@ export function runWorker(options: TemporalOptions, plan: WorkerPlan): RunningWo
   const running = keepRunning(runOnce, {
     signal: stopping.signal,
     onFailure: (error) =>
-      logger.warn({ err: error, queue: plan.queue }, `the Temporal worker does not run: ${reasonOf(error)}; trying again until it does`),
+      logger.warn(
+        { err: error, queue: plan.queue },
+        `the Temporal worker does not run: ${errorSummary(error)}; trying again until it does`,
+      ),
   });
   return {
     polls: () => worker?.getState() === 'RUNNING',

@@ -1,7 +1,7 @@
 /** Keeps the prompt and answer of every call: messages as parts, stored once per project, everything else with the call. */
 import type { Queries } from '../../db/database.ts';
+import { queryInBatches, toBatches } from '../../db/row-batches.ts';
 import type { Extra } from '../../dialects/prompt/prompt.ts';
-import { queryInSlices, slicesOf } from '../slices.ts';
 import type { Part } from './chain.ts';
 
 export interface CallText {
@@ -27,7 +27,7 @@ export async function findStored(tx: Queries, callIds: readonly string[]): Promi
 export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationOf: ReadonlyMap<string, string>): Promise<void> {
   await storeParts(tx, texts);
   const rows = texts.map((text) => ({ ...text, extrasJson: JSON.stringify(text.extras) }));
-  for (const slice of slicesOf(rows, ({ extrasJson }) => extrasJson.length)) await insertTexts(tx, slice, conversationOf);
+  for (const slice of toBatches(rows, ({ extrasJson }) => extrasJson.length)) await insertTexts(tx, slice, conversationOf);
 }
 
 async function insertTexts(
@@ -75,7 +75,7 @@ async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void
   }
   const known = await findParts(tx, [...wanted.values()]);
   const added = [...wanted].flatMap(([name, part]) => (known.has(name) ? [] : [part]));
-  for (const slice of slicesOf(added, ({ part }) => charactersOf(part))) await insertParts(tx, slice);
+  for (const slice of toBatches(added, ({ part }) => charactersOf(part))) await insertParts(tx, slice);
 }
 
 function charactersOf({ message: { text, toolCalls } }: Part): number {
@@ -99,7 +99,7 @@ async function insertParts(tx: Queries, added: readonly NewPart[]): Promise<void
 }
 
 async function findParts(tx: Queries, parts: readonly NewPart[]): Promise<ReadonlySet<string>> {
-  const rows = await queryInSlices<{ projectId: string; hash: Buffer }, NewPart>(
+  const rows = await queryInBatches<{ projectId: string; hash: Buffer }, NewPart>(
     tx,
     parts,
     `select part.project_id as "projectId", part.hash

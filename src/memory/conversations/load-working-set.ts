@@ -5,7 +5,7 @@
  * Where many conversations look the same (a thousand anonymous callers who all began with "hi"), each call needs only one of them.
  */
 import type { Queries } from '../../db/database.ts';
-import { queryInSlices, sliceRows } from '../slices.ts';
+import { batchSize, queryInBatches } from '../../db/row-batches.ts';
 import { hashScope } from './chain.ts';
 import { comparedConversations, tipKeysOf, tipMessageKeysOf } from './match-conversation.ts';
 import { type Book, type Conversation, createBook, type Turn } from './working-set.ts';
@@ -63,7 +63,7 @@ async function findTips(tx: Queries, turns: readonly Turn[], made: ReadonlySet<s
 }
 
 async function readTips(tx: Queries, keys: readonly Buffer[]): Promise<Map<string, string[]>> {
-  const rows = await queryInSlices<{ key: Buffer; id: string }, WantedKey>(
+  const rows = await queryInBatches<{ key: Buffer; id: string }, WantedKey>(
     tx,
     countKeys(keys),
     `select wanted.key, found.id
@@ -87,7 +87,7 @@ async function readTips(tx: Queries, keys: readonly Buffer[]): Promise<Map<strin
 async function findPlaces(tx: Queries, turns: readonly Turn[]): Promise<FoundPlace[]> {
   const wanted = countKeys(turns.flatMap((turn) => turn.placeKeys.at(-1) ?? []));
   const repeatable = new Set(turns.flatMap((turn) => (turn.firstAssistant < 0 ? [] : (nameOfLast(turn) ?? []))));
-  return queryInSlices<FoundPlace, WantedKey>(
+  return queryInBatches<FoundPlace, WantedKey>(
     tx,
     wanted,
     `select wanted.key, found.conversation_id as "conversationId", found.position, found.call_id as "callId"
@@ -107,7 +107,7 @@ async function findPlaces(tx: Queries, turns: readonly Turn[]): Promise<FoundPla
 async function findOpen(tx: Queries, turns: readonly Turn[]): Promise<string[]> {
   const subjects = turns.filter((turn) => turn.subject !== null && turn.firstAssistant < 0);
   const distinct = [...new Map(subjects.map((turn) => [nameOf(turn.scope), turn])).values()];
-  const rows = await queryInSlices<{ id: string }, Turn>(
+  const rows = await queryInBatches<{ id: string }, Turn>(
     tx,
     distinct,
     `select found.id
@@ -126,7 +126,7 @@ async function findOpen(tx: Queries, turns: readonly Turn[]): Promise<string[]> 
 /** Conversations that end with a message of a call whose history as a whole is unknown: of each call those with its newest messages. */
 async function findByTipMessage(tx: Queries, turns: readonly Turn[]): Promise<string[]> {
   const keys = turns.map(tipMessageKeysOf);
-  const rows = await queryInSlices<{ key: Buffer; id: string }, WantedKey>(
+  const rows = await queryInBatches<{ key: Buffer; id: string }, WantedKey>(
     tx,
     countKeys(keys.flat()),
     `select wanted.key, found.id
@@ -162,7 +162,7 @@ interface ConversationRow {
 
 /** In the order of ids, so that two transactions never wait for each other. */
 async function lock(tx: Queries, ids: readonly string[]): Promise<Map<string, Conversation>> {
-  const rows = await queryInSlices<ConversationRow, string>(
+  const rows = await queryInBatches<ConversationRow, string>(
     tx,
     ids.toSorted(),
     `select id, project_id as "projectId", source, subject, state, opened, learnable, calls, messages, tip_key as "tipKey",
@@ -199,7 +199,7 @@ async function readMessageHashes(
 ): Promise<void> {
   const distinct = ids.slice(0, Math.ceil(mostHashes / (2 * count)));
   // Each conversation gives up to twice `count` rows: so many at a time that a statement stays small (`slices.ts`).
-  const atATime = Math.max(1, Math.floor(sliceRows / (2 * count)));
+  const atATime = Math.max(1, Math.floor(batchSize / (2 * count)));
   for (let at = 0; at < distinct.length; at += atATime) {
     const rows = await tx.query<{ conversationId: string; position: number; messageHash: Buffer }>(
       `select part.conversation_id as "conversationId", part.position, part.message_hash as "messageHash"

@@ -1,8 +1,8 @@
 /** Writes what a batch changed in the book of conversations, and the outbox rows of those it opened: few statements, none of them long. */
 import type { Queries } from '../../db/database.ts';
 import { enqueue } from '../../db/outbox.ts';
+import { toBatches } from '../../db/row-batches.ts';
 import { addConversationPassages } from '../records/passages.ts';
-import { slicesOf } from '../slices.ts';
 import { wakeLearning } from '../triggers/learning-triggers.ts';
 import { idleEntry } from './idle-timer.ts';
 import type { AddedPart, Book, Conversation } from './working-set.ts';
@@ -83,7 +83,7 @@ function changeable(conversations: readonly Conversation[]): unknown[] {
 
 async function insertParts(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
   const added = conversations.flatMap(({ id, added: list }) => list.map((part) => ({ id, ...part })));
-  for (const slice of slicesOf(added)) await insertPlaces(tx, slice);
+  for (const slice of toBatches(added)) await insertPlaces(tx, slice);
 }
 
 async function insertPlaces(tx: Queries, added: readonly (AddedPart & { readonly id: string })[]): Promise<void> {

@@ -9,12 +9,12 @@ import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
+import { lockMemories } from '../../db/locks.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import { type Item, type ItemOrigin, itemColumns } from '../records/item-record.ts';
 import { addItemPassages, dropItemPassage } from '../records/passages.ts';
 import { readMemorySettingsOf } from '../records/settings.ts';
-import { takeMemories } from '../take-memories.ts';
 import { hashWords } from '../text/normalized-text.ts';
 import { wakeEmbedding } from '../triggers/embedding-runs.ts';
 import { endFactsWithoutItems } from './expire-facts.ts';
@@ -123,7 +123,7 @@ export function createItems({ database, clock }: ItemsOptions): Items {
       const accepted = acceptText(text);
       return inProject(projectId, async (tx) => {
         await mustBeOn(tx, projectId);
-        await takeMemories(tx, projectId);
+        await lockMemories(tx, projectId);
         const old = await lockLive(tx, projectId, id);
         mustBeAllowed(old, by);
         const { kind, importance, subject } = old;
@@ -136,7 +136,7 @@ export function createItems({ database, clock }: ItemsOptions): Items {
     },
     remove: (projectId, id, by) =>
       inProject(projectId, async (tx) => {
-        await takeMemories(tx, projectId);
+        await lockMemories(tx, projectId);
         mustBeAllowed(await lockLive(tx, projectId, id), by);
         return close(tx, projectId, id, null);
       }),
@@ -151,7 +151,7 @@ export function createItems({ database, clock }: ItemsOptions): Items {
     async rate(projectId, id, rating) {
       if (rating === 'useful') return change(database, { projectId, id, set: 'ratings_useful = ratings_useful + 1' });
       return inProject(projectId, async (tx) => {
-        await takeMemories(tx, projectId);
+        await lockMemories(tx, projectId);
         const { inRecall } = await lockLive(tx, projectId, id);
         const rated = await change(tx, { projectId, id, set: 'ratings_wrong = ratings_wrong + 1' });
         if (inRecall && !rated.inRecall) await rewritePage(tx, { projectId, subject: rated.subject }, clock);

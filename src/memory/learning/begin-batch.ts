@@ -9,9 +9,9 @@ import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
+import { batchSize } from '../../db/row-batches.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { readMemorySettingsOf } from '../records/settings.ts';
-import { sliceRows } from '../slices.ts';
 import { startBatch, wakeBatch } from '../triggers/learning-triggers.ts';
 import { cutRanges, type MessageSize, type PlannedGroup } from './plan-groups.ts';
 
@@ -96,7 +96,7 @@ export function createBeginBatches({ database, clock }: { readonly database: Dat
         order by id
         limit $2::integer
           for update`,
-      [projectId, sliceRows],
+      [projectId, batchSize],
     );
     const { groups, ends } = cutRanges(await readSizes(tx, waiting), { several: false });
     await markBatched(tx, ends);

@@ -9,7 +9,7 @@
 import { makeStorable } from '../../core/postgres-text.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { takeMemories } from '../take-memories.ts';
+import { lockMemories } from '../../db/locks.ts';
 import { wakeLearning } from '../triggers/learning-triggers.ts';
 
 export interface GroupName {
@@ -144,7 +144,7 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
     settle: ({ batchId, position, projectId, state }, commit) =>
       database.transaction(async (tx) => {
         await tx.query(`select pg_advisory_xact_lock_shared(hashtextextended($1::text, 0))`, [projectId]);
-        await takeMemories(tx, projectId);
+        await lockMemories(tx, projectId);
         const [row] = await tx.query(
           `select 1 from memory_batch_groups where batch_id = $1::uuid and position = $2::integer and state = $3::text for update`,
           [batchId, position, state],

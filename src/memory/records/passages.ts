@@ -3,8 +3,8 @@
  * they are made of, so both can be found at once, by their words; vectors come later (`embed-passages.ts`).
  */
 import type { Queries } from '../../db/database.ts';
+import { toBatches } from '../../db/row-batches.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
-import { slicesOf } from '../slices.ts';
 import { lexemesOf, wordsToIndex, wordsVersion } from '../text/lexemes.ts';
 import { composeText } from './conversation-messages.ts';
 import type { Item } from './item-record.ts';
@@ -49,7 +49,7 @@ export interface AddedMessages {
 /** Messages are only ever added to a conversation, so passages are too. */
 export async function addConversationPassages(tx: Queries, added: readonly AddedMessages[]): Promise<void> {
   const rows = added.flatMap(({ messages, ...place }) => cutPassages(messages).map((text) => ({ ...place, text })));
-  for (const slice of slicesOf(rows, ({ text }) => text.length)) {
+  for (const slice of toBatches(rows, ({ text }) => text.length)) {
     await tx.query(
       `insert into memory_passages (project_id, subject, conversation_id, text, lexemes, words_version)
        select new.project_id, new.subject, new.conversation_id, new.text, ${lexemesOf('new.words')}, ${wordsVersion}

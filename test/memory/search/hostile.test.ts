@@ -2,12 +2,12 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Queries } from '../../../src/db/database.ts';
+import { toBatches } from '../../../src/db/row-batches.ts';
 import { chainMessages, hashScope, keyInScope } from '../../../src/memory/conversations/chain.ts';
 import { findConversation } from '../../../src/memory/conversations/match-conversation.ts';
 import { recordCalls } from '../../../src/memory/conversations/record-calls.ts';
 import type { Conversation, Turn } from '../../../src/memory/conversations/working-set.ts';
 import { createBook } from '../../../src/memory/conversations/working-set.ts';
-import { slicesOf } from '../../../src/memory/slices.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject, record, seeConversations, seeFiled, settledCall } from '../calls.ts';
 
@@ -46,7 +46,7 @@ describeDatabases('long prompts', (database) => {
 });
 
 test('slices have at most 500 rows and a million characters, and a longer row stands alone', () => {
-  const lengths = (rows: readonly string[]) => [...slicesOf(rows, (row) => row.length)].map((slice) => slice.length);
+  const lengths = (rows: readonly string[]) => [...toBatches(rows, (row) => row.length)].map((slice) => slice.length);
   expect(lengths(Array(1_200).fill('x'))).toEqual([500, 500, 200]);
   expect(lengths(['x'.repeat(600_000), 'y'.repeat(600_000), 'z'.repeat(3_000_000), 'a', 'b'])).toEqual([1, 1, 1, 2]);
   expect(lengths([])).toEqual([]);

@@ -1,0 +1,62 @@
+/**
+ * Advisory locks, held until the transaction ends. Several processes, also of two versions during a rolling deployment, exclude each other
+ * by these keys: never change a key text, seed or number.
+ *
+ * Acquisition order, which excludes deadlocks: global → project → counter creation → conversations → memories → rows (`learning` directly
+ * before its rows). One exception: a journal drain writes call and counter rows before it locks conversations, which is safe because it holds
+ * the project lock and no other holder of conversations waits for those rows. Locks of several projects are acquired in the order of their ids.
+ */
+import type { Queries } from './database.ts';
+
+type LockMode = 'shared' | 'exclusive';
+
+/** Keys of locks that span all projects; arbitrary numbers, unlikely to be used by another program in the same database. */
+const globalKeys = { migrate: 7_263_001, prices: 7_263_002, import: 7_263_003, reprice: 7_263_004 };
+
+export type GlobalLock = keyof typeof globalKeys;
+
+/** Storing a project's data takes it shared; erasing a subject takes it exclusively, so that later writers see the tombstone. */
+export function lockProject(tx: Queries, projectIds: string | readonly string[], mode: LockMode): Promise<void> {
+  return lockEach(tx, projectIds, 'project_id', 0, mode);
+}
+
+/** Excludes the creation of ceiling counters (exclusive) while calls are counted or costs adjusted (shared): a new counter starts at the sum of the stored calls. */
+export function lockCounterCreation(tx: Queries, projectIds: string | readonly string[], mode: LockMode): Promise<void> {
+  return lockEach(tx, projectIds, 'project_id', 1, mode);
+}
+
+/** Serializes changes to the conversations and stored messages of projects. */
+export function lockConversations(tx: Queries, projectIds: string | readonly string[]): Promise<void> {
+  return lockEach(tx, projectIds, `'conversations ' || project_id`, 0, 'exclusive');
+}
+
+/** Serializes checks that may start a learning batch of the project. */
+export function lockLearning(tx: Queries, projectId: string): Promise<void> {
+  return lockEach(tx, projectId, `'learning ' || project_id`, 0, 'exclusive');
+}
+
+/** Serializes changes to a project's live memories: two batches may learn the same statement, and a fact expires with its last memory. */
+export function lockMemories(tx: Queries, projectId: string): Promise<void> {
+  return lockEach(tx, projectId, `'learned ' || project_id`, 0, 'exclusive');
+}
+
+export async function lockGlobal(tx: Queries, lock: GlobalLock): Promise<void> {
+  await tx.query('select pg_advisory_xact_lock($1::bigint)', [globalKeys[lock]]);
+}
+
+/** Returns false at once when another transaction holds the lock. */
+export async function tryLockGlobal(tx: Queries, lock: GlobalLock): Promise<boolean> {
+  const [row] = await tx.query<{ acquired: boolean }>('select pg_try_advisory_xact_lock($1::bigint) as acquired', [globalKeys[lock]]);
+  return row?.acquired === true;
+}
+
+/** PostgreSQL acquires each lock as its row leaves the sort, hence in the order of the ids. */
+async function lockEach(tx: Queries, projectIds: string | readonly string[], key: string, seed: 0 | 1, mode: LockMode): Promise<void> {
+  const lock = mode === 'shared' ? 'pg_advisory_xact_lock_shared' : 'pg_advisory_xact_lock';
+  await tx.query(
+    `select ${lock}(hashtextextended(${key}, ${seed}))
+       from unnest($1::text[]) with ordinality as project (project_id, position)
+      order by position`,
+    [typeof projectIds === 'string' ? [projectIds] : projectIds.toSorted()],
+  );
+}

@@ -1,0 +1,50 @@
+/** A `row-cache.ts` that every process invalidates by NOTIFY: the payload on `channel` is the key of a changed row. */
+import type { Clock } from '../core/time.ts';
+import type { Database } from './database.ts';
+import { createRowCache } from './row-cache.ts';
+
+export interface NotifiedCache<Row> {
+  /** The row, or null when none exists; a promise only when the database must be queried. Rejects with what `load` threw. */
+  get(key: string): Row | null | Promise<Row | null>;
+  /** Call it after a change of one's own: the notification reaches this process too, but perhaps after the row's next use. */
+  invalidate(key: string): void;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface NotifiedCacheOptions<Row> {
+  readonly database: Database;
+  readonly channel: string;
+  readonly load: (key: string) => Promise<Row | null>;
+  readonly clock: Clock;
+  readonly logger?: { warn(fields: Readonly<Record<string, unknown>>, message: string): void } | undefined;
+  /** Called with the key of each notification, after the row is invalidated. */
+  readonly onChange?: ((key: string) => void) | undefined;
+}
+
+export function createNotifiedCache<Row>(options: NotifiedCacheOptions<Row>): NotifiedCache<Row> {
+  const { database, channel, load, clock, logger, onChange } = options;
+  const cache = createRowCache<Row>({
+    clock,
+    load,
+    onFault: (err) => logger?.warn({ err, channel }, 'cached row reload failed; serving the last known row'),
+  });
+  let subscription: { stop(): Promise<void> } | null = null;
+
+  const onPayload = (key: string): void => {
+    cache.drop(key);
+    onChange?.(key);
+  };
+
+  return {
+    get: cache.get,
+    invalidate: cache.drop,
+    async start() {
+      subscription ??= await database.listen(channel, onPayload, cache.suspectAll);
+    },
+    async stop() {
+      await subscription?.stop();
+      subscription = null;
+    },
+  };
+}
