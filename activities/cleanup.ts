@@ -3,10 +3,10 @@ import { cancellationSignal } from '@temporalio/activity';
 import type { Activities } from '../workflows/contract.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
-export interface CleanupRooms {
+export interface CleanupActivityDeps {
   /** In this order. */
   readonly steps: readonly CleanupStep[];
-  readonly sliceLimitMs?: number;
+  readonly sliceMs?: number;
 }
 
 export interface CleanupStep {
@@ -16,16 +16,16 @@ export interface CleanupStep {
   run(signal: AbortSignal): Promise<number>;
 }
 
-export function createCleanupActivities({ steps, sliceLimitMs = 60_000 }: CleanupRooms): Pick<Activities, 'cleanUp'> {
+export function createCleanupActivities({ steps, sliceMs = 60_000 }: CleanupActivityDeps): Pick<Activities, 'cleanUp'> {
   return {
     cleanUp: ({ step: name }) =>
       withHeartbeats(async () => {
         const signal = cancellationSignal();
-        const at = name === null ? 0 : steps.findIndex((step) => step.name === name);
-        const step = steps[at];
+        const index = name === null ? 0 : steps.findIndex((step) => step.name === name);
+        const step = steps[index];
         // A step of another version of ours: what there is now comes tomorrow.
         if (!step) return { next: null, rows: 0 };
-        const endAt = performance.now() + sliceLimitMs;
+        const endAt = performance.now() + sliceMs;
         let rows = 0;
         for (let more = true; more; ) {
           if (performance.now() >= endAt) return { next: step.name, rows };
@@ -34,7 +34,7 @@ export function createCleanupActivities({ steps, sliceLimitMs = 60_000 }: Cleanu
           rows += done;
           more = done > 0;
         }
-        return { next: steps[at + 1]?.name ?? null, rows };
+        return { next: steps[index + 1]?.name ?? null, rows };
       }),
   };
 }

@@ -1,28 +1,28 @@
 /** All activities, made from the rooms they work in. What they throw is made safe where they are registered (`jobs/wrap-activities.ts`). */
 import type { Activities } from '../workflows/contract.ts';
-import { type CleanupRooms, createCleanupActivities } from './cleanup.ts';
-import { type ConversationRooms, createConversationActivities } from './conversations.ts';
-import { createEmbeddingActivities, type EmbeddingRooms } from './embeddings.ts';
-import { createErasureActivities, type ErasureRooms } from './erasures.ts';
-import { createLearningActivities, type LearningRooms } from './learning.ts';
-import { createVideoActivities, type VideoRooms } from './videos.ts';
+import { type CleanupActivityDeps, createCleanupActivities } from './cleanup.ts';
+import { type ConversationActivityDeps, createConversationActivities } from './conversations.ts';
+import { createEmbeddingActivities, type EmbeddingActivityDeps } from './embeddings.ts';
+import { createErasureActivities, type ErasureActivityDeps } from './erasures.ts';
+import { createLearningActivities, type LearningActivityDeps } from './learning.ts';
+import { createVideoActivities, type VideoActivityDeps } from './videos.ts';
 
-export interface ActivityRooms {
-  readonly cleanup: CleanupRooms;
-  readonly memory: ConversationRooms;
-  readonly embeddings: EmbeddingRooms;
-  readonly erasures: ErasureRooms;
-  readonly learning: LearningRooms;
-  readonly videos: VideoRooms;
+export interface ActivityDeps {
+  readonly cleanup: CleanupActivityDeps;
+  readonly memory: ConversationActivityDeps;
+  readonly embeddings: EmbeddingActivityDeps;
+  readonly erasures: ErasureActivityDeps;
+  readonly learning: LearningActivityDeps;
+  readonly videos: VideoActivityDeps;
 }
 
-export function createActivities(rooms: ActivityRooms): Activities {
+export function createActivities(deps: ActivityDeps): Activities {
   return {
-    ...createCleanupActivities(rooms.cleanup),
-    ...createConversationActivities(rooms.memory),
-    ...createEmbeddingActivities(rooms.embeddings),
-    ...createErasureActivities(rooms.erasures),
-    ...createLearningActivities(rooms.learning),
-    ...createVideoActivities(rooms.videos),
+    ...createCleanupActivities(deps.cleanup),
+    ...createConversationActivities(deps.memory),
+    ...createEmbeddingActivities(deps.embeddings),
+    ...createErasureActivities(deps.erasures),
+    ...createLearningActivities(deps.learning),
+    ...createVideoActivities(deps.videos),
   };
 }

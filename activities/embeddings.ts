@@ -1,14 +1,14 @@
 /** The activity of the workflow `embedMemory`: some requests for vectors, with heartbeats while vendors are asked. */
 import { cancellationSignal } from '@temporalio/activity';
-import type { Activities, EmbedLook } from '../workflows/contract.ts';
+import type { Activities, EmbedProgress } from '../workflows/contract.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
-export interface EmbeddingRooms {
+export interface EmbeddingActivityDeps {
   /** Embeds what waits of a project, for some minutes at most. */
-  readonly embedPassages: (projectId: string, run: number, signal: AbortSignal) => Promise<EmbedLook>;
+  readonly embedPassages: (projectId: string, run: number, signal: AbortSignal) => Promise<EmbedProgress>;
 }
 
-export function createEmbeddingActivities({ embedPassages }: EmbeddingRooms): Pick<Activities, 'embedPassages'> {
+export function createEmbeddingActivities({ embedPassages }: EmbeddingActivityDeps): Pick<Activities, 'embedPassages'> {
   return {
     embedPassages: ({ project_id: projectId, run }) =>
       withHeartbeats(async () => {

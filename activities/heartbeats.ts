@@ -2,13 +2,13 @@
 import { heartbeat } from '@temporalio/activity';
 
 /** A third of the heartbeat timeout of the workflows. */
-const heartbeatMs = 4_000;
+const heartbeatIntervalMs = 4_000;
 
 export async function withHeartbeats<Result>(work: () => Promise<Result>): Promise<Result> {
-  const beating = setInterval(() => heartbeat(), heartbeatMs);
+  const timer = setInterval(() => heartbeat(), heartbeatIntervalMs);
   try {
     return await work();
   } finally {
-    clearInterval(beating);
+    clearInterval(timer);
   }
 }

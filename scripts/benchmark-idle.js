@@ -86,8 +86,8 @@ try {
       lookAtLearning: async () => ({ kind: 'idle' }),
       embedPassages: async () => ({ kind: 'done' }),
     },
-    repair: async () => {},
-    firstWorkAfterMs: (workflow) => (workflow === 'conversationIdle' ? idleMs : 0),
+    reenqueueUnfinished: async () => {},
+    startDelayMs: (workflow) => (workflow === 'conversationIdle' ? idleMs : 0),
     logger,
   });
   while (durable.state() !== 'ready') await sleep(100);

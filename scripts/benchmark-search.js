@@ -8,11 +8,11 @@ import process from 'node:process';
 import { migrate } from '../src/db/migrate.ts';
 import { openServerDatabase } from '../src/db/pool.ts';
 import { vectorIndexStatements } from '../src/memory/indexing/vector-index.ts';
-import { countWords } from '../src/memory/indexing/word-statistics.ts';
+import { refreshWordStatistics } from '../src/memory/indexing/word-statistics.ts';
 import { addItemPassages } from '../src/memory/records/passages.ts';
 import { createSearch } from '../src/memory/search/search.ts';
 import { searchStatement } from '../src/memory/search/search-query.ts';
-import { vectorLiteral } from '../src/memory/text/vectors.ts';
+import { toVectorLiteral } from '../src/memory/text/vectors.ts';
 
 const memories = Number(process.env.MEMORIES ?? 100_000);
 const dims = Number(process.env.DIMENSIONS ?? 256);
@@ -69,7 +69,7 @@ try {
       kind: /** @type {const} */ ('fact'),
       // Every second memory is of one of 5,000 end users.
       subject: index % 2 === 0 ? null : `user-${Math.floor(random() * 5_000)}`,
-      vector: vectorLiteral(someVector().map((value) => Number(value.toFixed(4)))),
+      vector: toVectorLiteral(someVector().map((value) => Number(value.toFixed(4)))),
     }));
     await database.transaction(async (tx) => {
       await tx.query(
@@ -91,7 +91,7 @@ try {
   for (const statement of vectorIndexStatements(dims)) await database.query(statement);
   await database.query('vacuum analyze memory_passages');
   await database.query('vacuum analyze memory_items');
-  await countWords(database, projectId, Date.now());
+  await refreshWordStatistics(database, projectId, Date.now());
   console.log(`index, statistics and counts of words made in ${Math.round((performance.now() - indexedAt) / 1_000)} s`);
 
   const search = createSearch({ database });
@@ -123,7 +123,7 @@ try {
     );
     const plan = await tx.query(
       `explain (analyze, costs off, timing off) ${searchStatement({ of: 'memories', dims, recalledOnly: false })}`,
-      [projectId, null, someWords(8), 10, 0, null, vectorLiteral(someVector()), model],
+      [projectId, null, someWords(8), 10, 0, null, toVectorLiteral(someVector()), model],
     );
     console.log(
       `\n${plan

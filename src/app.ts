@@ -2,17 +2,17 @@
 import { createActivities } from '../activities/create-activities.ts';
 import type { Activities } from '../workflows/contract.ts';
 import { createApi } from './app/api.ts';
-import { createRecords } from './app/call-recording.ts';
+import { createCallRecording } from './app/call-recording.ts';
 import { createCleanupSteps } from './app/cleanup.ts';
 import { createErasures } from './app/erasures.ts';
-import { createLearning, wakeWaitingBatches } from './app/learning.ts';
-import { createMedia } from './app/media.ts';
+import { createLearning, signalWaitingBatches } from './app/learning.ts';
+import { createMediaHandlers } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
-import { createVideoRooms } from './app/videos.ts';
-import { beginCostChanges } from './ceilings/counter-updates.ts';
-import { createReadUse } from './ceilings/counter-usage.ts';
+import { createVideoHandlers } from './app/videos.ts';
+import { startCostAdjustment } from './ceilings/counter-updates.ts';
+import { createUsageReader } from './ceilings/counter-usage.ts';
 import { cacheDirectory } from './config/cache-directory.ts';
-import { readImportedRows } from './config/catalog.ts';
+import { parseImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
 import { readTemporalConnection } from './config/temporal-settings.ts';
@@ -25,34 +25,34 @@ import type { HealthDeps } from './http/routes/health.ts';
 import { createHealthServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
 import { startDurable } from './jobs/durable.ts';
-import type { JournalFiles } from './journal/file-system.ts';
-import { listLive } from './journal/heartbeat.ts';
+import type { JournalFileSystem } from './journal/file-system.ts';
+import { listLiveProcesses } from './journal/heartbeat.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
-import { enqueueUnread } from './memory/conversations/reenqueue-idle-timers.ts';
-import { enqueueErasures } from './memory/erasure/erasure-steps.ts';
-import { enqueueUnlearned } from './memory/learning/reenqueue-learning.ts';
-import { enqueueEmbeddings } from './memory/triggers/embedding-runs.ts';
+import { reenqueueIdleTimers } from './memory/conversations/reenqueue-idle-timers.ts';
+import { reenqueueErasures } from './memory/erasure/erasure-steps.ts';
+import { reenqueueLearning } from './memory/learning/reenqueue-learning.ts';
+import { reenqueueEmbeddings } from './memory/triggers/embedding-runs.ts';
 import type { Logger } from './observability/logger.ts';
 import type { ResponseCache } from './pipeline/cache/response-cache.ts';
 import { createResponseCache } from './pipeline/cache/response-cache.ts';
-import { createAnswerCall } from './pipeline/call/handle-call.ts';
+import { createHandleCall } from './pipeline/call/handle-call.ts';
 import { createEmbedder } from './pipeline/internal/embedder.ts';
 import { createMemoryModel } from './pipeline/internal/memory-model.ts';
 import { createMediaCalls } from './pipeline/media/handle-media-call.ts';
 import type { Projects } from './projects/projects.ts';
 import { createProjects } from './projects/projects.ts';
-import { buildCatalog, priceOf } from './routing/catalog.ts';
+import { buildCatalog, toPrice } from './routing/catalog.ts';
 import { chooseTier } from './routing/classify.ts';
 import { createPlanner } from './routing/plan.ts';
-import type { RoutingSwitches } from './routing/select.ts';
-import { createModelsInForce } from './usage/prices/active-models.ts';
+import type { RoutingFlags } from './routing/select.ts';
+import { createActiveModels } from './usage/prices/active-models.ts';
 import { createUsageReports } from './usage/reports.ts';
 import { createReprice } from './usage/reprice.ts';
-import { createVendorDoor } from './vendors/http-client.ts';
+import { createVendorHttpClient } from './vendors/http-client.ts';
 import { buildMediaProviders } from './vendors/media.ts';
 import { buildProviders } from './vendors/registry.ts';
-import { enqueueRunning } from './videos/videos.ts';
+import { reenqueueVideoPolls } from './videos/videos.ts';
 
 /** `start` does everything, `serve` the API, `worker` the durable work. */
 export type Role = 'start' | 'serve' | 'worker';
@@ -67,11 +67,11 @@ export interface AppOptions {
   readonly environment: Environment;
   readonly clock?: Clock;
   /** What the process around it still waits for before calls can be served, for `/readyz`. */
-  readonly waitsFor?: () => readonly string[];
+  readonly startupBlockers?: () => readonly string[];
   /** What the journal writes to instead of the disk. */
-  readonly journalFiles?: JournalFiles;
+  readonly journalFiles?: JournalFileSystem;
   /** What the worker runs instead of each activity; tests kill real processes in the middle of them. */
-  readonly aroundActivities?: (activities: Activities) => Activities;
+  readonly interceptActivities?: (activities: Activities) => Activities;
   /** How long `close` lets running answers take to end. */
   readonly graceMs?: number;
 }
@@ -93,7 +93,7 @@ export interface App {
 }
 
 /** How long calls whose vendors were cut may take to settle and tell their callers. Together with the grace time less than the 30 s of Kubernetes. */
-const cutLimitMs = 2_000;
+const abortTimeoutMs = 2_000;
 
 export async function createApp(options: AppOptions): Promise<App> {
   const {
@@ -104,10 +104,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     adminToken,
     environment,
     clock = systemClock,
-    waitsFor = () => [],
+    startupBlockers = () => [],
     graceMs = 25_000,
     journalFiles,
-    aroundActivities = (activities) => activities,
+    interceptActivities = (activities) => activities,
   } = options;
   let config = options.config;
   let catalog = buildCatalog(config);
@@ -116,44 +116,52 @@ export async function createApp(options: AppOptions): Promise<App> {
   /** Counts the configurations: answers of one are not given under another. */
   let revision = 0;
 
-  const modelsInForce = createModelsInForce({
+  const modelsInForce = createActiveModels({
     database,
     clock,
     logger,
     configured: config.models,
-    readRows: (models) => readImportedRows(models, (name) => config.providers[name] ?? null),
-    priceOf,
+    parseRows: (models) => parseImportedRows(models, (name) => config.providers[name] ?? null),
+    priceOf: toPrice,
     onChange: (models) => {
       catalog = buildCatalog({ ...config, models });
     },
   });
   const keyring = createKeyring({ database, clock, logger });
-  const projects = createProjects({ database, clock, logger, onChange: (id) => wakeWaitingBatches(database, logger, id) });
+  const projects = createProjects({ database, clock, logger, onChange: (id) => signalWaitingBatches(database, logger, id) });
   const breakers = createBreakers(clock);
-  const door = createVendorDoor();
+  const httpClient = createVendorHttpClient();
   const reports = createUsageReports({ database, clock });
 
-  const records = await createRecords({ config: () => config, catalog: () => catalog, database, dataDir, journalFiles, clock, logger });
-  const { journal, admission, drain, recovery } = records;
+  const callRecording = await createCallRecording({
+    config: () => config,
+    catalog: () => catalog,
+    database,
+    dataDir,
+    journalFiles,
+    clock,
+    logger,
+  });
+  const { journal, admission, drain, recovery } = callRecording;
 
-  const switches = (): RoutingSwitches => ({ translates: true, catalogFill: config.catalogFill });
-  const planner = createPlanner({ catalog: () => catalog, breakers, switches });
+  const routingFlags = (): RoutingFlags => ({ translates: true, catalogFill: config.catalogFill });
+  const planner = createPlanner({ catalog: () => catalog, breakers, flags: routingFlags });
   const responseCache = createResponseCache({ clock, revision: () => revision });
-  const answerCall = createAnswerCall({
+  const handleCall = createHandleCall({
     planner,
     responseCache,
     chooseTier: (request) => chooseTier({ catalog, classifier: config.auto.classifier }, request),
-    door,
+    httpClient,
     findProvider: (name) => providers.get(name),
     breakers,
-    ceilingsOf: keyring.ceilingsOf,
+    getKeyCeilings: keyring.getCeilings,
     admission,
     recall: (request) => memory.recall(request),
     journal,
     clock,
     logger,
   });
-  const embedder = createEmbedder({ answerCall, catalog: () => catalog, clock });
+  const embedder = createEmbedder({ handleCall, catalog: () => catalog, clock });
   const memory = createMemory({
     database,
     clock,
@@ -165,29 +173,29 @@ export async function createApp(options: AppOptions): Promise<App> {
   const learning = createLearning({
     database,
     clock,
-    model: createMemoryModel({ answerCall, planner, catalog: () => catalog, findProject: projects.get, clock }),
+    model: createMemoryModel({ handleCall, planner, catalog: () => catalog, findProject: projects.get, clock }),
     retry: () => config.memory.retry,
   });
-  const mediaParts = {
+  const mediaDeps = {
     catalog: () => catalog,
-    switches,
+    routingFlags,
     providers: () => mediaProviders,
     breakers,
-    calls: createMediaCalls({ ceilingsOf: keyring.ceilingsOf, admission, breakers, journal, clock, logger }),
-    door,
+    calls: createMediaCalls({ getKeyCeilings: keyring.getCeilings, admission, breakers, journal, clock, logger }),
+    httpClient,
     clock,
     logger,
   };
-  const media = createMedia(mediaParts);
-  const videos = createVideoRooms({ ...mediaParts, database });
+  const media = createMediaHandlers(mediaDeps);
+  const videos = createVideoHandlers({ ...mediaDeps, database });
   let durable: Durable | null = null;
-  const deleteRuns: Durable['deleteRuns'] = async (workflowId, noteFound) => {
+  const deleteRuns: Durable['deleteRuns'] = async (workflowId, recordRuns) => {
     if (!durable) throw new Error('durable work has not begun');
-    return durable.deleteRuns(workflowId, noteFound);
+    return durable.deleteRuns(workflowId, recordRuns);
   };
   const erasures = createErasures({ database, dataDir, journal, drain, recovery, responseCache, deleteRuns, logger });
   const health: HealthDeps = {
-    notReady: async () => [...waitsFor(), ...(journal.state().accepting ? [] : ['the journal cannot be written'])],
+    notReady: async () => [...startupBlockers(), ...(journal.state().accepting ? [] : ['the journal cannot be written'])],
   };
   const server =
     role === 'worker'
@@ -195,24 +203,24 @@ export async function createApp(options: AppOptions): Promise<App> {
       : createApi({
           config: () => config,
           catalog: () => catalog,
-          switches,
+          routingFlags,
           modelsInForce,
           keyring,
           projects,
           breakers,
           reports,
-          reprice: createReprice({ database, clock, beginCostChanges }),
+          reprice: createReprice({ database, clock, startCostAdjustment }),
           memory,
           erasures: erasures.routes,
-          keepErasure: erasures.keeper.keep,
+          applyErasure: erasures.listener.apply,
           learning,
           leases: {
             leases: admission.leases,
-            listLive: async () => (await listLive(database)).map(({ id }) => id),
-            writeOff: records.writeOff,
+            listLive: async () => (await listLiveProcesses(database)).map(({ id }) => id),
+            writeOff: callRecording.revokeLeases,
           },
-          readUse: createReadUse({ database, admission, process: journal.id }),
-          answerCall,
+          readUsage: createUsageReader({ database, admission, process: journal.id }),
+          handleCall,
           media,
           videos,
           drain,
@@ -226,8 +234,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   await projects.start();
   await memory.settings.start();
   await modelsInForce.start();
-  await records.start();
-  await erasures.keeper.start();
+  await callRecording.start();
+  await erasures.listener.start();
 
   return {
     keyring,
@@ -246,24 +254,24 @@ export async function createApp(options: AppOptions): Promise<App> {
         environment: { path: environment.PATH ?? '', cacheDir: cacheDirectory(environment), variables: environment },
         dataDir,
         database,
-        activities: aroundActivities(
+        activities: interceptActivities(
           createActivities({
             cleanup: { steps: createCleanupSteps({ database, clock }) },
             memory: { idleMs: () => config.memory.idleMs, readConversation: memory.episodes.readConversation },
             embeddings: { embedPassages: memory.embedPassages },
             erasures: erasures.activities,
             learning: learning.activities,
-            videos: { lookAtVideo: videos.lookAtVideo },
+            videos: { pollVideo: videos.pollVideo },
           }),
         ),
-        async repair() {
-          await enqueueUnread(database);
-          await enqueueEmbeddings(database, memory.embeddingModelOf);
-          await enqueueUnlearned(database);
-          await enqueueRunning(database);
-          await enqueueErasures(database);
+        async reenqueueUnfinished() {
+          await reenqueueIdleTimers(database);
+          await reenqueueEmbeddings(database, memory.embeddingModelOf);
+          await reenqueueLearning(database);
+          await reenqueueVideoPolls(database);
+          await reenqueueErasures(database);
         },
-        firstWorkAfterMs: (workflow) => (workflow === 'conversationIdle' ? config.memory.idleMs : 0),
+        startDelayMs: (workflow) => (workflow === 'conversationIdle' ? config.memory.idleMs : 0),
         logger,
         onReady: (ready) => onReady?.(ready.uiUrl()),
       });
@@ -275,20 +283,20 @@ export async function createApp(options: AppOptions): Promise<App> {
       providers = buildProviders(next.providers);
       mediaProviders = buildMediaProviders(next.providers);
       modelsInForce.reconfigure(next.models);
-      wakeWaitingBatches(database, logger, null);
+      signalWaitingBatches(database, logger, null);
     },
     async close() {
-      const limitAt = performance.now() + graceMs;
-      const serverClosed = closeServer(server, { limitMs: graceMs, onLimit: door.abort, cutMs: cutLimitMs });
+      const deadline = performance.now() + graceMs;
+      const serverClosed = closeServer(server, { limitMs: graceMs, onLimit: httpClient.abort, cutMs: abortTimeoutMs });
       await Promise.all([serverClosed, durable?.stop()]);
       // A plain call whose caller has left has no connection to wait for, but its vendor bills it all the same.
-      await records.settled(limitAt);
-      door.abort();
-      await records.settled(performance.now() + cutLimitMs);
-      await erasures.keeper.stop();
-      await records.stop();
+      await callRecording.waitUntilSettled(deadline);
+      httpClient.abort();
+      await callRecording.waitUntilSettled(performance.now() + abortTimeoutMs);
+      await erasures.listener.stop();
+      await callRecording.stop();
       await modelsInForce.stop();
-      await Promise.all([keyring.stop(), projects.stop(), memory.settings.stop(), door.close()]);
+      await Promise.all([keyring.stop(), projects.stop(), memory.settings.stop(), httpClient.close()]);
     },
   };
 }

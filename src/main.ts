@@ -8,9 +8,9 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { runCommand } from './cli/commands.ts';
 import { overview } from './cli/help.ts';
 import { ConfigError } from './config/config.ts';
-import { messageOf } from './core/error-messages.ts';
+import { errorMessage } from './core/error-messages.ts';
 import { createDemoVendor } from './demo-vendor/server.ts';
-import { joinSet } from './service/cluster-worker.ts';
+import { joinCluster } from './service/cluster-worker.ts';
 import type { ServiceHost } from './service/service-host.ts';
 import { StartError } from './service/start-error.ts';
 import { runMigrations, runService } from './service.ts';
@@ -42,14 +42,14 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'start':
       case 'serve':
       case 'worker':
-        if (wantsHelp(readOptions(rest, {}))) return 0;
+        if (printHelpIfRequested(readOptions(rest, {}))) return 0;
         await runService(command, createHost());
         return 0;
       case 'member':
-        await runMember(rest);
+        await runClusterWorker(rest);
         return 0;
       case 'migrate':
-        if (wantsHelp(readOptions(rest, {}))) return 0;
+        if (printHelpIfRequested(readOptions(rest, {}))) return 0;
         await runMigrations(createHost());
         return 0;
       case 'demo-vendor':
@@ -79,7 +79,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         return 1;
     }
   } catch (error) {
-    const lines = error instanceof ConfigError ? error.faults : error instanceof StartError ? [error.message] : null;
+    const lines = error instanceof ConfigError ? error.errors : error instanceof StartError ? [error.message] : null;
     if (lines === null) throw error;
     for (const line of lines) process.stderr.write(`gateway: ${line}\n`);
     return 1;
@@ -94,11 +94,11 @@ function readOptions(args: string[], options: OptionTypes): Readonly<Record<stri
     return parseArgs({ args, options: { ...options, help: { type: 'boolean', short: 'h' } } }).values;
   } catch (cause) {
     // Node's sentence goes on with advice about "--"; its first sentence is what is wrong.
-    throw new StartError(messageOf(cause).split('. ', 1)[0] ?? 'the options cannot be read', { cause });
+    throw new StartError(errorMessage(cause).split('. ', 1)[0] ?? 'the options cannot be read', { cause });
   }
 }
 
-function wantsHelp({ help }: Readonly<Record<string, unknown>>): boolean {
+function printHelpIfRequested({ help }: Readonly<Record<string, unknown>>): boolean {
   if (help === true) write(usage);
   return help === true;
 }
@@ -128,16 +128,16 @@ function createHost(): ServiceHost {
   if (process.env.GATEWAY_BOOTSTRAP_IPC) stopWithBootstrap(Number(process.env.GATEWAY_BOOTSTRAP_IPC), onStop);
   let reload = (): void => undefined;
   process.on('SIGHUP', () => reload());
-  return { env: process.env, write, writeError, stopping: stop.signal, onReload: (action) => (reload = action), member: null };
+  return { env: process.env, write, writeError, stopping: stop.signal, onReload: (action) => (reload = action), clusterWorker: null };
 }
 
 /** One process of a set (service/process-set.ts). Its parent tells it to read the configuration again; a SIGHUP to all of a terminal does not. */
-async function runMember([role]: string[]): Promise<void> {
+async function runClusterWorker([role]: string[]): Promise<void> {
   const host = createHost();
-  const orphaned = new AbortController();
-  const member = await joinSet(() => orphaned.abort());
-  const stopping = AbortSignal.any([host.stopping, orphaned.signal]);
-  await runService(role === 'start' ? 'start' : 'serve', { ...host, stopping, member });
+  const parentExited = new AbortController();
+  const clusterWorker = await joinCluster(() => parentExited.abort());
+  const stopping = AbortSignal.any([host.stopping, parentExited.signal]);
+  await runService(role === 'start' ? 'start' : 'serve', { ...host, stopping, clusterWorker });
 }
 
 /**
@@ -166,13 +166,13 @@ function isAlive(pid: number): boolean {
 
 async function runDemoVendor(args: string[]): Promise<void> {
   const values = readOptions(args, { port: { type: 'string', default: '0' }, host: { type: 'string', default: '127.0.0.1' } });
-  if (wantsHelp(values)) return;
+  if (printHelpIfRequested(values)) return;
   const { stopping } = createHost();
   const host = String(values.host);
   const port = values.port === '' ? Number.NaN : Number(values.port);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new StartError('--port must be a whole number from 0 to 65535');
   const vendor = await createDemoVendor({ host, port }).catch((cause: unknown) => {
-    throw new StartError(`the demo vendor cannot listen on ${host}:${port}: ${messageOf(cause)}`, { cause });
+    throw new StartError(`the demo vendor cannot listen on ${host}:${port}: ${errorMessage(cause)}`, { cause });
   });
   write(`The demo vendor answers at ${vendor.url}\n`);
   await new Promise((resolve) => stopping.addEventListener('abort', resolve, { once: true }));

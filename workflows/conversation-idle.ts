@@ -19,13 +19,13 @@ const { readConversation } = proxyLocalActivities<Activities>({
 });
 
 /** Below this a wait is rounding, not waiting; it keeps a run from spinning. */
-const shortestWaitMs = 1_000;
+const minWaitMs = 1_000;
 
 export async function conversationIdle(input: ConversationIdleInput): Promise<void> {
   for (;;) {
-    const look = await readConversation(input);
-    if (look.kind !== 'wait') return;
-    await sleep(Math.max(shortestWaitMs, look.waitMs));
+    const result = await readConversation(input);
+    if (result.kind !== 'wait') return;
+    await sleep(Math.max(minWaitMs, result.waitMs));
     // A conversation that never rests would fill the history (limit 51,200 events, about a month of turns at ten minutes' idle time).
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof conversationIdle>(input);
   }

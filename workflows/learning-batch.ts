@@ -5,7 +5,7 @@
  * done and nothing twice. The waits are timers of this run, where an operator sees them; a signal cuts them short.
  */
 import { condition, continueAsNew, defineSignal, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
-import { type Activities, type LearningBatchInput, type LearningGroupInput, type LearningStep, lookSignal } from './contract.ts';
+import { type Activities, type GroupStepResult, type LearningBatchInput, type LearningGroupInput, wakeSignal } from './contract.ts';
 
 /** Only the database can fail here, and that recovers: no last attempt. What vendors do wrong is a result, with the time to wait. */
 const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' };
@@ -18,44 +18,44 @@ const { learnGroup, consolidateGroup } = proxyActivities<Activities>({
 });
 
 /** Groups that are worked on at once; the others wait, those between two tries do not count. */
-const mostAtOnce = 3;
-const shortestWaitMs = 1_000;
+const maxConcurrentGroups = 3;
+const minWaitMs = 1_000;
 
 export async function learningBatch(input: LearningBatchInput): Promise<void> {
   let signals = 0;
-  let working = 0;
-  setHandler(defineSignal(lookSignal), () => {
+  let running = 0;
+  setHandler(defineSignal(wakeSignal), () => {
     signals += 1;
   });
-  const mustRenew = (): boolean => workflowInfo().continueAsNewSuggested;
+  const shouldContinueAsNew = (): boolean => workflowInfo().continueAsNewSuggested;
 
   /** Until the step is settled, or the run must make place for the next. */
-  const settle = async (step: (group: LearningGroupInput) => Promise<LearningStep>, group: LearningGroupInput): Promise<void> => {
-    while (!mustRenew()) {
+  const runStep = async (step: (group: LearningGroupInput) => Promise<GroupStepResult>, group: LearningGroupInput): Promise<void> => {
+    while (!shouldContinueAsNew()) {
       // Several may be let in at the same moment, so each looks again.
-      while (working >= mostAtOnce) await condition(() => working < mostAtOnce);
-      working += 1;
-      const seen = signals;
+      while (running >= maxConcurrentGroups) await condition(() => running < maxConcurrentGroups);
+      running += 1;
+      const signalsSeen = signals;
       const result = await step(group).finally(() => {
-        working -= 1;
+        running -= 1;
       });
       if (result.kind === 'settled') return;
-      await condition(() => signals !== seen || mustRenew(), Math.max(shortestWaitMs, result.waitMs));
+      await condition(() => signals !== signalsSeen || shouldContinueAsNew(), Math.max(minWaitMs, result.waitMs));
     }
   };
-  const workOn = async (position: number, waitMs: number): Promise<void> => {
-    const seen = signals;
-    if (waitMs > 0) await condition(() => signals !== seen || mustRenew(), waitMs);
-    await settle(learnGroup, { ...input, position });
-    await settle(consolidateGroup, { ...input, position });
+  const processGroup = async (position: number, waitMs: number): Promise<void> => {
+    const signalsSeen = signals;
+    if (waitMs > 0) await condition(() => signals !== signalsSeen || shouldContinueAsNew(), waitMs);
+    await runStep(learnGroup, { ...input, position });
+    await runStep(consolidateGroup, { ...input, position });
   };
 
   for (;;) {
-    const seen = signals;
+    const signalsSeen = signals;
     const { groups } = await openBatch(input);
-    await Promise.all(groups.map(({ position, waitMs }) => workOn(position, waitMs)));
-    if (mustRenew()) await continueAsNew<typeof learningBatch>(input);
+    await Promise.all(groups.map(({ position, waitMs }) => processGroup(position, waitMs)));
+    if (shouldContinueAsNew()) await continueAsNew<typeof learningBatch>(input);
     // Whoever replayed a group in between has signalled, and finds it open.
-    if ((await finishBatch(input)).finished && signals === seen) return;
+    if ((await finishBatch(input)).finished && signals === signalsSeen) return;
   }
 }

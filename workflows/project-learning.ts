@@ -5,7 +5,7 @@
  * which the oldest message has waited long enough. So a signal that comes twice, or a run that is reset, changes nothing.
  */
 import { condition, continueAsNew, defineSignal, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
-import { type Activities, lookSignal, type ProjectLearningInput } from './contract.ts';
+import { type Activities, type ProjectLearningInput, wakeSignal } from './contract.ts';
 
 const { lookAtLearning } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
@@ -15,23 +15,23 @@ const { lookAtLearning } = proxyActivities<Activities>({
 });
 
 /** Looks of a run: far below the limit of a history (lessons 46). */
-const mostLooks = 200;
+const maxChecksPerRun = 200;
 /** Below this a wait is rounding, not waiting; it keeps a run from spinning. */
-const shortestWaitMs = 1_000;
+const minWaitMs = 1_000;
 
 export async function projectLearning(input: ProjectLearningInput): Promise<void> {
   let signals = 0;
-  setHandler(defineSignal(lookSignal), () => {
+  setHandler(defineSignal(wakeSignal), () => {
     signals += 1;
   });
-  for (let looks = 1; ; looks += 1) {
-    const seen = signals;
-    const look = await lookAtLearning(input);
-    if (look.kind === 'gone') return;
-    const isTold = (): boolean => signals !== seen;
-    if (look.kind === 'wait') await condition(isTold, Math.max(shortestWaitMs, look.waitMs));
-    else await condition(isTold);
+  for (let checks = 1; ; checks += 1) {
+    const signalsSeen = signals;
+    const result = await lookAtLearning(input);
+    if (result.kind === 'gone') return;
+    const isSignalled = (): boolean => signals !== signalsSeen;
+    if (result.kind === 'wait') await condition(isSignalled, Math.max(minWaitMs, result.waitMs));
+    else await condition(isSignalled);
     // Signals are counted and nothing more, so none is lost: the next run begins with a look.
-    if (looks >= mostLooks || workflowInfo().continueAsNewSuggested) await continueAsNew<typeof projectLearning>(input);
+    if (checks >= maxChecksPerRun || workflowInfo().continueAsNewSuggested) await continueAsNew<typeof projectLearning>(input);
   }
 }

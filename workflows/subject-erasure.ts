@@ -14,14 +14,14 @@ const { lookAtErasure, purgeErasedRuns, finishErasure } = proxyActivities<Activi
 });
 
 /** Below this a wait is rounding, not waiting; it keeps a run from spinning. */
-const shortestWaitMs = 1_000;
+const minWaitMs = 1_000;
 
 export async function subjectErasure(input: SubjectErasureInput): Promise<void> {
   for (;;) {
-    const look = await lookAtErasure(input);
-    if (look.kind === 'gone' || look.kind === 'done') return;
-    if (look.kind === 'clear') break;
-    await sleep(Math.max(shortestWaitMs, look.waitMs));
+    const status = await lookAtErasure(input);
+    if (status.kind === 'gone' || status.kind === 'done') return;
+    if (status.kind === 'clear') break;
+    await sleep(Math.max(minWaitMs, status.waitMs));
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof subjectErasure>(input);
   }
   while ((await purgeErasedRuns(input)).kind === 'more') {

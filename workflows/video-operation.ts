@@ -14,13 +14,13 @@ const { pollVideo } = proxyActivities<Activities>({
 });
 
 /** Below this a wait is rounding, not waiting; it keeps a run from spinning. */
-const shortestWaitMs = 1_000;
+const minWaitMs = 1_000;
 
 export async function videoOperation(input: VideoOperationInput): Promise<void> {
   for (;;) {
-    const look = await pollVideo(input);
-    if (look.kind !== 'wait') return;
-    await sleep(Math.max(shortestWaitMs, look.waitMs));
+    const result = await pollVideo(input);
+    if (result.kind !== 'wait') return;
+    await sleep(Math.max(minWaitMs, result.waitMs));
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof videoOperation>(input);
   }
 }

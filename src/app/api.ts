@@ -1,8 +1,8 @@
 /** What the API's routes get: each route's questions, answered by the rooms that know. Decides nothing; `app.ts` builds the rooms. */
 import type { Server } from 'node:http';
-import type { createReadUse } from '../ceilings/counter-usage.ts';
+import type { createUsageReader } from '../ceilings/counter-usage.ts';
 import type { CatalogRow, Config } from '../config/config.ts';
-import { hostOf } from '../config/starter-catalog.ts';
+import { getHost } from '../config/starter-catalog.ts';
 import type { Clock } from '../core/time.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import { answerDatabaseFaults } from '../http/database-errors.ts';
@@ -16,26 +16,26 @@ import { createHttpServer } from '../http/server.ts';
 import type { Drain } from '../journal/drain.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { AnswerCall } from '../pipeline/call/handle-call.ts';
+import type { HandleCall } from '../pipeline/call/handle-call.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { Catalog } from '../routing/catalog.ts';
-import { priceOf } from '../routing/catalog.ts';
+import { toPrice } from '../routing/catalog.ts';
 import { listModels } from '../routing/list-models.ts';
-import type { RoutingSwitches } from '../routing/select.ts';
-import type { ModelsInForce } from '../usage/prices/active-models.ts';
+import type { RoutingFlags } from '../routing/select.ts';
+import type { ActiveModels } from '../usage/prices/active-models.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import type { Reprice } from '../usage/reprice.ts';
-import { statusReport } from '../usage/status.ts';
+import { buildStatusReport } from '../usage/status.ts';
 import type { Learning } from './learning.ts';
-import type { AnswerMedia } from './media.ts';
-import { createMemoryRouteDeps, type Memory, type MemoryRouteRooms } from './memory.ts';
-import type { AnswerVideos } from './videos.ts';
+import type { MediaHandlers } from './media.ts';
+import { createMemoryRouteDeps, type Memory, type MemoryApiDeps } from './memory.ts';
+import type { VideoHandlers } from './videos.ts';
 
 export interface ApiDeps {
   readonly config: () => Config;
   readonly catalog: () => Catalog;
-  readonly switches: () => RoutingSwitches;
-  readonly modelsInForce: ModelsInForce<CatalogRow>;
+  readonly routingFlags: () => RoutingFlags;
+  readonly modelsInForce: ActiveModels<CatalogRow>;
   readonly keyring: Keyring;
   readonly projects: Projects;
   readonly breakers: Breakers;
@@ -45,11 +45,11 @@ export interface ApiDeps {
   readonly learning: Pick<Learning, 'remember' | 'batches'>;
   readonly leases: LeaseHandlerDeps;
   readonly erasures: ErasureHandlerDeps;
-  readonly keepErasure: MemoryRouteRooms['keepErasure'];
-  readonly readUse: ReturnType<typeof createReadUse>;
-  readonly answerCall: AnswerCall;
-  readonly media: AnswerMedia;
-  readonly videos: AnswerVideos;
+  readonly applyErasure: MemoryApiDeps['applyErasure'];
+  readonly readUsage: ReturnType<typeof createUsageReader>;
+  readonly handleCall: HandleCall;
+  readonly media: MediaHandlers;
+  readonly videos: VideoHandlers;
   readonly drain: Drain;
   readonly health: HealthDeps;
   readonly adminToken: string;
@@ -58,60 +58,60 @@ export interface ApiDeps {
 }
 
 export function createApi(deps: ApiDeps): Server {
-  const { config, catalog, switches, modelsInForce, keyring, projects, breakers, reports, readUse, leases, memory, learning } = deps;
-  const { answerCall, drain, reprice, media, videos, health, adminToken, clock, logger } = deps;
+  const { config, catalog, routingFlags, modelsInForce, keyring, projects, breakers, reports, readUsage, leases, memory, learning } = deps;
+  const { handleCall, drain, reprice, media, videos, health, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
   /** Readers of what calls leave behind first wait for this process's own records (decisions 5). */
-  const read = <Result>(query: () => Promise<Result>): Promise<Result> =>
+  const readStored = <Result>(query: () => Promise<Result>): Promise<Result> =>
     answerDatabaseFaults(async () => {
-      await drain.drained();
+      await drain.waitUntilDrained();
       return query();
     });
 
   return createHttpServer({
     logger,
-    text: { findCaller, findProject: projects.get, memorySettings: memory.settings.get, answerCall, clock, logger },
+    text: { findCaller, findProject: projects.get, memorySettings: memory.settings.get, handleCall, clock, logger },
     media: { findCaller, findProject: projects.get, ...media, clock, logger },
     video: { findCaller, findProject: projects.get, ...videos, clock, logger },
     status: {
       findCaller,
       usageOf: async ({ projectId }) => {
         const { monthlyCapNanos } = (await projects.get(projectId)).settings;
-        return read(() => reports.usageOf({ projectId, monthlyCapNanos }));
+        return readStored(() => reports.getUsage({ projectId, monthlyCapNanos }));
       },
       statusOf: async (caller) => {
-        const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.ceilingsOf(caller.keyId)]);
+        const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller.keyId)]);
         const { demo } = config();
-        const usable = project.settings.providers;
-        const providers = [...catalog().served.keys()].filter((name) => usable?.includes(name) ?? true);
-        const { projectId, countedAs: keyId } = caller;
+        const allowedProviders = project.settings.providers;
+        const providers = [...catalog().served.keys()].filter((name) => allowedProviders?.includes(name) ?? true);
+        const { projectId, quotaKeyId: keyId } = caller;
         const limits = { projectId, keyId, source: project.slug, key: ceilings, project: project.settings };
-        return read(async () => {
-          const counted = await readUse(limits, clock.now());
-          return statusReport({ reports, project, caller, ceilings, breakers, providers, clock, demo, counted });
+        return readStored(async () => {
+          const counted = await readUsage(limits, clock.now());
+          return buildStatusReport({ reports, project, caller, ceilings, breakers, providers, clock, demo, countedUsage: counted });
         });
       },
     },
     models: {
       findCaller,
       findProject: projects.get,
-      listModels: (asker) => listModels({ ...asker, catalog: catalog(), switches: switches(), startedAt }),
+      listModels: (request) => listModels({ ...request, catalog: catalog(), flags: routingFlags(), startedAt }),
     },
-    memory: createMemoryRouteDeps({ findCaller, memory, remember: learning.remember, keepErasure: deps.keepErasure, read }),
+    memory: createMemoryRouteDeps({ findCaller, memory, remember: learning.remember, applyErasure: deps.applyErasure, readStored }),
     health,
     provisionCatalog: createProvisionCatalogRoutes({
-      listModels: () => Object.values(modelsInForce.models()).map((row) => ({ ...row, price: priceOf(row) })),
+      listModels: () => Object.values(modelsInForce.models()).map((row) => ({ ...row, price: toPrice(row) })),
       listProviders: () =>
-        Object.values(config().providers).map(({ name, baseUrl, dialect, serves }) => ({ name, host: hostOf(baseUrl), dialect, serves })),
+        Object.values(config().providers).map(({ name, baseUrl, dialect, serves }) => ({ name, host: getHost(baseUrl), dialect, serves })),
       importModels: modelsInForce.import,
       adminToken,
     }),
     provisionUsage: createProvisionUsageRoutes({
       findProject: projects.findBySlug,
       // Prices that are in force and not yet written down would be missed.
-      reprice: (request) => read(() => modelsInForce.caughtUp().then(() => reprice(request))),
+      reprice: (request) => readStored(() => modelsInForce.synced().then(() => reprice(request))),
       adminToken,
     }),
     provision: createProvisionRoutes({
@@ -121,7 +121,7 @@ export function createApi(deps: ApiDeps): Server {
       batches: learning.batches,
       leases,
       erasures: deps.erasures,
-      listCalls: (projectId, filter) => read(() => reports.listCalls(projectId, filter)),
+      listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),
       adminToken,
     }),
   });

@@ -1,16 +1,16 @@
 /** Durable learning, joined of the rooms that know: what its activities do, and what its routes ask. */
-import type { LearningRooms } from '../../activities/learning.ts';
+import type { LearningActivityDeps } from '../../activities/learning.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { type Batches, createBatches } from '../memory/learning/batches.ts';
-import { type BeginBatches, createBeginBatches } from '../memory/learning/begin-batch.ts';
+import { type BatchStarter, createBatchStarter } from '../memory/learning/begin-batch.ts';
 import { createGroups, type RetryPolicy } from '../memory/learning/groups.ts';
 import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
-import { wakeAllBatches } from '../memory/learning/reenqueue-learning.ts';
-import { wakeBatches } from '../memory/triggers/learning-triggers.ts';
+import { signalAllBatches } from '../memory/learning/reenqueue-learning.ts';
+import { signalBatches } from '../memory/triggers/learning-triggers.ts';
 import type { Logger } from '../observability/logger.ts';
 
-export interface LearningParts {
+export interface LearningDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly model: MemoryModel;
@@ -18,8 +18,8 @@ export interface LearningParts {
 }
 
 export interface Learning {
-  readonly activities: LearningRooms;
-  readonly remember: BeginBatches['remember'];
+  readonly activities: LearningActivityDeps;
+  readonly remember: BatchStarter['remember'];
   readonly batches: Batches;
 }
 
@@ -27,21 +27,21 @@ export interface Learning {
  * Tells the batches of a project, or all, that settings have changed, in the background: what a batch waits for may be there now. Should it
  * fail, they find out by themselves, later.
  */
-export function wakeWaitingBatches(database: Database, logger: Logger, projectId: string | null): void {
-  const waking = projectId === null ? wakeAllBatches(database) : database.transaction((tx) => wakeBatches(tx, projectId));
-  waking.catch((error: unknown) => logger.warn({ err: error }, 'learning batches could not be told of new settings'));
+export function signalWaitingBatches(database: Database, logger: Logger, projectId: string | null): void {
+  const signalling = projectId === null ? signalAllBatches(database) : database.transaction((tx) => signalBatches(tx, projectId));
+  signalling.catch((error: unknown) => logger.warn({ err: error }, 'learning batches could not be told of new settings'));
 }
 
-export function createLearning({ database, clock, model, retry }: LearningParts): Learning {
-  const { lookAtLearning, remember } = createBeginBatches({ database, clock });
+export function createLearning({ database, clock, model, retry }: LearningDeps): Learning {
+  const { checkLearning: lookAtLearning, remember } = createBatchStarter({ database, clock });
   const groups = createGroups({ database, clock, retry });
-  const parts = { database, clock, groups, model };
+  const groupDeps = { database, clock, groups, model };
   return {
     activities: {
-      lookAtLearning,
+      checkLearning: lookAtLearning,
       openBatch: groups.open,
-      learnGroup: createLearnGroup(parts),
-      consolidateGroup: createConsolidateGroup(parts),
+      learnGroup: createLearnGroup(groupDeps),
+      consolidateGroup: createConsolidateGroup(groupDeps),
       finishBatch: groups.finish,
     },
     remember,

@@ -7,35 +7,35 @@ import { answerDatabaseFaults } from '../http/database-errors.ts';
 import type { MemoryRouteDeps } from '../http/routes/memory.ts';
 import { createEpisodes } from '../memory/conversations/episodes.ts';
 import { createErase, type Erasure } from '../memory/erasure/erase.ts';
-import { type Forgotten, receiptJson } from '../memory/erasure/erasure-report.ts';
-import { createEmbedPassages } from '../memory/indexing/embed-passages.ts';
+import { type LocalPurge, toReceiptJson } from '../memory/erasure/erasure-report.ts';
+import { createPassageEmbedder } from '../memory/indexing/embed-passages.ts';
 import { createItems, type Writer } from '../memory/items/items.ts';
 import { createRecall } from '../memory/recall/recall.ts';
 import { createWakeUp } from '../memory/recall/wake-up.ts';
-import { itemJson, removalJson } from '../memory/records/item-record.ts';
+import { toItemJson, toRemovalJson } from '../memory/records/item-record.ts';
 import { createMemorySettings } from '../memory/records/settings.ts';
 import { createGraph } from '../memory/search/graph.ts';
-import { createSearch, type EmbedText, searchJson } from '../memory/search/search.ts';
+import { createSearch, type EmbedText, toSearchJson } from '../memory/search/search.ts';
 import type { Logger } from '../observability/logger.ts';
 import { backgroundCaller } from '../pipeline/call/internal-call.ts';
-import { type EmbedAsker, type Embedder, isRefusedText } from '../pipeline/internal/embedder.ts';
+import { type EmbedCaller, type Embedder, isTextRejected } from '../pipeline/internal/embedder.ts';
 import type { Learning } from './learning.ts';
 
 export type Memory = ReturnType<typeof createMemory>;
 
-export interface MemoryParts {
+export interface MemoryDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly embedder: Embedder;
-  readonly findProject: (projectId: string) => EmbedAsker['project'] | Promise<EmbedAsker['project']>;
+  readonly findProject: (projectId: string) => EmbedCaller['project'] | Promise<EmbedCaller['project']>;
   readonly recallDeadlineMs: () => number;
 }
 
 /** A request for vectors of stored text: nobody waits for it, so a vendor may take its time. */
-const backgroundLimitMs = 60_000;
+const backgroundTimeoutMs = 60_000;
 
-export function createMemory({ database, clock, logger, embedder, findProject, recallDeadlineMs }: MemoryParts) {
+export function createMemory({ database, clock, logger, embedder, findProject, recallDeadlineMs }: MemoryDeps) {
   const search = createSearch({ database });
   const settings = createMemorySettings({ database, clock, logger });
   /** The vector of a text, asked for on behalf of a caller; null where its project has no route for embeddings. */
@@ -43,18 +43,18 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
     (caller: Caller, limitMs: number): EmbedText =>
     async (text) => {
       const project = await findProject(caller.projectId);
-      if (embedder.modelOf(project.settings) === null) return null;
-      const { model, vectors } = await embedder.embed({ caller, project, texts: [text], limitMs });
+      if (embedder.getModel(project.settings) === null) return null;
+      const { model, vectors } = await embedder.embed({ caller, project, texts: [text], timeoutMs: limitMs });
       return vectors[0] ? { model, values: vectors[0] } : null;
     };
-  const embeddingModelOf = async (projectId: string): Promise<string | null> => embedder.modelOf((await findProject(projectId)).settings);
+  const embeddingModelOf = async (projectId: string): Promise<string | null> => embedder.getModel((await findProject(projectId)).settings);
   return {
     embedFor,
     embeddingModelOf,
     recall: createRecall({
-      isOn: async (projectId) => (await settings.get(projectId)).enabled,
+      isEnabled: async (projectId) => (await settings.get(projectId)).enabled,
       embedFor,
-      findMemories: async ({ projectId, subject, text, vector, limit, limitMs }) => {
+      findMemories: async ({ projectId, subject, text, vector, limit, timeoutMs: limitMs }) => {
         const request = { query: text, subject, limit, kinds: [], include: ['memories' as const], min_score: 0 };
         const limits = { embedLimitMs: limitMs, queryLimitMs: limitMs };
         const { memories } = await search(request, { projectId, embed: async () => vector, ...limits, recalledOnly: true });
@@ -63,18 +63,18 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
       deadlineMs: recallDeadlineMs,
       logger,
     }),
-    embedPassages: createEmbedPassages({
+    embedPassages: createPassageEmbedder({
       database,
       clock,
-      modelOf: embeddingModelOf,
+      getModel: embeddingModelOf,
       embed: async (projectId, texts) =>
         embedder.embed({
           caller: backgroundCaller(projectId),
           project: await findProject(projectId),
           texts,
-          limitMs: backgroundLimitMs,
+          timeoutMs: backgroundTimeoutMs,
         }),
-      isRefusedText,
+      isRefusedText: isTextRejected,
     }),
     episodes: createEpisodes({ database }),
     items: createItems({ database, clock }),
@@ -86,45 +86,45 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
   };
 }
 
-export interface MemoryRouteRooms {
+export interface MemoryApiDeps {
   readonly remember: Learning['remember'];
   readonly findCaller: FindCaller;
   readonly memory: Memory;
   /** What this process does at once for an erasure. */
-  readonly keepErasure: (erasure: Erasure) => Forgotten;
+  readonly applyErasure: (erasure: Erasure) => LocalPurge;
   /** Runs a query once this process's own records are stored; its faults become answers of the table. */
-  readonly read: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
 /** What a caller of `POST /v1/memory/search` waits for at most: a vendor for the vector, the database for the rest. */
-const searchLimits = { embedLimitMs: 5_000, queryLimitMs: 15_000 };
+const searchTimeouts = { embedLimitMs: 5_000, queryLimitMs: 15_000 };
 
-export function createMemoryRouteDeps({ findCaller, memory, remember, keepErasure, read }: MemoryRouteRooms): MemoryRouteDeps {
+export function createMemoryRouteDeps({ findCaller, memory, remember, applyErasure, readStored }: MemoryApiDeps): MemoryRouteDeps {
   const { episodes, items } = memory;
   return {
     findCaller,
-    getEpisode: (projectId, id) => read(() => episodes.get(projectId, id)),
-    remember: ({ projectId }, id, focus) => read(() => remember(projectId, id, focus)),
-    writeItem: (caller, item) => answerDatabaseFaults(async () => itemJson(await items.write(caller.projectId, item, writerOf(caller)))),
+    getEpisode: (projectId, id) => readStored(() => episodes.get(projectId, id)),
+    remember: ({ projectId }, id, focus) => readStored(() => remember(projectId, id, focus)),
+    writeItem: (caller, item) => answerDatabaseFaults(async () => toItemJson(await items.write(caller.projectId, item, toWriter(caller)))),
     correctItem: (caller, id, text) =>
-      answerDatabaseFaults(async () => itemJson(await items.correct(caller.projectId, id, text, writerOf(caller)))),
-    removeItem: (caller, id) => answerDatabaseFaults(async () => removalJson(await items.remove(caller.projectId, id, writerOf(caller)))),
-    rateItem: ({ projectId }, id, rating) => answerDatabaseFaults(async () => itemJson(await items.rate(projectId, id, rating))),
+      answerDatabaseFaults(async () => toItemJson(await items.correct(caller.projectId, id, text, toWriter(caller)))),
+    removeItem: (caller, id) => answerDatabaseFaults(async () => toRemovalJson(await items.remove(caller.projectId, id, toWriter(caller)))),
+    rateItem: ({ projectId }, id, rating) => answerDatabaseFaults(async () => toItemJson(await items.rate(projectId, id, rating))),
     search: (caller, request) =>
-      read(async () => {
-        const embed = memory.embedFor(caller, searchLimits.embedLimitMs);
-        return searchJson(await memory.search(request, { projectId: caller.projectId, embed, ...searchLimits }));
+      readStored(async () => {
+        const embed = memory.embedFor(caller, searchTimeouts.embedLimitMs);
+        return toSearchJson(await memory.search(request, { projectId: caller.projectId, embed, ...searchTimeouts }));
       }),
-    wakeUp: ({ projectId }, subject) => read(() => memory.wakeUp(projectId, subject)),
+    wakeUp: ({ projectId }, subject) => readStored(() => memory.wakeUp(projectId, subject)),
     eraseSubject: (caller, subject) =>
-      read(async () => {
-        const erasure = await memory.erase({ projectId: caller.projectId, subject, askedBy: writerOf(caller).author });
-        return receiptJson(erasure, keepErasure(erasure));
+      readStored(async () => {
+        const erasure = await memory.erase({ projectId: caller.projectId, subject, askedBy: toWriter(caller).author });
+        return toReceiptJson(erasure, applyErasure(erasure));
       }),
     findFacts: ({ projectId }, query) => answerDatabaseFaults(() => memory.findFacts(projectId, query)),
   };
 }
 
-function writerOf({ keyPrefix }: Caller): Writer {
+function toWriter({ keyPrefix }: Caller): Writer {
   return { origin: 'agent', author: `key:${keyPrefix}` };
 }

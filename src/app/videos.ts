@@ -1,51 +1,60 @@
 /** What starts, follows and fetches videos, joined of the rooms that know. Decides nothing. */
-import { countCostChanges } from '../ceilings/counter-updates.ts';
+import { applyCostAdjustments } from '../ceilings/counter-updates.ts';
 import type { SettledCall } from '../core/call.ts';
 import type { Database, Queries } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { StartVideo } from '../pipeline/video/start-video.ts';
 import { createStartVideo } from '../pipeline/video/start-video.ts';
-import type { VideoLooks } from '../pipeline/video/video-poller.ts';
-import { createVideoLooks } from '../pipeline/video/video-poller.ts';
-import type { VideoAnswers } from '../pipeline/video/video-queries.ts';
-import { createVideoAnswers } from '../pipeline/video/video-queries.ts';
+import type { VideoPoller } from '../pipeline/video/video-poller.ts';
+import { createVideoPoller } from '../pipeline/video/video-poller.ts';
+import type { VideoQueries } from '../pipeline/video/video-queries.ts';
+import { createVideoQueries } from '../pipeline/video/video-queries.ts';
 import { planMedia } from '../routing/media-plan.ts';
 import { correctCalls } from '../usage/correct-calls.ts';
 import type { MediaProvider } from '../vendors/media.ts';
 import { createVideoVendor } from '../vendors/video.ts';
 import { createVideos, lockCorrections } from '../videos/videos.ts';
-import type { MediaParts } from './media.ts';
+import type { MediaDeps } from './media.ts';
 
-export interface VideoParts extends Omit<MediaParts, 'breakers'> {
+export interface VideoDeps extends Omit<MediaDeps, 'breakers'> {
   readonly database: Database;
   readonly logger: Logger;
 }
 
-export interface AnswerVideos {
+export interface VideoHandlers {
   readonly startVideo: StartVideo;
-  readonly answers: VideoAnswers;
-  readonly lookAtVideo: VideoLooks['lookAtVideo'];
+  readonly answers: VideoQueries;
+  readonly pollVideo: VideoPoller['pollForWorkflow'];
 }
 
-export function createVideoRooms({ database, catalog, switches, providers, calls, door, clock, logger }: VideoParts): AnswerVideos {
+export function createVideoHandlers({
+  database,
+  catalog,
+  routingFlags,
+  providers,
+  calls,
+  httpClient,
+  clock,
+  logger,
+}: VideoDeps): VideoHandlers {
   const videos = createVideos({
     database,
     async correctCalls(tx, corrections) {
-      await countCostChanges(tx, await correctCalls(tx, corrections));
+      await applyCostAdjustments(tx, await correctCalls(tx, corrections));
     },
   });
-  const vendor = createVideoVendor({ door, now: () => clock.now() });
-  const looks = createVideoLooks({ videos, vendor, findProvider: (name) => providers().get(name) ?? null, clock, logger });
-  const plan: Parameters<typeof createStartVideo>[0]['plan'] = (call, project, asked) =>
-    planMedia({ ...call, ...asked, project, catalog: catalog(), catalogFill: switches().catalogFill });
+  const vendor = createVideoVendor({ httpClient, now: () => clock.now() });
+  const poller = createVideoPoller({ videos, vendor, findProvider: (name) => providers().get(name) ?? null, clock, logger });
+  const plan: Parameters<typeof createStartVideo>[0]['plan'] = (call, project, requested) =>
+    planMedia({ ...call, ...requested, project, catalog: catalog(), catalogFill: routingFlags().catalogFill });
   return {
     startVideo: createStartVideo({ plan, findProvider: (name) => providers().get(name), calls, vendor, videos, logger }),
-    answers: createVideoAnswers({ videos, vendor, looks, providers: askable, clock }),
-    lookAtVideo: looks.lookAtVideo,
+    answers: createVideoQueries({ videos, vendor, poller, providers: listVideoProviders, clock }),
+    pollVideo: poller.pollForWorkflow,
   };
 
   /** The default one first. */
-  function askable(): readonly MediaProvider[] {
+  function listVideoProviders(): readonly MediaProvider[] {
     const { media, served } = catalog();
     const all = [...providers().values()].filter(({ name, dialect }) => dialect === 'gemini' && served.get(name)?.includes('video'));
     return all.toSorted(

@@ -10,33 +10,33 @@ import type { CallResult, SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
-import { createLender, type Lender } from './counter-quota.ts';
-import type { CounterName, LimitedCounter, Limits } from './counters.ts';
-import { countersOf, textOfCounter } from './counters.ts';
-import { deleteEndedCounters } from './expired-counters.ts';
-import { askBackChannel, createLeases, type Leases } from './lease-store.ts';
-import { type Bounds, type Holds, holdAll, type Taken } from './reservation.ts';
+import { type CounterQuota, createCounterQuota } from './counter-quota.ts';
+import type { CounterKey, LimitedCounter, Limits } from './counters.ts';
+import { countersFor, formatCounterKey } from './counters.ts';
+import { deleteExpiredCounters } from './expired-counters.ts';
+import { createLeaseStore, type LeaseStore, quotaReturnChannel } from './lease-store.ts';
+import { type LeaseDebit, type Reservation, reserveAll, type UsageBounds } from './reservation.ts';
 import { createStoreHealth } from './store-health.ts';
 
 export interface AdmissionRequest {
   readonly limits: Limits;
   readonly startedAt: number;
   /** Asked for only where such a ceiling applies. */
-  readonly bounds: () => Bounds;
+  readonly bounds: () => UsageBounds;
 }
 
 export interface Admission {
   /** Rejects with the first refusal: of the key, the application, then the project. A promise only when the store must be asked. */
-  admit(request: AdmissionRequest): Holds | Promise<Holds>;
+  admit(request: AdmissionRequest): Reservation | Promise<Reservation>;
   /** These calls are in the database, and counted there. */
-  counted(calls: readonly SettledCall[]): void;
+  commit(calls: readonly SettledCall[]): void;
   /** This call will never be in the database, and so is not counted. */
-  uncounted(call: SettledCall): void;
+  revert(call: SettledCall): void;
   /** This process may have been taken for dead meanwhile: nothing is lent any more before the store has said that its leases are there. */
-  doubtLeases(): void;
+  verifyLeases(): void;
   /** Estimates of this process's running calls on a counter. */
-  reservedOn(counter: CounterName): number;
-  readonly leases: Leases;
+  reservedFor(counter: CounterKey): number;
+  readonly leases: LeaseStore;
   start(): Promise<void>;
   /** Gives back what is free. What running calls hold goes with the journal. */
   stop(): Promise<void>;
@@ -52,17 +52,22 @@ export interface AdmissionOptions {
 }
 
 /** Counters of minutes and days are of no use any more, to calls that run on from them neither. */
-const keptMs = 3_600_000;
-const tendMs = 1_000;
-const stopLimitMs = 2_000;
+const counterRetentionMs = 3_600_000;
+const maintenanceIntervalMs = 1_000;
+const stopTimeoutMs = 2_000;
 
-const nothingHeld: Holds = { isUnmetered: false, grow: async () => true, settle: (result) => result, release: () => undefined };
+const emptyReservation: Reservation = {
+  isUnmetered: false,
+  extend: async () => true,
+  settle: (result) => result,
+  release: () => undefined,
+};
 
 export function createAdmission({ database, clock, logger, process, onStoreDown }: AdmissionOptions): Admission {
-  const leases = createLeases(database);
+  const leases = createLeaseStore(database);
   const health = createStoreHealth({ database, logger });
-  const lenders = new Map<string, Lender>();
-  const lendersById = new Map<number, Lender>();
+  const quotas = new Map<string, CounterQuota>();
+  const quotasById = new Map<number, CounterQuota>();
   const published = new Map<number, number>();
   let timer: NodeJS.Timeout | undefined;
   let listening: { stop(): Promise<void> } | null = null;
@@ -74,33 +79,33 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
     return generations;
   };
 
-  const lenderOf = (counter: LimitedCounter): Lender => {
-    const text = textOfCounter(counter.name);
-    const known = lenders.get(text);
+  const quotaFor = (counter: LimitedCounter): CounterQuota => {
+    const text = formatCounterKey(counter.key);
+    const known = quotas.get(text);
     if (known) return known;
-    const lender = createLender({ counter, process, leases, health, nextGeneration });
-    lenders.set(text, lender);
-    return lender;
+    const quota = createCounterQuota({ counter, process, leases, health, nextGeneration });
+    quotas.set(text, quota);
+    return quota;
   };
 
-  const noteTaken = (result: CallResult, taken: readonly Taken[]): CallResult => {
-    const amounts = taken.flatMap(({ lender, generation, spending: { taken: amount, owed } }) => {
-      if (lender.id === null) return [];
-      lendersById.set(lender.id, lender);
-      return [{ counter: lender.id, generation, amount, ...(owed > 0 && { owed }) }];
+  const attachDebits = (result: CallResult, taken: readonly LeaseDebit[]): CallResult => {
+    const amounts = taken.flatMap(({ quota, generation, debit: { amount, overdraft: owed } }) => {
+      if (quota.id === null) return [];
+      quotasById.set(quota.id, quota);
+      return [{ counter: quota.id, generation, amount, ...(owed > 0 && { owed }) }];
     });
     return amounts.length === 0 ? result : { ...result, consumed: { process, amounts } };
   };
 
-  const tend = (): void => {
+  const maintain = (): void => {
     const now = clock.now();
-    for (const [text, lender] of lenders) {
-      if (lender.id !== null) lendersById.set(lender.id, lender);
-      lender.tend(now);
-      if (lender.isForgettable) lenders.delete(text);
+    for (const [text, quota] of quotas) {
+      if (quota.id !== null) quotasById.set(quota.id, quota);
+      quota.maintain(now);
+      if (quota.isEvictable) quotas.delete(text);
     }
-    const known = new Set(lenders.values());
-    for (const [id, lender] of lendersById) if (lender.id !== id || !known.has(lender)) lendersById.delete(id);
+    const known = new Set(quotas.values());
+    for (const [id, quota] of quotasById) if (quota.id !== id || !known.has(quota)) quotasById.delete(id);
     if (health.isDown) return;
     if (database.kind === 'server') void publish();
     clean();
@@ -108,9 +113,9 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
 
   /** Other processes tell of our running calls by this; never more often than `tend` is called. */
   const publish = async (): Promise<void> => {
-    for (const id of published.keys()) if (!lendersById.has(id)) published.delete(id);
+    for (const id of published.keys()) if (!quotasById.has(id)) published.delete(id);
     const changed = new Map(
-      [...lendersById].flatMap(([id, { reserved }]) => (reserved === (published.get(id) ?? 0) ? [] : [[id, reserved]])),
+      [...quotasById].flatMap(([id, { reserved }]) => (reserved === (published.get(id) ?? 0) ? [] : [[id, reserved]])),
     );
     if (isPublishing || changed.size === 0) return;
     isPublishing = true;
@@ -125,9 +130,9 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
   };
 
   const clean = (): void => {
-    if (lenders.size === 0 || clock.now() - cleanedAt < 60_000) return;
+    if (quotas.size === 0 || clock.now() - cleanedAt < 60_000) return;
     cleanedAt = clock.now();
-    deleteEndedCounters(database, clock.now() - keptMs).catch((error: unknown) =>
+    deleteExpiredCounters(database, clock.now() - counterRetentionMs).catch((error: unknown) =>
       logger.debug({ error }, 'old counters could not be deleted'),
     );
   };
@@ -135,25 +140,27 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
   return {
     leases,
     admit(request) {
-      const counters = countersOf(request.limits, request.startedAt);
-      return counters.length === 0 ? nothingHeld : holdAll({ counters, bounds: request.bounds, lenderOf, onStoreDown, noteTaken });
+      const counters = countersFor(request.limits, request.startedAt);
+      return counters.length === 0
+        ? emptyReservation
+        : reserveAll({ counters, bounds: request.bounds, quotaFor, onStoreDown, attachDebits });
     },
-    counted(calls) {
-      for (const call of calls) for (const { lender, spending, generation } of consumedOf(call)) lender.counted(spending, generation);
+    commit(calls) {
+      for (const call of calls) for (const { quota, debit: spending, generation } of debitsOf(call)) quota.commit(spending, generation);
     },
-    uncounted(call) {
-      for (const { lender, spending, generation } of consumedOf(call)) lender.uncounted(spending, generation);
+    revert(call) {
+      for (const { quota, debit: spending, generation } of debitsOf(call)) quota.revert(spending, generation);
     },
-    doubtLeases() {
-      for (const lender of lenders.values()) lender.doubt();
+    verifyLeases() {
+      for (const quota of quotas.values()) quota.markUnverified();
     },
-    reservedOn: (counter) => lenders.get(textOfCounter(counter))?.reserved ?? 0,
+    reservedFor: (counter) => quotas.get(formatCounterKey(counter))?.reserved ?? 0,
     async start() {
-      timer = setInterval(tend, tendMs);
+      timer = setInterval(maintain, maintenanceIntervalMs);
       timer.unref();
-      listening = await database.listen(askBackChannel, (payload) => {
+      listening = await database.listen(quotaReturnChannel, (payload) => {
         const [asker, id] = payload.split(' ');
-        if (asker !== process) findById(Number(id))?.giveBack();
+        if (asker !== process) findById(Number(id))?.returnUnused();
       });
     },
     async stop() {
@@ -162,22 +169,22 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
       await listening?.stop();
       listening = null;
       // Whatever a silent store does not take back now goes with the journal.
-      const closed = Promise.all([...lenders.values()].map((lender) => lender.close()));
-      await Promise.race([closed, sleep(stopLimitMs, undefined, { ref: false })]);
+      const closed = Promise.all([...quotas.values()].map((quota) => quota.close()));
+      await Promise.race([closed, sleep(stopTimeoutMs, undefined, { ref: false })]);
     },
   };
 
   /** What a call of this process took; one of another process has taken nothing here. */
-  function consumedOf({ result: { consumed } }: SettledCall): Taken[] {
+  function debitsOf({ result: { consumed } }: SettledCall): LeaseDebit[] {
     if (consumed?.process !== process) return [];
     return consumed.amounts.flatMap(({ counter, generation, amount, owed = 0 }) => {
-      const lender = lendersById.get(counter);
-      return lender ? [{ lender, generation, spending: { taken: amount, owed } }] : [];
+      const quota = quotasById.get(counter);
+      return quota ? [{ quota, generation, debit: { amount, overdraft: owed } }] : [];
     });
   }
 
-  function findById(id: number): Lender | undefined {
-    for (const lender of lenders.values()) if (lender.id === id) return lender;
+  function findById(id: number): CounterQuota | undefined {
+    for (const quota of quotas.values()) if (quota.id === id) return quota;
     return undefined;
   }
 }

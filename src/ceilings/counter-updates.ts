@@ -4,57 +4,57 @@
  */
 import type { SettledCall } from '../core/call.ts';
 import type { Queries } from '../db/database.ts';
-import { keepCounters } from './lease-store.ts';
+import { lockCounterCreation } from './lease-store.ts';
 
 /** `calls` are those that `tx` has newly stored. */
-export async function countCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
+export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   if (calls.length === 0) return;
   const ids = calls.map(({ facts }) => facts.id);
   const consumed = consumedBy(calls);
   const counters = consumed.map(({ counter }) => counter);
-  await keepCounters(tx, [...new Set(calls.map(({ facts }) => facts.projectId))]);
+  await lockCounterCreation(tx, [...new Set(calls.map(({ facts }) => facts.projectId))]);
   // A statement of its own, so that the next one reads the rows as they are once they are ours.
   const locked = await tx.query<{ id: number }>(lockCounters, [ids, counters]);
   if (locked.length === 0) return;
-  await tx.query(raiseCounters, [ids]);
+  await tx.query(addToCounters, [ids]);
   if (consumed.length > 0) {
     const [processes, amounts] = [consumed.map(({ process }) => process), consumed.map(({ amount }) => amount)];
-    await tx.query(lowerLeases, [processes, counters, amounts, consumed.map(({ generation }) => generation)]);
+    await tx.query(subtractFromLeases, [processes, counters, amounts, consumed.map(({ generation }) => generation)]);
   }
 }
 
-export interface CostChange {
+export interface CostAdjustment {
   readonly callId: string;
   readonly nanos: number;
 }
 
 /** Changes of the costs of stored calls, in one transaction. What the calls held is long given back. */
-export interface CostChanges {
+export interface CostAdjustments {
   /** At most 500 at a time. */
-  add(changes: readonly CostChange[]): Promise<void>;
+  add(changes: readonly CostAdjustment[]): Promise<void>;
   /** Raises the counters; returns how many have changed. Nothing may be added afterwards. */
   count(): Promise<number>;
 }
 
 /** No counter of these projects is made from now on until the transaction ends; those that are there stay free until `count`. */
-export async function beginCostChanges(tx: Queries, projectIds: readonly string[]): Promise<CostChanges> {
-  await keepCounters(tx, projectIds);
+export async function startCostAdjustment(tx: Queries, projectIds: readonly string[]): Promise<CostAdjustments> {
+  await lockCounterCreation(tx, projectIds);
   const sums = new Map<number, number>();
   return {
     async add(changes) {
-      const real = changes.filter(({ nanos }) => nanos !== 0);
-      if (real.length === 0) return;
-      const columns = [real.map(({ callId }) => callId), real.map(({ nanos }) => nanos)];
+      const nonZero = changes.filter(({ nanos }) => nanos !== 0);
+      if (nonZero.length === 0) return;
+      const columns = [nonZero.map(({ callId }) => callId), nonZero.map(({ nanos }) => nanos)];
       for (const { id, amount } of await tx.query<CounterSum>(sumChanged, columns)) sums.set(id, amount + (sums.get(id) ?? 0));
     },
     async count() {
       // All in the order of their ids, over the statements too: others hold them in that order.
       const changed = [...sums].filter(([, amount]) => amount !== 0).toSorted(([one], [other]) => one - other);
-      for (let start = 0; start < changed.length; start += batchRows) {
-        const batch = changed.slice(start, start + batchRows);
+      for (let start = 0; start < changed.length; start += batchSize) {
+        const batch = changed.slice(start, start + batchSize);
         const ids = batch.map(([id]) => id);
         await tx.query('select id from limit_counters where id = any($1::bigint[]) order by id for update', [ids]);
-        await tx.query(raiseChanged, [ids, batch.map(([, amount]) => amount)]);
+        await tx.query(addChangedCosts, [ids, batch.map(([, amount]) => amount)]);
       }
       return changed.length;
     },
@@ -62,17 +62,17 @@ export async function beginCostChanges(tx: Queries, projectIds: readonly string[
 }
 
 /** The costs of stored calls, at most 500, have changed by so much, in the transaction `tx`. */
-export async function countCostChanges(tx: Queries, changes: readonly CostChange[]): Promise<void> {
-  const real = changes.filter(({ nanos }) => nanos !== 0);
-  if (real.length === 0) return;
+export async function applyCostAdjustments(tx: Queries, changes: readonly CostAdjustment[]): Promise<void> {
+  const nonZero = changes.filter(({ nanos }) => nanos !== 0);
+  if (nonZero.length === 0) return;
   const projects = await tx.query<{ id: string }>('select distinct project_id as id from calls where id = any($1::uuid[])', [
-    real.map(({ callId }) => callId),
+    nonZero.map(({ callId }) => callId),
   ]);
-  const costs = await beginCostChanges(
+  const costs = await startCostAdjustment(
     tx,
     projects.map(({ id }) => id),
   );
-  await costs.add(real);
+  await costs.add(nonZero);
   await costs.count();
 }
 
@@ -82,7 +82,7 @@ interface CounterSum {
 }
 
 /** A statement on the embedded database holds up the event loop (decisions 1). */
-const batchRows = 500;
+const batchSize = 500;
 
 interface Consumed {
   readonly process: string;
@@ -105,7 +105,7 @@ function consumedBy(calls: readonly SettledCall[]): Consumed[] {
 }
 
 /** Windows begin at full minutes, so calls of a minute are counted together. `spent` selects what is counted. */
-const countersOf = (spent: string): string => `
+const affectedCounters = (spent: string): string => `
   spent as (
     select project_id, key_id, source, date_trunc('minute', started_at, 'UTC') as minute, ${spent}
      group by 1, 2, 3, 4
@@ -119,7 +119,7 @@ const countersOf = (spent: string): string => `
      group by c.id
   )`;
 
-const newCalls = countersOf(`
+const newCalls = affectedCounters(`
            count(*) filter (where vendor_called) as slots,
            coalesce(sum(cost_nanos), 0) as cost,
            coalesce(sum(tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output)
@@ -131,11 +131,11 @@ const lockCounters = `
   with ${newCalls}
   select id from limit_counters where id in (select id from counted) or id = any($2::bigint[]) order by id for update`;
 
-const raiseCounters = `
+const addToCounters = `
   with ${newCalls}
   update limit_counters c set settled = c.settled + counted.amount from counted where c.id = counted.id`;
 
-const changedCosts = countersOf(`
+const changedCosts = affectedCounters(`
            0 as slots, sum(change.nanos) as cost, 0 as tokens
       from calls join unnest($1::uuid[], $2::bigint[]) as change (id, nanos) using (id)`);
 
@@ -143,12 +143,12 @@ const sumChanged = `
   with ${changedCosts}
   select id, amount from counted where amount <> 0`;
 
-const raiseChanged = `
+const addChangedCosts = `
   update limit_counters c set settled = c.settled + changed.amount
     from unnest($1::bigint[], $2::bigint[]) as changed (id, amount) where c.id = changed.id`;
 
 /** A lease that was written off has been taken off its counter already. */
-const lowerLeases = `
+const subtractFromLeases = `
   with consumed as (
     select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[]) as consumed (process, counter_id, amount, generation)
   ), lowered as (

@@ -2,46 +2,46 @@
 import type { CeilingName } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
 import type { Admission } from './admission.ts';
-import { countersOf, type Limits } from './counters.ts';
+import { countersFor, type Limits } from './counters.ts';
 
-interface Use {
+interface Usage {
   readonly used: number;
   readonly reserved: number;
 }
 
-export interface ReadUseOptions {
+export interface UsageReaderOptions {
   readonly database: Database;
-  readonly admission: Pick<Admission, 'reservedOn'>;
+  readonly admission: Pick<Admission, 'reservedFor'>;
   /** Of this process, whose reservations are known to the last call; others publish theirs once a second. */
   readonly process: string;
 }
 
-export function createReadUse({ database, admission, process }: ReadUseOptions) {
+export function createUsageReader({ database, admission, process }: UsageReaderOptions) {
   /** Counters that nobody has asked for yet are left out. */
-  return async function readUse(limits: Limits, epochMs: number): Promise<{ key: Partial<Record<CeilingName, Use>>; month?: Use }> {
-    const counters = countersOf(limits, epochMs).filter(({ name }) => name.holder !== 'source');
+  return async function readUsage(limits: Limits, epochMs: number): Promise<{ key: Partial<Record<CeilingName, Usage>>; month?: Usage }> {
+    const counters = countersFor(limits, epochMs).filter(({ key: name }) => name.scope !== 'source');
     if (counters.length === 0) return { key: {} };
-    const names = counters.map(({ name }) => name);
-    const rows = await database.query<{ position: number; used: number; reserved: number }>(selectUse, [
+    const keys = counters.map(({ key: name }) => name);
+    const rows = await database.query<{ position: number; used: number; reserved: number }>(selectUsage, [
       limits.projectId,
-      names.map(({ holder }) => holder),
-      names.map(({ holderId }) => holderId),
-      names.map(({ ceiling }) => ceiling),
-      names.map(({ window }) => window),
-      names.map(({ start }) => new Date(start)),
+      keys.map(({ scope: holder }) => holder),
+      keys.map(({ scopeId: holderId }) => holderId),
+      keys.map(({ ceiling }) => ceiling),
+      keys.map(({ window }) => window),
+      keys.map(({ start }) => new Date(start)),
       process,
     ]);
-    const uses = rows.flatMap(({ position, used, reserved }) => {
-      const name = names[position - 1];
-      return name ? [{ name, use: { used, reserved: reserved + admission.reservedOn(name) } }] : [];
+    const usages = rows.flatMap(({ position, used, reserved }) => {
+      const name = keys[position - 1];
+      return name ? [{ name, use: { used, reserved: reserved + admission.reservedFor(name) } }] : [];
     });
-    const month = uses.find(({ name }) => name.holder === 'project')?.use;
-    const ofKey = uses.filter(({ name }) => name.holder === 'key');
-    return { key: Object.fromEntries(ofKey.map(({ name, use }) => [name.ceiling, use])), ...(month && { month }) };
+    const month = usages.find(({ name }) => name.scope === 'project')?.use;
+    const keyUsages = usages.filter(({ name }) => name.scope === 'key');
+    return { key: Object.fromEntries(keyUsages.map(({ name, use }) => [name.ceiling, use])), ...(month && { month }) };
   };
 }
 
-const selectUse = `
+const selectUsage = `
   select asked.position, c.settled as used,
          (select coalesce(sum(l.reserved), 0)::bigint from limit_leases l where l.counter_id = c.id and l.process <> $7::uuid) as reserved
     from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])

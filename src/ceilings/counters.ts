@@ -2,7 +2,7 @@
 import type { GatewayError } from '../core/errors.ts';
 import { gatewayError } from '../core/errors.ts';
 import type { CeilingName, WindowKind } from '../core/windows.ts';
-import { windowOf } from '../core/windows.ts';
+import { windowAt } from '../core/windows.ts';
 
 export interface Ceiling {
   /** Calls, tokens or nano-dollars; null for no limit. */
@@ -28,13 +28,13 @@ export interface Limits {
   readonly project: ProjectLimits;
 }
 
-export type Holder = 'key' | 'source' | 'project';
+export type CounterScope = 'key' | 'source' | 'project';
 
 /** A row of `limit_counters`, by its name. */
-export interface CounterName {
+export interface CounterKey {
   readonly projectId: string;
-  readonly holder: Holder;
-  readonly holderId: string;
+  readonly scope: CounterScope;
+  readonly scopeId: string;
   readonly ceiling: CeilingName;
   readonly window: WindowKind;
   readonly start: number;
@@ -42,7 +42,7 @@ export interface CounterName {
 }
 
 export interface LimitedCounter {
-  readonly name: CounterName;
+  readonly key: CounterKey;
   readonly limit: number;
 }
 
@@ -53,12 +53,12 @@ export function hasCostCeiling({ key, source, project }: Limits): boolean {
 }
 
 /** Those of the windows of `epochMs`; ceilings without a limit have none. */
-export function countersOf({ projectId, keyId, source, key, project }: Limits, epochMs: number): LimitedCounter[] {
+export function countersFor({ projectId, keyId, source, key, project }: Limits, epochMs: number): LimitedCounter[] {
   const counters: LimitedCounter[] = [];
-  const add = (holder: Holder, holderId: string, ceiling: CeilingName, { limit, window }: Ceiling): void => {
+  const add = (scope: CounterScope, scopeId: string, ceiling: CeilingName, { limit, window }: Ceiling): void => {
     if (limit === null) return;
-    const { start, end } = windowOf(window, epochMs);
-    counters.push({ name: { projectId, holder, holderId, ceiling, window, start, end }, limit });
+    const { start, end } = windowAt(window, epochMs);
+    counters.push({ key: { projectId, scope, scopeId, ceiling, window, start, end }, limit });
   };
   add('key', keyId, 'calls', key.calls);
   add('key', keyId, 'cost', key.cost);
@@ -74,17 +74,17 @@ export function countersOf({ projectId, keyId, source, key, project }: Limits, e
 }
 
 /** One text for a counter, as a key of maps. */
-export function textOfCounter({ projectId, holder, holderId, ceiling, window, start }: CounterName): string {
-  return `${projectId} ${holder} ${ceiling} ${window} ${start} ${holderId}`;
+export function formatCounterKey({ projectId, scope, scopeId, ceiling, window, start }: CounterKey): string {
+  return `${projectId} ${scope} ${ceiling} ${window} ${start} ${scopeId}`;
 }
 
 /** What a refused caller is told (specification 7.5). */
-export function refusalOf({ holder, holderId, ceiling }: CounterName): GatewayError {
-  switch (holder) {
+export function ceilingExceeded({ scope, scopeId, ceiling }: CounterKey): GatewayError {
+  switch (scope) {
     case 'key':
       return gatewayError('tenant_capped', { message: `key budget exceeded (${ceiling})` });
     case 'source':
-      return gatewayError('source_capped', { message: `source budget exceeded for '${holderId}' (${ceiling})` });
+      return gatewayError('source_capped', { message: `source budget exceeded for '${scopeId}' (${ceiling})` });
     case 'project':
       return gatewayError('credits_exhausted');
   }

@@ -5,17 +5,17 @@
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 
-const deletedAtOnce = 100;
+const batchSize = 100;
 /** Longer than any call runs on from one month into the next. */
-const keptMonthMs = 86_400_000;
+const monthRetentionMs = 86_400_000;
 
 /** Those whose minute or day ended before `epochMs`; all of them. */
-export async function deleteEndedCounters(database: Database, epochMs: number): Promise<void> {
-  for (let deleted = deletedAtOnce; deleted === deletedAtOnce; ) {
+export async function deleteExpiredCounters(database: Database, epochMs: number): Promise<void> {
+  for (let deleted = batchSize; deleted === batchSize; ) {
     const rows = await database.query(
       `delete from limit_counters where id in (
          select id from limit_counters where window_kind in ('minute', 'day') and window_end < $1::timestamptz
-          order by id limit ${deletedAtOnce} for update skip locked)
+          order by id limit ${batchSize} for update skip locked)
        returning id`,
       [new Date(epochMs)],
     );
@@ -24,12 +24,12 @@ export async function deleteEndedCounters(database: Database, epochMs: number): 
 }
 
 /** Some of those whose month, or shorter window, is over; returns how many. For the daily cleanup. */
-export async function deleteOldCounters(database: Database, clock: Clock): Promise<number> {
+export async function deleteExpiredBatch(database: Database, clock: Clock): Promise<number> {
   const rows = await database.query(
     `delete from limit_counters where id in (
        select id from limit_counters where window_end < $1::timestamptz order by id limit 500 for update skip locked)
      returning id`,
-    [new Date(clock.now() - keptMonthMs)],
+    [new Date(clock.now() - monthRetentionMs)],
   );
   return rows.length;
 }

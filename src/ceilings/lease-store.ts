@@ -2,28 +2,28 @@
  * The tables `limit_counters` and `limit_leases`: counters are made, and slices of them leased, given back and written off. Every statement
  * that changes a lease holds the row of its counter first, and several of them in the order of their ids, so that none waits in a circle.
  */
-import { firstIdOf } from '../core/ids.ts';
+import { minIdAt } from '../core/ids.ts';
 import type { Database, Queries } from '../db/database.ts';
-import type { CounterName, Holder } from './counters.ts';
+import type { CounterKey, CounterScope } from './counters.ts';
 
-export interface RaiseRequest {
+export interface AcquireRequest {
   readonly process: string;
   readonly generation: number;
   /** The process holds something by this generation: where its row is gone, it was written off. */
-  readonly isHeld: boolean;
-  readonly counter: CounterName;
+  readonly isLeaseExpected: boolean;
+  readonly counter: CounterKey;
   readonly limit: number;
   /** The least that is of use: less than this is only leased when `alone`. */
   readonly need: number;
   /** What all waiting calls need. */
   readonly demand: number;
   /** Usual size of a slice; it shrinks to a tenth of what is left. */
-  readonly slice: number;
+  readonly defaultGrant: number;
   /** Nothing of this process's slice is reserved: where no other process holds anything either, all that is left is leased, however little. */
-  readonly alone: boolean;
+  readonly takesRemainder: boolean;
 }
 
-export interface Raised {
+export interface LeaseGrant {
   /** Id of the counter. */
   readonly id: number;
   readonly granted: number;
@@ -32,7 +32,7 @@ export interface Raised {
 }
 
 /** A lease of a process, by its counter's row. */
-export interface LeaseName {
+export interface LeaseKey {
   readonly process: string;
   readonly id: number;
   readonly generation: number;
@@ -44,40 +44,40 @@ export interface LeaseRow {
   readonly oldestWindow: Date;
 }
 
-export interface Leases {
+export interface LeaseStore {
   /** Raises the lease of the process by what its need and the ceiling allow; makes the counter when it is not there. Null: it was written off. */
-  raise(request: RaiseRequest): Promise<Raised | null>;
-  lower(lease: LeaseName, amount: number): Promise<void>;
+  acquire(request: AcquireRequest): Promise<LeaseGrant | null>;
+  release(lease: LeaseKey, amount: number): Promise<void>;
   /** Sets the lease to at most `amount`: after a statement of which nobody knows whether it was done. False: there is no such lease. */
-  reconcile(lease: LeaseName, amount: number): Promise<boolean>;
+  reconcile(lease: LeaseKey, amount: number): Promise<boolean>;
   /** Gives up the lease. */
-  drop(lease: LeaseName): Promise<void>;
+  remove(lease: LeaseKey): Promise<void>;
   /** Says what the running calls of the process hold. */
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
   /** Asks all processes to give back what is free of their slices. */
-  askBack(process: string, id: number): Promise<void>;
+  requestReturn(process: string, id: number): Promise<void>;
   /** Gives up all leases of a process; returns how many there were. */
-  release(process: string): Promise<number>;
+  revokeAll(process: string): Promise<number>;
   list(): Promise<LeaseRow[]>;
 }
 
 /** Carries `<process> <counter id>`: give back what is free. */
-export const askBackChannel = 'gateway_limits';
+export const quotaReturnChannel = 'gateway_limits';
 
 /** Second argument of the project's advisory lock: another lock than that of erasure (journal/batch-store.ts). */
 const lockSeed = 1;
 
-export function createLeases(database: Database): Leases {
+export function createLeaseStore(database: Database): LeaseStore {
   return {
-    async raise(request) {
-      const raised = await raiseExisting(database, request);
+    async acquire(request) {
+      const raised = await acquireExisting(database, request);
       if (raised !== undefined) return raised;
       await createCounter(database, request.counter);
-      const again = await raiseExisting(database, request);
+      const again = await acquireExisting(database, request);
       if (again === undefined) throw new Error('a counter that was just made is not there');
       return again;
     },
-    async lower({ process, id, generation }, amount) {
+    async release({ process, id, generation }, amount) {
       await database.query(
         `with counter as (
            select id from limit_counters where id = $2::bigint for update
@@ -106,7 +106,7 @@ export function createLeases(database: Database): Leases {
         );
         return rows.length > 0;
       }),
-    async drop({ process, id, generation }) {
+    async remove({ process, id, generation }) {
       await database.transaction(async (tx) => {
         await tx.query('select 1 from limit_counters where id = $1::bigint for update', [id]);
         await tx.query(
@@ -131,10 +131,10 @@ export function createLeases(database: Database): Leases {
         [process, [...reserved.keys()], [...reserved.values()]],
       );
     },
-    async askBack(process, id) {
-      await database.query('select pg_notify($1::text, $2::text)', [askBackChannel, `${process} ${id}`]);
+    async requestReturn(process, id) {
+      await database.query('select pg_notify($1::text, $2::text)', [quotaReturnChannel, `${process} ${id}`]);
     },
-    release: (process) => database.transaction((tx) => releaseLeases(tx, process)),
+    revokeAll: (process) => database.transaction((tx) => revokeLeases(tx, process)),
     list: () =>
       database.query<LeaseRow>(
         `select l.process, count(*) as counters, min(c.window_start) as "oldestWindow"
@@ -145,7 +145,7 @@ export function createLeases(database: Database): Leases {
 }
 
 /** In the transaction `tx`; returns how many there were. */
-export async function releaseLeases(tx: Queries, process: string): Promise<number> {
+export async function revokeLeases(tx: Queries, process: string): Promise<number> {
   await tx.query(
     `select 1 from limit_counters
       where id in (select counter_id from limit_leases where process = $1::uuid) order by id for update`,
@@ -160,15 +160,25 @@ export async function releaseLeases(tx: Queries, process: string): Promise<numbe
 }
 
 /** Undefined: there is no such counter yet. Null: the lease was written off. */
-async function raiseExisting(queries: Queries, request: RaiseRequest): Promise<Raised | null | undefined> {
-  const { process, generation, isHeld, counter, limit, need, demand, slice, alone } = request;
-  const values = [...nameOf(counter), process, limit, need, demand, slice, alone, generation, isHeld];
-  const [raised] = await queries.query<Raised & { readonly isLost: boolean }>(raiseLease, values);
+async function acquireExisting(queries: Queries, request: AcquireRequest): Promise<LeaseGrant | null | undefined> {
+  const {
+    process,
+    generation,
+    isLeaseExpected: isHeld,
+    counter,
+    limit,
+    need,
+    demand,
+    defaultGrant: slice,
+    takesRemainder: alone,
+  } = request;
+  const values = [...counterKeyValues(counter), process, limit, need, demand, slice, alone, generation, isHeld];
+  const [raised] = await queries.query<LeaseGrant & { readonly isLost: boolean }>(acquireLease, values);
   return raised?.isLost ? null : raised;
 }
 
 /** The counter and the own lease are read as rows locked for update: as they are, not as they were when the statement began to wait. */
-const raiseLease = `
+const acquireLease = `
   with counter as (
     select id, leased, $8::bigint - settled - leased as remaining
       from limit_counters
@@ -202,44 +212,44 @@ const raiseLease = `
  * A counter begins with what its window's call rows count for: a ceiling that is set in mid-month counts the calls before it. The lock keeps
  * drains from storing calls of the project between the sum and the row.
  */
-async function createCounter(database: Database, counter: CounterName): Promise<void> {
-  const { projectId, holderId, holder, ceiling, start, end } = counter;
+async function createCounter(database: Database, counter: CounterKey): Promise<void> {
+  const { projectId, scopeId, scope, ceiling, start, end } = counter;
   await database.transaction(async (tx) => {
     await tx.query(`select pg_advisory_xact_lock(hashtextextended($1::text, ${lockSeed}))`, [projectId]);
     await tx.query(
       `insert into limit_counters (project_id, holder, holder_id, ceiling, window_kind, window_start, window_end, settled)
-       select $1::uuid, $2::text, $3::text, $4::text, $5::text, $6::timestamptz, $7::timestamptz, coalesce(${spentBy[ceiling]}, 0)
+       select $1::uuid, $2::text, $3::text, $4::text, $5::text, $6::timestamptz, $7::timestamptz, coalesce(${usageColumns[ceiling]}, 0)
          from calls
-        where project_id = $1::uuid and ${rowsOf[holder]} and id >= $9::uuid and ($10::uuid is null or id < $10::uuid)
+        where project_id = $1::uuid and ${scopeConditions[scope]} and id >= $9::uuid and ($10::uuid is null or id < $10::uuid)
        on conflict do nothing`,
-      [...nameOf(counter), end === null ? null : new Date(end), holderId, firstIdOf(start), end === null ? null : firstIdOf(end)],
+      [...counterKeyValues(counter), end === null ? null : new Date(end), scopeId, minIdAt(start), end === null ? null : minIdAt(end)],
     );
   });
 }
 
-function nameOf({ projectId, holder, holderId, ceiling, window, start }: CounterName): unknown[] {
-  return [projectId, holder, holderId, ceiling, window, new Date(start)];
+function counterKeyValues({ projectId, scope, scopeId, ceiling, window, start }: CounterKey): unknown[] {
+  return [projectId, scope, scopeId, ceiling, window, new Date(start)];
 }
 
-const rowsOf: Readonly<Record<Holder, string>> = {
+const scopeConditions: Readonly<Record<CounterScope, string>> = {
   key: 'key_id = any(array(select $8::uuid union all select id from virtual_keys where counted_as = $8::uuid))',
   source: 'source = $8::text',
   // Every statement uses each of its parameters.
   project: `$8::text = ''`,
 };
 
-const slots = 'count(*) filter (where vendor_called)';
+const callCount = 'count(*) filter (where vendor_called)';
 
 /** By the rule of `core/spending.ts`, over call rows. */
-const spentBy = {
-  calls: slots,
-  rpm: slots,
+const usageColumns = {
+  calls: callCount,
+  rpm: callCount,
   cost: 'sum(cost_nanos)::bigint',
   tpm: `sum(tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output) filter (where vendor_called)::bigint`,
 };
 
 /** Waits until no counter of these projects is being made, and keeps others from it until the transaction ends. In order, against deadlocks. */
-export async function keepCounters(tx: Queries, projectIds: readonly string[]): Promise<void> {
+export async function lockCounterCreation(tx: Queries, projectIds: readonly string[]): Promise<void> {
   await tx.query(
     `select pg_advisory_xact_lock_shared(hashtextextended(project.id, ${lockSeed}))
        from unnest($1::text[]) with ordinality as project (id, position)

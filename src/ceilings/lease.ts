@@ -5,34 +5,34 @@
  * lease has a generation, which every statement names: a process that is back finds no row of its generation, drops its slice and begins anew.
  * What runs under the old one then goes on without a lease, and changes nothing of the new one.
  */
-import type { CounterName } from './counters.ts';
-import type { Leases, RaiseRequest } from './lease-store.ts';
-import { createSlice, type Slice } from './local-quota.ts';
+import type { CounterKey } from './counters.ts';
+import type { AcquireRequest, LeaseStore } from './lease-store.ts';
+import { createLocalQuota, type LocalQuota } from './local-quota.ts';
 
 export interface Lease {
   /** Row of `limit_counters`; null while there is no lease. */
   readonly id: number | null;
   readonly generation: number;
-  readonly slice: Slice;
+  readonly quota: LocalQuota;
   /** Null: the lease was written off, and this one holds nothing now. */
-  raise(
-    request: Pick<RaiseRequest, 'limit' | 'need' | 'demand' | 'slice' | 'alone'>,
+  acquire(
+    request: Pick<AcquireRequest, 'limit' | 'need' | 'demand' | 'defaultGrant' | 'takesRemainder'>,
   ): Promise<{ readonly id: number; readonly granted: number; readonly others: number } | null>;
   /** Gives back all that is free. */
-  lower(): Promise<void>;
+  release(): Promise<void>;
   /** Sets the row to what is held here; where there is none, nothing is held here either. */
   reconcile(): Promise<void>;
   /** Gives up an idle lease. */
-  drop(): Promise<void>;
+  remove(): Promise<void>;
   /** The window is over: nobody else wants it any more, and the row goes with its counter. */
-  leave(): void;
+  abandon(): void;
 }
 
 export interface LeaseOptions {
-  readonly name: CounterName;
+  readonly name: CounterKey;
   /** Id of this process's journal. */
   readonly process: string;
-  readonly leases: Leases;
+  readonly leases: LeaseStore;
   /** Never the same number twice in this process. */
   readonly nextGeneration: () => number;
   /** Waits for a statement no longer than it is worth (`store-health.ts`). */
@@ -40,12 +40,12 @@ export interface LeaseOptions {
 }
 
 export function createLease({ name, process, leases, nextGeneration, watch }: LeaseOptions): Lease {
-  let slice = createSlice();
+  let slice = createLocalQuota();
   let generation = nextGeneration();
   let id: number | null = null;
 
-  const lose = (): void => {
-    slice = createSlice();
+  const reset = (): void => {
+    slice = createLocalQuota();
     generation = nextGeneration();
     id = null;
   };
@@ -57,45 +57,45 @@ export function createLease({ name, process, leases, nextGeneration, watch }: Le
     get generation() {
       return generation;
     },
-    get slice() {
+    get quota() {
       return slice;
     },
-    async raise(request) {
-      const isHeld = slice.held > 0;
+    async acquire(request) {
+      const isHeld = slice.leased > 0;
       // The store would take no smaller number, which looked as if it were down.
-      const limit = Math.max(-Number.MAX_SAFE_INTEGER, request.limit - slice.owed);
-      const raised = await watch(leases.raise({ process, generation, counter: name, isHeld, ...request, limit }));
+      const limit = Math.max(-Number.MAX_SAFE_INTEGER, request.limit - slice.overdraft);
+      const raised = await watch(leases.acquire({ process, generation, counter: name, isLeaseExpected: isHeld, ...request, limit }));
       if (raised === null) {
-        lose();
+        reset();
         return null;
       }
       id = raised.id;
       slice.grant(raised.granted);
       return raised;
     },
-    async lower() {
-      const amount = slice.takeFree();
-      if (amount > 0 && id !== null) await watch(leases.lower({ process, id, generation }, amount));
+    async release() {
+      const amount = slice.takeAvailable();
+      if (amount > 0 && id !== null) await watch(leases.release({ process, id, generation }, amount));
     },
     async reconcile() {
       if (id === null) return;
-      const isThere = await watch(leases.reconcile({ process, id, generation }, slice.held));
-      if (!isThere) lose();
+      const isThere = await watch(leases.reconcile({ process, id, generation }, slice.leased));
+      if (!isThere) reset();
     },
-    async drop() {
+    async remove() {
       if (id === null) return;
       const given = { process, id, generation };
-      slice.takeFree();
+      slice.takeAvailable();
       id = null;
       try {
-        await watch(leases.drop(given));
+        await watch(leases.remove(given));
       } catch (error) {
         id ??= given.id;
         throw error;
       }
     },
-    leave() {
-      slice.takeFree();
+    abandon() {
+      slice.takeAvailable();
       id = null;
     },
   };

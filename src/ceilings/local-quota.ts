@@ -5,34 +5,34 @@
  *
  * None of the four is ever negative, so that what all processes hold together with what is counted never passes the ceiling.
  */
-export interface Spending {
-  readonly taken: number;
-  readonly owed: number;
+export interface Debit {
+  readonly amount: number;
+  readonly overdraft: number;
 }
 
-export interface Slice {
-  readonly held: number;
+export interface LocalQuota {
+  readonly leased: number;
   readonly reserved: number;
-  readonly free: number;
+  readonly available: number;
   /** What calls spent beyond all that could be taken from the slice, and is not yet counted in the database: the next lease must leave room for it. */
-  readonly owed: number;
+  readonly overdraft: number;
   /** Nothing is held for any call: the slice can be given up whole. */
   readonly isIdle: boolean;
   /** Takes `bound` from what is free; false when it does not fit. */
   reserve(bound: number): boolean;
   /** A call ended: its reservation goes back, and what it spent is taken from it and from what is free. What the slice has not is owed. */
-  settle(reserved: number, spent: number): Spending;
+  settle(reserved: number, spent: number): Debit;
   /** What a settled call spent is now counted in the database, which lowered the lease by what was taken. */
-  counted(spending: Spending): void;
+  commit(spending: Debit): void;
   /** What a settled call spent will never be counted: what it took is free again. */
-  uncounted(spending: Spending): void;
+  revert(spending: Debit): void;
   /** The database has raised the lease. */
   grant(amount: number): void;
   /** Takes all that is free out of the slice, to be given back. */
-  takeFree(): number;
+  takeAvailable(): number;
 }
 
-export function createSlice(): Slice {
+export function createLocalQuota(): LocalQuota {
   let held = 0;
   let reserved = 0;
   let pending = 0;
@@ -40,16 +40,16 @@ export function createSlice(): Slice {
   const free = (): number => held - reserved - pending;
 
   return {
-    get held() {
+    get leased() {
       return held;
     },
     get reserved() {
       return reserved;
     },
-    get free() {
+    get available() {
       return free();
     },
-    get owed() {
+    get overdraft() {
       return owed;
     },
     get isIdle() {
@@ -65,21 +65,21 @@ export function createSlice(): Slice {
       const taken = Math.min(spent, free());
       pending += taken;
       owed += spent - taken;
-      return { taken, owed: spent - taken };
+      return { amount: taken, overdraft: spent - taken };
     },
-    counted(spending) {
-      pending -= spending.taken;
-      held -= spending.taken;
-      owed -= spending.owed;
+    commit(spending) {
+      pending -= spending.amount;
+      held -= spending.amount;
+      owed -= spending.overdraft;
     },
-    uncounted(spending) {
-      pending -= spending.taken;
-      owed -= spending.owed;
+    revert(spending) {
+      pending -= spending.amount;
+      owed -= spending.overdraft;
     },
     grant(amount) {
       held += amount;
     },
-    takeFree() {
+    takeAvailable() {
       const amount = free();
       held -= amount;
       return amount;

@@ -1,30 +1,30 @@
 /** The calls that wait for one counter to be asked, in the order in which they came. Bounded by the calls in flight. */
 
 /** `unreachable`: the store could not be asked. */
-export type Lent = (Loan & { readonly kind: 'held' }) | { readonly kind: 'refused' } | { readonly kind: 'unreachable' };
+export type ReserveResult = (QuotaGrant & { readonly kind: 'held' }) | { readonly kind: 'refused' } | { readonly kind: 'unreachable' };
 
 /** So much is reserved of the lease of this generation. */
-export interface Loan {
+export interface QuotaGrant {
   readonly reserved: number;
   readonly generation: number;
 }
 
 export interface Waiter {
   readonly bound: number;
-  readonly resolve: (lent: Lent) => void;
+  readonly resolve: (lent: ReserveResult) => void;
 }
 
-export interface Waiting {
+export interface WaitQueue {
   readonly first: Waiter | undefined;
   readonly all: readonly Waiter[];
   /** What all of them need. */
   readonly demand: number;
-  wait(bound: number): Promise<Lent>;
+  enqueue(bound: number): Promise<ReserveResult>;
   /** Answers those to whom `lend` has something to say; the others go on waiting. */
-  answer(lend: (waiter: Waiter) => Lent | null): void;
+  resolveWhere(lend: (waiter: Waiter) => ReserveResult | null): void;
 }
 
-export function createWaiting(): Waiting {
+export function createWaitQueue(): WaitQueue {
   let waiters: Waiter[] = [];
   return {
     get first() {
@@ -36,11 +36,11 @@ export function createWaiting(): Waiting {
     get demand() {
       return waiters.reduce((sum, { bound }) => sum + bound, 0);
     },
-    wait: (bound) =>
+    enqueue: (bound) =>
       new Promise((resolve) => {
         waiters.push({ bound, resolve });
       }),
-    answer(lend) {
+    resolveWhere(lend) {
       waiters = waiters.filter((waiter) => {
         const lent = lend(waiter);
         if (lent) waiter.resolve(lent);

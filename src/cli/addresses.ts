@@ -7,10 +7,10 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path';
 
 const folderName = 'addresses';
-const answerLimitMs = 2_000;
+const probeTimeoutMs = 2_000;
 
 /** Makes the address known; returns how to take it back. Rejects when the directory cannot be written. */
-export async function announceAddress(dataDir: string, url: string): Promise<() => Promise<void>> {
+export async function publishAddress(dataDir: string, url: string): Promise<() => Promise<void>> {
   const folder = join(dataDir, folderName);
   const file = join(folder, new URL(url).host.replaceAll(':', '-'));
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -21,7 +21,7 @@ export async function announceAddress(dataDir: string, url: string): Promise<() 
 /** The address of a service that answers now; else the newest one, for a message that names it; null when none was ever announced. */
 export async function findAddress(dataDir: string): Promise<string | null> {
   const addresses = await listAddresses(join(dataDir, folderName));
-  for (const address of addresses) if (await answers(address)) return address;
+  for (const address of addresses) if (await isReachable(address)) return address;
   return addresses[0] ?? null;
 }
 
@@ -40,9 +40,9 @@ async function readAddress(file: string): Promise<{ url: string; writtenAt: numb
   return { url: text.trim(), writtenAt: mtimeMs };
 }
 
-async function answers(address: string): Promise<boolean> {
+async function isReachable(address: string): Promise<boolean> {
   try {
-    const response = await fetch(new URL('/healthz', address), { signal: AbortSignal.timeout(answerLimitMs) });
+    const response = await fetch(new URL('/healthz', address), { signal: AbortSignal.timeout(probeTimeoutMs) });
     await response.body?.cancel();
     return response.ok;
   } catch {

@@ -4,15 +4,15 @@
  */
 import { parseArgs } from 'node:util';
 import type { Environment } from '../config/environment.ts';
-import { messageOf } from '../core/error-messages.ts';
-import { type JsonObject, listOf, objectOf } from '../core/json/narrow.ts';
-import { importCatalog, removeImported } from './catalog-commands.ts';
-import { describeBatch, describeBatches, describeReplay } from './format-batches.ts';
-import { describeCatalog, describeImport, describeRemoval } from './format-catalog.ts';
-import { describeCalls, describeIssuedKey, describeKeys, describeLeases, describeProjects } from './format-reports.ts';
-import { usageOf } from './help.ts';
+import { errorMessage } from '../core/error-messages.ts';
+import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
+import { importCatalog, removeImportedRow } from './catalog-commands.ts';
+import { formatBatch, formatBatches, formatReplay } from './format-batches.ts';
+import { formatCatalog, formatImport, formatRemoval } from './format-catalog.ts';
+import { formatCalls, formatIssuedKey, formatKeys, formatLeases, formatProjects } from './format-reports.ts';
+import { usageFor } from './help.ts';
 import { CommandError, connectService, type ServiceClient } from './service-client.ts';
-import { describeReprice, repriceUsage } from './usage-commands.ts';
+import { formatReprice, repriceUsage } from './usage-commands.ts';
 
 export interface CommandOutput {
   write(text: string): void;
@@ -22,21 +22,21 @@ export interface CommandOutput {
 /** Runs a command; returns the exit status. */
 export async function runCommand(argv: readonly string[], environment: Environment, output: CommandOutput): Promise<number> {
   try {
-    const { words, options } = parse(argv);
-    const name = words.slice(0, words[0] === 'calls' ? 1 : 2).join(' ');
+    const { positionals, options } = parseCommandLine(argv);
+    const name = positionals.slice(0, positionals[0] === 'calls' ? 1 : 2).join(' ');
     const command = commands[name];
     if (options.help === true || !command) {
-      const usage = usageOf(words[0]);
+      const usage = usageFor(positionals[0]);
       if (options.help === true) output.write(usage);
       else output.writeError(`gateway: ${name === '' ? 'a command is needed' : `there is no command "${name}"`}\n\n${usage}`);
       return options.help === true ? 0 : 1;
     }
-    const rest = words.slice(name.split(' ').length);
-    if (rest.length > command.words) throw new CommandError(`"${rest[command.words]}" is one word too many`);
+    const rest = positionals.slice(name.split(' ').length);
+    if (rest.length > command.maxArguments) throw new CommandError(`"${rest[command.maxArguments]}" is one word too many`);
     const client = await connectService(environment, options.url);
-    const note = (text: string): void => output.writeError(`${text}\n`);
-    const answer = await command.run({ client, options, word: rest[0], note });
-    output.write(options.json === true ? `${JSON.stringify(answer, null, 2)}\n` : command.describe(answer, options));
+    const warn = (text: string): void => output.writeError(`${text}\n`);
+    const response = await command.run({ client, options, argument: rest[0], warn });
+    output.write(options.json === true ? `${JSON.stringify(response, null, 2)}\n` : command.format(response, options));
     return 0;
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
@@ -71,15 +71,15 @@ const optionTypes = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-type Options = ReturnType<typeof parse>['options'];
+type Options = ReturnType<typeof parseCommandLine>['options'];
 
-function parse(argv: readonly string[]) {
+function parseCommandLine(argv: readonly string[]) {
   try {
     const { positionals, values } = parseArgs({ args: [...argv], options: optionTypes, allowPositionals: true, strict: true });
-    return { words: positionals, options: values };
+    return { positionals, options: values };
   } catch (cause) {
     // Node's sentence goes on with advice about "--"; its first sentence is what is wrong.
-    throw new CommandError(messageOf(cause).split('. ', 1)[0] ?? 'the options cannot be read', null, cause);
+    throw new CommandError(errorMessage(cause).split('. ', 1)[0] ?? 'the options cannot be read', null, cause);
   }
 }
 
@@ -87,84 +87,89 @@ interface Invocation {
   readonly client: ServiceClient;
   readonly options: Options;
   /** The word after the command, where it takes one: a project or a prefix. */
-  readonly word: string | undefined;
-  readonly note: (text: string) => void;
+  readonly argument: string | undefined;
+  readonly warn: (text: string) => void;
 }
 
 interface Command {
   /** How many words it takes after its name. */
-  readonly words: 0 | 1;
+  readonly maxArguments: 0 | 1;
   run(invocation: Invocation): Promise<JsonObject>;
-  describe(answer: JsonObject, options: Options): string;
+  format(response: JsonObject, options: Options): string;
 }
 
 const commands: Readonly<Record<string, Command>> = {
   'projects list': {
-    words: 0,
+    maxArguments: 0,
     run: ({ client }) => client.send('GET', '/provision/teams'),
-    describe: (answer) => describeProjects(rowsOf(answer)),
+    format: (response) => formatProjects(getRows(response)),
   },
-  'projects create': { words: 1, run: createProject, describe: (answer) => describeProjects([answer]) },
-  'keys create': { words: 0, run: createKey, describe: (answer, { project }) => describeIssuedKey(answer, project) },
+  'projects create': { maxArguments: 1, run: createProject, format: (response) => formatProjects([response]) },
+  'keys create': { maxArguments: 0, run: createKey, format: (response, { project }) => formatIssuedKey(response, project) },
   'keys list': {
-    words: 0,
-    run: ({ client, options }) => client.send('GET', `${teamPath(options)}/keys`),
-    describe: (answer) => describeKeys(rowsOf(answer)),
+    maxArguments: 0,
+    run: ({ client, options }) => client.send('GET', `${projectPath(options)}/keys`),
+    format: (response) => formatKeys(getRows(response)),
   },
   'keys revoke': {
-    words: 1,
-    run: ({ client, options, word }) => client.send('DELETE', `${teamPath(options)}/keys/${prefixOf(word)}`),
-    describe: (answer) => describeKeys([answer]),
+    maxArguments: 1,
+    run: ({ client, options, argument }) => client.send('DELETE', `${projectPath(options)}/keys/${requirePrefix(argument)}`),
+    format: (response) => formatKeys([response]),
   },
   'keys rotate': {
-    words: 1,
-    run: ({ client, options, word }) =>
-      client.send('POST', `${teamPath(options)}/keys/${prefixOf(word)}/rotate`, { grace_seconds: numberOf(options.grace, 'grace') ?? 0 }),
-    describe: (answer, { project }) => describeIssuedKey(answer, project),
+    maxArguments: 1,
+    run: ({ client, options, argument }) =>
+      client.send('POST', `${projectPath(options)}/keys/${requirePrefix(argument)}/rotate`, {
+        grace_seconds: parseNumber(options.grace, 'grace') ?? 0,
+      }),
+    format: (response, { project }) => formatIssuedKey(response, project),
   },
-  calls: { words: 0, run: listCalls, describe: (answer) => describeCalls(rowsOf(answer)) },
+  calls: { maxArguments: 0, run: listCalls, format: (response) => formatCalls(getRows(response)) },
   'batches list': {
-    words: 0,
+    maxArguments: 0,
     run: ({ client, options }) =>
-      client.send('GET', `${teamPath(options)}/batches${options.state === undefined ? '' : `?state=${encodeURIComponent(options.state)}`}`),
-    describe: (answer) => describeBatches(rowsOf(answer)),
+      client.send(
+        'GET',
+        `${projectPath(options)}/batches${options.state === undefined ? '' : `?state=${encodeURIComponent(options.state)}`}`,
+      ),
+    format: (response) => formatBatches(getRows(response)),
   },
   'batches show': {
-    words: 1,
-    run: ({ client, options, word }) => client.send('GET', `${teamPath(options)}/batches/${batchOf(word)}`),
-    describe: describeBatch,
+    maxArguments: 1,
+    run: ({ client, options, argument }) => client.send('GET', `${projectPath(options)}/batches/${requireBatch(argument)}`),
+    format: formatBatch,
   },
   'batches replay': {
-    words: 1,
-    run: ({ client, options, word }) => client.send('POST', `${teamPath(options)}/batches/${batchOf(word)}/replay`),
-    describe: describeReplay,
+    maxArguments: 1,
+    run: ({ client, options, argument }) => client.send('POST', `${projectPath(options)}/batches/${requireBatch(argument)}/replay`),
+    format: formatReplay,
   },
   'leases list': {
-    words: 0,
+    maxArguments: 0,
     run: ({ client }) => client.send('GET', '/provision/leases'),
-    describe: (answer) => describeLeases(rowsOf(answer)),
+    format: (response) => formatLeases(getRows(response)),
   },
   'leases release': {
-    words: 1,
-    run: ({ client, word }) => client.send('DELETE', `/provision/leases/${processOf(word)}`),
-    describe: ({ process, released }) => `${String(released)} leases of ${String(process)} are written off.\n`,
+    maxArguments: 1,
+    run: ({ client, argument }) => client.send('DELETE', `/provision/leases/${requireProcess(argument)}`),
+    format: ({ process, released }) => `${String(released)} leases of ${String(process)} are written off.\n`,
   },
   'catalog list': {
-    words: 0,
+    maxArguments: 0,
     run: ({ client }) => client.send('GET', '/provision/catalog'),
-    describe: (answer) => describeCatalog(rowsOf(answer)),
+    format: (response) => formatCatalog(getRows(response)),
   },
   'catalog import': {
-    words: 1,
-    run: ({ client, options, word }) => importCatalog({ client, file: word, as: options.as ?? [] }),
-    describe: describeImport,
+    maxArguments: 1,
+    run: ({ client, options, argument }) => importCatalog({ client, file: argument, as: options.as ?? [] }),
+    format: formatImport,
   },
-  'catalog remove': { words: 1, run: ({ client, word }) => removeImported(client, word), describe: describeRemoval },
-  'usage reprice': { words: 0, run: ({ client, options }) => repriceUsage(client, options), describe: describeReprice },
+  'catalog remove': { maxArguments: 1, run: ({ client, argument }) => removeImportedRow(client, argument), format: formatRemoval },
+  'usage reprice': { maxArguments: 0, run: ({ client, options }) => repriceUsage(client, options), format: formatReprice },
 };
 
-async function createProject({ client, options, word }: Invocation): Promise<JsonObject> {
-  const slug = word ?? options.project;
+async function createProject({ client, options, argument }: Invocation): Promise<JsonObject> {
+  const slug = argument ?? options.project;
   if (slug === undefined) throw new CommandError('which project? gateway projects create <project>');
   const path = `/provision/teams/${encodeURIComponent(slug)}`;
   const exists = await client.send('GET', path).then(
@@ -179,16 +184,16 @@ async function createProject({ client, options, word }: Invocation): Promise<Jso
   return client.send('PUT', path, { name: options.name });
 }
 
-async function createKey({ client, options, note }: Invocation): Promise<JsonObject> {
-  const path = teamPath(options);
+async function createKey({ client, options, warn }: Invocation): Promise<JsonObject> {
+  const path = projectPath(options);
   const body = {
     name: options.name ?? 'unnamed',
     models: options.models?.split(',').map((model) => model.trim()),
     ceilings: {
-      calls: numberOf(options.calls, 'calls'),
-      cost: numberOf(options.cost, 'cost'),
-      rpm: numberOf(options.rpm, 'rpm'),
-      tpm: numberOf(options.tpm, 'tpm'),
+      calls: parseNumber(options.calls, 'calls'),
+      cost: parseNumber(options.cost, 'cost'),
+      rpm: parseNumber(options.rpm, 'rpm'),
+      tpm: parseNumber(options.tpm, 'tpm'),
     },
     windows: { calls: options['calls-window'], cost: options['cost-window'] },
     expires_at: options.expires,
@@ -198,7 +203,7 @@ async function createKey({ client, options, note }: Invocation): Promise<JsonObj
   } catch (error) {
     if (!(error instanceof CommandError && error.status === 404)) throw error;
     await client.send('PUT', path, {});
-    note(`The project ${options.project} did not exist and was made.`);
+    warn(`The project ${options.project} did not exist and was made.`);
     return client.send('POST', `${path}/keys`, body);
   }
 }
@@ -207,35 +212,35 @@ function listCalls({ client, options }: Invocation): Promise<JsonObject> {
   const { limit, before, task, source } = options;
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries({ limit, before, task_id: task, source })) if (value !== undefined) query.set(name, value);
-  return client.send('GET', `${teamPath(options)}/calls?${query}`);
+  return client.send('GET', `${projectPath(options)}/calls?${query}`);
 }
 
-function teamPath({ project }: Options): string {
+function projectPath({ project }: Options): string {
   if (project === undefined || project === '') throw new CommandError('which project? add --project <project>');
   return `/provision/teams/${encodeURIComponent(project)}`;
 }
 
-function prefixOf(word: string | undefined): string {
-  if (word === undefined) throw new CommandError('which key? name it by its prefix, see gateway keys list');
-  return encodeURIComponent(word);
+function requirePrefix(argument: string | undefined): string {
+  if (argument === undefined) throw new CommandError('which key? name it by its prefix, see gateway keys list');
+  return encodeURIComponent(argument);
 }
 
-function processOf(word: string | undefined): string {
-  if (word === undefined) throw new CommandError('which process? see gateway leases list');
-  return encodeURIComponent(word);
+function requireProcess(argument: string | undefined): string {
+  if (argument === undefined) throw new CommandError('which process? see gateway leases list');
+  return encodeURIComponent(argument);
 }
 
-function batchOf(word: string | undefined): string {
-  if (word === undefined) throw new CommandError('which batch? see gateway batches list');
-  return encodeURIComponent(word);
+function requireBatch(argument: string | undefined): string {
+  if (argument === undefined) throw new CommandError('which batch? see gateway batches list');
+  return encodeURIComponent(argument);
 }
 
-function numberOf(text: string | undefined, name: string): number | undefined {
+function parseNumber(text: string | undefined, name: string): number | undefined {
   if (text === undefined) return undefined;
   if (!/^\d+(\.\d+)?$/.test(text)) throw new CommandError(`--${name} must be a number`);
   return Number(text);
 }
 
-function rowsOf(answer: JsonObject): JsonObject[] {
-  return listOf(answer.data).map(objectOf);
+function getRows(response: JsonObject): JsonObject[] {
+  return asArray(response.data).map(asObject);
 }

@@ -1,19 +1,19 @@
 /** Learning batches, for people. */
-import { isObject, type JsonObject, listOf, objectOf } from '../core/json/narrow.ts';
-import { money } from './format-reports.ts';
+import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
+import { formatUsd } from './format-reports.ts';
 import { formatFacts, formatTable } from './table.ts';
 
-export function describeBatches(rows: readonly JsonObject[]): string {
+export function formatBatches(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'No batches.\n';
   return formatTable(
     ['CREATED', 'KIND', 'STATE', ...progressTitles, 'ID'],
-    rows.map((row) => [row.created_at, row.kind, row.state, ...progressOf(row), row.id]),
+    rows.map((row) => [row.created_at, row.kind, row.state, ...progressCells(row), row.id]),
   );
 }
 
 /** The batch, its groups in a table, and what went wrong with them in full. */
-export function describeBatch(batch: JsonObject): string {
-  const groups = listOf(batch.groups).map(objectOf);
+export function formatBatch(batch: JsonObject): string {
+  const groups = asArray(batch.groups).map(asObject);
   const facts = formatFacts([
     ['batch', batch.id],
     ['kind', batch.kind],
@@ -21,30 +21,30 @@ export function describeBatch(batch: JsonObject): string {
     ['episode', batch.episode_id],
     ['created', batch.created_at],
     ['finished', batch.finished_at],
-    ['cost', money(batch.cost)],
+    ['cost', formatUsd(batch.cost)],
     ['workflow', batch.workflow_id],
   ]);
   if (groups.length === 0) return `${facts}\nNo group of it is left: there was nothing to read, or what it read was erased.\n`;
   const table = formatTable(
     ['GROUP', 'END USER (SHA-256)', 'STATE', ...progressTitles],
-    groups.map((group) => [group.position, textStart(group.subject_sha256), group.state, ...progressOf(group)]),
+    groups.map((group) => [group.position, abbreviateHash(group.subject_sha256), group.state, ...progressCells(group)]),
   );
   const errors = groups.flatMap(({ position, error }) => (isObject(error) ? [[`group ${String(position)}`, error.message] as const] : []));
   return `${facts}\n${table}${errors.length === 0 ? '' : `\n${formatFacts(errors)}`}`;
 }
 
-export function describeReplay(batch: JsonObject): string {
-  return `${batch.state === 'done' ? 'Nothing of it is left to be tried.' : 'It is tried again now.'}\n\n${describeBatch(batch)}`;
+export function formatReplay(batch: JsonObject): string {
+  return `${batch.state === 'done' ? 'Nothing of it is left to be tried.' : 'It is tried again now.'}\n\n${formatBatch(batch)}`;
 }
 
 const progressTitles = ['MESSAGES', 'CALLS', 'COST', 'WRITTEN', 'REPEATED', 'DROPPED', 'MERGED', 'FACTS', 'NEXT TRY', 'ERROR'];
 
-function progressOf(row: JsonObject): unknown[] {
-  const { written, repeated, dropped, merged } = objectOf(row.memories);
-  const { code } = objectOf(row.error);
-  return [row.messages, row.attempts, money(row.cost), written, repeated, dropped, merged, row.facts, row.next_try_at, code];
+function progressCells(row: JsonObject): unknown[] {
+  const { written, repeated, dropped, merged } = asObject(row.memories);
+  const { code } = asObject(row.error);
+  return [row.messages, row.attempts, formatUsd(row.cost), written, repeated, dropped, merged, row.facts, row.next_try_at, code];
 }
 
-function textStart(value: unknown): string | null {
+function abbreviateHash(value: unknown): string | null {
   return typeof value === 'string' ? value.slice(0, 12) : null;
 }

@@ -1,19 +1,21 @@
 /** What `gateway catalog …` tells, for people. */
-import { type JsonObject, listOf, objectOf, textOf } from '../core/json/narrow.ts';
-import { money } from './format-reports.ts';
+import { asArray, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
+import { formatUsd } from './format-reports.ts';
 import { formatTable } from './table.ts';
 
 /** How many names a line of skipped entries shows; `--json` has all. */
-const namesShown = 5;
+const maxNamesShown = 5;
 
-export function describeCatalog(rows: readonly JsonObject[]): string {
+export function formatCatalog(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'The catalog has no models; configure a provider in gateway.yaml.\n';
   return formatTable(
     ['MODEL', 'KIND', 'SOURCE', 'INPUT', 'CACHED', 'OUTPUT', 'OTHER', 'MAX INPUT', 'MAX OUTPUT'],
     rows.map(({ id, kind, source, price, max_input_tokens, max_output_tokens }) => {
-      const { input, cached_input, output } = objectOf(price);
+      const { input, cached_input, output } = asObject(price);
       const prices =
-        price === null ? ['unknown', '', '', ''] : [money(input), money(cached_input), money(output), otherPrices(objectOf(price))];
+        price === null
+          ? ['unknown', '', '', '']
+          : [formatUsd(input), formatUsd(cached_input), formatUsd(output), otherPrices(asObject(price))];
       return [id, kind, source, ...prices, max_input_tokens, max_output_tokens];
     }),
   );
@@ -27,51 +29,51 @@ const units = [
 ] as const;
 
 function otherPrices(price: JsonObject): string[] {
-  const counted = units.flatMap(([name, unit]) => (price[name] === undefined ? [] : [`${money(price[name])} ${unit}`]));
-  const above = Object.entries(objectOf(price.above_tokens)).map(([tokens, prices]) => {
-    const { input, output } = objectOf(prices);
-    return `above ${tokens}: ${money(input)} and ${money(output)}`;
+  const counted = units.flatMap(([name, unit]) => (price[name] === undefined ? [] : [`${formatUsd(price[name])} ${unit}`]));
+  const above = Object.entries(asObject(price.above_tokens)).map(([tokens, prices]) => {
+    const { input, output } = asObject(prices);
+    return `above ${tokens}: ${formatUsd(input)} and ${formatUsd(output)}`;
   });
   return [...counted, ...above];
 }
 
-export function describeImport(answer: JsonObject): string {
-  const added = texts(answer.added);
-  const changed = texts(answer.changed);
-  const kept = texts(answer.kept_by_file);
-  const skipped = listOf(answer.skipped).map(objectOf);
-  const foreign = typeof answer.foreign === 'number' ? answer.foreign : 0;
+export function formatImport(response: JsonObject): string {
+  const added = asStrings(response.added);
+  const changed = asStrings(response.changed);
+  const kept = asStrings(response.kept_by_file);
+  const skipped = asArray(response.skipped).map(asObject);
+  const unmatched = typeof response.foreign === 'number' ? response.foreign : 0;
   const lines = [
-    `${added.length} added, ${changed.length} changed, ${texts(answer.unchanged).length} as they were.`,
+    `${added.length} added, ${changed.length} changed, ${asStrings(response.unchanged).length} as they were.`,
     ...added.map((model) => `added    ${model}`),
     ...changed.map((model) => `changed  ${model}`),
     ...(kept.length > 0 ? [`Stored, but gateway.yaml has rows of its own, which stay in force: ${kept.join(', ')}`] : []),
-    ...(skipped.length > 0 ? [`Skipped ${count(skipped.length, 'entry', 'entries')}:`] : []),
-    ...[...Map.groupBy(skipped, ({ reason }) => String(reason))].map(([reason, entries]) => `  ${reason}: ${namesOf(entries)}`),
-    ...(foreign > 0
+    ...(skipped.length > 0 ? [`Skipped ${pluralize(skipped.length, 'entry', 'entries')}:`] : []),
+    ...[...Map.groupBy(skipped, ({ reason }) => String(reason))].map(([reason, entries]) => `  ${reason}: ${formatNames(entries)}`),
+    ...(unmatched > 0
       ? [
-          `${count(foreign, 'entry is', 'entries are')} of vendors that no provider stands for; --as <name in the table>=<provider> names one.`,
+          `${pluralize(unmatched, 'entry is', 'entries are')} of vendors that no provider stands for; --as <name in the table>=<provider> names one.`,
         ]
       : []),
   ];
   return `${lines.join('\n')}\n`;
 }
 
-export function describeRemoval(answer: JsonObject): string {
-  const [removed] = texts(answer.removed);
+export function formatRemoval(response: JsonObject): string {
+  const [removed] = asStrings(response.removed);
   return removed === undefined ? 'No imported row of that model was in force.\n' : `The imported row of ${removed} was taken away.\n`;
 }
 
-function namesOf(entries: readonly JsonObject[]): string {
-  const names = entries.slice(0, namesShown).map(({ entry }) => String(entry));
+function formatNames(entries: readonly JsonObject[]): string {
+  const names = entries.slice(0, maxNamesShown).map(({ entry }) => String(entry));
   const more = entries.length - names.length;
   return `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-function count(number: number, one: string, many: string): string {
+function pluralize(number: number, one: string, many: string): string {
   return `${number} ${number === 1 ? one : many}`;
 }
 
-function texts(value: unknown): string[] {
-  return listOf(value).flatMap((element) => textOf(element) ?? []);
+function asStrings(value: unknown): string[] {
+  return asArray(value).flatMap((element) => asString(element) ?? []);
 }

@@ -1,8 +1,8 @@
 /** What the service answers, for people. */
-import { type JsonObject, objectOf } from '../core/json/narrow.ts';
+import { asObject, type JsonObject } from '../core/json/narrow.ts';
 import { formatFacts, formatTable } from './table.ts';
 
-export function describeProjects(rows: readonly JsonObject[]): string {
+export function formatProjects(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'There is no project yet; make one with: gateway projects create <project>\n';
   return formatTable(
     ['PROJECT', 'NAME', 'MAY CALL', 'MONTHLY CAP', 'CREATED'],
@@ -10,45 +10,45 @@ export function describeProjects(rows: readonly JsonObject[]): string {
       project,
       name,
       may_call === false ? 'no' : 'yes',
-      money(monthly_cap),
+      formatUsd(monthly_cap),
       created_at,
     ]),
   );
 }
 
-export function describeKeys(rows: readonly JsonObject[]): string {
+export function formatKeys(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'The project has no key yet; make one with: gateway keys create --project <project>\n';
   return formatTable(
     ['PREFIX', 'NAME', 'CALLS', 'COST', 'RPM', 'TPM', 'MODELS', 'EXPIRES', 'REVOKED', 'CREATED'],
     rows.map((row) => {
-      const { calls, cost, rpm, tpm } = objectOf(row.ceilings);
-      const windows = objectOf(row.windows);
+      const { calls, cost, rpm, tpm } = asObject(row.ceilings);
+      const windows = asObject(row.windows);
       const models = row.models ?? 'all';
-      const [perCalls, perCost] = [within(calls, windows.calls), within(money(cost), windows.cost)];
+      const [perCalls, perCost] = [formatLimit(calls, windows.calls), formatLimit(formatUsd(cost), windows.cost)];
       return [row.prefix, row.name, perCalls, perCost, rpm, tpm, models, row.expires_at, row.revoked_at, row.created_at];
     }),
   );
 }
 
 /** The key stands alone on its line, so that it can be copied whole. */
-export function describeIssuedKey(answer: JsonObject, project: string | undefined): string {
-  const { calls, cost, rpm, tpm } = objectOf(answer.ceilings);
-  const windows = objectOf(answer.windows);
+export function formatIssuedKey(response: JsonObject, project: string | undefined): string {
+  const { calls, cost, rpm, tpm } = asObject(response.ceilings);
+  const windows = asObject(response.windows);
   const facts = formatFacts([
-    ['prefix', answer.prefix],
+    ['prefix', response.prefix],
     ['project', project],
-    ['name', answer.name],
-    ['models', answer.models ?? 'all'],
-    ['calls', within(calls, windows.calls)],
-    ['cost', within(money(cost), windows.cost)],
+    ['name', response.name],
+    ['models', response.models ?? 'all'],
+    ['calls', formatLimit(calls, windows.calls)],
+    ['cost', formatLimit(formatUsd(cost), windows.cost)],
     ['rpm', rpm],
     ['tpm', tpm],
-    ['expires', answer.expires_at],
+    ['expires', response.expires_at],
   ]);
-  return `${String(answer.key)}\n\n${facts}\nKeep the key: it is shown this once.\n`;
+  return `${String(response.key)}\n\n${facts}\nKeep the key: it is shown this once.\n`;
 }
 
-export function describeCalls(rows: readonly JsonObject[]): string {
+export function formatCalls(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'No calls yet.\n';
   return formatTable(
     ['TIME', 'ROUTE', 'SOURCE', 'ASKED', 'ANSWERED BY', 'STATUS', 'CODE', 'TOKENS', 'COST', 'MS', 'ID'],
@@ -62,8 +62,8 @@ export function describeCalls(rows: readonly JsonObject[]): string {
         model,
         row.status,
         row.code,
-        tokensIn(row.tokens),
-        money(row.cost),
+        sumTokens(row.tokens),
+        formatUsd(row.cost),
         row.duration_ms,
         row.id,
       ];
@@ -71,7 +71,7 @@ export function describeCalls(rows: readonly JsonObject[]): string {
   );
 }
 
-export function describeLeases(rows: readonly JsonObject[]): string {
+export function formatLeases(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'No process holds a lease.\n';
   return formatTable(
     ['PROCESS', 'ALIVE', 'CEILINGS', 'OLDEST WINDOW'],
@@ -79,18 +79,18 @@ export function describeLeases(rows: readonly JsonObject[]): string {
   );
 }
 
-function tokensIn(tokens: unknown): number {
-  return Object.values(objectOf(tokens)).reduce<number>((sum, count) => sum + (typeof count === 'number' ? count : 0), 0);
+function sumTokens(tokens: unknown): number {
+  return Object.values(asObject(tokens)).reduce<number>((sum, count) => sum + (typeof count === 'number' ? count : 0), 0);
 }
 
 /** Up to nine decimals, at least two: `$0.50`, `$0.0000123`. */
-export function money(value: unknown): string | null {
+export function formatUsd(value: unknown): string | null {
   if (typeof value !== 'number') return null;
   const digits = value.toFixed(9).replace(/0{1,7}$/, '');
   return `$${digits}`;
 }
 
-function within(limit: unknown, window: unknown): string | null {
+function formatLimit(limit: unknown, window: unknown): string | null {
   if (limit === null || limit === undefined) return null;
   return typeof window === 'string' ? `${String(limit)}/${window}` : String(limit);
 }

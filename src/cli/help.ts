@@ -90,7 +90,7 @@ export const overview = Object.entries(summaries)
   .join('');
 
 /** Help of one command, or of all when the word is none. */
-export function usageOf(word: string | undefined): string {
-  const usage = Object.entries(usages).find(([command]) => command === word)?.[1];
+export function usageFor(name: string | undefined): string {
+  const usage = Object.entries(usages).find(([command]) => command === name)?.[1];
   return `${usage ?? Object.values(usages).join('\n')}\n${common}`;
 }

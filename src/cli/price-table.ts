@@ -8,7 +8,7 @@
 import type { Kind } from '../config/config.ts';
 import { isServed } from '../config/starter-catalog.ts';
 import { shiftDecimal } from '../core/cost.ts';
-import { isObject, type JsonObject, textOf } from '../core/json/narrow.ts';
+import { asString, isObject, type JsonObject } from '../core/json/narrow.ts';
 
 /** A provider that gets rows. */
 export interface TableProvider {
@@ -29,53 +29,53 @@ export interface ConvertedTable {
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly SkippedEntry[];
   /** How many entries are of vendors that none of the providers stands for. */
-  readonly foreign: number;
+  readonly unmatched: number;
 }
 
 /** Throws SyntaxError when the text is no JSON, RangeError when it is no such table. */
 export function convertPriceTable(text: string, providers: readonly TableProvider[]): ConvertedTable {
-  const table = readTable(text);
+  const table = parseTable(text);
   const models: Record<string, JsonObject> = {};
   const skipped: SkippedEntry[] = [];
-  let foreign = 0;
+  let unmatched = 0;
   for (const [entry, fields] of table) {
-    const vendor = textOf(fields.litellm_provider) ?? '';
-    const takers = providers.filter(({ tableNames }) => tableNames.includes(vendor));
-    if (takers.length === 0) foreign += 1;
-    for (const provider of takers) {
-      const model = modelOf(entry, [vendor, ...provider.tableNames]);
-      const row = reasonByName(model) ?? rowOf(fields, provider);
+    const vendor = asString(fields.litellm_provider) ?? '';
+    const matching = providers.filter(({ tableNames }) => tableNames.includes(vendor));
+    if (matching.length === 0) unmatched += 1;
+    for (const provider of matching) {
+      const model = toModelName(entry, [vendor, ...provider.tableNames]);
+      const row = rejectByName(model) ?? toRow(fields, provider);
       const id = `${provider.name}/${model}`;
-      const known = models[id];
+      const existing = models[id];
       if (typeof row === 'string') skipped.push({ entry, reason: row });
-      else if (known === undefined) models[id] = row;
-      else if (JSON.stringify(known) !== JSON.stringify(row))
+      else if (existing === undefined) models[id] = row;
+      else if (JSON.stringify(existing) !== JSON.stringify(row))
         skipped.push({ entry, reason: 'the table has it twice; the first one counts' });
     }
   }
-  return { models, skipped, foreign };
+  return { models, skipped, unmatched };
 }
 
 /** Numbers become the text they are written as. The entry that documents the fields is no model. */
-function readTable(text: string): [string, JsonObject][] {
+function parseTable(text: string): [string, JsonObject][] {
   const keepSource = (_key: string, value: unknown, context?: { source?: string }): unknown =>
     typeof value === 'number' ? (context?.source ?? String(value)) : value;
   const parsed: unknown = JSON.parse(text, keepSource);
   const entries = isObject(parsed) ? Object.entries(parsed) : [];
   const table = entries.flatMap(([name, fields]): [string, JsonObject][] =>
-    isObject(fields) && name !== 'sample_spec' && textOf(fields.litellm_provider) !== null ? [[name, fields]] : [],
+    isObject(fields) && name !== 'sample_spec' && asString(fields.litellm_provider) !== null ? [[name, fields]] : [],
   );
   if (table.length === 0) throw new RangeError('no entry of it has a litellm_provider');
   return table;
 }
 
 /** `groq/openai/gpt-oss-20b` of the vendor groq is the vendor's model `openai/gpt-oss-20b`. */
-function modelOf(entry: string, vendorNames: readonly string[]): string {
+function toModelName(entry: string, vendorNames: readonly string[]): string {
   const prefix = vendorNames.find((name) => entry.startsWith(`${name}/`));
   return prefix === undefined ? entry : entry.slice(prefix.length + 1);
 }
 
-function reasonByName(model: string): string | null {
+function rejectByName(model: string): string | null {
   if (/(?:^|\/)(?:\d+-x-\d+|max-x-max)\//.test(model)) return 'it is the price of one size, and a row has one price an image';
   if (model.startsWith('ft:')) return 'it stands for fine-tuned models, whose names are longer';
   if (model.includes('*')) return 'it stands for several models';
@@ -96,17 +96,17 @@ const kindsByMode: Readonly<Record<string, Kind>> = {
 type Fields = JsonObject;
 
 /** The row, or why there is none. */
-function rowOf(fields: Fields, provider: TableProvider): JsonObject | string {
-  const mode = textOf(fields.mode);
+function toRow(fields: Fields, provider: TableProvider): JsonObject | string {
+  const mode = asString(fields.mode);
   const kind = mode === null || !Object.hasOwn(kindsByMode, mode) ? undefined : kindsByMode[mode];
   if (kind === undefined) return mode === null ? 'it has no mode' : `no route is for the mode ${mode}`;
   if (!isServed(kind, provider.serves)) return `the provider ${provider.name} does not serve ${kind}`;
-  const faulty = Object.keys(fields).find((name) => isUsed(name) && amountOf(fields[name], 0) === null);
+  const faulty = Object.keys(fields).find((name) => isPriceField(name) && toAmount(fields[name], 0) === null);
   if (faulty !== undefined) return `${faulty} is no amount`;
-  if (isCharged(amountOf(fields.input_cost_per_request, 0))) return 'it is charged by the request too';
-  const prices = pricesOf(fields, kind);
+  if (isCharged(toAmount(fields.input_cost_per_request, 0))) return 'it is charged by the request too';
+  const prices = toPrices(fields, kind);
   if (prices === null) return reasonWithoutPrice(fields, kind);
-  return { ...(kind !== 'chat' ? { kind } : abilitiesOf(fields, provider)), ...prices, ...limitsOf(fields, kind) };
+  return { ...(kind !== 'chat' ? { kind } : toCapabilities(fields, provider)), ...prices, ...toTokenLimits(fields, kind) };
 }
 
 /**
@@ -115,8 +115,8 @@ function rowOf(fields: Fields, provider: TableProvider): JsonObject | string {
  * `supports_response_schema` also stands for models of the messages dialect that are asked for JSON by way of a tool, so it says surely only
  * who takes no schema; `supports_native_structured_output` says who does. The table does not tell in which form a model is told to think.
  */
-function abilitiesOf(fields: Fields, { serves }: TableProvider): JsonObject {
-  const responsesOnly = textOf(fields.mode) === 'responses' ? { serves: ['responses'] } : {};
+function toCapabilities(fields: Fields, { serves }: TableProvider): JsonObject {
+  const responsesOnly = asString(fields.mode) === 'responses' ? { serves: ['responses'] } : {};
   const isReasoning = fields.supports_reasoning === true;
   if (!serves.includes('messages')) return { ...responsesOnly, reasons: isReasoning };
   const takesSchema = fields.supports_native_structured_output === true;
@@ -128,18 +128,18 @@ function abilitiesOf(fields: Fields, { serves }: TableProvider): JsonObject {
 }
 
 /** The price fields that rows are made of; other service tiers, audio and tools are not. */
-function isUsed(name: string): boolean {
+function isPriceField(name: string): boolean {
   return /^(?:(?:in|out)put_cost_per_(?:token|image|character|second|query|search_unit|request|image_token|audio_token|video_per_second)|cache_(?:read|creation)_input_token_cost|cache_creation_input_token_cost_above_1hr|input_cost_per_token_cache_hit)(?:_above_\d+k_tokens)?$/.test(
     name,
   );
 }
 
-function pricesOf(fields: Fields, kind: Kind): JsonObject | null {
-  const tokens = tokenPricesOf(fields, kind, '');
+function toPrices(fields: Fields, kind: Kind): JsonObject | null {
+  const tokens = toTokenPrices(fields, kind, '');
   const hasTokens = isCharged(tokens.input) || isCharged(tokens.output);
   switch (kind) {
     case 'chat': {
-      const above = aboveOf(fields, tokens);
+      const above = toLongInputPrices(fields, tokens);
       return tokens.input === undefined || tokens.output === undefined ? null : compact({ ...tokens, above_tokens: above });
     }
     case 'embeddings':
@@ -149,22 +149,22 @@ function pricesOf(fields: Fields, kind: Kind): JsonObject | null {
     case 'moderations':
       return hasTokens ? compact(tokens) : {};
     case 'rerank': {
-      const search = amountOf(fields.input_cost_per_query ?? fields.input_cost_per_search_unit, 0);
+      const search = toAmount(fields.input_cost_per_query ?? fields.input_cost_per_search_unit, 0);
       if (!isCharged(search)) return hasTokens && tokens.input !== undefined ? { input: tokens.input } : null;
       return compact({ per_search: search, input: isCharged(tokens.input) ? tokens.input : undefined });
     }
     case 'images': {
-      const image = amountOf(fields.output_cost_per_image ?? (hasTokens ? undefined : fields.input_cost_per_image), 0);
+      const image = toAmount(fields.output_cost_per_image ?? (hasTokens ? undefined : fields.input_cost_per_image), 0);
       if (!isCharged(image)) return hasTokens && tokens.input !== undefined ? compact(tokens) : null;
       return compact({ per_image: image, ...(hasTokens && tokens.input !== undefined && tokens) });
     }
     case 'speech': {
-      const characters = amountOf(fields.input_cost_per_character, 6);
+      const characters = toAmount(fields.input_cost_per_character, 6);
       if (isCharged(characters)) return compact({ per_million_characters: characters });
       return hasTokens && tokens.input !== undefined ? compact(tokens) : null;
     }
     case 'video': {
-      const second = amountOf(fields.output_cost_per_second ?? fields.output_cost_per_video_per_second, 0);
+      const second = toAmount(fields.output_cost_per_second ?? fields.output_cost_per_video_per_second, 0);
       return isCharged(second) ? { per_second: second } : null;
     }
     default:
@@ -186,8 +186,8 @@ interface TokenAmounts {
 }
 
 /** USD per million tokens, of the fields that end with `suffix`. What an image or speech model gives out are image or audio tokens. */
-function tokenPricesOf(fields: Fields, kind: Kind, suffix: string): TokenAmounts {
-  const amount = (name: string): string | undefined => amountOf(fields[`${name}${suffix}`], 6) ?? undefined;
+function toTokenPrices(fields: Fields, kind: Kind, suffix: string): TokenAmounts {
+  const amount = (name: string): string | undefined => toAmount(fields[`${name}${suffix}`], 6) ?? undefined;
   const special =
     kind === 'images' ? amount('output_cost_per_image_token') : kind === 'speech' ? amount('output_cost_per_audio_token') : undefined;
   return {
@@ -200,24 +200,24 @@ function tokenPricesOf(fields: Fields, kind: Kind, suffix: string): TokenAmounts
 }
 
 /** Prices of longer calls; what the table leaves out of them is as for shorter ones, but for caches, which then cost what input costs. */
-function aboveOf(fields: Fields, base: TokenAmounts): JsonObject | undefined {
+function toLongInputPrices(fields: Fields, base: TokenAmounts): JsonObject | undefined {
   const bounds = new Set(Object.keys(fields).flatMap((name) => /^(?:in|out)put_cost_per_token_above_(\d+)k_tokens$/.exec(name)?.[1] ?? []));
   const rows = [...bounds].map((thousands) => {
-    const { input = base.input, output = base.output, ...caches } = tokenPricesOf(fields, 'chat', `_above_${thousands}k_tokens`);
+    const { input = base.input, output = base.output, ...caches } = toTokenPrices(fields, 'chat', `_above_${thousands}k_tokens`);
     return [`${thousands}000`, compact({ input, output, ...caches })] as const;
   });
   return rows.length === 0 ? undefined : Object.fromEntries(rows);
 }
 
-function limitsOf(fields: Fields, kind: Kind): JsonObject {
-  const input = countOf(fields.max_input_tokens);
+function toTokenLimits(fields: Fields, kind: Kind): JsonObject {
+  const input = toCount(fields.max_input_tokens);
   // The older field stands for either of the two.
-  const output = kind === 'chat' ? (countOf(fields.max_output_tokens) ?? countOf(fields.max_tokens)) : undefined;
+  const output = kind === 'chat' ? (toCount(fields.max_output_tokens) ?? toCount(fields.max_tokens)) : undefined;
   return compact({ max_input_tokens: input, max_output_tokens: output });
 }
 
 /** Decimal text of an amount moved by `places`; undefined when it is not given, null when it is none. */
-function amountOf(value: unknown, places: number): string | undefined | null {
+function toAmount(value: unknown, places: number): string | undefined | null {
   if (value === undefined || value === null) return undefined;
   return typeof value === 'string' ? shiftDecimal(value, places) : null;
 }
@@ -226,7 +226,7 @@ function isCharged(amount: string | undefined | null): amount is string {
   return typeof amount === 'string' && /[1-9]/.test(amount);
 }
 
-function countOf(value: unknown): number | undefined {
+function toCount(value: unknown): number | undefined {
   const count = typeof value === 'string' ? Number(value) : Number.NaN;
   return Number.isInteger(count) && count >= 1 && count <= 100_000_000 ? count : undefined;
 }

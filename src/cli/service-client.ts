@@ -4,9 +4,9 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readAdminTokenOfFile } from '../config/admin-token.ts';
-import { type Environment, readEnvironment } from '../config/environment.ts';
-import { isObject, type JsonObject, textOf } from '../core/json/narrow.ts';
+import { readConfiguredAdminToken } from '../config/admin-token.ts';
+import { type Environment, parseEnvironment } from '../config/environment.ts';
+import { asString, isObject, type JsonObject } from '../core/json/narrow.ts';
 import { findAddress } from './addresses.ts';
 
 /** Why a command failed, in one line for whoever typed it. */
@@ -23,28 +23,28 @@ export class CommandError extends Error {
 
 export interface ServiceClient {
   /** The JSON of the answer; throws CommandError with the service's own sentence. */
-  send(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: unknown, patienceMs?: number): Promise<JsonObject>;
+  send(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: unknown, timeoutMs?: number): Promise<JsonObject>;
 }
 
-const usualPatienceMs = 15_000;
+const defaultTimeoutMs = 15_000;
 
 /** Finds the service and the token: `url`, else a service that has its data directory here, else HOST and PORT. */
 export async function connectService(environment: Environment, url: string | undefined): Promise<ServiceClient> {
-  const { server, adminToken } = readEnvironment(environment).settings;
-  const baseUrl = url ?? (await findAddress(server.dataDir)) ?? addressOf(server.host, server.port);
+  const { server, adminToken } = parseEnvironment(environment).settings;
+  const baseUrl = url ?? (await findAddress(server.dataDir)) ?? toBaseUrl(server.host, server.port);
   if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl))
     throw new CommandError(`${baseUrl} is no address; use one like http://127.0.0.1:8080`);
   const tokenFile = join(server.dataDir, 'admin-token');
-  const token = adminToken ?? (await readAdminTokenOfFile(environment)) ?? (await readFirstLine(tokenFile));
+  const token = adminToken ?? (await readConfiguredAdminToken(environment)) ?? (await readFirstLine(tokenFile));
   if (token === null) throw new CommandError(`no admin token: set GATEWAY_ADMIN_TOKEN, or run this where the service's ${tokenFile} is`);
   const origin = baseUrl.replace(/\/+$/, '');
-  return { send: (method, path, body, patienceMs = usualPatienceMs) => send({ origin, token, patienceMs }, method, path, body) };
+  return { send: (method, path, body, timeoutMs = defaultTimeoutMs) => send({ origin, token, timeoutMs }, method, path, body) };
 }
 
 interface Target {
   readonly origin: string;
   readonly token: string;
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
 }
 
 async function send(target: Target, method: string, path: string, body: unknown): Promise<JsonObject> {
@@ -52,17 +52,17 @@ async function send(target: Target, method: string, path: string, body: unknown)
   const request = {
     method,
     headers,
-    signal: AbortSignal.timeout(target.patienceMs),
+    signal: AbortSignal.timeout(target.timeoutMs),
     ...(body !== undefined && { body: JSON.stringify(body) }),
   };
   const response = await fetch(target.origin + path, request).catch((cause: unknown) => {
     throw new CommandError(`no gateway answers at ${target.origin}; start one with npm start, or name it with --url`, null, cause);
   });
-  const answer: unknown = await response.json().catch(() => null); // Not JSON: then it is not our service, which is said below.
-  if (!isObject(answer))
+  const responseBody: unknown = await response.json().catch(() => null); // Not JSON: then it is not our service, which is said below.
+  if (!isObject(responseBody))
     throw new CommandError(`what answers at ${target.origin} is no gateway (status ${response.status})`, response.status);
-  if (response.ok) return answer;
-  const sentence = isObject(answer.error) ? textOf(answer.error.message) : null;
+  if (response.ok) return responseBody;
+  const sentence = isObject(responseBody.error) ? asString(responseBody.error.message) : null;
   throw new CommandError(sentence ?? `the gateway answered with status ${response.status}`, response.status);
 }
 
@@ -72,7 +72,7 @@ async function readFirstLine(file: string): Promise<string | null> {
 }
 
 /** A service that listens on all interfaces is reached on the loopback. */
-function addressOf(host: string, port: number): string {
+function toBaseUrl(host: string, port: number): string {
   const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
 }

@@ -4,16 +4,16 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject } from '../core/json/narrow.ts';
 import type { Environment } from './environment.ts';
-import { readYamlFile } from './yaml-file.ts';
+import { parseYamlFile } from './yaml-file.ts';
 
 /** Several processes may start at once on one directory: the first to write wins, the others read. */
-export async function readAdminToken(configured: string | null, dataDir: string): Promise<string> {
+export async function readOrCreateAdminToken(configured: string | null, dataDir: string): Promise<string> {
   if (configured !== null) return configured;
   const file = join(dataDir, 'admin-token');
-  const made = randomBytes(32).toString('base64url');
+  const token = randomBytes(32).toString('base64url');
   try {
-    await writeFile(file, `${made}\n`, { mode: 0o600, flag: 'wx' });
-    return made;
+    await writeFile(file, `${token}\n`, { mode: 0o600, flag: 'wx' });
+    return token;
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
     return (await readFile(file, 'utf8')).trim();
@@ -21,10 +21,10 @@ export async function readAdminToken(configured: string | null, dataDir: string)
 }
 
 /** The token of gateway.yaml, for whoever calls the service from beside it; null when there is none. What else the file holds may be wrong. */
-export async function readAdminTokenOfFile(env: Environment): Promise<string | null> {
+export async function readConfiguredAdminToken(env: Environment): Promise<string | null> {
   const fileName = env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';
   const text = await readFile(fileName, 'utf8').catch(() => ''); // No file: no token of it.
-  const { value } = readYamlFile(text, fileName, env, []);
+  const { value } = parseYamlFile(text, fileName, env, []);
   const token = isObject(value) ? value.admin_token : null;
   return typeof token === 'string' && /^[\x21-\x7e]{16,}$/.test(token) ? token : null;
 }

@@ -8,20 +8,20 @@
  * writes down another price has not said that the model thinks differently.
  */
 import type { ModelTraits } from '../core/call.ts';
-import { nanosOfUsd } from '../core/cost.ts';
+import { nanosFromUsd } from '../core/cost.ts';
 import { isObject } from '../core/json/narrow.ts';
 import type { Price } from '../core/pricing.ts';
 import type { CatalogRow, ProviderConfig, RowSource } from './config.ts';
 import { type ModelValues, modelId, modelRow } from './file-schema.ts';
-import type { Report } from './providers.ts';
-import { kindOf, starterRow } from './starter-catalog.ts';
+import type { AddError } from './providers.ts';
+import { findStarterRow, inferKind } from './starter-catalog.ts';
 import type { Path } from './yaml-file.ts';
 
 export interface CatalogOptions {
   readonly source: RowSource;
-  readonly report: Report;
+  readonly addError: AddError;
   /** Decimal text of the number at a path of the file, null when it is not from a file. */
-  readonly sourceOf: (path: Path) => string | null;
+  readonly getSourceText: (path: Path) => string | null;
   readonly findProvider: FindProvider;
 }
 
@@ -39,70 +39,70 @@ export interface ImportedRows {
 }
 
 /** Reads rows that did not come from the file, in its form: `{"<provider>/<model>": {"input": "0.15", …}}`. */
-export function readImportedRows(models: unknown, findProvider: FindProvider): ImportedRows {
+export function parseImportedRows(models: unknown, findProvider: FindProvider): ImportedRows {
   if (!isObject(models)) return { rows: {}, faults: ['models: must be rows by model'] };
   const faults: string[] = [];
-  const report: Report = (path, sentence) => faults.push(`${path.join('.')}: ${sentence}`);
+  const addError: AddError = (path, sentence) => faults.push(`${path.join('.')}: ${sentence}`);
   const rows = Object.entries(models).flatMap(([id, values]) => {
     const before = faults.length;
     const key = modelId.safeParse(id);
-    for (const issue of key.error?.issues ?? []) report(['models', id.slice(0, 300)], issue.message);
-    if (key.success && findProvider(providerOf(id)) === null) report(['models', id], `there is no provider ${providerOf(id)}`);
+    for (const issue of key.error?.issues ?? []) addError(['models', id.slice(0, 300)], issue.message);
+    if (key.success && findProvider(getProviderName(id)) === null) addError(['models', id], `there is no provider ${getProviderName(id)}`);
     const parsed = modelRow.safeParse(values);
-    for (const { path, message } of parsed.error?.issues ?? []) report(['models', id, ...path.map(String)], message);
+    for (const { path, message } of parsed.error?.issues ?? []) addError(['models', id, ...path.map(String)], message);
     if (!parsed.success || faults.length > before) return [];
-    const row = buildRow(id, parsed.data, { report, source: 'import', sourceOf: () => null, findProvider });
+    const row = buildRow(id, parsed.data, { addError, source: 'import', getSourceText: () => null, findProvider });
     return faults.length > before ? [] : [[id, row] as const];
   });
   return { rows: Object.fromEntries(rows), faults };
 }
 
 type TokenPrices = Pick<ModelValues, 'input' | 'output' | 'cached_input' | 'cache_write' | 'cache_write_1h'>;
-type Amount = (value: string | number | undefined, ...place: Path) => bigint | null;
+type Amount = (value: string | number | undefined, ...segments: Path) => bigint | null;
 
-function buildRow(id: string, row: ModelValues, { report, source, sourceOf, findProvider }: CatalogOptions): CatalogRow {
-  const kind = kindOf(row);
-  const provider = findProvider(providerOf(id));
-  const known = provider === null ? null : starterRow(provider.baseUrl, id.slice(providerOf(id).length + 1));
-  const cachesCost = provider?.dialect === 'messages';
-  const amount: Amount = (value, ...place) => {
+function buildRow(id: string, row: ModelValues, { addError, source, getSourceText, findProvider }: CatalogOptions): CatalogRow {
+  const kind = inferKind(row);
+  const provider = findProvider(getProviderName(id));
+  const starter = provider === null ? null : findStarterRow(provider.baseUrl, id.slice(getProviderName(id).length + 1));
+  const chargesCacheWrites = provider?.dialect === 'messages';
+  const amount: Amount = (value, ...segments) => {
     if (value === undefined) return null;
-    const path = ['models', id, ...place];
+    const path = ['models', id, ...segments];
     try {
-      return nanosOfUsd(typeof value === 'number' ? (sourceOf(path) ?? value) : value);
+      return nanosFromUsd(typeof value === 'number' ? (getSourceText(path) ?? value) : value);
     } catch {
-      report(path, 'must be an amount in USD, written as a decimal number such as 0.15');
+      addError(path, 'must be an amount in USD, written as a decimal number such as 0.15');
       return null;
     }
   };
-  const priceAt = (prices: TokenPrices, ...place: Path): Price | null => {
-    const input = amount(prices.input, ...place, 'input');
-    const output = amount(prices.output, ...place, 'output');
+  const priceAt = (prices: TokenPrices, ...segments: Path): Price | null => {
+    const input = amount(prices.input, ...segments, 'input');
+    const output = amount(prices.output, ...segments, 'output');
     if (input === null && prices.input === undefined && Object.values(prices).some((price) => price !== undefined)) {
-      report(['models', id, ...place, 'input'], 'is required beside the other prices of tokens');
+      addError(['models', id, ...segments, 'input'], 'is required beside the other prices of tokens');
     }
     if (kind === 'chat' && prices.input !== undefined && prices.output === undefined) {
-      report(['models', id, ...place, 'output'], 'is required beside input');
+      addError(['models', id, ...segments, 'output'], 'is required beside input');
     }
-    const cached = amount(prices.cached_input, ...place, 'cached_input');
-    const write = amount(prices.cache_write, ...place, 'cache_write');
-    const write1h = amount(prices.cache_write_1h, ...place, 'cache_write_1h');
+    const cached = amount(prices.cached_input, ...segments, 'cached_input');
+    const write = amount(prices.cache_write, ...segments, 'cache_write');
+    const write1h = amount(prices.cache_write_1h, ...segments, 'cache_write_1h');
     if (input === null) return null;
-    const cacheWriteNanos = write ?? (cachesCost ? (input * 5n + 3n) / 4n : input);
+    const cacheWriteNanos = write ?? (chargesCacheWrites ? (input * 5n + 3n) / 4n : input);
     return {
       inputNanos: input,
       outputNanos: output ?? 0n,
       cachedInputNanos: cached ?? input,
       cacheWriteNanos,
-      cacheWrite1hNanos: write1h ?? (cachesCost ? input * 2n : cacheWriteNanos),
+      cacheWrite1hNanos: write1h ?? (chargesCacheWrites ? input * 2n : cacheWriteNanos),
     };
   };
   const { input, output, cached_input, cache_write, cache_write_1h } = row;
   const flat = amount(row.per_million_tokens, 'per_million_tokens');
   if (flat !== null && (input !== undefined || output !== undefined)) {
-    report(['models', id, 'per_million_tokens'], 'stands for input and output; give either it or those');
+    addError(['models', id, 'per_million_tokens'], 'stands for input and output; give either it or those');
   }
-  if (kind !== 'chat' && row.serves !== undefined) report(['models', id, 'serves'], 'is for models of the kind chat only');
+  if (kind !== 'chat' && row.serves !== undefined) addError(['models', id, 'serves'], 'is for models of the kind chat only');
   return {
     id,
     source,
@@ -116,8 +116,8 @@ function buildRow(id: string, row: ModelValues, { report, source, sourceOf, find
       .sort((left, right) => left.tokens - right.tokens),
     maxOutputTokens: row.max_output_tokens ?? null,
     maxInputTokens: row.max_input_tokens ?? null,
-    traits: traitsOf({ ...known, ...row }),
-    serves: row.serves ?? known?.serves ?? null,
+    traits: toTraits({ ...starter, ...row }),
+    serves: row.serves ?? starter?.serves ?? null,
     perImageNanos: amount(row.per_image, 'per_image'),
     perMillionCharactersNanos: amount(row.per_million_characters, 'per_million_characters'),
     perSecondNanos: amount(row.per_second, 'per_second'),
@@ -125,7 +125,7 @@ function buildRow(id: string, row: ModelValues, { report, source, sourceOf, find
   };
 }
 
-function traitsOf({ supports_schema: supportsSchema, thinking, reasons }: ModelValues): ModelTraits {
+function toTraits({ supports_schema: supportsSchema, thinking, reasons }: ModelValues): ModelTraits {
   return {
     ...(supportsSchema !== undefined && { supportsSchema }),
     ...(thinking !== undefined && { thinking }),
@@ -139,6 +139,6 @@ function flatPrice(nanos: bigint): Price {
 }
 
 /** What stands before the first slash of a model's id. */
-export function providerOf(id: string): string {
+export function getProviderName(id: string): string {
   return id.slice(0, id.indexOf('/'));
 }

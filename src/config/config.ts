@@ -134,11 +134,11 @@ export interface TemporalTls {
 
 /** Everything that is wrong with the settings, each fault one line with its place. */
 export class ConfigError extends Error {
-  readonly faults: readonly string[];
+  readonly errors: readonly string[];
 
-  constructor(faults: readonly string[]) {
-    super(faults.join('\n'));
+  constructor(errors: readonly string[]) {
+    super(errors.join('\n'));
     this.name = 'ConfigError';
-    this.faults = faults;
+    this.errors = errors;
   }
 }

@@ -36,11 +36,11 @@ const vendors: readonly { readonly variable: string; readonly values: (apiKey: s
 
 /** The values for the keys that are in the environment, joined; null when there is none. */
 export function vendorDefaults(env: Environment): FileValues | null {
-  const found = vendors.flatMap(({ variable, values }) => {
+  const defaults = vendors.flatMap(({ variable, values }) => {
     const apiKey = env[variable]?.trim();
     return apiKey ? [values(apiKey)] : [];
   });
-  return found.length === 0 ? null : found.reduce(join);
+  return defaults.length === 0 ? null : defaults.reduce(mergeDefaults);
 }
 
 /** Values of the demo vendor. Its models have prices, so that spending and ceilings can be seen; it asks for a key, any will do. */
@@ -77,16 +77,16 @@ export function demoDefaults(demoUrl: string): FileValues {
 }
 
 /** Joins the values of two vendors; chains of a tier follow each other, so that one vendor stands in for the other. */
-function join(left: FileValues, right: FileValues): FileValues {
+function mergeDefaults(left: FileValues, right: FileValues): FileValues {
   return {
     providers: { ...left.providers, ...right.providers },
-    tiers: joinTiers(left.tiers, right.tiers),
-    image_tiers: joinTiers(left.image_tiers, right.image_tiers),
-    speech_tiers: joinTiers(left.speech_tiers, right.speech_tiers),
+    tiers: mergeTiers(left.tiers, right.tiers),
+    image_tiers: mergeTiers(left.image_tiers, right.image_tiers),
+    speech_tiers: mergeTiers(left.speech_tiers, right.speech_tiers),
   };
 }
 
-function joinTiers(left: FileValues['tiers'] = {}, right: FileValues['tiers'] = {}): Record<string, string[]> {
+function mergeTiers(left: FileValues['tiers'] = {}, right: FileValues['tiers'] = {}): Record<string, string[]> {
   const names = new Set([...Object.keys(left), ...Object.keys(right)]);
   return Object.fromEntries([...names].map((name) => [name, [...(left[name] ?? []), ...(right[name] ?? [])]]));
 }

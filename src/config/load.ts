@@ -4,16 +4,16 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import type { z } from 'zod';
-import { messageOf } from '../core/error-messages.ts';
+import { errorMessage } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
-import { buildCatalogRows, providerOf } from './catalog.ts';
+import { buildCatalogRows, getProviderName } from './catalog.ts';
 import { type Config, ConfigError, type ProviderConfig, type RowSource, type Served, type Tiers } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';
-import { type Command, type Environment, readEnvironment } from './environment.ts';
+import { type Command, type Environment, parseEnvironment } from './environment.ts';
 import { type FileValues, fileSchema } from './file-schema.ts';
-import { buildProviders, type Report } from './providers.ts';
+import { type AddError, buildProviders } from './providers.ts';
 import { starterModels } from './starter-catalog.ts';
-import { type Path, readYamlFile, type YamlFile } from './yaml-file.ts';
+import { type Path, parseYamlFile, type YamlFile } from './yaml-file.ts';
 
 export interface ConfigSource {
   readonly env: Environment;
@@ -26,28 +26,28 @@ export interface ConfigSource {
 }
 
 export function loadConfig({ env, fileText, fileName, command }: ConfigSource): Config {
-  const { settings, faults } = readEnvironment(env, command);
-  const file = readYamlFile(fileText ?? '', fileName, env, faults);
-  const report: Report = (path, sentence) => faults.push(`${file.place(path)}: ${sentence}`);
-  const own = readValues(file, report);
+  const { settings, errors } = parseEnvironment(env, command);
+  const file = parseYamlFile(fileText ?? '', fileName, env, errors);
+  const addError: AddError = (path, sentence) => errors.push(`${file.location(path)}: ${sentence}`);
+  const fileValues = parseValues(file, addError);
   const builtIn = isObject(file.value) && 'providers' in file.value ? null : vendorDefaults(env);
-  const values = builtIn ? over(builtIn, own) : own;
+  const values = builtIn ? overlay(builtIn, fileValues) : fileValues;
   const demo = builtIn === null && !(isObject(file.value) && 'providers' in file.value);
   // Rows that were left out because of a fault of their own are still known by name.
-  const names = new Set([...Object.keys(values.providers ?? {}), ...keysAt(file.value, 'providers')]);
-  const parts = build(values, { source: 'file', sourceOf: file.sourceOf, report });
+  const providerNames = new Set([...Object.keys(values.providers ?? {}), ...keysAt(file.value, 'providers')]);
+  const parts = buildSections(values, { source: 'file', getSourceText: file.getSourceText, addError });
   // With the demo vendor the providers are known only when it runs.
   if (!demo) {
-    checkNames(values, (name) => names.has(name), report);
-    checkMedia(parts, report);
+    checkNames(values, (name) => providerNames.has(name), addError);
+    checkMedia(parts, addError);
   }
   if (demo && command === 'serve') {
-    faults.push(
+    errors.push(
       `no providers: write them into ${fileName}, or set OPENAI_API_KEY or ANTHROPIC_API_KEY; the demo vendor runs with gateway start alone`,
     );
   }
-  if (faults.length > 0) throw new ConfigError(faults);
-  return freeze({
+  if (errors.length > 0) throw new ConfigError(errors);
+  return deepFreeze({
     server: settings.server,
     temporal: settings.temporal,
     adminToken: settings.adminToken ?? values.admin_token ?? null,
@@ -78,15 +78,15 @@ export function readConfigSource(env: Environment, command?: Command): ConfigSou
   try {
     return { ...source, fileText: readFileSync(fileName, 'utf8') };
   } catch (error) {
-    throw new ConfigError([`${fileName}: cannot be read: ${messageOf(error)}`]);
+    throw new ConfigError([`${fileName}: cannot be read: ${errorMessage(error)}`]);
   }
 }
 
 /** The configuration with the demo vendor, which answers at `demoUrl`, as its only vendor; models and tiers of the file stay. */
 export function demoConfig(config: Config, demoUrl: string): Config {
-  const built = build(demoDefaults(demoUrl), { source: 'starter', sourceOf: () => null, report: ignore });
+  const built = buildSections(demoDefaults(demoUrl), { source: 'starter', getSourceText: () => null, addError: ignoreErrors });
   const { providers, models, tiers, imageTiers, speechTiers, defaults } = built;
-  return freeze({
+  return deepFreeze({
     ...config,
     providers,
     models: { ...models, ...config.models },
@@ -98,43 +98,43 @@ export function demoConfig(config: Config, demoUrl: string): Config {
 }
 
 /** The values of the file. A row with a fault is reported and left out, so that the faults of all others are found too. */
-function readValues(file: YamlFile, report: Report): FileValues {
+function parseValues(file: YamlFile, addError: AddError): FileValues {
   if (!isObject(file.value)) {
-    report([], 'must hold keys and values at its top, such as providers');
+    addError([], 'must hold keys and values at its top, such as providers');
     return {};
   }
   const parsed = fileSchema.safeParse(file.value);
   if (parsed.success) return parsed.data;
-  const faulty: Path[] = [];
+  const invalidPaths: Path[] = [];
   for (const issue of parsed.error.issues) {
     const path = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
     if (issue.code === 'unrecognized_keys') {
-      for (const key of issue.keys) report([...path, key], 'there is no such setting');
-      faulty.push(...issue.keys.map((key) => [...path, key]));
+      for (const key of issue.keys) addError([...path, key], 'there is no such setting');
+      invalidPaths.push(...issue.keys.map((key) => [...path, key]));
     } else {
-      report(path, keyFaultOf(issue) ?? issue.message);
-      faulty.push(path);
+      addError(path, invalidKeyMessage(issue) ?? issue.message);
+      invalidPaths.push(path);
     }
   }
-  const rest = fileSchema.safeParse(without(file.value, faulty));
+  const rest = fileSchema.safeParse(omitRows(file.value, invalidPaths));
   return rest.success ? rest.data : {};
 }
 
 /** A record's bad key is told by what is wrong with it, not as "invalid key in record". */
-function keyFaultOf(issue: z.core.$ZodIssue): string | null {
+function invalidKeyMessage(issue: z.core.$ZodIssue): string | null {
   return issue.code === 'invalid_key' ? issue.issues.map(({ message }) => message).join(', ') : null;
 }
 
 /** The values without the rows (two levels deep) that hold one of the paths. */
-function without(values: Readonly<Record<string, unknown>>, paths: readonly Path[]): Record<string, unknown> {
-  const cut = new Map<string, Set<string>>();
+function omitRows(values: Readonly<Record<string, unknown>>, paths: readonly Path[]): Record<string, unknown> {
+  const omitted = new Map<string, Set<string>>();
   for (const [section, row] of paths) {
-    const rows = cut.get(String(section)) ?? new Set<string>();
-    cut.set(String(section), rows.add(row === undefined ? '' : String(row)));
+    const rows = omitted.get(String(section)) ?? new Set<string>();
+    omitted.set(String(section), rows.add(row === undefined ? '' : String(row)));
   }
   return Object.fromEntries(
     Object.entries(values).flatMap(([section, content]) => {
-      const rows = cut.get(section);
+      const rows = omitted.get(section);
       if (!rows) return [[section, content]];
       if (rows.has('') || !isObject(content)) return [];
       return [[section, Object.fromEntries(Object.entries(content).filter(([row]) => !rows.has(row)))]];
@@ -142,27 +142,32 @@ function without(values: Readonly<Record<string, unknown>>, paths: readonly Path
   );
 }
 
-type Parts = Pick<Config, 'providers' | 'models' | 'tiers' | 'imageTiers' | 'speechTiers' | 'defaults'>;
+type CatalogSections = Pick<Config, 'providers' | 'models' | 'tiers' | 'imageTiers' | 'speechTiers' | 'defaults'>;
 
 /** For our own values: they are tested and have no faults. */
-const ignore: Report = () => undefined;
+const ignoreErrors: AddError = () => undefined;
 
 interface Origin {
   readonly source: RowSource;
-  readonly sourceOf: YamlFile['sourceOf'];
-  readonly report: Report;
+  readonly getSourceText: YamlFile['getSourceText'];
+  readonly addError: AddError;
 }
 
-function build(values: FileValues, origin: Origin): Parts {
-  const providers = buildProviders(values.providers ?? {}, origin.report);
+function buildSections(values: FileValues, origin: Origin): CatalogSections {
+  const providers = buildProviders(values.providers ?? {}, origin.addError);
   const { defaults } = values;
   const findProvider = (name: string) => providers[name] ?? null;
-  const own = buildCatalogRows(values.models ?? {}, { ...origin, findProvider });
-  const starter = buildCatalogRows(starterModels(providers), { source: 'starter', sourceOf: () => null, report: ignore, findProvider });
+  const ownRows = buildCatalogRows(values.models ?? {}, { ...origin, findProvider });
+  const starterRows = buildCatalogRows(starterModels(providers), {
+    source: 'starter',
+    getSourceText: () => null,
+    addError: ignoreErrors,
+    findProvider,
+  });
   return {
     providers,
     // The file's rows first, in its order: bare names are looked for in the order of the catalog.
-    models: { ...own, ...Object.fromEntries(Object.entries(starter).filter(([id]) => !Object.hasOwn(own, id))) },
+    models: { ...ownRows, ...Object.fromEntries(Object.entries(starterRows).filter(([id]) => !Object.hasOwn(ownRows, id))) },
     tiers: values.tiers ?? {},
     imageTiers: values.image_tiers ?? {},
     speechTiers: values.speech_tiers ?? {},
@@ -180,27 +185,27 @@ function firstServing(providers: Readonly<Record<string, ProviderConfig>>, serve
 }
 
 /** What the file writes goes over what is built in: rows and tiers by name, the rest as a whole. */
-function over(builtIn: FileValues, own: FileValues): FileValues {
+function overlay(builtIn: FileValues, fileValues: FileValues): FileValues {
   return {
     ...builtIn,
-    ...own,
-    models: { ...builtIn.models, ...own.models },
-    tiers: { ...builtIn.tiers, ...own.tiers },
-    image_tiers: { ...builtIn.image_tiers, ...own.image_tiers },
-    speech_tiers: { ...builtIn.speech_tiers, ...own.speech_tiers },
+    ...fileValues,
+    models: { ...builtIn.models, ...fileValues.models },
+    tiers: { ...builtIn.tiers, ...fileValues.tiers },
+    image_tiers: { ...builtIn.image_tiers, ...fileValues.image_tiers },
+    speech_tiers: { ...builtIn.speech_tiers, ...fileValues.speech_tiers },
   };
 }
 
 /** Everything that names a provider must name one that there is. */
-function checkNames(values: FileValues, isProvider: (name: string) => boolean, report: Report): void {
+function checkNames(values: FileValues, isProvider: (name: string) => boolean, addError: AddError): void {
   const check = (path: Path, provider: string): void => {
-    if (!isProvider(provider)) report(path, `there is no provider ${provider}`);
+    if (!isProvider(provider)) addError(path, `there is no provider ${provider}`);
   };
-  for (const id of Object.keys(values.models ?? {})) check(['models', id], providerOf(id));
+  for (const id of Object.keys(values.models ?? {})) check(['models', id], getProviderName(id));
   for (const section of ['tiers', 'image_tiers', 'speech_tiers'] as const) {
     const chains: Tiers = values[section] ?? {};
     for (const [tier, chain] of Object.entries(chains)) {
-      for (const [index, id] of chain.entries()) check([section, tier, index], providerOf(id));
+      for (const [index, id] of chain.entries()) check([section, tier, index], getProviderName(id));
     }
   }
   for (const key of ['image_provider', 'speech_provider', 'video_provider'] as const) {
@@ -213,10 +218,10 @@ const servedByDefaultOf = { imageProvider: 'images', speechProvider: 'speech', v
 const settingOf = { imageProvider: 'image_provider', speechProvider: 'speech_provider', videoProvider: 'video_provider' } as const;
 
 /** Who is asked where a caller names nobody, and who stands in a chain of media models, must serve the route. */
-function checkMedia({ providers, defaults, imageTiers, speechTiers }: Parts, report: Report): void {
+function checkMedia({ providers, defaults, imageTiers, speechTiers }: CatalogSections, addError: AddError): void {
   const check = (path: Path, name: string | null, served: Served): void => {
     const provider = name === null ? undefined : providers[name];
-    if (provider && !provider.serves.includes(served)) report(path, `the provider ${provider.name} does not serve ${served}`);
+    if (provider && !provider.serves.includes(served)) addError(path, `the provider ${provider.name} does not serve ${served}`);
   };
   for (const key of ['imageProvider', 'speechProvider', 'videoProvider'] as const)
     check(['defaults', settingOf[key]], defaults[key], servedByDefaultOf[key]);
@@ -225,7 +230,7 @@ function checkMedia({ providers, defaults, imageTiers, speechTiers }: Parts, rep
     ['speech_tiers', speechTiers, 'speech'],
   ] as const) {
     for (const [tier, chain] of Object.entries(tiers))
-      for (const [index, id] of chain.entries()) check([section, tier, index], providerOf(id), served);
+      for (const [index, id] of chain.entries()) check([section, tier, index], getProviderName(id), served);
   }
 }
 
@@ -235,7 +240,7 @@ function keysAt(value: unknown, section: string): string[] {
 }
 
 /** Freezes the object and all it holds. */
-function freeze<Value extends object>(value: Value): Value {
-  for (const part of Object.values(value)) if (typeof part === 'object' && part !== null && !Object.isFrozen(part)) freeze(part);
+function deepFreeze<Value extends object>(value: Value): Value {
+  for (const part of Object.values(value)) if (typeof part === 'object' && part !== null && !Object.isFrozen(part)) deepFreeze(part);
   return Object.freeze(value);
 }

@@ -4,7 +4,7 @@ import type { ProviderValues } from './file-schema.ts';
 import type { Path } from './yaml-file.ts';
 
 /** Takes a fault with the path of what is wrong. */
-export type Report = (path: Path, sentence: string) => void;
+export type AddError = (path: Path, message: string) => void;
 
 /** What a vendor of each dialect is taken to have; `serves` of the row says otherwise where that is wrong. */
 const servedByDefault: Readonly<Record<ProviderDialect, readonly Served[]>> = {
@@ -26,25 +26,25 @@ const defaultAuth: Readonly<Record<ProviderDialect, ProviderConfig['auth']>> = {
   gemini: { header: 'x-goog-api-key', scheme: null },
 };
 
-export function buildProviders(values: Readonly<Record<string, ProviderValues>>, report: Report): Record<string, ProviderConfig> {
+export function buildProviders(values: Readonly<Record<string, ProviderValues>>, addError: AddError): Record<string, ProviderConfig> {
   return Object.fromEntries(
     Object.entries(values).map(([name, row]) => [
       name,
-      buildProvider(name, row, (path, sentence) => report(['providers', name, ...path], sentence)),
+      buildProvider(name, row, (path, message) => addError(['providers', name, ...path], message)),
     ]),
   );
 }
 
-function buildProvider(name: string, row: ProviderValues, report: Report): ProviderConfig {
+function buildProvider(name: string, row: ProviderValues, addError: AddError): ProviderConfig {
   const { dialect, auth, speech } = row;
   const serves = row.serves ?? servedByDefault[dialect];
   for (const [index, served] of serves.entries()) {
-    if (!servable[dialect].includes(served)) report(['serves', index], `a provider of the dialect ${dialect} cannot serve ${served}`);
+    if (!servable[dialect].includes(served)) addError(['serves', index], `a provider of the dialect ${dialect} cannot serve ${served}`);
   }
-  checkSpeech(row, report);
+  checkSpeech(row, addError);
   return {
     name,
-    baseUrl: readBaseUrl(row.base_url, report),
+    baseUrl: parseBaseUrl(row.base_url, addError),
     apiKey: row.api_key ?? null,
     dialect,
     serves,
@@ -64,32 +64,33 @@ function buildProvider(name: string, row: ProviderValues, report: Report): Provi
       textField: speech?.text_field ?? 'text',
       body: speech?.body ?? {},
     },
-    assetHosts: readAssetHosts(row.asset_hosts ?? [], report),
+    assetHosts: parseAssetHosts(row.asset_hosts ?? [], addError),
   };
 }
 
-function readAssetHosts(hosts: readonly string[], report: Report): string[] {
-  for (const [index, host] of hosts.entries()) if (!URL.canParse(`https://${host}`)) report(['asset_hosts', index], 'must be a host');
+function parseAssetHosts(hosts: readonly string[], addError: AddError): string[] {
+  for (const [index, host] of hosts.entries()) if (!URL.canParse(`https://${host}`)) addError(['asset_hosts', index], 'must be a host');
   return hosts.map((host) => host.toLowerCase());
 }
 
 /** A vendor of the shape `voice` must be told the voice, and the text must not take its fixed members' place. */
-function checkSpeech({ speech_shape: shape, speech }: ProviderValues, report: Report): void {
+function checkSpeech({ speech_shape: shape, speech }: ProviderValues, addError: AddError): void {
   if (speech === undefined) return;
-  if (shape !== 'voice') report(['speech'], 'is for speech_shape: voice alone');
+  if (shape !== 'voice') addError(['speech'], 'is for speech_shape: voice alone');
   const { path, text_field: textField = 'text', body = {} } = speech;
-  if (path !== undefined && !URL.canParse(`https://host${path.replaceAll('{voice}', 'x')}`)) report(['speech', 'path'], 'must be a path');
-  if (path?.includes('#')) report(['speech', 'path'], 'must not hold #');
-  if (Object.hasOwn(body, textField)) report(['speech', 'body', textField], 'is the text field: it holds what is to be spoken');
+  if (path !== undefined && !URL.canParse(`https://host${path.replaceAll('{voice}', 'x')}`)) addError(['speech', 'path'], 'must be a path');
+  if (path?.includes('#')) addError(['speech', 'path'], 'must not hold #');
+  if (Object.hasOwn(body, textField)) addError(['speech', 'body', textField], 'is the text field: it holds what is to be spoken');
 }
 
 /** The address without slashes at its end. It is not repeated in faults: it may hold a password. */
-function readBaseUrl(text: string, report: Report): string {
+function parseBaseUrl(text: string, addError: AddError): string {
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:')) report(['base_url'], 'must be an address with http:// or https://');
-  else if (text !== text.trim()) report(['base_url'], 'must not begin or end with a space');
+  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))
+    addError(['base_url'], 'must be an address with http:// or https://');
+  else if (text !== text.trim()) addError(['base_url'], 'must not begin or end with a space');
   else if (url.username !== '' || url.password !== '')
-    report(['base_url'], 'must not hold a user or password; use api_key, auth or headers');
-  else if (url.search !== '' || url.hash !== '') report(['base_url'], 'must end with the path, without ? and #');
+    addError(['base_url'], 'must not hold a user or password; use api_key, auth or headers');
+  else if (url.search !== '' || url.hash !== '') addError(['base_url'], 'must end with the path, without ? and #');
   return text.replace(/\/+$/, '');
 }

@@ -52,13 +52,13 @@ const vendors: readonly Vendor[] = [
 ];
 
 /** Vendor whose address has this host; null when it is none of the list. */
-export function vendorOfHost(host: string): Vendor | null {
+export function findVendorByHost(host: string): Vendor | null {
   return vendors.find(({ hosts }) => hosts.includes(host)) ?? null;
 }
 
 /** The row of the vendor at that address for its model, null when there is none. */
-export function starterRow(baseUrl: string, model: string): ModelValues | null {
-  const models = vendorOfHost(hostOf(baseUrl))?.models ?? {};
+export function findStarterRow(baseUrl: string, model: string): ModelValues | null {
+  const models = findVendorByHost(getHost(baseUrl))?.models ?? {};
   return Object.hasOwn(models, model) ? (models[model] ?? null) : null;
 }
 
@@ -66,14 +66,14 @@ export function starterRow(baseUrl: string, model: string): ModelValues | null {
 export function starterModels(providers: Readonly<Record<string, ProviderConfig>>): Record<string, ModelValues> {
   return Object.fromEntries(
     Object.values(providers).flatMap(({ name, baseUrl, serves }) => {
-      const models = Object.entries(vendorOfHost(hostOf(baseUrl))?.models ?? {});
-      return models.filter(([, row]) => isServed(kindOf(row), serves)).map(([model, row]) => [`${name}/${model}`, row] as const);
+      const models = Object.entries(findVendorByHost(getHost(baseUrl))?.models ?? {});
+      return models.filter(([, row]) => isServed(inferKind(row), serves)).map(([model, row]) => [`${name}/${model}`, row] as const);
     }),
   );
 }
 
 /** What a row without `kind` is, from what it is charged by: a chat model unless it counts images, characters, seconds or searches. */
-export function kindOf(row: ModelValues): Kind {
+export function inferKind(row: ModelValues): Kind {
   if (row.kind !== undefined) return row.kind;
   if (row.per_image !== undefined) return 'images';
   if (row.per_million_characters !== undefined) return 'speech';
@@ -88,6 +88,6 @@ export function isServed(kind: Kind, serves: readonly string[]): boolean {
 }
 
 /** The host of an address; empty for what is none. */
-export function hostOf(address: string): string {
+export function getHost(address: string): string {
   return URL.canParse(address) ? new URL(address).hostname : '';
 }

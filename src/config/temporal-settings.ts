@@ -35,12 +35,12 @@ export function readTemporalConnection(config: TemporalConfig): TemporalConnecti
 }
 
 function readTls({ serverName, caFile, certificateFile, keyFile }: TemporalTls): true | TlsFiles {
-  const faults: string[] = [];
+  const errors: string[] = [];
   const read = (file: string): Buffer => {
     try {
       return readFileSync(file);
     } catch (error) {
-      faults.push(`${file}: cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+      errors.push(`${file}: cannot be read: ${error instanceof Error ? error.message : String(error)}`);
       return Buffer.alloc(0);
     }
   };
@@ -49,6 +49,6 @@ function readTls({ serverName, caFile, certificateFile, keyFile }: TemporalTls):
     ...(caFile !== null && { serverRootCACertificate: read(caFile) }),
     ...(certificateFile !== null && keyFile !== null && { clientCertPair: { crt: read(certificateFile), key: read(keyFile) } }),
   };
-  if (faults.length > 0) throw new ConfigError(faults);
+  if (errors.length > 0) throw new ConfigError(errors);
   return Object.keys(files).length === 0 ? true : files;
 }

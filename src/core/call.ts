@@ -36,7 +36,7 @@ export interface Caller {
   readonly keyId: string;
   readonly keyPrefix: string;
   /** The key under whose id its ceilings are counted: itself, or the first of those that it was rotated from. */
-  readonly countedAs: string;
+  readonly quotaKeyId: string;
   readonly projectId: string;
   /** Models (ids or tier names) the key may use; null means all. */
   readonly models: readonly string[] | null;
@@ -44,10 +44,10 @@ export interface Caller {
 }
 
 /** In the place of a key for calls that the gateway makes by itself, in the background: the project's limits hold, a key's do not. */
-export const ownKeyId = '00000000-0000-0000-0000-000000000000';
+export const internalKeyId = '00000000-0000-0000-0000-000000000000';
 
 /** What the caller wants of the project memory for this call (specification 4.2). */
-export interface MemoryWish {
+export interface MemoryOptions {
   readonly mode: 'write' | 'recall' | 'off';
   /** The header `x-gateway-memory: write` was sent: makes a conversation of one call learnable. */
   readonly explicitWrite: boolean;
@@ -56,7 +56,7 @@ export interface MemoryWish {
 }
 
 /** What the caller allows the response cache (`cache-control`, shapes 17). */
-export interface CacheWish {
+export interface CacheDirectives {
   readonly reads: boolean;
   readonly writes: boolean;
   /** Only an answer that is younger than this; absent: any that the project keeps. */
@@ -102,18 +102,18 @@ export interface Call {
   readonly spans: BodySpans;
   /** Output tokens the caller allows; null when it set no bound. */
   readonly maxOutputTokens: number | null;
-  readonly memory: MemoryWish;
-  readonly cache: CacheWish;
+  readonly memory: MemoryOptions;
+  readonly cache: CacheDirectives;
   readonly correlation: Correlation;
   /** Instant at which the whole chain ends (`x-gateway-timeout-ms`), null for none. */
   readonly deadlineAt: number | null;
   /** Caller's headers that vendors may see (decisions 3), lower-case names. */
-  readonly passedHeaders: Readonly<Record<string, string>>;
+  readonly forwardedHeaders: Readonly<Record<string, string>>;
   /**
    * The gateway's own question about texts that stand elsewhere (a caller's call, stored conversations): recorded and paid for, but its text is
    * not stored a second time, where an erasure of what it was made of would not find it.
    */
-  readonly isOwn?: true;
+  readonly isInternal?: true;
 }
 
 /** One request of a media route, as it is recorded; what it asks for in particular is its route's own. */
@@ -168,7 +168,7 @@ export interface Candidate {
 }
 
 /** One line of a plan as it is recorded: a candidate, or why a model of the chain is not one. */
-export interface PlanLine {
+export interface PlanEntry {
   readonly model: string;
   readonly skipped: string | null;
   /** Not of the chain: it stands in by catalog fill. */
@@ -197,7 +197,7 @@ export interface Attempt {
 }
 
 /** What is known of a call before its first attempt; the journal's `opened` record holds exactly this. */
-export interface CallFacts {
+export interface CallMetadata {
   readonly id: string;
   readonly startedAt: number;
   readonly projectId: string;
@@ -208,9 +208,9 @@ export interface CallFacts {
   readonly route: Route;
   readonly modelAsked: string;
   readonly stream: boolean;
-  readonly memory: MemoryWish;
+  readonly memory: MemoryOptions;
   readonly correlation: Correlation;
-  readonly plan: readonly PlanLine[];
+  readonly plan: readonly PlanEntry[];
   readonly bodyBytes: number;
   /** What a media call asks for: all there is to charge where its process dies before it settles. */
   readonly units?: Units;
@@ -219,7 +219,7 @@ export interface CallFacts {
 }
 
 /** What a call took of the slices of ceilings that its process holds. */
-export interface ConsumedLeases {
+export interface LeaseDebits {
   /** The process: its journal's id. */
   readonly process: string;
   /** By row of `limit_counters` and the lease's generation; `owed`: what was spent beyond all that the lease had. */
@@ -246,7 +246,7 @@ export interface CallResult {
   readonly firstByteMs: number | null;
   readonly attempts: readonly Attempt[];
   /** Absent: no ceiling applied. */
-  readonly consumed?: ConsumedLeases;
+  readonly consumed?: LeaseDebits;
 }
 
 /** The assistant's part of an answer: what memory may read of it. */
@@ -265,7 +265,7 @@ export interface CallContent {
 
 /** A finished call on its way from the journal to the database. */
 export interface SettledCall {
-  readonly facts: CallFacts;
+  readonly facts: CallMetadata;
   readonly result: CallResult;
   /** Null: nothing to store (the call failed before a vendor was asked, or its text could not be kept). */
   readonly content: CallContent | null;

@@ -5,12 +5,12 @@
 import type { Price, TokenPrice, Tokens, UnitPrices, Units } from './pricing.ts';
 
 /** USD as a JSON number with at most nine decimals, for answers; exact below eight million dollars, where a double's digits end. */
-export function usdOf(nanos: number): number {
+export function toUsd(nanos: number): number {
   return nanos / 1e9;
 }
 
 /** Nano-dollars of a decimal USD amount given as text or number, e.g. `0.075`; throws RangeError when it is none or negative. */
-export function nanosOfUsd(usd: string | number): bigint {
+export function nanosFromUsd(usd: string | number): bigint {
   const text = typeof usd === 'number' ? toPlainDecimal(usd) : usd;
   const match = /^(\d+)(?:\.(\d+))?$/.exec(text);
   if (!match) throw new RangeError(`not an amount in USD: ${text}`);
@@ -24,7 +24,7 @@ export function nanosOfUsd(usd: string | number): bigint {
  * Cost of `tokens` and of `searches` (search units of a rerank call) at `price` in nano-dollars, rounded once, half up. A price above a bound of
  * tokens holds for the whole call, chosen by all of its input tokens, cached ones and cache writes too.
  */
-export function costOf(tokens: Tokens, price: Price, searches = 0): number {
+export function tokenCost(tokens: Tokens, price: Price, searches = 0): number {
   const rates = ratesFor(tokens, price);
   const total =
     BigInt(tokens.input) * rates.inputNanos +
@@ -43,7 +43,7 @@ function ratesFor(tokens: Tokens, price: Price): TokenPrice {
 }
 
 /** Cost of `units` in nano-dollars, characters rounded half up; null when none of them has a price. */
-export function unitCostOf({ images, characters, seconds }: Units, prices: UnitPrices): number | null {
+export function unitsCost({ images, characters, seconds }: Units, prices: UnitPrices): number | null {
   const { perImageNanos, perMillionCharactersNanos, perSecondNanos } = prices;
   const parts = [
     images === undefined || perImageNanos === null ? [] : [BigInt(images) * perImageNanos],

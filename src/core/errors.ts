@@ -5,7 +5,7 @@
  * turns into a gateway error. Rendering happens in `http/error-handler.ts` alone.
  */
 
-interface CodeRow {
+interface ErrorSpec {
   readonly status: number;
   /** Sentence for the caller when the place that throws has nothing more exact to say. */
   readonly message: string;
@@ -13,7 +13,7 @@ interface CodeRow {
   readonly retryAfterSeconds?: number;
 }
 
-const codes = {
+const errorSpecs = {
   missing_key: { status: 401, message: 'a virtual key is required: Authorization: Bearer <VIRTUAL_KEY>' },
   invalid_key: { status: 401, message: 'the virtual key is not valid, revoked or expired' },
   keystore_unavailable: { status: 503, message: 'the key store cannot be read' },
@@ -53,13 +53,13 @@ const codes = {
   /** Not in the specification's table: provisioning routes (shapes 19) and faults of ours on other routes (shapes 21). */
   conflict: { status: 409, message: 'it exists already' },
   internal_error: { status: 500, message: 'internal error' },
-} as const satisfies Record<string, CodeRow>;
+} as const satisfies Record<string, ErrorSpec>;
 
-export type ErrorCode = keyof typeof codes;
+export type ErrorCode = keyof typeof errorSpecs;
 
 /** Row of a code: its status, default sentence and `retry-after`. */
-export function codeRow(code: ErrorCode): CodeRow {
-  return codes[code];
+export function errorSpec(code: ErrorCode): ErrorSpec {
+  return errorSpecs[code];
 }
 
 /** An error with a code of the table. `message` is public: it goes to the caller as it stands. */
@@ -77,12 +77,12 @@ export class GatewayError extends Error {
 
 /** Makes an error of the table. `status` overrides the row's (only `upstream_refused` and `upstream_failed` need that). */
 export function gatewayError(code: ErrorCode, options: { message?: string; status?: number; cause?: unknown } = {}): GatewayError {
-  const row = codes[code];
+  const row = errorSpecs[code];
   return new GatewayError(code, options.message ?? row.message, options.status ?? row.status, options.cause);
 }
 
 /** What went wrong between the gateway and a vendor. */
-export type VendorFault =
+export type VendorErrorKind =
   | 'connect' // no connection: refused, reset, DNS, TLS, connect timeout
   | 'timeout' // connected, but the first byte did not come in time
   | 'status' // the vendor answered with an error status
@@ -93,7 +93,7 @@ export type VendorFault =
 
 /** A vendor's failure. `message` may hold the vendor's words (cut), never a header or a key. */
 export class VendorError extends Error {
-  readonly fault: VendorFault;
+  readonly kind: VendorErrorKind;
   /** Vendor's status, null when none came. */
   readonly status: number | null;
   /** Vendor's own error message, if its body had one. */
@@ -102,13 +102,13 @@ export class VendorError extends Error {
   readonly retryAfterMs: number | null | undefined;
 
   constructor(
-    fault: VendorFault,
+    kind: VendorErrorKind,
     message: string,
     options: { status?: number | null; vendorMessage?: string | null; retryAfterMs?: number | null; cause?: unknown } = {},
   ) {
     super(message, { cause: options.cause });
     this.name = 'VendorError';
-    this.fault = fault;
+    this.kind = kind;
     this.status = options.status ?? null;
     this.vendorMessage = options.vendorMessage ?? null;
     this.retryAfterMs = options.retryAfterMs;

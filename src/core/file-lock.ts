@@ -13,7 +13,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
-export interface OwnerLock {
+export interface FileLock {
   /** Gives the lock back; the file stays. Calling it again does nothing. */
   release(): void;
 }
@@ -21,7 +21,7 @@ export interface OwnerLock {
 const sqliteBusy = 5;
 
 /** Takes the lock, creating the file (mode 0600) and its folders (0700). Null: another holder, in this process or another, has it. */
-export async function takeLock(file: string): Promise<OwnerLock | null> {
+export async function acquireFileLock(file: string): Promise<FileLock | null> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
     throw cannotLock(file, cause);
   });
@@ -29,7 +29,7 @@ export async function takeLock(file: string): Promise<OwnerLock | null> {
   const connection = lockExclusively(file);
   if (connection === null) return null;
   // Between opening and locking, a former holder may have deleted the file: then we hold a lock that nobody else will ever meet.
-  if (inodeOf(file) !== inode) {
+  if (findInode(file) !== inode) {
     connection.close();
     return null;
   }
@@ -48,9 +48,9 @@ function createFile(file: string): bigint | null {
   try {
     closeSync(openSync(file, 'wx', 0o600));
   } catch (cause) {
-    if (codeOf(cause) !== 'EEXIST') throw cannotLock(file, cause);
+    if (errorCode(cause) !== 'EEXIST') throw cannotLock(file, cause);
   }
-  return inodeOf(file);
+  return findInode(file);
 }
 
 /** The connection that holds the lock, or null when it is taken. */
@@ -68,26 +68,26 @@ function lockExclusively(file: string): DatabaseSync | null {
   }
 }
 
-function inodeOf(file: string): bigint | null {
+function findInode(file: string): bigint | null {
   return statSync(file, { bigint: true, throwIfNoEntry: false })?.ino ?? null;
 }
 
 // The errors of Node's own modules are looked at by their members: under jest they are no `Error` of the code that runs there.
 
 function isBusy(error: unknown): boolean {
-  const number = memberOf(error, 'errcode');
+  const number = getMember(error, 'errcode');
   return typeof number === 'number' && (number & 0xff) === sqliteBusy;
 }
 
-function codeOf(error: unknown): unknown {
-  return memberOf(error, 'code');
+function errorCode(error: unknown): unknown {
+  return getMember(error, 'code');
 }
 
-function memberOf(error: unknown, name: string): unknown {
+function getMember(error: unknown, name: string): unknown {
   return typeof error === 'object' && error !== null ? Reflect.get(error, name) : undefined;
 }
 
 function cannotLock(file: string, cause: unknown): Error {
-  const reason = String(memberOf(cause, 'message') ?? cause);
+  const reason = String(getMember(cause, 'message') ?? cause);
   return new Error(`cannot lock ${file}: ${reason} (is ${dirname(file)} writable?)`, { cause });
 }

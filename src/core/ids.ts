@@ -22,7 +22,7 @@ export function isUuid(text: string): boolean {
 }
 
 /** The smallest UUIDv7 of an instant: a lower bound for ids made then or later. */
-export function firstIdOf(epochMs: number): string {
+export function minIdAt(epochMs: number): string {
   const hex = Math.max(0, epochMs).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-7000-8000-000000000000`;
 }

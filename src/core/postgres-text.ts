@@ -1,12 +1,12 @@
 /** Text that PostgreSQL can keep: no U+0000, no halves of surrogate pairs (its `text` and `jsonb` refuse both). */
 
 /** `text` without U+0000, with U+FFFD for lone surrogates, and no longer than `maxCodePoints` Unicode code points. */
-export function makeStorable(text: string, maxCodePoints = Number.POSITIVE_INFINITY): string {
+export function toPostgresText(text: string, maxCodePoints = Number.POSITIVE_INFINITY): string {
   const whole = (text.includes('\0') ? text.replaceAll('\0', '') : text).toWellFormed();
-  return cutCodePoints(whole, maxCodePoints);
+  return truncateCodePoints(whole, maxCodePoints);
 }
 
-function cutCodePoints(text: string, max: number): string {
+function truncateCodePoints(text: string, max: number): string {
   // No text has more code points than UTF-16 units.
   if (text.length <= max) return text;
   let units = 0;

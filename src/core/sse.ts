@@ -21,7 +21,7 @@ export interface SseParser {
 }
 
 /** An event larger than the bound: a vendor that never ends its line must not fill the memory. */
-export class SseEventTooLarge extends Error {
+export class SseEventTooLargeError extends Error {
   constructor(limitBytes: number) {
     super(`an event is larger than ${limitBytes} bytes`);
     this.name = 'SseEventTooLarge';
@@ -36,8 +36,8 @@ const nothing = Buffer.alloc(0);
 export function createSseParser(limitBytes = 16 * 1024 * 1024): SseParser {
   let pending: Buffer = nothing;
   /** Buffer of our own in which `pending` stands up to `roomUsed`; empty while `pending` stands in a chunk. */
-  let room: Buffer = nothing;
-  let roomUsed = 0;
+  let buffer: Buffer = nothing;
+  let bufferUsed = 0;
   let isFirstEvent = true;
   /** Where in `pending` the search for line ends goes on, and where the current line began. */
   let searchFrom = 0;
@@ -46,21 +46,21 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024): SseParser {
   /** Room grows by what is pending, so that an event of many chunks is not copied for each of them. Bytes once handed out are not written again. */
   const append = (chunk: Buffer): void => {
     const length = pending.length + chunk.length;
-    if (roomUsed === 0 || room.length - roomUsed < chunk.length) {
-      room = Buffer.allocUnsafe(length + pending.length);
-      roomUsed = pending.copy(room);
+    if (bufferUsed === 0 || buffer.length - bufferUsed < chunk.length) {
+      buffer = Buffer.allocUnsafe(length + pending.length);
+      bufferUsed = pending.copy(buffer);
     }
-    roomUsed += chunk.copy(room, roomUsed);
-    pending = room.subarray(roomUsed - length, roomUsed);
+    bufferUsed += chunk.copy(buffer, bufferUsed);
+    pending = buffer.subarray(bufferUsed - length, bufferUsed);
   };
 
-  const readEvent = (block: string, start: number): SseEvent => {
+  const parseEvent = (block: string, start: number): SseEvent => {
     const text = isFirstEvent && block.charCodeAt(0) === byteOrderMark ? block.slice(1) : block;
     isFirstEvent = false;
-    return { ...readFields(text), start };
+    return { ...parseFields(text), start };
   };
 
-  const take = (atEnd: boolean): { bytes: Buffer; events: SseEvent[] } => {
+  const takeEvents = (atEnd: boolean): { bytes: Buffer; events: SseEvent[] } => {
     const events: SseEvent[] = [];
     const buffer = pending;
     let eventStart = 0;
@@ -76,7 +76,7 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024): SseParser {
       if (lineEnd === -1 || (isReturn && lineEnd + 1 === buffer.length && !atEnd)) break;
       const next = isReturn && nextFeed === lineEnd + 1 ? lineEnd + 2 : lineEnd + 1;
       if (lineEnd === lineStart) {
-        events.push(readEvent(buffer.toString('utf8', eventStart, lineEnd), eventStart));
+        events.push(parseEvent(buffer.toString('utf8', eventStart, lineEnd), eventStart));
         eventStart = next;
       }
       lineStart = next;
@@ -84,13 +84,13 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024): SseParser {
       if (nextReturn !== -1 && nextReturn < next) nextReturn = buffer.indexOf(carriageReturn, next);
     }
     if (atEnd && eventStart < buffer.length) {
-      events.push(readEvent(buffer.toString('utf8', eventStart), eventStart));
+      events.push(parseEvent(buffer.toString('utf8', eventStart), eventStart));
       eventStart = buffer.length;
     }
     pending = buffer.subarray(eventStart);
     searchFrom = position - eventStart;
     lineStart -= eventStart;
-    if (pending.length > limitBytes) throw new SseEventTooLarge(limitBytes);
+    if (pending.length > limitBytes) throw new SseEventTooLargeError(limitBytes);
     return { bytes: buffer.subarray(0, eventStart), events };
   };
 
@@ -99,16 +99,16 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024): SseParser {
       if (pending.length > 0) append(chunk);
       else {
         pending = chunk;
-        room = nothing;
-        roomUsed = 0;
+        buffer = nothing;
+        bufferUsed = 0;
       }
-      return take(false);
+      return takeEvents(false);
     },
-    end: () => take(true),
+    end: () => takeEvents(true),
   };
 }
 
-function readFields(block: string): { name: string; data: string } {
+function parseFields(block: string): { name: string; data: string } {
   // The usual event is one line; splitting is for the others.
   if (block.startsWith('data: ') && block.indexOf('\n') === block.length - 1 && !block.includes('\r'))
     return { name: '', data: block.slice(6, -1) };

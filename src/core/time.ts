@@ -14,7 +14,7 @@ export function formatTime(epochMs: number): string {
 }
 
 /** First instants of the calendar month (UTC) of `epochMs` and of the next. */
-export function monthOf(epochMs: number): { name: string; start: number; end: number } {
+export function monthAt(epochMs: number): { name: string; start: number; end: number } {
   const date = new Date(epochMs);
   const start = Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
   const end = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
@@ -22,7 +22,7 @@ export function monthOf(epochMs: number): { name: string; start: number; end: nu
 }
 
 /** First instants of the clock's minute (UTC) of `epochMs` and of the next. */
-export function minuteOf(epochMs: number): { start: number; end: number } {
+export function minuteAt(epochMs: number): { start: number; end: number } {
   const start = Math.floor(epochMs / 60_000) * 60_000;
   return { start, end: start + 60_000 };
 }

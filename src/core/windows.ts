@@ -1,5 +1,5 @@
 /** Windows of ceilings (shapes 18): calendar month, day and minute in UTC, or all time. */
-import { formatTime, minuteOf, monthOf } from './time.ts';
+import { formatTime, minuteAt, monthAt } from './time.ts';
 
 /** What a ceiling counts: calls, nano-dollars, calls of a minute, tokens of a minute. */
 export type CeilingName = 'calls' | 'cost' | 'rpm' | 'tpm';
@@ -15,16 +15,16 @@ export interface Window {
 const dayMs = 86_400_000;
 
 /** The window of `epochMs`. */
-export function windowOf(kind: WindowKind, epochMs: number): Window {
+export function windowAt(kind: WindowKind, epochMs: number): Window {
   switch (kind) {
     case 'minute':
-      return minuteOf(epochMs);
+      return minuteAt(epochMs);
     case 'day': {
       const start = Math.floor(epochMs / dayMs) * dayMs;
       return { start, end: start + dayMs };
     }
     case 'month': {
-      const { start, end } = monthOf(epochMs);
+      const { start, end } = monthAt(epochMs);
       return { start, end };
     }
     case 'total':
@@ -33,6 +33,6 @@ export function windowOf(kind: WindowKind, epochMs: number): Window {
 }
 
 /** When the window is over, RFC 3339; null for never. */
-export function resetTime({ end }: Window): string | null {
+export function windowResetAt({ end }: Window): string | null {
   return end === null ? null : formatTime(end);
 }

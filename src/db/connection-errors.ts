@@ -29,14 +29,14 @@ const connectionMessage =
   /^(?:Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client (?:was closed|has encountered)|Cannot use a pool after|PGlite is clos|The server does not support SSL)/;
 
 /** True when `error` (or what caused it) says that there is no usable connection, whatever the statement was. */
-export function isConnectionFault(error: unknown): boolean {
+export function isConnectionError(error: unknown): boolean {
   // By its members, not its class: an error of Node's own sockets is of another realm inside jest and worker contexts.
   for (let current = error, depth = 0; isObject(current) && depth < 8; current = current.cause, depth += 1) {
     const { code, message, errors } = current;
     if (typeof code === 'string' && (socketCodes.has(code) || connectionState.test(code))) return true;
     if (typeof message === 'string' && connectionMessage.test(message)) return true;
     // Both addresses of a host name were tried, and each has an error of its own.
-    if (Array.isArray(errors) && errors.some(isConnectionFault)) return true;
+    if (Array.isArray(errors) && errors.some(isConnectionError)) return true;
   }
   return false;
 }

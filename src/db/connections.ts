@@ -5,7 +5,7 @@
  * and is thrown away after a fault of the connection or a failed rollback, whose state nobody knows.
  */
 import type pg from 'pg';
-import { isConnectionFault } from './connection-errors.ts';
+import { isConnectionError } from './connection-errors.ts';
 import type { Queries } from './database.ts';
 
 /** The part of a logger that this room needs. */
@@ -16,36 +16,36 @@ export interface DatabaseLogger {
 export interface Connections extends Queries {
   transaction<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result>;
   /** Lends one connection; nothing else runs on it until `work` ends. */
-  lend<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
+  withClient<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
 }
 
 /** `afterStatement` is waited for behind each statement of `query` and of transactions. */
-export function createConnections(pool: pg.Pool, afterStatement?: () => Promise<void>): Connections {
+export function createConnections(pool: pg.Pool, onStatementDone?: () => Promise<void>): Connections {
   const run = async <Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> => {
     const result = await client.query(text, [...values]);
-    await afterStatement?.();
+    await onStatementDone?.();
     // Several statements at once (a migration) give a list of results without rows of its own.
     const rows: unknown[] = result.rows ?? [];
     // Row is the caller's statement of what its query selects; `valueTypes` decides what values become.
     return rows as Row[];
   };
-  const lend = async <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> => {
+  const withClient = async <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> => {
     const client = await pool.connect();
-    let broken = false;
+    let isBroken = false;
     try {
       return await work(client);
     } catch (error) {
-      broken = isConnectionFault(error);
+      isBroken = isConnectionError(error);
       throw error;
     } finally {
-      client.release(broken);
+      client.release(isBroken);
     }
   };
   return {
-    lend,
-    query: (text, values) => lend((client) => run(client, text, values)),
+    withClient,
+    query: (text, values) => withClient((client) => run(client, text, values)),
     transaction: (work) =>
-      lend(async (client) => {
+      withClient(async (client) => {
         await client.query('begin');
         try {
           const result = await work({ query: (text, values) => run(client, text, values) });
@@ -65,7 +65,7 @@ async function rollBack(client: pg.PoolClient, reason: unknown): Promise<void> {
   } catch (cause) {
     // Reads as a connection fault, so that `lend` throws the connection away; the reason stays the first thing to read.
     throw new Error('Connection terminated: the transaction could not be rolled back', {
-      cause: isConnectionFault(reason) ? reason : cause,
+      cause: isConnectionError(reason) ? reason : cause,
     });
   }
 }

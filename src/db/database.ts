@@ -19,7 +19,7 @@ export interface Database extends Queries {
    * Runs a statement that may take hours and stands outside of transactions, such as `create index concurrently`, on a connection of its own.
    * An abort cancels it. On the embedded database, which has one session, it is a statement like any other.
    */
-  runLong(text: string, signal: AbortSignal): Promise<void>;
+  runWithoutTimeout(text: string, signal: AbortSignal): Promise<void>;
   /**
    * Calls `onPayload` for each NOTIFY on `channel`, until `stop`. After a lost connection it listens again by itself and then calls
    * `onReconnect`, since notifications sent meanwhile are lost: whoever caches must read anew.

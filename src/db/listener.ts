@@ -4,11 +4,11 @@
  * each listener, since what was notified meanwhile is lost. Made after pg-boss, `src/db.ts`.
  */
 import pg from 'pg';
-import { messageOf } from '../core/error-messages.ts';
+import { errorMessage } from '../core/error-messages.ts';
 import type { DatabaseLogger } from './connections.ts';
 import type { Database } from './database.ts';
 
-interface Registration {
+interface Subscription {
   readonly channel: string;
   readonly onPayload: (payload: string) => void;
   readonly onReconnect: (() => void) | undefined;
@@ -21,88 +21,88 @@ export interface ListenerOptions {
   readonly logger: DatabaseLogger | undefined;
 }
 
-const firstPauseMs = 100;
-const longestPauseMs = 5_000;
+const initialBackoffMs = 100;
+const maxBackoffMs = 5_000;
 
 export function createListener(options: ListenerOptions): { listen: Database['listen']; close(): Promise<void> } {
-  const registrations = new Set<Registration>();
+  const subscriptions = new Set<Subscription>();
   let client: pg.Client | null = null;
   let connecting: Promise<void> | null = null;
   let timer: NodeJS.Timeout | undefined;
   let failures = 0;
   let closed = false;
   /** Registrations made while there was no connection must be told when there is one; so must all after a loss. */
-  const uninformed = new Set<Registration>();
+  const awaitingReconnect = new Set<Subscription>();
   /** The end of what was asked last. */
-  let asked: Promise<unknown> = Promise.resolve();
+  let lastStatement: Promise<unknown> = Promise.resolve();
 
   /** One statement at a time: pg warns of a client that is asked while it answers, and from its version 9 on will refuse. */
-  const ask = (on: pg.Client, text: string): Promise<unknown> => {
-    const answer = asked.then(() => on.query(text));
-    asked = answer.catch(() => undefined); // Whoever asked is told.
-    return answer;
+  const execute = (on: pg.Client, text: string): Promise<unknown> => {
+    const result = lastStatement.then(() => on.query(text));
+    lastStatement = result.catch(() => undefined); // Whoever asked is told.
+    return result;
   };
 
-  const lose = (lost: pg.Client, error: unknown): void => {
-    if (client !== lost) return;
+  const onConnectionLost = (lostClient: pg.Client, error: unknown): void => {
+    if (client !== lostClient) return;
     client = null;
-    options.logger?.warn({ error: messageOf(error) }, 'LISTEN connection lost');
-    for (const registration of registrations) uninformed.add(registration);
-    endQuietly(lost);
-    later(0);
+    options.logger?.warn({ error: errorMessage(error) }, 'LISTEN connection lost');
+    for (const subscription of subscriptions) awaitingReconnect.add(subscription);
+    closeQuietly(lostClient);
+    schedule(0);
   };
 
-  const later = (delayMs: number): void => {
+  const schedule = (delayMs: number): void => {
     clearTimeout(timer);
     if (closed) return;
-    timer = setTimeout(() => void (client ? beat(client) : connect()), delayMs);
+    timer = setTimeout(() => void (client ? checkConnection(client) : connect()), delayMs);
     timer.unref();
   };
 
-  const beat = async (current: pg.Client): Promise<void> => {
+  const checkConnection = async (current: pg.Client): Promise<void> => {
     try {
-      await ask(current, 'select 1');
-      later(options.heartbeatMs);
+      await execute(current, 'select 1');
+      schedule(options.heartbeatMs);
     } catch (error) {
-      lose(current, error);
+      onConnectionLost(current, error);
     }
   };
 
-  const attempt = async (): Promise<void> => {
-    const fresh = new pg.Client({ ...options.connection, query_timeout: options.connectTimeoutMs });
-    fresh.on('error', (error) => lose(fresh, error));
-    fresh.on('end', () => lose(fresh, new Error('the server closed the connection')));
-    fresh.on('notification', ({ channel, payload }) => {
-      for (const registration of [...registrations]) {
-        if (registration.channel === channel) callSafely(() => registration.onPayload(payload ?? ''), options.logger);
+  const connectOnce = async (): Promise<void> => {
+    const candidate = new pg.Client({ ...options.connection, query_timeout: options.connectTimeoutMs });
+    candidate.on('error', (error) => onConnectionLost(candidate, error));
+    candidate.on('end', () => onConnectionLost(candidate, new Error('the server closed the connection')));
+    candidate.on('notification', ({ channel, payload }) => {
+      for (const subscription of [...subscriptions]) {
+        if (subscription.channel === channel) notifySafely(() => subscription.onPayload(payload ?? ''), options.logger);
       }
     });
     try {
-      await fresh.connect();
-      for (const channel of new Set([...registrations].map((registration) => registration.channel))) {
-        await fresh.query(`listen ${pg.escapeIdentifier(channel)}`);
+      await candidate.connect();
+      for (const channel of new Set([...subscriptions].map((subscription) => subscription.channel))) {
+        await candidate.query(`listen ${pg.escapeIdentifier(channel)}`);
       }
     } catch (error) {
-      endQuietly(fresh);
+      closeQuietly(candidate);
       failures += 1;
-      if (failures === 1) options.logger?.warn({ error: messageOf(error) }, 'cannot LISTEN; trying again');
-      later(pauseMs(failures));
+      if (failures === 1) options.logger?.warn({ error: errorMessage(error) }, 'cannot LISTEN; trying again');
+      schedule(pauseMs(failures));
       return;
     }
     if (closed) {
-      endQuietly(fresh);
+      closeQuietly(candidate);
       return;
     }
-    client = fresh;
+    client = candidate;
     failures = 0;
-    const informed = [...uninformed];
-    uninformed.clear();
-    for (const registration of informed) if (registration.onReconnect) callSafely(registration.onReconnect, options.logger);
-    later(options.heartbeatMs);
+    const reconnected = [...awaitingReconnect];
+    awaitingReconnect.clear();
+    for (const subscription of reconnected) if (subscription.onReconnect) notifySafely(subscription.onReconnect, options.logger);
+    schedule(options.heartbeatMs);
   };
 
   const connect = (): Promise<void> => {
-    connecting ??= attempt().finally(() => {
+    connecting ??= connectOnce().finally(() => {
       connecting = null;
     });
     return connecting;
@@ -111,25 +111,25 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   return {
     async listen(channel, onPayload, onReconnect) {
       if (closed) throw new Error('Cannot use a pool after it was closed');
-      const registration: Registration = { channel, onPayload, onReconnect };
-      registrations.add(registration);
+      const subscription: Subscription = { channel, onPayload, onReconnect };
+      subscriptions.add(subscription);
       // An attempt under way may have listed the channels already, so its end is awaited and the channel added to what it made.
       if (connecting) await connecting;
       const current = client;
       if (current) {
-        await ask(current, `listen ${pg.escapeIdentifier(channel)}`).catch((error: unknown) => lose(current, error));
+        await execute(current, `listen ${pg.escapeIdentifier(channel)}`).catch((error: unknown) => onConnectionLost(current, error));
       } else if (failures === 0) {
         await connect();
       }
-      if (!client) uninformed.add(registration);
+      if (!client) awaitingReconnect.add(subscription);
       return {
         async stop() {
-          registrations.delete(registration);
-          uninformed.delete(registration);
-          const stillUsed = [...registrations].some((other) => other.channel === channel);
+          subscriptions.delete(subscription);
+          awaitingReconnect.delete(subscription);
+          const stillUsed = [...subscriptions].some((other) => other.channel === channel);
           const open = client;
           if (open && !stillUsed && !closed) {
-            await ask(open, `unlisten ${pg.escapeIdentifier(channel)}`).catch((error: unknown) => lose(open, error));
+            await execute(open, `unlisten ${pg.escapeIdentifier(channel)}`).catch((error: unknown) => onConnectionLost(open, error));
           }
         },
       };
@@ -147,20 +147,20 @@ export function createListener(options: ListenerOptions): { listen: Database['li
 
 /** Doubles from 100 ms to 5 s, with a fifth of chance so that many processes do not come back in step. */
 function pauseMs(failures: number): number {
-  const pause = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(failures - 1, 10));
+  const pause = Math.min(maxBackoffMs, initialBackoffMs * 2 ** Math.min(failures - 1, 10));
   return pause * (0.9 + Math.random() * 0.2);
 }
 
 /** Ends a connection that is of no use any more; that this fails too is no news. */
-function endQuietly(client: pg.Client): void {
+function closeQuietly(client: pg.Client): void {
   client.end().catch(() => undefined);
 }
 
 /** Calls a listener; its fault must not end the connection or the process. */
-export function callSafely(call: () => void, logger: DatabaseLogger | undefined): void {
+export function notifySafely(call: () => void, logger: DatabaseLogger | undefined): void {
   try {
     call();
   } catch (error) {
-    logger?.warn({ error: messageOf(error) }, 'a listener failed');
+    logger?.warn({ error: errorMessage(error) }, 'a listener failed');
   }
 }

@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
-import { messageOf } from '../core/error-messages.ts';
+import { errorMessage } from '../core/error-messages.ts';
 import type { Database, Queries } from './database.ts';
 
 export interface Migration {
@@ -34,24 +34,24 @@ export interface MigrateOptions {
 
 /** An arbitrary number of our own, so that no other program's advisory lock meets it. */
 const lockKey = 7_263_001;
-const lockPatienceMs = 600_000;
-const lockPauseMs = 200;
-const shippedFolder = new URL('./migrations/', import.meta.url);
+const lockTimeoutMs = 600_000;
+const lockRetryMs = 200;
+const migrationsFolder = new URL('./migrations/', import.meta.url);
 
 /** Applies what is missing. Safe to run from several processes at once: each migration is applied once, all callers succeed. */
 export async function migrate(
   database: Database,
-  { onApplied, folder = shippedFolder }: MigrateOptions = {},
+  { onApplied, folder = migrationsFolder }: MigrateOptions = {},
 ): Promise<{ applied: number }> {
   const migrations = await readMigrations(folder);
-  const giveUpAt = performance.now() + lockPatienceMs;
+  const deadline = performance.now() + lockTimeoutMs;
   let applied = 0;
   for (;;) {
     const step = await database.transaction((tx) => applyNext(tx, migrations));
     if (step === 'done') return { applied };
     if (step === 'locked') {
-      if (performance.now() > giveUpAt) throw new SchemaError('another process has been migrating the database for ten minutes');
-      await pause(lockPauseMs);
+      if (performance.now() > deadline) throw new SchemaError('another process has been migrating the database for ten minutes');
+      await pause(lockRetryMs);
       continue;
     }
     applied += 1;
@@ -60,16 +60,16 @@ export async function migrate(
 }
 
 /** Throws SchemaError unless the schema has every migration this server ships and still supports this server. */
-export async function checkSchema(database: Database, folder: URL = shippedFolder): Promise<void> {
+export async function checkSchema(database: Database, folder: URL = migrationsFolder): Promise<void> {
   const migrations = await readMigrations(folder);
   const [table] = await database.query<{ found: boolean }>(`select to_regclass('schema_migrations') is not null as found`);
   const rows = table?.found ? await readApplied(database) : [];
-  const known = new Set(rows.map((row) => row.version));
-  const missing = migrations.filter((migration) => !known.has(migration.version));
+  const applied = new Set(rows.map((row) => row.version));
+  const missing = migrations.filter((migration) => !applied.has(migration.version));
   if (missing.length > 0) {
     throw new SchemaError(`the database lacks migration ${missing.map((migration) => migration.name).join(', ')}; run: gateway migrate`);
   }
-  refuseNewer(rows, migrations);
+  rejectUnsupportedSchema(rows, migrations);
 }
 
 interface AppliedRow {
@@ -95,15 +95,15 @@ async function applyNext(tx: Queries, migrations: readonly Migration[]): Promise
      )`,
   );
   const rows = await readApplied(tx);
-  refuseNewer(rows, migrations);
-  refuseEdited(rows, migrations);
-  const known = new Set(rows.map((row) => row.version));
-  const next = migrations.find((migration) => !known.has(migration.version));
+  rejectUnsupportedSchema(rows, migrations);
+  rejectEditedMigration(rows, migrations);
+  const applied = new Set(rows.map((row) => row.version));
+  const next = migrations.find((migration) => !applied.has(migration.version));
   if (!next) return 'done';
   try {
     await tx.query(next.sql);
   } catch (cause) {
-    throw new SchemaError(`migration ${next.name} failed: ${messageOf(cause)}`, cause);
+    throw new SchemaError(`migration ${next.name} failed: ${errorMessage(cause)}`, cause);
   }
   await tx.query(
     `insert into schema_migrations (version, name, checksum, oldest_server)
@@ -119,15 +119,17 @@ async function readApplied(queries: Queries): Promise<AppliedRow[]> {
   );
 }
 
-function refuseNewer(rows: readonly AppliedRow[], migrations: readonly Migration[]): void {
-  const own = migrations.at(-1)?.version ?? 0;
-  const oldest = Math.max(0, ...rows.map((row) => row.oldestServer));
-  if (own < oldest) {
-    throw new SchemaError(`the database needs a server of schema ${oldest} or newer, this one has ${own}; install a newer gateway`);
+function rejectUnsupportedSchema(rows: readonly AppliedRow[], migrations: readonly Migration[]): void {
+  const version = migrations.at(-1)?.version ?? 0;
+  const oldestSupported = Math.max(0, ...rows.map((row) => row.oldestServer));
+  if (version < oldestSupported) {
+    throw new SchemaError(
+      `the database needs a server of schema ${oldestSupported} or newer, this one has ${version}; install a newer gateway`,
+    );
   }
 }
 
-function refuseEdited(rows: readonly AppliedRow[], migrations: readonly Migration[]): void {
+function rejectEditedMigration(rows: readonly AppliedRow[], migrations: readonly Migration[]): void {
   for (const row of rows) {
     const shipped = migrations.find((migration) => migration.version === row.version);
     if (shipped && shipped.checksum !== row.checksum) {

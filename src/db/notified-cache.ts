@@ -27,20 +27,20 @@ export function createNotifiedCache<Row>(options: NotifiedCacheOptions<Row>): No
   const cache = createRowCache<Row>({
     clock,
     load,
-    onFault: (err) => logger?.warn({ err, channel }, 'cached row reload failed; serving the last known row'),
+    onLoadError: (err) => logger?.warn({ err, channel }, 'cached row reload failed; serving the last known row'),
   });
   let subscription: { stop(): Promise<void> } | null = null;
 
   const onPayload = (key: string): void => {
-    cache.drop(key);
+    cache.invalidate(key);
     onChange?.(key);
   };
 
   return {
     get: cache.get,
-    invalidate: cache.drop,
+    invalidate: cache.invalidate,
     async start() {
-      subscription ??= await database.listen(channel, onPayload, cache.suspectAll);
+      subscription ??= await database.listen(channel, onPayload, cache.invalidateAll);
     },
     async stop() {
       await subscription?.stop();

@@ -38,11 +38,11 @@ export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Pro
  * As `enqueue`, unless a row with the same signal waits for the same workflow already: for signals that say no more than 'look again'. The row
  * that waits is held until `tx` ends, so that it is delivered after the commit and its workflow sees what was written.
  */
-export async function enqueueOnce(tx: Queries, entry: OutboxEntry & Required<Pick<OutboxEntry, 'signal'>>): Promise<void> {
-  const [waiting] = await tx.query(
+export async function enqueueUnlessPending(tx: Queries, entry: OutboxEntry & Required<Pick<OutboxEntry, 'signal'>>): Promise<void> {
+  const [pending] = await tx.query(
     `select 1 from outbox where workflow_id = $1::text and signal = $2::text and attempts = 0 order by id limit 1 for share`,
     [entry.workflowId, entry.signal.name],
   );
-  if (!waiting) return enqueue(tx, [entry]);
+  if (!pending) return enqueue(tx, [entry]);
   await tx.query(`select pg_notify('gateway_outbox', '')`);
 }

@@ -6,7 +6,7 @@ import pg from 'pg';
 import { createConnections, type DatabaseLogger } from './connections.ts';
 import type { Database } from './database.ts';
 import { createListener } from './listener.ts';
-import { valueTypes } from './value-types.ts';
+import { createValueTypes } from './value-types.ts';
 
 export interface ServerDatabaseOptions {
   readonly connectionString: string;
@@ -35,7 +35,7 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
     connectionTimeoutMillis: connectTimeoutMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
-    types: valueTypes(),
+    types: createValueTypes(),
   };
   const pool = new pg.Pool({
     ...connection,
@@ -55,7 +55,7 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
     kind: 'server',
     query: connections.query,
     transaction: connections.transaction,
-    runLong,
+    runWithoutTimeout,
     listen: listener.listen,
     close() {
       closing ??= Promise.all([listener.close(), pool.end()]).then(() => undefined);
@@ -63,7 +63,7 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
     },
   };
 
-  async function runLong(text: string, signal: AbortSignal): Promise<void> {
+  async function runWithoutTimeout(text: string, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const client = new pg.Client({ ...connection, statement_timeout: 0 });
     client.on('error', warn);

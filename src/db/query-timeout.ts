@@ -4,18 +4,18 @@
  */
 import type { Database } from './database.ts';
 
-const limitMs = 2_000;
+const queryTimeoutMs = 2_000;
 
 /** What `read` gives; rejects with what `isConnectionFault` recognises when a server does not answer in time. The statement itself goes on. */
-export async function answerWithin<Result>({ kind }: Database, read: Promise<Result>): Promise<Result> {
+export async function withQueryTimeout<Result>({ kind }: Database, query: Promise<Result>): Promise<Result> {
   // The embedded database is this process: it is never silent, only busy.
-  if (kind === 'embedded') return read;
+  if (kind === 'embedded') return query;
   let timer: NodeJS.Timeout | undefined;
-  const tooLate = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`Query read timeout: no answer within ${limitMs} ms`)), limitMs);
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`Query read timeout: no answer within ${queryTimeoutMs} ms`)), queryTimeoutMs);
   });
   try {
-    return await Promise.race([read, tooLate]);
+    return await Promise.race([query, timeout]);
   } finally {
     clearTimeout(timer);
   }

@@ -15,76 +15,76 @@ import type { Clock } from '../core/time.ts';
 export interface RowCache<Row> {
   /** The row, or null when there is none; a promise only when the store must be asked. Rejects with what `load` threw. */
   get(key: string): Row | null | Promise<Row | null>;
-  drop(key: string): void;
-  suspectAll(): void;
+  invalidate(key: string): void;
+  invalidateAll(): void;
 }
 
 export interface RowCacheOptions<Row> {
   readonly load: (key: string) => Promise<Row | null>;
   readonly clock: Clock;
   /** Told when a read in the background failed; the old row stays in force. */
-  readonly onFault?: (error: unknown) => void;
-  readonly freshMs?: number;
-  readonly lastingMs?: number;
+  readonly onLoadError?: (error: unknown) => void;
+  readonly maxAgeMs?: number;
+  readonly staleIfErrorMs?: number;
   /** Bound of the rows, and of the keys known not to exist; the one longest unread goes first. */
   readonly maxRows?: number;
 }
 
 interface Entry<Row> {
   readonly row: Row;
-  readonly readAt: number;
-  nextReadAt: number;
-  suspect: boolean;
+  readonly loadedAt: number;
+  revalidateAt: number;
+  mustRevalidate: boolean;
 }
 
-interface Read<Row> {
+interface Load<Row> {
   readonly result: Promise<Row | null>;
-  worthless: boolean;
+  isSuperseded: boolean;
 }
 
 /** Pause after a failed read in the background, so that a store that is down is not asked at every call. */
-const retryMs = 1_000;
+const retryIntervalMs = 1_000;
 
 export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row> {
-  const { load, clock, onFault, freshMs = 10_000, lastingMs = 3_600_000, maxRows = 20_000 } = options;
+  const { load, clock, onLoadError, maxAgeMs = 10_000, staleIfErrorMs = 3_600_000, maxRows = 20_000 } = options;
   const entries = new Map<string, Entry<Row>>();
   const missing = new Map<string, number>();
-  const reads = new Map<string, Read<Row>>();
+  const loads = new Map<string, Load<Row>>();
 
-  const read = (key: string): Promise<Row | null> => {
-    const underWay = reads.get(key);
-    if (underWay) return underWay.result;
-    const current: Read<Row> = { result: readOnce(key, () => current.worthless), worthless: false };
-    reads.set(key, current);
+  const loadShared = (key: string): Promise<Row | null> => {
+    const pending = loads.get(key);
+    if (pending) return pending.result;
+    const current: Load<Row> = { result: loadOnce(key, () => current.isSuperseded), isSuperseded: false };
+    loads.set(key, current);
     const done = (): void => {
-      if (reads.get(key) === current) reads.delete(key);
+      if (loads.get(key) === current) loads.delete(key);
     };
     current.result.then(done, done);
     return current.result;
   };
 
-  const readOnce = async (key: string, isWorthless: () => boolean): Promise<Row | null> => {
-    const readAt = clock.now();
+  const loadOnce = async (key: string, isSuperseded: () => boolean): Promise<Row | null> => {
+    const loadedAt = clock.now();
     const row = await load(key);
     // The row changed while it was read: what came back may be from before, so it is read again.
-    if (isWorthless()) return read(key);
+    if (isSuperseded()) return loadShared(key);
     if (row === null) {
       entries.delete(key);
-      put(missing, key, readAt, maxRows);
+      put(missing, key, loadedAt, maxRows);
     } else {
       missing.delete(key);
-      put(entries, key, { row, readAt, nextReadAt: readAt + freshMs, suspect: false }, maxRows);
+      put(entries, key, { row, loadedAt, revalidateAt: loadedAt + maxAgeMs, mustRevalidate: false }, maxRows);
     }
     return row;
   };
 
-  const readOrKeep = (key: string, entry: Entry<Row>): Promise<Row | null> =>
-    read(key).catch((error: unknown) => {
+  const revalidate = (key: string, entry: Entry<Row>): Promise<Row | null> =>
+    loadShared(key).catch((error: unknown) => {
       // Only while nobody said that the row changed: then it is no longer in the map.
-      if (entries.get(key) !== entry || clock.now() - entry.readAt >= lastingMs) throw error;
-      onFault?.(error);
-      entry.suspect = false;
-      entry.nextReadAt = clock.now() + retryMs;
+      if (entries.get(key) !== entry || clock.now() - entry.loadedAt >= staleIfErrorMs) throw error;
+      onLoadError?.(error);
+      entry.mustRevalidate = false;
+      entry.revalidateAt = clock.now() + retryIntervalMs;
       return entry.row;
     });
 
@@ -93,28 +93,28 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
       const now = clock.now();
       const entry = entries.get(key);
       if (entry) {
-        if (entry.suspect || now - entry.readAt >= lastingMs) return readOrKeep(key, entry);
-        if (now < entry.nextReadAt) return entry.row;
-        entry.nextReadAt = now + retryMs;
-        readOrKeep(key, entry).catch((error: unknown) => onFault?.(error));
+        if (entry.mustRevalidate || now - entry.loadedAt >= staleIfErrorMs) return revalidate(key, entry);
+        if (now < entry.revalidateAt) return entry.row;
+        entry.revalidateAt = now + retryIntervalMs;
+        revalidate(key, entry).catch((error: unknown) => onLoadError?.(error));
         return entry.row;
       }
       const missingSince = missing.get(key);
-      if (missingSince !== undefined && now - missingSince < freshMs) return null;
-      return read(key);
+      if (missingSince !== undefined && now - missingSince < maxAgeMs) return null;
+      return loadShared(key);
     },
-    drop(key) {
+    invalidate(key) {
       entries.delete(key);
       missing.delete(key);
-      const underWay = reads.get(key);
-      if (underWay) underWay.worthless = true;
-      reads.delete(key);
+      const pending = loads.get(key);
+      if (pending) pending.isSuperseded = true;
+      loads.delete(key);
     },
-    suspectAll() {
+    invalidateAll() {
       missing.clear();
-      for (const entry of entries.values()) entry.suspect = true;
-      for (const underWay of reads.values()) underWay.worthless = true;
-      reads.clear();
+      for (const entry of entries.values()) entry.mustRevalidate = true;
+      for (const pending of loads.values()) pending.isSuperseded = true;
+      loads.clear();
     },
   };
 }

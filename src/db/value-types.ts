@@ -15,34 +15,34 @@
 import pg from 'pg';
 
 /** What `pg` asks for parsers; made once per pool. */
-export function valueTypes(): pg.CustomTypesConfig {
+export function createValueTypes(): pg.CustomTypesConfig {
   const types = new pg.TypeOverrides();
   for (const [oid, parse] of parsers) types.setTypeParser(oid, parse);
   return types;
 }
 
 const textArray: number = 1009;
-const asText = (text: string): string => text;
+const asString = (text: string): string => text;
 
 // Object ids of PostgreSQL's own types never change; arrays have ids of their own.
 const parsers: readonly (readonly [number, (text: string) => unknown])[] = [
   [20, Number],
-  [1016, listOf(Number)],
-  [1700, asText],
-  [1231, listOf(asText)],
-  [1082, asText],
-  [1182, listOf(asText)],
-  [1114, asText],
-  [1115, listOf(asText)],
-  [1083, asText],
-  [1183, listOf(asText)],
+  [1016, arrayOf(Number)],
+  [1700, asString],
+  [1231, arrayOf(asString)],
+  [1082, asString],
+  [1182, arrayOf(asString)],
+  [1114, asString],
+  [1115, arrayOf(asString)],
+  [1083, asString],
+  [1183, arrayOf(asString)],
 ];
 
 /** Parser of a one-dimensional array: `pg` reads the braces and quotes with the parser of text[], null elements stay null. */
-function listOf(parse: (text: string) => unknown): (text: string) => unknown {
+function arrayOf(parse: (text: string) => unknown): (text: string) => unknown {
   return (text) => {
-    const readTexts: (value: string) => unknown = pg.types.getTypeParser(textArray, 'text');
-    const elements = readTexts(text);
+    const parseTextArray: (value: string) => unknown = pg.types.getTypeParser(textArray, 'text');
+    const elements = parseTextArray(text);
     if (!Array.isArray(elements)) throw new TypeError('an SQL array was read as something else');
     return elements.map((element: unknown) => (typeof element === 'string' ? parse(element) : null));
   };

@@ -1,61 +1,61 @@
 /** POST /v1/chat/completions: OpenAI's chat, plain and streamed. */
 
 import { type Conversation, composeReply, type Reply, readContent, type Tool, wholeInputTokens } from './conversation.ts';
-import { errorAnswer, errorBody } from './errors.ts';
-import { countOf, isObject, type JsonObject, objectOf, objectsOf, textOf } from './json.ts';
-import { type Answer, CREATED_AT, type EventStream, jsonAnswer, type Question } from './response.ts';
+import { errorBody, errorResponse } from './errors.ts';
+import { asCount, asObject, asObjects, asString, isObject, type JsonObject } from './json.ts';
+import { createdAt, type EventStream, type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
 import type { Script } from './scripts.ts';
-import { splitArguments, splitPieces } from './tokens.ts';
+import { splitArguments, splitText } from './tokens.ts';
 
 /** Answers, or refuses what the real one refuses: no messages, an unknown role. */
-export function answerChat(question: Question): Answer {
-  const { json, script, body } = question;
+export function handleChat(request: IncomingRequest): OutgoingResponse {
+  const { json, script, body } = request;
   const messages = json.messages;
   if (!Array.isArray(messages) || messages.length === 0) {
-    return errorAnswer('openai', { status: 400, message: "Invalid 'messages': expected a list with at least one message." });
+    return errorResponse('openai', { status: 400, message: "Invalid 'messages': expected a list with at least one message." });
   }
   const reply = composeReply(readConversation(json), script, body);
-  if (json.stream === true) return { kind: 'stream', stream: chatStream(question, reply) };
-  return jsonAnswer({
-    id: `chatcmpl-demo-${question.order}`,
+  if (json.stream === true) return { kind: 'stream', stream: chatStream(request, reply) };
+  return jsonResponse({
+    id: `chatcmpl-demo-${request.order}`,
     object: 'chat.completion',
-    created: CREATED_AT,
+    created: createdAt,
     model: script.model,
-    choices: [{ index: 0, message: messageOf(reply, question.order), logprobs: null, finish_reason: FINISH_REASONS[reply.end] }],
-    ...(script.usage === 'none' ? {} : { usage: usageOf(reply, script) }),
+    choices: [{ index: 0, message: toMessage(reply, request.order), logprobs: null, finish_reason: finishReasons[reply.end] }],
+    ...(script.usage === 'none' ? {} : { usage: toUsage(reply, script) }),
     service_tier: 'default',
     system_fingerprint: 'fp_demo',
   });
 }
 
 function readConversation(json: JsonObject): Conversation {
-  const messages = objectsOf(json.messages);
-  const contents = messages.map((message) => readContent(message.content, TEXT_TYPES));
+  const messages = asObjects(json.messages);
+  const contents = messages.map((message) => readContent(message.content, textTypes));
   const lastUser = messages.findLastIndex((message) => message.role === 'user');
-  const format = objectOf(json.response_format);
+  const format = asObject(json.response_format);
   return {
     userText: contents[lastUser]?.text ?? '',
     attachments: contents[lastUser]?.attachments ?? 0,
     toolResult: messages.at(-1)?.role === 'tool' ? (contents.at(-1)?.text ?? '') : null,
     characters: contents.reduce((sum, content) => sum + content.text.length, 0),
-    tools: objectsOf(json.tools).map(toolOf),
+    tools: asObjects(json.tools).map(toTool),
     toolChoice: isObject(json.tool_choice)
-      ? { named: textOf(objectOf(json.tool_choice.function).name) }
+      ? { named: asString(asObject(json.tool_choice.function).name) }
       : json.tool_choice === 'required' || json.tool_choice === 'none'
         ? json.tool_choice
         : 'auto',
     schema:
-      format.type === 'json_schema' ? objectOf(objectOf(format.json_schema).schema) : format.type === 'json_object' ? ANY_OBJECT : null,
-    maxTokens: countOf(json.max_completion_tokens) ?? countOf(json.max_tokens),
+      format.type === 'json_schema' ? asObject(asObject(format.json_schema).schema) : format.type === 'json_object' ? anyObject : null,
+    maxTokens: asCount(json.max_completion_tokens) ?? asCount(json.max_tokens),
   };
 }
 
-function toolOf(tool: JsonObject): Tool {
-  const { name, parameters } = objectOf(tool.function);
-  return { name: textOf(name), schema: objectOf(parameters) };
+function toTool(tool: JsonObject): Tool {
+  const { name, parameters } = asObject(tool.function);
+  return { name: asString(name), schema: asObject(parameters) };
 }
 
-function messageOf({ text, toolCalls }: Reply, order: number): object {
+function toMessage({ text, toolCalls }: Reply, order: number): object {
   if (toolCalls.length === 0) return { role: 'assistant', content: text, refusal: null, annotations: [] };
   const calls = toolCalls.map(({ name, arguments: argumentText }, index) => ({
     id: `call_demo_${order}_${index}`,
@@ -65,7 +65,7 @@ function messageOf({ text, toolCalls }: Reply, order: number): object {
   return { role: 'assistant', content: null, refusal: null, tool_calls: calls };
 }
 
-function usageOf(reply: Reply, script: Script): object {
+function toUsage(reply: Reply, script: Script): object {
   const promptTokens = wholeInputTokens(reply, script);
   return {
     prompt_tokens: promptTokens,
@@ -76,12 +76,12 @@ function usageOf(reply: Reply, script: Script): object {
   };
 }
 
-function chatStream({ order, json, script }: Question, reply: Reply): EventStream {
-  const usageAsked = objectOf(json.stream_options).include_usage === true && script.usage === 'normal';
-  const usage = JSON.stringify(usageOf(reply, script));
+function chatStream({ order, json, script }: IncomingRequest, reply: Reply): EventStream {
+  const includeUsage = asObject(json.stream_options).include_usage === true && script.usage === 'normal';
+  const usage = JSON.stringify(toUsage(reply, script));
   // The parts that all chunks share are made once: in a benchmark this is the vendor, and a chunk is sent for every word.
-  const head = `data: {"id":"chatcmpl-demo-${order}","object":"chat.completion.chunk","created":${CREATED_AT},"model":${JSON.stringify(script.model)},"system_fingerprint":"fp_demo","choices":[`;
-  const end = usageAsked ? '],"usage":null}\n\n' : ']}\n\n';
+  const head = `data: {"id":"chatcmpl-demo-${order}","object":"chat.completion.chunk","created":${createdAt},"model":${JSON.stringify(script.model)},"system_fingerprint":"fp_demo","choices":[`;
+  const end = includeUsage ? '],"usage":null}\n\n' : ']}\n\n';
   const chunk = (delta: string, finishReason = 'null', tail = end) =>
     `${head}{"index":0,"delta":${delta},"logprobs":null,"finish_reason":${finishReason}}${tail}`;
   const finishTail = script.usage === 'in-finish' ? `],"usage":${usage}}\n\n` : end;
@@ -89,21 +89,21 @@ function chatStream({ order, json, script }: Question, reply: Reply): EventStrea
     opening: [
       chunk(reply.toolCalls.length === 0 ? '{"role":"assistant","content":"","refusal":null}' : '{"role":"assistant","content":null}'),
     ],
-    pieces: map(deltasOf(reply, order, script), (delta) => chunk(delta)),
+    pieces: mapEach(toDeltas(reply, order, script), (delta) => chunk(delta)),
     closing: [
-      chunk('{}', `"${FINISH_REASONS[reply.end]}"`, finishTail),
-      ...(usageAsked ? [`${head}],"usage":${usage}}\n\n`] : []),
+      chunk('{}', `"${finishReasons[reply.end]}"`, finishTail),
+      ...(includeUsage ? [`${head}],"usage":${usage}}\n\n`] : []),
       ...(script.done ? ['data: [DONE]\n\n'] : []),
     ],
     fault: () => `data: ${JSON.stringify(errorBody('openai', { status: 500, message: 'The server had an error while answering.' }))}\n\n`,
   };
 }
 
-function* deltasOf(reply: Reply, order: number, script: Script): Iterable<string> {
-  for (const piece of splitPieces(reply.text)) yield `{"content":${JSON.stringify(piece)}}`;
+function* toDeltas(reply: Reply, order: number, script: Script): Iterable<string> {
+  for (const delta of splitText(reply.text)) yield `{"content":${JSON.stringify(delta)}}`;
   const calls = reply.toolCalls.map(({ name, arguments: argumentText }, index) => [
     `{"tool_calls":[{"index":${index},"id":"call_demo_${order}_${index}","type":"function","function":{"name":${JSON.stringify(name)},"arguments":""}}]}`,
-    ...splitArguments(argumentText).map((piece) => `{"tool_calls":[{"index":${index},"function":{"arguments":${JSON.stringify(piece)}}}]}`),
+    ...splitArguments(argumentText).map((delta) => `{"tool_calls":[{"index":${index},"function":{"arguments":${JSON.stringify(delta)}}}]}`),
   ]);
   if (script.content.kind !== 'tools-interleaved') {
     yield* calls.flat();
@@ -114,13 +114,13 @@ function* deltasOf(reply: Reply, order: number, script: Script): Iterable<string
   }
 }
 
-function* map(values: Iterable<string>, change: (value: string) => string): Iterable<string> {
+function* mapEach(values: Iterable<string>, change: (value: string) => string): Iterable<string> {
   for (const value of values) yield change(value);
 }
 
-const TEXT_TYPES = ['text', 'refusal'];
-const ANY_OBJECT: JsonObject = { type: 'object', properties: { echo: { type: 'string' } } };
-const FINISH_REASONS: Readonly<Record<Reply['end'], string>> = {
+const textTypes = ['text', 'refusal'];
+const anyObject: JsonObject = { type: 'object', properties: { echo: { type: 'string' } } };
+const finishReasons: Readonly<Record<Reply['end'], string>> = {
   stop: 'stop',
   length: 'length',
   tools: 'tool_calls',

@@ -1,7 +1,7 @@
 /** What to say: a conversation in no dialect comes in, a reply in no dialect goes out. */
 
-import { isObject, type JsonObject, objectOf, textOf } from './json.ts';
-import { answerMemoryQuestion } from './memory-worker.ts';
+import { asObject, asString, isObject, type JsonObject } from './json.ts';
+import { respondToMemoryPrompt } from './memory-worker.ts';
 import type { Script } from './scripts.ts';
 import { bigText, countTokens, longText } from './tokens.ts';
 
@@ -96,7 +96,7 @@ function composeToolCalls(conversation: Conversation, { content }: Script): read
     name: tool.name,
     arguments: JSON.stringify(fitSchema(tool.schema, conversation.userText)),
   });
-  const first = conversation.tools[0] ?? LOOKUP;
+  const first = conversation.tools[0] ?? lookupTool;
   switch (content.kind) {
     case 'tool':
       return [call(first)];
@@ -121,11 +121,11 @@ function chooseTool({ tools, toolChoice, userText }: Conversation): Tool | undef
   return named ?? (toolChoice === 'required' || /\b(use|call)\b.*\btool\b/.test(text) ? tools[0] : undefined);
 }
 
-const LOOKUP: Tool = { name: 'lookup', schema: { type: 'object', properties: { query: { type: 'string' } } } };
-const MAX_SCHEMA_DEPTH = 8;
+const lookupTool: Tool = { name: 'lookup', schema: { type: 'object', properties: { query: { type: 'string' } } } };
+const maxSchemaDepth = 8;
 
 function fitSchema(schema: JsonObject, text: string): unknown {
-  return answerMemoryQuestion(schema, text) ?? fillSchema(schema, text, 0);
+  return respondToMemoryPrompt(schema, text) ?? fillSchema(schema, text, 0);
 }
 
 /** The simplest value that fits a JSON schema: texts are the user's, lists are empty, numbers are 1. */
@@ -137,19 +137,19 @@ function fillSchema(schema: JsonObject, text: string, depth: number): unknown {
   if (type === 'integer' || type === 'number') return 1;
   if (type === 'boolean') return true;
   if (type === 'array') return [];
-  if (type === 'null' || depth >= MAX_SCHEMA_DEPTH) return null;
-  const members = Object.entries(objectOf(schema.properties));
-  return Object.fromEntries(members.map(([name, member]) => [name, fillSchema(objectOf(member), text, depth + 1)]));
+  if (type === 'null' || depth >= maxSchemaDepth) return null;
+  const members = Object.entries(asObject(schema.properties));
+  return Object.fromEntries(members.map(([name, member]) => [name, fillSchema(asObject(member), text, depth + 1)]));
 }
 
 /** Joined text of a content: a string, or parts of which those of the given types are text. */
 export function readContent(content: unknown, textTypes: readonly string[]): { readonly text: string; readonly attachments: number } {
-  if (!Array.isArray(content)) return { text: textOf(content), attachments: 0 };
+  if (!Array.isArray(content)) return { text: asString(content), attachments: 0 };
   const texts: string[] = [];
   let attachments = 0;
   for (const part of content) {
     if (!isObject(part)) continue;
-    if (textTypes.includes(textOf(part.type))) texts.push(textOf(part.text));
+    if (textTypes.includes(asString(part.type))) texts.push(asString(part.text));
     else attachments += 1;
   }
   return { text: texts.join('\n'), attachments };

@@ -1,24 +1,24 @@
 /** POST /v1/embeddings: unit vectors made of which words a text holds, so that texts about the same things lie near each other. */
 
-import { errorAnswer } from './errors.ts';
-import { type Answer, jsonAnswer, type Question } from './response.ts';
-import { countTokens, hashOf, wordsOf } from './tokens.ts';
+import { errorResponse } from './errors.ts';
+import { type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
+import { countTokens, hashText, termsOf } from './tokens.ts';
 
-const DEFAULT_DIMENSIONS = 256;
-const MAX_DIMENSIONS = 4_096;
-const PLACES_PER_WORD = 4;
+const defaultDimensions = 256;
+const maxDimensions = 4_096;
+const indexesPerWord = 4;
 
 /** Answers in floats or base64, for texts and for lists of token numbers. */
-export function answerEmbeddings({ json, script }: Question): Answer {
-  const texts = readInputs(json.input);
-  const dimensions = json.dimensions ?? DEFAULT_DIMENSIONS;
-  if (texts === null) return refuse("Invalid 'input': expected a text, a list of texts or lists of tokens, and at least one.");
-  if (typeof dimensions !== 'number' || !Number.isInteger(dimensions) || dimensions < 1 || dimensions > MAX_DIMENSIONS) {
-    return refuse(`Invalid 'dimensions': expected a whole number from 1 to ${MAX_DIMENSIONS}.`);
+export function handleEmbeddings({ json, script }: IncomingRequest): OutgoingResponse {
+  const texts = parseInputs(json.input);
+  const dimensions = json.dimensions ?? defaultDimensions;
+  if (texts === null) return reject("Invalid 'input': expected a text, a list of texts or lists of tokens, and at least one.");
+  if (typeof dimensions !== 'number' || !Number.isInteger(dimensions) || dimensions < 1 || dimensions > maxDimensions) {
+    return reject(`Invalid 'dimensions': expected a whole number from 1 to ${maxDimensions}.`);
   }
   const asBase64 = json.encoding_format === 'base64';
   const tokens = texts.reduce((sum, { tokens: count }) => sum + count, 0);
-  return jsonAnswer({
+  return jsonResponse({
     object: 'list',
     data: texts.map(({ text }, index) => {
       const vector = embed(text, dimensions);
@@ -35,7 +35,7 @@ interface Input {
 }
 
 /** Null when it is none of the four forms. */
-function readInputs(input: unknown): readonly Input[] | null {
+function parseInputs(input: unknown): readonly Input[] | null {
   if (typeof input === 'string') return [textInput(input)];
   const list: readonly unknown[] = Array.isArray(input) ? input : [];
   if (list.length === 0) return null;
@@ -59,10 +59,10 @@ function isTokens(value: unknown): value is readonly number[] {
 /** Each word adds or takes 1 at a few places that its hash names; then the length is made 1. */
 function embed(text: string, dimensions: number): Float32Array {
   const sums = new Float32Array(dimensions);
-  for (const word of wordsOf(text)) {
-    let hash = hashOf(word);
-    for (let place = 0; place < PLACES_PER_WORD; place += 1) {
-      hash = hashOf(word, hash);
+  for (const word of termsOf(text)) {
+    let hash = hashText(word);
+    for (let n = 0; n < indexesPerWord; n += 1) {
+      hash = hashText(word, hash);
       const index = (hash >>> 1) % dimensions;
       sums[index] = (sums[index] ?? 0) + ((hash & 1) === 0 ? 1 : -1);
     }
@@ -80,6 +80,6 @@ function toBase64(vector: Float32Array): string {
   return bytes.toString('base64');
 }
 
-function refuse(message: string): Answer {
-  return errorAnswer('openai', { status: 400, message });
+function reject(message: string): OutgoingResponse {
+  return errorResponse('openai', { status: 400, message });
 }

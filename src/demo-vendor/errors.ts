@@ -1,11 +1,11 @@
 /** Error answers, in the form of each vendor family, and where each looks for the caller's key. */
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Answer, JSON_HEADERS } from './response.ts';
+import { jsonHeaders, type OutgoingResponse } from './response.ts';
 
 /** Vendor families by the form of their errors: OpenAI, Anthropic, Google, NVIDIA's and Stability's images, ElevenLabs' voices. */
 export type Family = 'openai' | 'anthropic' | 'gemini' | 'artifacts' | 'voice';
 
-export interface ErrorFacts {
+export interface ErrorDetails {
   readonly status: number;
   readonly message: string;
   /** OpenAI's code; the others say what the status says. */
@@ -16,25 +16,25 @@ export interface ErrorFacts {
 }
 
 /** An error as this family tells it. */
-export function errorAnswer(family: Family, facts: ErrorFacts): Answer {
-  const body = JSON.stringify(errorBody(family, facts));
-  return { kind: 'body', status: facts.status, headers: { ...JSON_HEADERS, ...facts.headers }, body };
+export function errorResponse(family: Family, details: ErrorDetails): OutgoingResponse {
+  const body = JSON.stringify(errorBody(family, details));
+  return { kind: 'body', status: details.status, headers: { ...jsonHeaders, ...details.headers }, body };
 }
 
 /** Also the event of a fault in the middle of a stream. */
-export function errorBody(family: Family, { status, message, code, details }: ErrorFacts): object {
+export function errorBody(family: Family, { status, message, code, details }: ErrorDetails): object {
   switch (family) {
     case 'openai':
-      return { error: { message, type: openaiType(status, code), param: null, code: code ?? OPENAI_CODES[status] ?? null } };
+      return { error: { message, type: openaiType(status, code), param: null, code: code ?? openaiCodes[status] ?? null } };
     case 'anthropic':
       return {
         type: 'error',
-        error: { type: ANTHROPIC_TYPES[status] ?? byClass(status, 'invalid_request_error', 'api_error'), message, details },
+        error: { type: anthropicTypes[status] ?? byClass(status, 'invalid_request_error', 'api_error'), message, details },
         request_id: 'req_demo',
       };
     case 'gemini':
       return {
-        error: { code: status, message, status: GEMINI_STATUSES[status] ?? byClass(status, 'INVALID_ARGUMENT', 'INTERNAL'), details },
+        error: { code: status, message, status: geminiStatuses[status] ?? byClass(status, 'INVALID_ARGUMENT', 'INTERNAL'), details },
       };
     case 'artifacts':
       return { type: 'about:blank', title: `HTTP ${status}`, status, detail: message };
@@ -47,16 +47,16 @@ export function errorBody(family: Family, { status, message, code, details }: Er
 
 /** Any key will do, but it must stand where the real vendor looks for it. */
 export function hasKey(family: Family, headers: IncomingHttpHeaders): boolean {
-  return KEY_HEADERS[family].some((name) => headers[name] !== undefined && headers[name] !== '');
+  return keyHeaders[family].some((name) => headers[name] !== undefined && headers[name] !== '');
 }
 
 /** What to say when it does not. */
-export function missingKeyAnswer(family: Family): Answer {
-  const message = `You did not provide an API key. The demo vendor takes any key, in the header ${KEY_HEADERS[family][0]}.`;
-  return errorAnswer(family, { status: 401, message });
+export function missingKeyResponse(family: Family): OutgoingResponse {
+  const message = `You did not provide an API key. The demo vendor takes any key, in the header ${keyHeaders[family][0]}.`;
+  return errorResponse(family, { status: 401, message });
 }
 
-const KEY_HEADERS: Readonly<Record<Family, readonly string[]>> = {
+const keyHeaders: Readonly<Record<Family, readonly string[]>> = {
   openai: ['authorization', 'api-key'],
   anthropic: ['x-api-key', 'authorization'],
   gemini: ['x-goog-api-key'],
@@ -73,14 +73,14 @@ function byClass(status: number, caller: string, server: string): string {
   return status < 500 ? caller : server;
 }
 
-const OPENAI_CODES: Readonly<Record<number, string>> = {
+const openaiCodes: Readonly<Record<number, string>> = {
   401: 'invalid_api_key',
   403: 'unsupported_country_region_territory',
   404: 'model_not_found',
   429: 'rate_limit_exceeded',
 };
 
-const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
+const anthropicTypes: Readonly<Record<number, string>> = {
   401: 'authentication_error',
   402: 'billing_error',
   403: 'permission_error',
@@ -92,7 +92,7 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 };
 
-const GEMINI_STATUSES: Readonly<Record<number, string>> = {
+const geminiStatuses: Readonly<Record<number, string>> = {
   401: 'UNAUTHENTICATED',
   403: 'PERMISSION_DENIED',
   404: 'NOT_FOUND',

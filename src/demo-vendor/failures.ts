@@ -1,25 +1,25 @@
 /** What a scripted fault looks like on the wire: an answer in place of the answer. */
 
-import { errorAnswer, type Family } from './errors.ts';
-import { type Answer, type Question, redirectAnswer } from './response.ts';
+import { errorResponse, type Family } from './errors.ts';
+import { type IncomingRequest, type OutgoingResponse, redirectResponse } from './response.ts';
 import type { Fault, RetryHint } from './scripts.ts';
 
 /** `nowMs` is for the hints that name an instant. */
-export function failureAnswer(fault: Fault, family: Family, question: Question, nowMs: number): Answer {
-  const { model } = question.script;
+export function failureResponse(fault: Fault, family: Family, request: IncomingRequest, nowMs: number): OutgoingResponse {
+  const { model } = request.script;
   switch (fault.kind) {
     case 'status':
-      return errorAnswer(family, { status: fault.status, message: statusMessage(fault.status, model) });
+      return errorResponse(family, { status: fault.status, message: statusMessage(fault.status, model) });
     case 'refuse':
-      return errorAnswer(family, {
+      return errorResponse(family, {
         status: fault.status,
         message: `The request is not one that '${model}' can answer.`,
         code: 'unsupported_parameter',
       });
     case 'rate-limited':
-      return rateLimitAnswer(fault.hint, family, model, nowMs);
+      return rateLimitResponse(fault.hint, family, model, nowMs);
     case 'quota':
-      return errorAnswer(family, {
+      return errorResponse(family, {
         status: 429,
         message: 'You exceeded your current quota, please check your plan and billing details.',
         code: 'insufficient_quota',
@@ -27,24 +27,24 @@ export function failureAnswer(fault: Fault, family: Family, question: Question, 
         ...(family === 'anthropic' && { details: { error_code: 'enforced_spend_limit_reached' } }),
       });
     case 'spend-limit':
-      return errorAnswer(family, {
+      return errorResponse(family, {
         status: 429,
         message: 'The spend limit set by the owner of this account is reached.',
         code: 'insufficient_quota',
         details: { error_code: 'enforced_spend_limit_reached' },
       });
     case 'not-found':
-      return errorAnswer(family, { status: 404, message: `Invalid URL (${question.method} ${question.path})`, code: 'unknown_url' });
+      return errorResponse(family, { status: 404, message: `Invalid URL (${request.method} ${request.path})`, code: 'unknown_url' });
     case 'hang':
       return { kind: 'silence' };
     case 'redirect':
-      return redirectAnswer(`http://elsewhere.invalid${question.path}`);
+      return redirectResponse(`http://elsewhere.invalid${request.path}`);
     case 'garbage':
-      return plainAnswer('application/json', '{"id":"chatcmpl-demo","choices":[{"index":0,"mess');
+      return plainResponse('application/json', '{"id":"chatcmpl-demo","choices":[{"index":0,"mess');
     case 'empty':
-      return plainAnswer('application/json', '');
+      return plainResponse('application/json', '');
     case 'wrong-type':
-      return plainAnswer(
+      return plainResponse(
         'text/html; charset=utf-8',
         '<!doctype html><title>Welcome</title><p>This is not the interface you are looking for.</p>\n',
       );
@@ -59,22 +59,26 @@ function statusMessage(status: number, model: string): string {
   return `The demo vendor was asked to fail with ${status} by the model name '${model}'.`;
 }
 
-function rateLimitAnswer(hint: RetryHint, family: Family, model: string, nowMs: number): Answer {
+function rateLimitResponse(hint: RetryHint, family: Family, model: string, nowMs: number): OutgoingResponse {
   const message = `Rate limit reached for '${model}'.`;
   switch (hint.form) {
     case 'none':
-      return errorAnswer(family, { status: 429, message });
+      return errorResponse(family, { status: 429, message });
     case 'seconds':
-      return errorAnswer(family, { status: 429, message, headers: { 'retry-after': String(hint.amount) } });
+      return errorResponse(family, { status: 429, message, headers: { 'retry-after': String(hint.amount) } });
     case 'milliseconds':
-      return errorAnswer(family, { status: 429, message, headers: { 'retry-after-ms': String(hint.amount) } });
+      return errorResponse(family, { status: 429, message, headers: { 'retry-after-ms': String(hint.amount) } });
     case 'date':
-      return errorAnswer(family, { status: 429, message, headers: { 'retry-after': new Date(nowMs + hint.amount * 1_000).toUTCString() } });
+      return errorResponse(family, {
+        status: 429,
+        message,
+        headers: { 'retry-after': new Date(nowMs + hint.amount * 1_000).toUTCString() },
+      });
     case 'reset':
-      return errorAnswer(family, { status: 429, message, headers: resetHeaders(family, hint.amount, nowMs) });
+      return errorResponse(family, { status: 429, message, headers: resetHeaders(family, hint.amount, nowMs) });
     case 'body': {
       const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: `${hint.amount}s` }];
-      return errorAnswer('gemini', { status: 429, message, details });
+      return errorResponse('gemini', { status: 429, message, details });
     }
     default:
       return hint satisfies never;
@@ -91,6 +95,6 @@ function resetHeaders(family: Family, seconds: number, nowMs: number): Record<st
   return { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': `${Math.floor(seconds / 60)}m${seconds % 60}s` };
 }
 
-function plainAnswer(mediaType: string, body: string): Answer {
+function plainResponse(mediaType: string, body: string): OutgoingResponse {
   return { kind: 'body', status: 200, headers: { 'content-type': mediaType }, body };
 }

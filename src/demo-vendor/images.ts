@@ -1,64 +1,64 @@
 /** POST /v1/images/generations and POST /v1/genai/{publisher}/{model}: real PNG files of the asked size, in the prompt's colour. */
 import { crc32, deflateSync } from 'node:zlib';
-import { errorAnswer } from './errors.ts';
-import { countOf, textOf } from './json.ts';
-import { type Answer, bytesAnswer, CREATED_AT, jsonAnswer, type Question } from './response.ts';
-import { countTokens, hashOf } from './tokens.ts';
+import { errorResponse } from './errors.ts';
+import { asCount, asString } from './json.ts';
+import { binaryResponse, createdAt, type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
+import { countTokens, hashText } from './tokens.ts';
 
-const MAX_SIDE = 4_096;
-const MAX_IMAGES = 10;
-const OUTPUT_TOKENS = 1_056;
+const maxSide = 4_096;
+const maxImages = 10;
+const outputTokensPerImage = 1_056;
 
 /** OpenAI's shape: base64, or addresses when asked for them. */
-export function answerImages({ json, script, origin }: Question): Answer {
-  const prompt = textOf(json.prompt);
-  const size = sizeOf(textOf(json.size) || '1024x1024');
-  if (prompt === '') return refuse("Missing required parameter: 'prompt'.");
-  if (size === null) return refuse(`Invalid 'size': expected {width}x{height} with sides from 1 to ${MAX_SIDE}.`);
-  if (script.image === 'b64-only' && json.response_format !== undefined) return refuse("Unknown parameter: 'response_format'.");
+export function handleImages({ json, script, origin }: IncomingRequest): OutgoingResponse {
+  const prompt = asString(json.prompt);
+  const size = parseSize(asString(json.size) || '1024x1024');
+  if (prompt === '') return reject("Missing required parameter: 'prompt'.");
+  if (size === null) return reject(`Invalid 'size': expected {width}x{height} with sides from 1 to ${maxSide}.`);
+  if (script.image === 'b64-only' && json.response_format !== undefined) return reject("Unknown parameter: 'response_format'.");
   const asUrl = script.image === 'url' || (script.image === 'normal' && json.response_format === 'url');
-  const count = Math.min(countOf(json.n) ?? 1, MAX_IMAGES);
+  const count = Math.min(asCount(json.n) ?? 1, maxImages);
   const data = Array.from({ length: count }, (_, index) => {
-    const colour = hashOf(`${prompt}#${index}`) & 0xffffff;
+    const colour = hashText(`${prompt}#${index}`) & 0xffffff;
     return asUrl
       ? { url: `${origin}/files/${size.width}x${size.height}-${colour}.png` }
       : { b64_json: drawPng(size, colour).toString('base64') };
   });
   const inputTokens = countTokens(prompt.length);
-  const outputTokens = OUTPUT_TOKENS * count;
+  const outputTokens = outputTokensPerImage * count;
   const usage = {
     input_tokens: inputTokens,
     output_tokens: outputTokens,
     total_tokens: inputTokens + outputTokens,
     input_tokens_details: { text_tokens: inputTokens, image_tokens: 0 },
   };
-  return jsonAnswer({ created: CREATED_AT, data, ...(script.usage === 'none' ? {} : { usage }) });
+  return jsonResponse({ created: createdAt, data, ...(script.usage === 'none' ? {} : { usage }) });
 }
 
 /** The shape of NVIDIA's and Stability's images. */
-export function answerArtifacts({ json, script }: Question): Answer {
-  const prompt = textOf(json.prompt);
-  const size = sizeOf(`${json.width ?? 1024}x${json.height ?? 1024}`);
+export function handleArtifacts({ json, script }: IncomingRequest): OutgoingResponse {
+  const prompt = asString(json.prompt);
+  const size = parseSize(`${json.width ?? 1024}x${json.height ?? 1024}`);
   if (prompt === '' || size === null)
-    return errorAnswer('artifacts', { status: 422, message: 'prompt, width or height is not one this model can draw.' });
-  if (script.filtered) return jsonAnswer({ artifacts: [{ base64: '', finishReason: 'CONTENT_FILTERED', seed: 0 }] });
-  const seed = countOf(json.seed) ?? hashOf(prompt);
-  const count = Math.min(countOf(json.samples) ?? 1, MAX_IMAGES);
+    return errorResponse('artifacts', { status: 422, message: 'prompt, width or height is not one this model can draw.' });
+  if (script.filtered) return jsonResponse({ artifacts: [{ base64: '', finishReason: 'CONTENT_FILTERED', seed: 0 }] });
+  const seed = asCount(json.seed) ?? hashText(prompt);
+  const count = Math.min(asCount(json.samples) ?? 1, maxImages);
   const artifacts = Array.from({ length: count }, (_, index) => ({
-    base64: drawPng(size, hashOf(`${prompt}#${seed + index}`) & 0xffffff).toString('base64'),
+    base64: drawPng(size, hashText(`${prompt}#${seed + index}`) & 0xffffff).toString('base64'),
     finishReason: 'SUCCESS',
     seed: seed + index,
   }));
-  return jsonAnswer({ artifacts });
+  return jsonResponse({ artifacts });
 }
 
 /** GET /files/{width}x{height}-{colour}.png: what the addresses in answers lead to. Everything about the file is in its name. */
-export function answerImageFile({ caught }: Question): Answer {
-  const parts = /^(\d+x\d+)-(\d+)$/.exec(caught);
-  const size = sizeOf(parts?.[1] ?? '');
+export function handleImageFile({ pathParam }: IncomingRequest): OutgoingResponse {
+  const parts = /^(\d+x\d+)-(\d+)$/.exec(pathParam);
+  const size = parseSize(parts?.[1] ?? '');
   return size === null
-    ? errorAnswer('openai', { status: 404, message: 'No such file.' })
-    : bytesAnswer('image/png', drawPng(size, Number(parts?.[2]) & 0xffffff));
+    ? errorResponse('openai', { status: 404, message: 'No such file.' })
+    : binaryResponse('image/png', drawPng(size, Number(parts?.[2]) & 0xffffff));
 }
 
 interface Size {
@@ -66,15 +66,15 @@ interface Size {
   readonly height: number;
 }
 
-function sizeOf(text: string): Size | null {
+function parseSize(text: string): Size | null {
   if (text === 'auto') return { width: 1_024, height: 1_024 };
   const [, width = 0, height = 0] = (/^(\d{1,4})x(\d{1,4})$/.exec(text) ?? []).map(Number);
-  return width >= 1 && height >= 1 && width <= MAX_SIDE && height <= MAX_SIDE ? { width, height } : null;
+  return width >= 1 && height >= 1 && width <= maxSide && height <= maxSide ? { width, height } : null;
 }
 
-const PNG_SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-const KEPT_PIXELS = 32;
-const keptPixels = new Map<string, Buffer>();
+const pngSignature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+const maxCachedPixels = 32;
+const cachedPixels = new Map<string, Buffer>();
 
 /** One bit a pixel, all of them the first colour of the palette: even the largest is a few hundred bytes. */
 function drawPng(size: Size, colour: number): Buffer {
@@ -84,22 +84,22 @@ function drawPng(size: Size, colour: number): Buffer {
   header.set([1, 3], 8);
   const palette = Buffer.from([colour >>> 16, (colour >>> 8) & 0xff, colour & 0xff]);
   return Buffer.concat([
-    PNG_SIGNATURE,
+    pngSignature,
     chunk('IHDR', header),
     chunk('PLTE', palette),
-    chunk('IDAT', pixelsOf(size)),
+    chunk('IDAT', pixelsFor(size)),
     chunk('IEND', Buffer.alloc(0)),
   ]);
 }
 
 /** Compressing the zeros of a large picture takes longer than all the rest; the few sizes in use are kept. */
-function pixelsOf({ width, height }: Size): Buffer {
-  const name = `${width}x${height}`;
-  const known = keptPixels.get(name);
-  if (known !== undefined) return known;
+function pixelsFor({ width, height }: Size): Buffer {
+  const key = `${width}x${height}`;
+  const cached = cachedPixels.get(key);
+  if (cached !== undefined) return cached;
   const pixels = deflateSync(Buffer.alloc((1 + Math.ceil(width / 8)) * height));
-  if (keptPixels.size >= KEPT_PIXELS) keptPixels.clear();
-  keptPixels.set(name, pixels);
+  if (cachedPixels.size >= maxCachedPixels) cachedPixels.clear();
+  cachedPixels.set(key, pixels);
   return pixels;
 }
 
@@ -112,6 +112,6 @@ function chunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([length, body, checksum]);
 }
 
-function refuse(message: string): Answer {
-  return errorAnswer('openai', { status: 400, message });
+function reject(message: string): OutgoingResponse {
+  return errorResponse('openai', { status: 400, message });
 }

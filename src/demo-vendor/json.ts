@@ -17,19 +17,19 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export function objectOf(value: unknown): JsonObject {
+export function asObject(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-export function objectsOf(value: unknown): readonly JsonObject[] {
+export function asObjects(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-export function textOf(value: unknown): string {
+export function asString(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
 /** Null when it is no number above 0. */
-export function countOf(value: unknown): number | null {
+export function asCount(value: unknown): number | null {
   return typeof value === 'number' && value > 0 ? Math.floor(value) : null;
 }

@@ -2,24 +2,24 @@
  * The demo vendor as a memory model: what a gateway asks about conversations is answered from the words alone, so that a newcomer sees
  * learning work. It knows the question by the shape of the answer that is wanted.
  */
-import { isObject, type JsonObject, objectOf, objectsOf, parseObject, textOf } from './json.ts';
-import { wordsOf } from './tokens.ts';
+import { asObject, asObjects, asString, isObject, type JsonObject, parseObject } from './json.ts';
+import { termsOf } from './tokens.ts';
 
 /** The answer to a memory question; null: it is none. */
-export function answerMemoryQuestion(schema: JsonObject, text: string): object | null {
-  const wanted = objectOf(schema.properties);
-  if (!isObject(wanted.memories) && !(isObject(wanted.merges) && isObject(wanted.facts))) return null;
-  const question = parseObject(Buffer.from(text));
-  if (question === null) return null;
-  return isObject(wanted.memories) ? { memories: findMemories(question) } : consolidate(question);
+export function respondToMemoryPrompt(schema: JsonObject, text: string): object | null {
+  const properties = asObject(schema.properties);
+  if (!isObject(properties.memories) && !(isObject(properties.merges) && isObject(properties.facts))) return null;
+  const prompt = parseObject(Buffer.from(text));
+  if (prompt === null) return null;
+  return isObject(properties.memories) ? { memories: findMemories(prompt) } : consolidate(prompt);
 }
 
 /** What users say of themselves, sentence by sentence: no questions. */
 function findMemories({ conversations }: JsonObject): object[] {
-  const said = objectsOf(conversations)
-    .flatMap((conversation) => objectsOf(conversation.messages))
+  const said = asObjects(conversations)
+    .flatMap((conversation) => asObjects(conversation.messages))
     .filter(({ role }) => role === 'user')
-    .flatMap(({ text }) => textOf(text).match(/[^.!?\n]+[.!?]?/g) ?? [])
+    .flatMap(({ text }) => asString(text).match(/[^.!?\n]+[.!?]?/g) ?? [])
     .map((sentence) => sentence.trim())
     .filter((sentence) => /\b(I|my|we|our)\b/i.test(sentence) && !sentence.endsWith('?'));
   return [...new Set(said)].map((sentence) => ({
@@ -32,28 +32,28 @@ function findMemories({ conversations }: JsonObject): object[] {
 
 /** The same words in another order are the same memory; "I live in Oslo" is a fact; the page is the list of memories. */
 function consolidate({ new: added, known, facts }: JsonObject): object {
-  const fresh = objectsOf(added);
-  const all = [...objectsOf(known), ...fresh];
+  const fresh = asObjects(added);
+  const all = [...asObjects(known), ...fresh];
   const merges = fresh.flatMap((item) => {
-    const same = all.filter((other) => other.id !== item.id && sameWords(other.text, item.text));
+    const same = all.filter((other) => other.id !== item.id && hasSameTerms(other.text, item.text));
     return same.length === 0 ? [] : [{ reason: 'the same words', keep: same[0]?.id, drop: [item.id] }];
   });
   const dropped = new Set(merges.flatMap(({ drop }) => drop));
   const found = fresh.flatMap((item) => {
-    const match = /^(?:I|We|([A-Z]\w+)) (live in|work at|moved to|am called)s? (.+?)[.!]?$/.exec(textOf(item.text));
+    const match = /^(?:I|We|([A-Z]\w+)) (live in|work at|moved to|am called)s? (.+?)[.!]?$/.exec(asString(item.text));
     if (match === null) return [];
     const [, person, verb = '', target = ''] = match;
     const source = person ?? 'user';
     const relation = verb === 'moved to' ? 'live_in' : verb.replace(' ', '_');
-    const before = objectsOf(facts).find((fact) => fact.source === source && fact.relation === relation && fact.target !== target);
+    const before = asObjects(facts).find((fact) => fact.source === source && fact.relation === relation && fact.target !== target);
     const reason = before ? 'one can hold at a time' : 'nothing said so before';
-    return [{ item_id: item.id, source, relation, target, fact: textOf(item.text), reason, replaces: before?.id ?? null }];
+    return [{ item_id: item.id, source, relation, target, fact: asString(item.text), reason, replaces: before?.id ?? null }];
   });
-  const lines = all.filter(({ id }) => !dropped.has(id)).map(({ text }) => `- ${textOf(text)}`);
+  const lines = all.filter(({ id }) => !dropped.has(id)).map(({ text }) => `- ${asString(text)}`);
   return { merges, facts: found, page: lines.join('\n') };
 }
 
-function sameWords(one: unknown, other: unknown): boolean {
-  const [left, right] = [one, other].map((text) => wordsOf(textOf(text)).toSorted().join(' '));
+function hasSameTerms(one: unknown, other: unknown): boolean {
+  const [left, right] = [one, other].map((text) => termsOf(asString(text)).toSorted().join(' '));
   return left === right;
 }

@@ -1,66 +1,66 @@
 /** POST /v1/messages: Anthropic's dialect, plain and as the full sequence of events. */
 
 import { type Conversation, composeReply, type Reply, readContent } from './conversation.ts';
-import { errorAnswer, errorBody } from './errors.ts';
-import { countOf, type JsonObject, objectOf, objectsOf, textOf } from './json.ts';
-import { type Answer, type EventStream, jsonAnswer, type Question } from './response.ts';
+import { errorBody, errorResponse } from './errors.ts';
+import { asCount, asObject, asObjects, asString, type JsonObject } from './json.ts';
+import { type EventStream, type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
 import type { Script } from './scripts.ts';
-import { splitArguments, splitPieces } from './tokens.ts';
+import { splitArguments, splitText } from './tokens.ts';
 
 /** Answers, or refuses what the real one refuses: a missing version header, `max_tokens` or messages. */
-export function answerMessages(question: Question): Answer {
-  const { json, script, body, headers } = question;
-  const fault = faultOf(json, headers['anthropic-version']);
-  if (fault !== null) return errorAnswer('anthropic', { status: 400, message: fault });
+export function handleMessages(request: IncomingRequest): OutgoingResponse {
+  const { json, script, body, headers } = request;
+  const fault = findRequestError(json, headers['anthropic-version']);
+  if (fault !== null) return errorResponse('anthropic', { status: 400, message: fault });
   const reply = composeReply(readConversation(json), script, body);
-  if (json.stream === true) return { kind: 'stream', stream: messagesStream(question, reply) };
-  return jsonAnswer({
-    ...envelope(question),
-    content: blocksOf(reply, question.order),
-    stop_reason: STOP_REASONS[reply.end],
+  if (json.stream === true) return { kind: 'stream', stream: messagesStream(request, reply) };
+  return jsonResponse({
+    ...envelope(request),
+    content: toBlocks(reply, request.order),
+    stop_reason: stopReasons[reply.end],
     stop_sequence: null,
     ...usageMember(script, reply, reply.outputTokens),
   });
 }
 
-function faultOf(json: JsonObject, version: unknown): string | null {
+function findRequestError(json: JsonObject, version: unknown): string | null {
   if (typeof version !== 'string') return 'anthropic-version: header is required';
-  if (countOf(json.max_tokens) === null) return 'max_tokens: Field required';
+  if (asCount(json.max_tokens) === null) return 'max_tokens: Field required';
   if (!Array.isArray(json.messages) || json.messages.length === 0) return 'messages: at least one message is required';
   return null;
 }
 
 function readConversation(json: JsonObject): Conversation {
-  const messages = objectsOf(json.messages);
-  const contents = messages.map((message) => readContent(message.content, TEXT_TYPES));
+  const messages = asObjects(json.messages);
+  const contents = messages.map((message) => readContent(message.content, textTypes));
   const lastUser = messages.findLastIndex((message) => message.role === 'user');
-  const results = objectsOf(messages.at(-1)?.content).filter((block) => block.type === 'tool_result');
-  const choice = objectOf(json.tool_choice);
-  const format = objectOf(objectOf(json.output_config).format);
+  const results = asObjects(messages.at(-1)?.content).filter((block) => block.type === 'tool_result');
+  const choice = asObject(json.tool_choice);
+  const format = asObject(asObject(json.output_config).format);
   return {
     userText: contents[lastUser]?.text ?? '',
     attachments: contents[lastUser]?.attachments ?? 0,
-    toolResult: results.length === 0 ? null : results.map((block) => readContent(block.content, TEXT_TYPES).text).join('\n'),
-    characters: contents.reduce((sum, content) => sum + content.text.length, readContent(json.system, TEXT_TYPES).text.length),
-    tools: objectsOf(json.tools).map((tool) => ({ name: textOf(tool.name), schema: objectOf(tool.input_schema) })),
+    toolResult: results.length === 0 ? null : results.map((block) => readContent(block.content, textTypes).text).join('\n'),
+    characters: contents.reduce((sum, content) => sum + content.text.length, readContent(json.system, textTypes).text.length),
+    tools: asObjects(json.tools).map((tool) => ({ name: asString(tool.name), schema: asObject(tool.input_schema) })),
     toolChoice:
       choice.type === 'tool'
-        ? { named: textOf(choice.name) }
+        ? { named: asString(choice.name) }
         : choice.type === 'any'
           ? 'required'
           : choice.type === 'none'
             ? 'none'
             : 'auto',
-    schema: format.type === 'json_schema' ? objectOf(format.schema) : null,
-    maxTokens: countOf(json.max_tokens),
+    schema: format.type === 'json_schema' ? asObject(format.schema) : null,
+    maxTokens: asCount(json.max_tokens),
   };
 }
 
-function envelope({ order, script }: Question): object {
+function envelope({ order, script }: IncomingRequest): object {
   return { id: `msg_demo_${order}`, type: 'message', role: 'assistant', model: script.model };
 }
 
-function blocksOf({ text, toolCalls }: Reply, order: number): readonly object[] {
+function toBlocks({ text, toolCalls }: Reply, order: number): readonly object[] {
   const blocks = toolCalls.map(({ name, arguments: argumentText }, index) => ({
     type: 'tool_use',
     id: `toolu_demo_${order}_${index}`,
@@ -83,10 +83,10 @@ function usageMember(script: Script, reply: Reply, outputTokens: number): object
   return { usage };
 }
 
-function messagesStream(question: Question, reply: Reply): EventStream {
-  const { script, order } = question;
+function messagesStream(request: IncomingRequest, reply: Reply): EventStream {
+  const { script, order } = request;
   const hasText = reply.text !== '';
-  const message = { ...envelope(question), content: [], stop_reason: null, stop_sequence: null, ...usageMember(script, reply, 1) };
+  const message = { ...envelope(request), content: [], stop_reason: null, stop_sequence: null, ...usageMember(script, reply, 1) };
   const finalUsage = script.usage === 'none' ? {} : { usage: { output_tokens: reply.outputTokens } };
   return {
     opening: [
@@ -97,7 +97,7 @@ function messagesStream(question: Question, reply: Reply): EventStream {
     pieces: hasText ? textEvents(reply.text) : toolEvents(reply, order),
     closing: [
       ...(hasText ? [event('content_block_stop', { index: 0 })] : []),
-      event('message_delta', { delta: { stop_reason: STOP_REASONS[reply.end], stop_sequence: null }, ...finalUsage }),
+      event('message_delta', { delta: { stop_reason: stopReasons[reply.end], stop_sequence: null }, ...finalUsage }),
       event('message_stop', {}),
     ],
     fault: () => `event: error\ndata: ${JSON.stringify(errorBody('anthropic', { status: 529, message: 'Overloaded' }))}\n\n`,
@@ -106,8 +106,8 @@ function messagesStream(question: Question, reply: Reply): EventStream {
 
 /** The one hot event is put together by hand. */
 function* textEvents(text: string): Iterable<string> {
-  for (const piece of splitPieces(text)) {
-    yield `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":${JSON.stringify(piece)}}}\n\n`;
+  for (const delta of splitText(text)) {
+    yield `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":${JSON.stringify(delta)}}}\n\n`;
   }
 }
 
@@ -115,8 +115,8 @@ function* toolEvents(reply: Reply, order: number): Iterable<string> {
   for (const [index, { name, arguments: argumentText }] of reply.toolCalls.entries()) {
     const block = { type: 'tool_use', id: `toolu_demo_${order}_${index}`, name, input: {} };
     yield event('content_block_start', { index, content_block: block });
-    for (const piece of splitArguments(argumentText)) {
-      yield event('content_block_delta', { index, delta: { type: 'input_json_delta', partial_json: piece } });
+    for (const delta of splitArguments(argumentText)) {
+      yield event('content_block_delta', { index, delta: { type: 'input_json_delta', partial_json: delta } });
     }
     yield event('content_block_stop', { index });
   }
@@ -126,8 +126,8 @@ function event(type: string, members: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`;
 }
 
-const TEXT_TYPES = ['text'];
-const STOP_REASONS: Readonly<Record<Reply['end'], string>> = {
+const textTypes = ['text'];
+const stopReasons: Readonly<Record<Reply['end'], string>> = {
   stop: 'end_turn',
   length: 'max_tokens',
   tools: 'tool_use',

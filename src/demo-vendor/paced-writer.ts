@@ -1,7 +1,7 @@
 /** Writing to a caller who may be slow or gone: every wait ends when the caller leaves. */
 import type { ServerResponse } from 'node:http';
 
-export interface Pen {
+export interface PacedWriter {
   readonly response: ServerResponse;
   sendHead(): void;
   /** False: wait for `drained` before the next one. */
@@ -9,13 +9,13 @@ export interface Pen {
   drained(): Promise<void>;
   wait(milliseconds: number): Promise<void>;
   /** The next turn of the event loop. */
-  turn(): Promise<void>;
+  nextTick(): Promise<void>;
   end(): void;
   isClosed(): boolean;
 }
 
 /** One pen per answer: it listens to the response once, not once per wait. */
-export function createPen(response: ServerResponse): Pen {
+export function createPacedWriter(response: ServerResponse): PacedWriter {
   let closed = response.destroyed || response.socket === null;
   let wakeDrained: (() => void) | null = null;
   let wakeClosed: (() => void) | null = null;
@@ -46,7 +46,7 @@ export function createPen(response: ServerResponse): Pen {
         };
       });
     },
-    turn: () => new Promise((resolve) => setImmediate(resolve)),
+    nextTick: () => new Promise((resolve) => setImmediate(resolve)),
     end: () => response.end(),
     isClosed: () => closed,
   };

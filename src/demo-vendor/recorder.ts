@@ -11,8 +11,8 @@ export interface RecordedRequest {
   readonly body: Buffer;
 }
 
-const KEPT_REQUESTS = 1_000;
-const KEPT_BODY_BYTES = 64 * 1024 * 1024;
+const maxRequests = 1_000;
+const maxBodyBytes = 64 * 1024 * 1024;
 
 export interface Recorder {
   record(request: Omit<RecordedRequest, 'order'>): RecordedRequest;
@@ -33,15 +33,15 @@ export function createRecorder(): Recorder {
     order += 1;
     const recorded = { order, ...request };
     bodyBytes += request.body.length;
-    if (ring.length < KEPT_REQUESTS) {
+    if (ring.length < maxRequests) {
       ring.push(recorded);
     } else {
       bodyBytes -= ring[oldest]?.body.length ?? 0;
       ring[oldest] = recorded;
-      oldest = (oldest + 1) % KEPT_REQUESTS;
+      oldest = (oldest + 1) % maxRequests;
     }
     // Only very large bodies get here: all others are forgotten rather than that the process grows.
-    if (bodyBytes > KEPT_BODY_BYTES) keepOnly(recorded);
+    if (bodyBytes > maxBodyBytes) keepOnly(recorded);
     return recorded;
   }
 

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { JsonObject } from './json.ts';
 import type { Script } from './scripts.ts';
 
-export interface Question {
+export interface IncomingRequest {
   /** Counts the requests of this vendor from 1; ids of answers are made of it, so that two answers can be told apart. */
   readonly order: number;
   readonly method: string;
@@ -14,7 +14,7 @@ export interface Question {
   readonly json: JsonObject;
   readonly script: Script;
   /** What the route's pattern caught in the path: a model, a voice, the name of an operation. */
-  readonly caught: string;
+  readonly pathParam: string;
   /** Address of this vendor, for links in answers. */
   readonly origin: string;
 }
@@ -29,24 +29,24 @@ export interface EventStream {
   fault(): string;
 }
 
-export type Answer =
+export type OutgoingResponse =
   | { readonly kind: 'body'; readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: string | Buffer }
   | { readonly kind: 'stream'; readonly stream: EventStream }
   | { readonly kind: 'silence' };
 
-export function jsonAnswer(value: unknown): Answer {
-  return { kind: 'body', status: 200, headers: JSON_HEADERS, body: JSON.stringify(value) };
+export function jsonResponse(value: unknown): OutgoingResponse {
+  return { kind: 'body', status: 200, headers: jsonHeaders, body: JSON.stringify(value) };
 }
 
-export function bytesAnswer(mediaType: string, body: Buffer): Answer {
+export function binaryResponse(mediaType: string, body: Buffer): OutgoingResponse {
   return { kind: 'body', status: 200, headers: { 'content-type': mediaType }, body };
 }
 
-export function redirectAnswer(location: string): Answer {
+export function redirectResponse(location: string): OutgoingResponse {
   return { kind: 'body', status: 302, headers: { location }, body: '' };
 }
 
-export const JSON_HEADERS: Readonly<Record<string, string>> = { 'content-type': 'application/json' };
+export const jsonHeaders: Readonly<Record<string, string>> = { 'content-type': 'application/json' };
 
 /** All answers are of this second (2025-11-21): what is asked twice is answered alike. */
-export const CREATED_AT = 1_763_678_400;
+export const createdAt = 1_763_678_400;

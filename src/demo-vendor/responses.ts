@@ -1,67 +1,67 @@
 /** POST /v1/responses: OpenAI's responses, plain and as named events with rising sequence numbers. */
 
 import { type Conversation, composeReply, type Reply, readContent, wholeInputTokens } from './conversation.ts';
-import { errorAnswer } from './errors.ts';
-import { countOf, isObject, type JsonObject, objectOf, objectsOf, textOf } from './json.ts';
-import { type Answer, CREATED_AT, type EventStream, jsonAnswer, type Question } from './response.ts';
-import { splitArguments, splitPieces } from './tokens.ts';
+import { errorResponse } from './errors.ts';
+import { asCount, asObject, asObjects, asString, isObject, type JsonObject } from './json.ts';
+import { createdAt, type EventStream, type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
+import { splitArguments, splitText } from './tokens.ts';
 
 /** Answers, or refuses a body without input. */
-export function answerResponses(question: Question): Answer {
-  const { json, script, body } = question;
+export function handleResponses(request: IncomingRequest): OutgoingResponse {
+  const { json, script, body } = request;
   if (typeof json.input !== 'string' && !Array.isArray(json.input)) {
-    return errorAnswer('openai', { status: 400, message: "Missing required parameter: 'input'.", code: 'missing_required_parameter' });
+    return errorResponse('openai', { status: 400, message: "Missing required parameter: 'input'.", code: 'missing_required_parameter' });
   }
   const reply = composeReply(readConversation(json), script, body);
-  if (json.stream === true) return { kind: 'stream', stream: responsesStream(question, reply) };
-  return jsonAnswer(responseOf(question, reply, true));
+  if (json.stream === true) return { kind: 'stream', stream: responsesStream(request, reply) };
+  return jsonResponse(toResponseBody(request, reply, true));
 }
 
 function readConversation(json: JsonObject): Conversation {
-  const items = typeof json.input === 'string' ? [{ role: 'user', content: json.input }] : objectsOf(json.input);
-  const contents = items.map((item: JsonObject) => readContent(item.content, TEXT_TYPES));
+  const items = typeof json.input === 'string' ? [{ role: 'user', content: json.input }] : asObjects(json.input);
+  const contents = items.map((item: JsonObject) => readContent(item.content, textTypes));
   const lastUser = items.findLastIndex((item: JsonObject) => item.role === 'user');
   const last: JsonObject = items.at(-1) ?? {};
-  const format = objectOf(objectOf(json.text).format);
+  const format = asObject(asObject(json.text).format);
   return {
     userText: contents[lastUser]?.text ?? '',
     attachments: contents[lastUser]?.attachments ?? 0,
-    toolResult: last.type === 'function_call_output' ? readContent(last.output, TEXT_TYPES).text : null,
-    characters: contents.reduce((sum, content) => sum + content.text.length, textOf(json.instructions).length),
-    tools: objectsOf(json.tools).map((tool) => ({ name: textOf(tool.name), schema: objectOf(tool.parameters) })),
+    toolResult: last.type === 'function_call_output' ? readContent(last.output, textTypes).text : null,
+    characters: contents.reduce((sum, content) => sum + content.text.length, asString(json.instructions).length),
+    tools: asObjects(json.tools).map((tool) => ({ name: asString(tool.name), schema: asObject(tool.parameters) })),
     toolChoice: isObject(json.tool_choice)
-      ? { named: textOf(json.tool_choice.name) }
+      ? { named: asString(json.tool_choice.name) }
       : json.tool_choice === 'required' || json.tool_choice === 'none'
         ? json.tool_choice
         : 'auto',
-    schema: format.type === 'json_schema' ? objectOf(format.schema) : null,
-    maxTokens: countOf(json.max_output_tokens),
+    schema: format.type === 'json_schema' ? asObject(format.schema) : null,
+    maxTokens: asCount(json.max_output_tokens),
   };
 }
 
-function responseOf(question: Question, reply: Reply, finished: boolean): object {
-  const { order, json, script } = question;
-  const cut = CUT_REASONS[reply.end];
+function toResponseBody(request: IncomingRequest, reply: Reply, finished: boolean): object {
+  const { order, json, script } = request;
+  const incompleteReason = incompleteReasons[reply.end];
   return {
     id: `resp_demo_${order}`,
     object: 'response',
-    created_at: CREATED_AT,
-    status: !finished ? 'in_progress' : cut === undefined ? 'completed' : 'incomplete',
+    created_at: createdAt,
+    status: !finished ? 'in_progress' : incompleteReason === undefined ? 'completed' : 'incomplete',
     error: null,
-    incomplete_details: finished && cut !== undefined ? { reason: cut } : null,
+    incomplete_details: finished && incompleteReason !== undefined ? { reason: incompleteReason } : null,
     instructions: json.instructions ?? null,
     model: script.model,
-    output: finished ? itemsOf(reply, order) : [],
+    output: finished ? toOutputItems(reply, order) : [],
     parallel_tool_calls: true,
     previous_response_id: json.previous_response_id ?? null,
     tool_choice: json.tool_choice ?? 'auto',
     tools: json.tools ?? [],
-    usage: finished && script.usage !== 'none' ? usageOf(question, reply) : null,
+    usage: finished && script.usage !== 'none' ? toUsage(request, reply) : null,
     metadata: json.metadata ?? {},
   };
 }
 
-function usageOf({ script }: Question, reply: Reply): object {
+function toUsage({ script }: IncomingRequest, reply: Reply): object {
   const inputTokens = wholeInputTokens(reply, script);
   return {
     input_tokens: inputTokens,
@@ -72,7 +72,7 @@ function usageOf({ script }: Question, reply: Reply): object {
   };
 }
 
-function itemsOf({ text, toolCalls }: Reply, order: number): readonly object[] {
+function toOutputItems({ text, toolCalls }: Reply, order: number): readonly object[] {
   if (toolCalls.length === 0) return [messageItem(order, 'completed', [textPart(text)])];
   return toolCalls.map(({ name, arguments: argumentText }, index) => callItem(order, index, 'completed', name, argumentText));
 }
@@ -97,45 +97,44 @@ function callItem(order: number, index: number, status: string, name: string, ar
 }
 
 /** The three parts share one counter and are made in their order while they are sent. */
-function responsesStream(question: Question, reply: Reply): EventStream {
-  const { order } = question;
+function responsesStream(request: IncomingRequest, reply: Reply): EventStream {
+  const { order } = request;
   let sequence = 0;
   const event = (type: string, members: object): string => {
     const data = JSON.stringify({ type, sequence_number: sequence, ...members });
     sequence += 1;
     return `event: ${type}\ndata: ${data}\n\n`;
   };
-  const place = { item_id: `msg_demo_${order}`, output_index: 0, content_index: 0 };
+  const location = { item_id: `msg_demo_${order}`, output_index: 0, content_index: 0 };
   const isMessage = reply.toolCalls.length === 0;
 
   function* opening(): Iterable<string> {
-    yield event('response.created', { response: responseOf(question, reply, false) });
-    yield event('response.in_progress', { response: responseOf(question, reply, false) });
+    yield event('response.created', { response: toResponseBody(request, reply, false) });
+    yield event('response.in_progress', { response: toResponseBody(request, reply, false) });
     if (!isMessage) return;
     yield event('response.output_item.added', { output_index: 0, item: messageItem(order, 'in_progress', []) });
-    yield event('response.content_part.added', { ...place, part: textPart('') });
+    yield event('response.content_part.added', { ...location, part: textPart('') });
   }
 
   function* pieces(): Iterable<string> {
-    for (const piece of splitPieces(reply.text)) yield event('response.output_text.delta', { ...place, delta: piece, logprobs: [] });
+    for (const delta of splitText(reply.text)) yield event('response.output_text.delta', { ...location, delta, logprobs: [] });
     for (const [index, { name, arguments: argumentText }] of reply.toolCalls.entries()) {
-      const callPlace = { item_id: `fc_demo_${order}_${index}`, output_index: index };
+      const callLocation = { item_id: `fc_demo_${order}_${index}`, output_index: index };
       yield event('response.output_item.added', { output_index: index, item: callItem(order, index, 'in_progress', name, '') });
-      for (const piece of splitArguments(argumentText))
-        yield event('response.function_call_arguments.delta', { ...callPlace, delta: piece });
-      yield event('response.function_call_arguments.done', { ...callPlace, name, arguments: argumentText });
+      for (const delta of splitArguments(argumentText)) yield event('response.function_call_arguments.delta', { ...callLocation, delta });
+      yield event('response.function_call_arguments.done', { ...callLocation, name, arguments: argumentText });
       yield event('response.output_item.done', { output_index: index, item: callItem(order, index, 'completed', name, argumentText) });
     }
   }
 
   function* closing(): Iterable<string> {
     if (isMessage) {
-      yield event('response.output_text.done', { ...place, text: reply.text, logprobs: [] });
-      yield event('response.content_part.done', { ...place, part: textPart(reply.text) });
+      yield event('response.output_text.done', { ...location, text: reply.text, logprobs: [] });
+      yield event('response.content_part.done', { ...location, part: textPart(reply.text) });
       yield event('response.output_item.done', { output_index: 0, item: messageItem(order, 'completed', [textPart(reply.text)]) });
     }
-    const type = CUT_REASONS[reply.end] === undefined ? 'response.completed' : 'response.incomplete';
-    yield event(type, { response: responseOf(question, reply, true) });
+    const type = incompleteReasons[reply.end] === undefined ? 'response.completed' : 'response.incomplete';
+    yield event(type, { response: toResponseBody(request, reply, true) });
   }
 
   return {
@@ -146,5 +145,5 @@ function responsesStream(question: Question, reply: Reply): EventStream {
   };
 }
 
-const TEXT_TYPES = ['input_text', 'output_text', 'text'];
-const CUT_REASONS: Readonly<Partial<Record<Reply['end'], string>>> = { length: 'max_output_tokens', filtered: 'content_filter' };
+const textTypes = ['input_text', 'output_text', 'text'];
+const incompleteReasons: Readonly<Partial<Record<Reply['end'], string>>> = { length: 'max_output_tokens', filtered: 'content_filter' };

@@ -1,14 +1,14 @@
 /** Every address of the demo vendor, one line each. */
 
-import { answerChat } from './chat.ts';
-import { answerEmbeddings } from './embeddings.ts';
+import { handleChat } from './chat.ts';
+import { handleEmbeddings } from './embeddings.ts';
 import type { Family } from './errors.ts';
-import { answerArtifacts, answerImageFile, answerImages } from './images.ts';
-import { answerMessages } from './messages.ts';
-import { answerModerations, answerRerank } from './moderation-rerank.ts';
-import type { Answer, Question } from './response.ts';
-import { answerResponses } from './responses.ts';
-import { answerSpeech, answerVoice } from './speech.ts';
+import { handleArtifacts, handleImageFile, handleImages } from './images.ts';
+import { handleMessages } from './messages.ts';
+import { handleModerations, handleRerank } from './moderation-rerank.ts';
+import type { IncomingRequest, OutgoingResponse } from './response.ts';
+import { handleResponses } from './responses.ts';
+import { handleSpeech, handleVoice } from './speech.ts';
 import type { Videos } from './videos.ts';
 
 export interface Route {
@@ -16,30 +16,30 @@ export interface Route {
   /** Where the model's name, and with it the script, stands. */
   readonly modelIn: 'body' | 'path' | 'query' | 'nowhere';
   readonly needsKey: boolean;
-  answer(question: Question): Answer;
+  handle(request: IncomingRequest): OutgoingResponse;
 }
 
-export interface FoundRoute {
+export interface RouteMatch {
   readonly route: Route;
-  readonly caught: string;
+  readonly pathParam: string;
 }
 
 /** Finds the route of a request; null for an address that is not there. */
-export function createRoutes(videos: Videos): (method: string, path: string) => FoundRoute | null {
-  const body = (family: Family, answer: Route['answer']): FoundRoute => ({
-    route: { family, modelIn: 'body', needsKey: true, answer },
-    caught: '',
+export function createRoutes(videos: Videos): (method: string, path: string) => RouteMatch | null {
+  const body = (family: Family, handle: Route['handle']): RouteMatch => ({
+    route: { family, modelIn: 'body', needsKey: true, handle },
+    pathParam: '',
   });
-  const exact: ReadonlyMap<string, FoundRoute> = new Map([
-    ['/v1/chat/completions', body('openai', answerChat)],
-    ['/v1/messages', body('anthropic', answerMessages)],
-    ['/v1/embeddings', body('openai', answerEmbeddings)],
-    ['/v1/responses', body('openai', answerResponses)],
-    ['/v1/moderations', body('openai', answerModerations)],
-    ['/v1/rerank', body('openai', answerRerank)],
-    ['/v1/images/generations', body('openai', answerImages)],
-    ['/v1/audio/speech', body('openai', answerSpeech)],
-    ['/v1/speak', { route: { family: 'voice', modelIn: 'query', needsKey: true, answer: answerVoice }, caught: '' }],
+  const exact: ReadonlyMap<string, RouteMatch> = new Map([
+    ['/v1/chat/completions', body('openai', handleChat)],
+    ['/v1/messages', body('anthropic', handleMessages)],
+    ['/v1/embeddings', body('openai', handleEmbeddings)],
+    ['/v1/responses', body('openai', handleResponses)],
+    ['/v1/moderations', body('openai', handleModerations)],
+    ['/v1/rerank', body('openai', handleRerank)],
+    ['/v1/images/generations', body('openai', handleImages)],
+    ['/v1/audio/speech', body('openai', handleSpeech)],
+    ['/v1/speak', { route: { family: 'voice', modelIn: 'query', needsKey: true, handle: handleVoice }, pathParam: '' }],
   ]);
   const caught: readonly (Route & { readonly method: string; readonly pattern: RegExp })[] = [
     {
@@ -48,16 +48,16 @@ export function createRoutes(videos: Videos): (method: string, path: string) => 
       family: 'artifacts',
       modelIn: 'path',
       needsKey: true,
-      answer: answerArtifacts,
+      handle: handleArtifacts,
     },
-    { method: 'POST', pattern: /^\/v1\/text-to-speech\/([^/]+)$/, family: 'voice', modelIn: 'path', needsKey: true, answer: answerVoice },
+    { method: 'POST', pattern: /^\/v1\/text-to-speech\/([^/]+)$/, family: 'voice', modelIn: 'path', needsKey: true, handle: handleVoice },
     {
       method: 'POST',
       pattern: /^\/v1beta\/models\/([^/]+):predictLongRunning$/,
       family: 'gemini',
       modelIn: 'path',
       needsKey: true,
-      answer: videos.start,
+      handle: videos.start,
     },
     {
       method: 'GET',
@@ -65,7 +65,7 @@ export function createRoutes(videos: Videos): (method: string, path: string) => 
       family: 'gemini',
       modelIn: 'nowhere',
       needsKey: true,
-      answer: videos.poll,
+      handle: videos.poll,
     },
     {
       method: 'GET',
@@ -73,7 +73,7 @@ export function createRoutes(videos: Videos): (method: string, path: string) => 
       family: 'gemini',
       modelIn: 'nowhere',
       needsKey: true,
-      answer: videos.download,
+      handle: videos.download,
     },
     {
       method: 'GET',
@@ -81,17 +81,17 @@ export function createRoutes(videos: Videos): (method: string, path: string) => 
       family: 'gemini',
       modelIn: 'nowhere',
       needsKey: false,
-      answer: videos.stored,
+      handle: videos.stored,
     },
-    { method: 'GET', pattern: /^\/files\/([^/]+)\.png$/, family: 'openai', modelIn: 'nowhere', needsKey: false, answer: answerImageFile },
+    { method: 'GET', pattern: /^\/files\/([^/]+)\.png$/, family: 'openai', modelIn: 'nowhere', needsKey: false, handle: handleImageFile },
   ];
 
   return (method, path) => {
-    const found = method === 'POST' ? exact.get(path) : undefined;
-    if (found !== undefined) return found;
+    const match = method === 'POST' ? exact.get(path) : undefined;
+    if (match !== undefined) return match;
     for (const route of caught) {
       const match = route.method === method ? route.pattern.exec(path) : null;
-      if (match !== null) return { route, caught: match[1] ?? '' };
+      if (match !== null) return { route, pathParam: match[1] ?? '' };
     }
     return null;
   };

@@ -61,7 +61,7 @@ export interface Script {
   /** The whole name, as asked. */
   readonly model: string;
   /** A word that looks like a fault but has a bad number; null when all is well. */
-  readonly unreadable: string | null;
+  readonly invalidTerm: string | null;
   readonly fault: Fault | null;
   /** The fault meets the first request of this model only. */
   readonly once: boolean;
@@ -83,23 +83,23 @@ export interface Script {
   readonly video: { readonly polls: number; readonly fails: boolean; readonly elsewhere: boolean };
 }
 
-const KEPT_SCRIPTS = 1_000;
-const MAX_AMOUNT = 10_000_000;
-const kept = new Map<string, Script>();
+const maxCachedScripts = 1_000;
+const maxAmount = 10_000_000;
+const scriptsByModel = new Map<string, Script>();
 
 /** Reads a model's name; the same name gives the same object as long as it is kept. */
-export function readScript(model: string): Script {
-  const known = kept.get(model);
-  if (known !== undefined) return known;
-  const script = model.split(/[+:]/).reduce(withWord, { ...PLAIN, model });
-  if (kept.size >= KEPT_SCRIPTS) kept.clear();
-  kept.set(model, script);
+export function parseScript(model: string): Script {
+  const cached = scriptsByModel.get(model);
+  if (cached !== undefined) return cached;
+  const script = model.split(/[+:]/).reduce(applyTerm, { ...defaultScript, model });
+  if (scriptsByModel.size >= maxCachedScripts) scriptsByModel.clear();
+  scriptsByModel.set(model, script);
   return script;
 }
 
-const PLAIN: Script = {
+const defaultScript: Script = {
   model: '',
-  unreadable: null,
+  invalidTerm: null,
   fault: null,
   once: false,
   cut: null,
@@ -118,25 +118,25 @@ const PLAIN: Script = {
   video: { polls: 2, fails: false, elsewhere: false },
 };
 
-function withWord(script: Script, word: string): Script {
-  const change = EXACT.get(word);
+function applyTerm(script: Script, term: string): Script {
+  const change = exactTerms.get(term);
   if (change !== undefined) return { ...script, ...change };
-  if (word === 'video-fails') return { ...script, video: { ...script.video, fails: true } };
-  if (word === 'video-elsewhere') return { ...script, video: { ...script.video, elsewhere: true } };
-  if (word.startsWith('say-')) {
-    return { ...script, content: { kind: 'text', text: Buffer.from(word.slice(4), 'base64url').toString('utf8') } };
+  if (term === 'video-fails') return { ...script, video: { ...script.video, fails: true } };
+  if (term === 'video-elsewhere') return { ...script, video: { ...script.video, elsewhere: true } };
+  if (term.startsWith('say-')) {
+    return { ...script, content: { kind: 'text', text: Buffer.from(term.slice(4), 'base64url').toString('utf8') } };
   }
   // The longest prefix first: `rate-limited-ms-` before `rate-limited-`.
-  const prefix = PREFIXES.find((candidate) => word.startsWith(candidate));
+  const prefix = prefixes.find((candidate) => term.startsWith(candidate));
   if (prefix === undefined) return script;
-  const rest = word.slice(prefix.length);
+  const rest = term.slice(prefix.length);
   const amount = /^\d+(\.\d+)?$/.test(rest) ? Number(rest) : Number.NaN;
-  const numbered = NUMBERED[prefix]?.(amount, script);
-  return numbered === undefined || !(amount <= MAX_AMOUNT) ? { ...script, unreadable: word } : { ...script, ...numbered };
+  const numbered = numberedTerms[prefix]?.(amount, script);
+  return numbered === undefined || !(amount <= maxAmount) ? { ...script, invalidTerm: term } : { ...script, ...numbered };
 }
 
 /** A map, not an object: a model may be called `constructor`. */
-const EXACT: ReadonlyMap<string, Partial<Script>> = new Map<string, Partial<Script>>(
+const exactTerms: ReadonlyMap<string, Partial<Script>> = new Map<string, Partial<Script>>(
   Object.entries({
     'rate-limited': { fault: rateLimited('seconds', 1) },
     'rate-limited-bare': { fault: { kind: 'rate-limited', hint: { form: 'none' } } },
@@ -169,7 +169,7 @@ const EXACT: ReadonlyMap<string, Partial<Script>> = new Map<string, Partial<Scri
 );
 
 /** Words that end in a number; undefined: the number is not one this word can have. */
-const NUMBERED: Readonly<Record<string, (amount: number, script: Script) => Partial<Script> | undefined>> = {
+const numberedTerms: Readonly<Record<string, (amount: number, script: Script) => Partial<Script> | undefined>> = {
   'fail-once-': (status) => (isErrorStatus(status) ? { fault: { kind: 'status', status }, once: true } : undefined),
   'fail-': (status) => (isErrorStatus(status) ? { fault: { kind: 'status', status } } : undefined),
   'refuse-': (status) => (isErrorStatus(status) ? { fault: { kind: 'refuse', status } } : undefined),
@@ -191,7 +191,7 @@ const NUMBERED: Readonly<Record<string, (amount: number, script: Script) => Part
   'video-polls-': (polls, script) => ({ video: { ...script.video, polls } }),
 };
 
-const PREFIXES = Object.keys(NUMBERED).sort((left, right) => right.length - left.length);
+const prefixes = Object.keys(numberedTerms).sort((left, right) => right.length - left.length);
 
 function rateLimited(form: 'seconds' | 'milliseconds' | 'date' | 'reset' | 'body', amount: number): Fault {
   return { kind: 'rate-limited', hint: { form, amount } };

@@ -5,16 +5,16 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { errorAnswer, type Family, hasKey, missingKeyAnswer } from './errors.ts';
-import { failureAnswer } from './failures.ts';
-import { type JsonObject, parseObject, textOf } from './json.ts';
-import { createPen } from './paced-writer.ts';
+import { errorResponse, type Family, hasKey, missingKeyResponse } from './errors.ts';
+import { failureResponse } from './failures.ts';
+import { asString, type JsonObject, parseObject } from './json.ts';
+import { createPacedWriter } from './paced-writer.ts';
 import { createRecorder, type RecordedRequest } from './recorder.ts';
-import type { Answer, Question } from './response.ts';
-import { createRoutes, type FoundRoute } from './routes.ts';
-import { readScript } from './scripts.ts';
+import type { IncomingRequest, OutgoingResponse } from './response.ts';
+import { createRoutes, type RouteMatch } from './routes.ts';
+import { parseScript } from './scripts.ts';
 import { createVideos } from './videos.ts';
-import { deliver } from './write-response.ts';
+import { writeResponse } from './write-response.ts';
 
 export type { RecordedRequest } from './recorder.ts';
 
@@ -42,10 +42,10 @@ export interface DemoVendorOptions {
   readonly now?: () => number;
 }
 
-const MAX_BODY_BYTES = 64 * 1024 * 1024;
-const KEEP_ALIVE_MS = 75_000;
-const BACKLOG = 8_192;
-const KEPT_ONCE = 1_000;
+const maxBodyBytes = 64 * 1024 * 1024;
+const keepAliveMs = 75_000;
+const backlog = 8_192;
+const maxOnceModels = 1_000;
 
 /** Listens; rejects when the port is taken. */
 export async function createDemoVendor({
@@ -59,7 +59,7 @@ export async function createDemoVendor({
   const recorder = createRecorder();
   const videos = createVideos();
   const findRoute = createRoutes(videos);
-  const metOnce = new Set<string>();
+  const modelsFailedOnce = new Set<string>();
   const held = new Set<() => void>();
   let origin = '';
   let closed: Promise<void> | null = null;
@@ -71,14 +71,14 @@ export async function createDemoVendor({
     observe?.(recorded);
     const queryStart = url.indexOf('?');
     const path = queryStart === -1 ? url : url.slice(0, queryStart);
-    const found = findRoute(method, path);
-    const family = found?.route.family ?? familyOf(path);
+    const routeMatch = findRoute(method, path);
+    const family = routeMatch?.route.family ?? familyForPath(path);
     const json = body === null ? null : body.length === 0 && method === 'GET' ? {} : parseObject(body);
-    const caught = decoded(found?.caught ?? '');
-    const script = readScript(
-      found === null ? '' : modelOf(found, { json, caught, queryText: queryStart === -1 ? '' : url.slice(queryStart) }),
+    const pathParam = decodePathParam(routeMatch?.pathParam ?? '');
+    const script = parseScript(
+      routeMatch === null ? '' : modelName(routeMatch, { json, pathParam, queryText: queryStart === -1 ? '' : url.slice(queryStart) }),
     );
-    const question: Question = {
+    const incoming: IncomingRequest = {
       order: recorded.order,
       method,
       path,
@@ -86,50 +86,50 @@ export async function createDemoVendor({
       body: recorded.body,
       json: json ?? {},
       script,
-      caught,
+      pathParam,
       origin,
     };
 
-    const refusal = body === null ? tooLarge(family) : refusalOf(question, found, json !== null);
-    if (refusal === null && script.slowMs > 0) await createPen(response).wait(script.slowMs);
+    const refusal = body === null ? tooLarge(family) : requestError(incoming, routeMatch, json !== null);
+    if (refusal === null && script.slowMs > 0) await createPacedWriter(response).wait(script.slowMs);
     if (response.destroyed) return;
-    const failure = refusal ?? scriptedFailure(question, family);
+    const failure = refusal ?? scriptedFailure(incoming, family);
     if (failure === null && script.held) await untilReleased(response);
     if (response.destroyed) return;
-    const answer = failure ?? found?.route.answer(question) ?? notFound(family, question);
-    await deliver(response, { answer, script, paceMs, headers: requestIdHeaders(family, recorded.order) });
+    const outgoing = failure ?? routeMatch?.route.handle(incoming) ?? notFound(family, incoming);
+    await writeResponse(response, { outgoing, script, paceMs, headers: requestIdHeaders(family, recorded.order) });
   }
 
   /** Or until the caller is gone. */
   function untilReleased(response: ServerResponse): Promise<void> {
     return new Promise((resolve) => {
-      const go = (): void => {
-        held.delete(go);
-        response.off('close', go);
+      const release = (): void => {
+        held.delete(release);
+        response.off('close', release);
         resolve();
       };
-      held.add(go);
-      response.once('close', go);
+      held.add(release);
+      response.once('close', release);
     });
   }
 
-  function scriptedFailure(question: Question, family: Family): Answer | null {
-    const { fault, once, model, cut } = question.script;
+  function scriptedFailure(incoming: IncomingRequest, family: Family): OutgoingResponse | null {
+    const { fault, once, model, cut } = incoming.script;
     if (fault === null) {
-      const isPlain = question.json.stream !== true;
+      const isPlain = incoming.json.stream !== true;
       return cut?.kind === 'error' && isPlain
-        ? errorAnswer(family, { status: 500, message: 'The server had an error while answering.' })
+        ? errorResponse(family, { status: 500, message: 'The server had an error while answering.' })
         : null;
     }
-    if (once && metOnce.has(model)) return null;
+    if (once && modelsFailedOnce.has(model)) return null;
     if (once) {
-      if (metOnce.size >= KEPT_ONCE) metOnce.clear();
-      metOnce.add(model);
+      if (modelsFailedOnce.size >= maxOnceModels) modelsFailedOnce.clear();
+      modelsFailedOnce.add(model);
     }
-    return failureAnswer(fault, family, question, now());
+    return failureResponse(fault, family, incoming, now());
   }
 
-  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, requestTimeout: 0 }, (request, response) => {
+  const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 0 }, (request, response) => {
     serve(request, response).catch((error: unknown) => {
       // A caller who left while sending is no fault; anything else is ours, and this connection has nothing more to say.
       if (request.complete) process.emitWarning(`demo vendor: ${String(error)}`);
@@ -138,25 +138,25 @@ export async function createDemoVendor({
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ host, port, backlog: BACKLOG }, () => {
+    server.listen({ host, port, backlog }, () => {
       server.off('error', reject);
       resolve();
     });
   });
-  origin = originOf(server.address());
+  origin = toOrigin(server.address());
 
   return {
     url: origin,
     requests: recorder.requests,
     release() {
       const released = [...held];
-      for (const go of released) go();
+      for (const release of released) release();
       return released.length;
     },
     clear() {
       recorder.clear();
       videos.clear();
-      metOnce.clear();
+      modelsFailedOnce.clear();
     },
     close() {
       closed ??= new Promise((resolve, reject) => {
@@ -176,26 +176,26 @@ function readBody(request: IncomingMessage): Promise<Buffer | null> {
   return new Promise((resolve, reject) => {
     request.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
+      if (bytes <= maxBodyBytes) chunks.push(chunk);
     });
-    request.once('end', () => resolve(bytes > MAX_BODY_BYTES ? null : joined(chunks)));
+    request.once('end', () => resolve(bytes > maxBodyBytes ? null : concatenate(chunks)));
     request.once('error', reject);
   });
 }
 
-function joined(chunks: readonly Buffer[]): Buffer {
+function concatenate(chunks: readonly Buffer[]): Buffer {
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
 }
 
-function modelOf(
-  { route }: FoundRoute,
-  { json, caught, queryText }: { json: JsonObject | null; caught: string; queryText: string },
+function modelName(
+  { route }: RouteMatch,
+  { json, pathParam, queryText }: { json: JsonObject | null; pathParam: string; queryText: string },
 ): string {
   switch (route.modelIn) {
     case 'body':
-      return textOf(json?.model);
+      return asString(json?.model);
     case 'path':
-      return caught;
+      return pathParam;
     case 'query':
       // A plus sign in a query is read as a space.
       return (new URLSearchParams(queryText).get('model') ?? '').replaceAll(' ', '+');
@@ -207,32 +207,32 @@ function modelOf(
 }
 
 /** What is wrong with the request itself; null when it can be answered. */
-function refusalOf(question: Question, found: FoundRoute | null, isJson: boolean): Answer | null {
-  if (found === null) return null;
-  const { family, needsKey, modelIn } = found.route;
-  if (needsKey && !hasKey(family, question.headers)) return missingKeyAnswer(family);
-  if (!isJson) return errorAnswer(family, { status: 400, message: 'We could not parse the JSON body of your request.' });
-  if (modelIn !== 'nowhere' && question.script.model === '') {
-    return errorAnswer(family, {
+function requestError(request: IncomingRequest, match: RouteMatch | null, isJson: boolean): OutgoingResponse | null {
+  if (match === null) return null;
+  const { family, needsKey, modelIn } = match.route;
+  if (needsKey && !hasKey(family, request.headers)) return missingKeyResponse(family);
+  if (!isJson) return errorResponse(family, { status: 400, message: 'We could not parse the JSON body of your request.' });
+  if (modelIn !== 'nowhere' && request.script.model === '') {
+    return errorResponse(family, {
       status: 400,
       message: family === 'anthropic' ? 'model: Field required' : 'you must provide a model parameter',
     });
   }
-  const { unreadable } = question.script;
+  const { invalidTerm: unreadable } = request.script;
   return unreadable === null
     ? null
-    : errorAnswer(family, { status: 400, message: `The demo vendor cannot read '${unreadable}' in the model's name.` });
+    : errorResponse(family, { status: 400, message: `The demo vendor cannot read '${unreadable}' in the model's name.` });
 }
 
-function tooLarge(family: Family): Answer {
-  return errorAnswer(family, { status: 413, message: 'Request exceeds the maximum size.' });
+function tooLarge(family: Family): OutgoingResponse {
+  return errorResponse(family, { status: 413, message: 'Request exceeds the maximum size.' });
 }
 
-function notFound(family: Family, { method, path }: Question): Answer {
-  return errorAnswer(family, { status: 404, message: `Invalid URL (${method} ${path})`, code: 'unknown_url' });
+function notFound(family: Family, { method, path }: IncomingRequest): OutgoingResponse {
+  return errorResponse(family, { status: 404, message: `Invalid URL (${method} ${path})`, code: 'unknown_url' });
 }
 
-function familyOf(path: string): Family {
+function familyForPath(path: string): Family {
   return path.startsWith('/v1/messages') ? 'anthropic' : path.startsWith('/v1beta/') ? 'gemini' : 'openai';
 }
 
@@ -240,7 +240,7 @@ function requestIdHeaders(family: Family, order: number): Readonly<Record<string
   return family === 'anthropic' ? { 'request-id': `req_demo_${order}` } : { 'x-request-id': `req_demo_${order}` };
 }
 
-function decoded(text: string): string {
+function decodePathParam(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -249,7 +249,7 @@ function decoded(text: string): string {
   }
 }
 
-function originOf(address: AddressInfo | string | null): string {
+function toOrigin(address: AddressInfo | string | null): string {
   if (address === null || typeof address === 'string') throw new Error('The demo vendor listens on no port.');
   return `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
 }

@@ -3,31 +3,42 @@
  * is gone; never waits longer than the caller stays, and never holds more than one event that a slow caller did not take.
  */
 import type { ServerResponse } from 'node:http';
-import { createPen, type Pen } from './paced-writer.ts';
-import type { Answer, EventStream } from './response.ts';
+import { createPacedWriter, type PacedWriter } from './paced-writer.ts';
+import type { EventStream, OutgoingResponse } from './response.ts';
 import type { Script } from './scripts.ts';
 
 /** `paceMs` is the vendor's own time between two pieces; `headers` go with every answer of the dialect. */
-export async function deliver(
+export async function writeResponse(
   response: ServerResponse,
-  { answer, script, paceMs, headers }: { answer: Answer; script: Script; paceMs: number; headers: Readonly<Record<string, string>> },
+  {
+    outgoing,
+    script,
+    paceMs,
+    headers,
+  }: { outgoing: OutgoingResponse; script: Script; paceMs: number; headers: Readonly<Record<string, string>> },
 ): Promise<void> {
-  switch (answer.kind) {
+  switch (outgoing.kind) {
     case 'silence':
       return;
     case 'stream': {
       response.writeHead(200, { ...headers, 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
-      await writeStream(createPen(response), answer.stream, script, script.paceMs ?? paceMs);
+      await writeStream(createPacedWriter(response), outgoing.stream, script, script.paceMs ?? paceMs);
       return;
     }
     case 'body': {
-      const isJson = answer.headers['content-type'] === 'application/json';
-      const text = script.numbers && isJson && typeof answer.body === 'string' ? withOddMembers(answer.body) : answer.body;
-      writeBody(response, answer.status, { ...headers, ...answer.headers }, typeof text === 'string' ? Buffer.from(text) : text, script);
+      const isJson = outgoing.headers['content-type'] === 'application/json';
+      const text = script.numbers && isJson && typeof outgoing.body === 'string' ? withOddMembers(outgoing.body) : outgoing.body;
+      writeBody(
+        response,
+        outgoing.status,
+        { ...headers, ...outgoing.headers },
+        typeof text === 'string' ? Buffer.from(text) : text,
+        script,
+      );
       return;
     }
     default:
-      return answer satisfies never;
+      return outgoing satisfies never;
   }
 }
 
@@ -43,57 +54,57 @@ function writeBody(response: ServerResponse, status: number, headers: Record<str
   if (cut.kind === 'break') endSocket(response);
 }
 
-async function writeStream(pen: Pen, stream: EventStream, script: Script, paceMs: number): Promise<void> {
+async function writeStream(writer: PacedWriter, stream: EventStream, script: Script, paceMs: number): Promise<void> {
   const { cut } = script;
-  pen.sendHead();
+  writer.sendHead();
   const isWhole =
     cut?.after !== null &&
-    (await writeAll(pen, stream.opening, script)) &&
-    (await writePieces(pen, stream.pieces, { script, paceMs, limit: cut?.after ?? Infinity }));
-  if (pen.isClosed()) return;
+    (await writeAll(writer, stream.opening, script)) &&
+    (await writeDeltas(writer, stream.pieces, { script, paceMs, limit: cut?.after ?? Infinity }));
+  if (writer.isClosed()) return;
   if (cut === null && isWhole) {
-    if (await writeAll(pen, stream.closing, script)) pen.end();
+    if (await writeAll(writer, stream.closing, script)) writer.end();
   } else if (cut?.kind === 'error') {
-    if (await writeAll(pen, [stream.fault()], script)) pen.end();
+    if (await writeAll(writer, [stream.fault()], script)) writer.end();
   } else if (cut?.kind === 'break') {
-    endSocket(pen.response);
+    endSocket(writer.response);
   }
 }
 
 /** False when the caller is gone. */
-async function writeAll(pen: Pen, events: Iterable<string>, script: Script): Promise<boolean> {
+async function writeAll(writer: PacedWriter, events: Iterable<string>, script: Script): Promise<boolean> {
   for (const event of events) {
-    if (!(await writeEvent(pen, event, script))) return false;
+    if (!(await writeEvent(writer, event, script))) return false;
   }
-  return !pen.isClosed();
+  return !writer.isClosed();
 }
 
-async function writePieces(
-  pen: Pen,
-  pieces: Iterable<string>,
+async function writeDeltas(
+  writer: PacedWriter,
+  deltas: Iterable<string>,
   { script, paceMs, limit }: { script: Script; paceMs: number; limit: number },
 ): Promise<boolean> {
   let written = 0;
-  for (const piece of pieces) {
+  for (const delta of deltas) {
     if (written === limit) return true;
-    if (paceMs > 0 && written > 0) await pen.wait(paceMs);
-    if (!(await writeEvent(pen, piece, script))) return false;
+    if (paceMs > 0 && written > 0) await writer.wait(paceMs);
+    if (!(await writeEvent(writer, delta, script))) return false;
     written += 1;
   }
-  return !pen.isClosed();
+  return !writer.isClosed();
 }
 
-async function writeEvent(pen: Pen, event: string, script: Script): Promise<boolean> {
-  const text = script.numbers ? event.replace('data: {', `data: ${ODD_MEMBERS}`) : event;
+async function writeEvent(writer: PacedWriter, event: string, script: Script): Promise<boolean> {
+  const text = script.numbers ? event.replace('data: {', `data: ${oddMembers}`) : event;
   if (script.wire === 'plain') {
-    if (!pen.write(text)) await pen.drained();
-    return !pen.isClosed();
+    if (!writer.write(text)) await writer.drained();
+    return !writer.isClosed();
   }
   for (const part of script.wire === 'crlf' ? crlfParts(text) : byteParts(text)) {
-    if (!pen.write(part)) await pen.drained();
+    if (!writer.write(part)) await writer.drained();
     // Each part in a turn of its own, so that the caller's socket reads them apart.
-    await pen.turn();
-    if (pen.isClosed()) return false;
+    await writer.nextTick();
+    if (writer.isClosed()) return false;
   }
   return true;
 }
@@ -101,12 +112,12 @@ async function writeEvent(pen: Pen, event: string, script: Script): Promise<bool
 /** A comment, then the event with CRLF; cut inside the first long character of both and inside both line ends that close the event. */
 function crlfParts(event: string): readonly Buffer[] {
   const bytes = Buffer.from(`: über den Draht\r\n\r\n${event.replaceAll('\n', '\r\n')}`);
-  const payload = bytes.findIndex((byte, index) => byte >= 0x80 && index > COMMENT_BYTES);
+  const payload = bytes.findIndex((byte, index) => byte >= 0x80 && index > commentBytes);
   const cuts = [3, ...(payload === -1 ? [] : [payload + 1]), bytes.length - 3, bytes.length - 1];
   return cuts.map((end, index) => bytes.subarray(index === 0 ? 0 : cuts[index - 1], end)).concat(bytes.subarray(bytes.length - 1));
 }
 
-const COMMENT_BYTES = 20;
+const commentBytes = 20;
 
 function byteParts(event: string): readonly Buffer[] {
   const bytes = Buffer.from(event);
@@ -114,11 +125,11 @@ function byteParts(event: string): readonly Buffer[] {
 }
 
 /** Numbers, escapes and white space that do not survive being parsed and written again. */
-const ODD_MEMBERS =
+const oddMembers =
   '{ "x_odd" : {"one":1.0 , "power" : 1e5,"big":12345678901234567890,"small":-0.10,"escaped":"\\u0041\\/\\ud83d\\ude00"} ,\t';
 
 function withOddMembers(json: string): string {
-  return `${ODD_MEMBERS}${json.slice(1)}\n \n`;
+  return `${oddMembers}${json.slice(1)}\n \n`;
 }
 
 /** Ends the connection as a dying vendor does: what was written arrives, the end of the answer does not. */

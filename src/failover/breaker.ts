@@ -22,19 +22,19 @@ export interface BreakerReport {
 
 export interface Breakers {
   /** Whether the provider can be asked first. In half-open state the first who wants to gets the probe, and is to ask it. */
-  admits(projectId: string, provider: string): boolean;
+  tryAcquire(projectId: string, provider: string): boolean;
   /** Whether its models keep their place behind another, which may answer: nobody gets a probe. */
-  isWell(projectId: string, provider: string): boolean;
-  succeeded(projectId: string, provider: string): void;
-  failed(projectId: string, provider: string): void;
+  isHealthy(projectId: string, provider: string): boolean;
+  recordSuccess(projectId: string, provider: string): void;
+  recordFailure(projectId: string, provider: string): void;
   /** A vendor's 429: its models go behind others until `untilMs`, five minutes at most. */
-  cool(projectId: string, provider: string, untilMs: number): void;
+  coolDown(projectId: string, provider: string, untilMs: number): void;
   report(projectId: string, providers: readonly string[]): BreakerReport[];
 }
 
 interface Breaker {
   state: BreakerState;
-  consecutiveFaults: number;
+  consecutiveFailures: number;
   successesInHalfOpen: number;
   openedAt: number | null;
   retryAt: number;
@@ -43,20 +43,20 @@ interface Breaker {
   probingUntil: number;
   coolingUntil: number;
   /** Attempts and faults of the last minute, in slices that are overwritten in turn; `slice` is the number of the newest since 1970. */
-  slice: number;
+  bucket: number;
   readonly attempts: number[];
-  readonly faults: number[];
+  readonly failures: number[];
 }
 
-const faultsToOpen = 5;
+const failuresToOpen = 5;
 /** Six make the window of 60 s: an attempt stops counting when it is 50 to 60 s old. */
-const sliceMs = 10_000;
-const slicesInWindow = 6;
-const attemptsToJudge = 20;
-const firstOpenMs = 30_000;
-const longestOpenMs = 300_000;
+const bucketMs = 10_000;
+const bucketsInWindow = 6;
+const minAttempts = 20;
+const baseOpenMs = 30_000;
+const maxOpenMs = 300_000;
 const successesToClose = 2;
-const probeMs = 10_000;
+const probeTimeoutMs = 10_000;
 
 export function createBreakers(clock: Clock): Breakers {
   // Bounded by projects times configured providers: both are the operator's.
@@ -66,32 +66,32 @@ export function createBreakers(clock: Clock): Breakers {
     const key = `${projectId} ${provider}`;
     let breaker = breakers.get(key);
     if (!breaker) {
-      breaker = freshBreaker(clock.now());
+      breaker = createBreaker(clock.now());
       breakers.set(key, breaker);
     }
     return breaker;
   };
 
   const count = (breaker: Breaker, fault: boolean): void => {
-    const slice = sliceOf(clock.now());
-    for (let next = Math.max(breaker.slice + 1, slice - slicesInWindow + 1); next <= slice; next += 1) {
-      breaker.attempts[next % slicesInWindow] = 0;
-      breaker.faults[next % slicesInWindow] = 0;
+    const slice = bucketAt(clock.now());
+    for (let next = Math.max(breaker.bucket + 1, slice - bucketsInWindow + 1); next <= slice; next += 1) {
+      breaker.attempts[next % bucketsInWindow] = 0;
+      breaker.failures[next % bucketsInWindow] = 0;
     }
-    breaker.slice = Math.max(breaker.slice, slice);
-    const place = breaker.slice % slicesInWindow;
+    breaker.bucket = Math.max(breaker.bucket, slice);
+    const place = breaker.bucket % bucketsInWindow;
     breaker.attempts[place] = (breaker.attempts[place] ?? 0) + 1;
-    if (fault) breaker.faults[place] = (breaker.faults[place] ?? 0) + 1;
+    if (fault) breaker.failures[place] = (breaker.failures[place] ?? 0) + 1;
   };
 
   const open = (breaker: Breaker): void => {
     const now = clock.now();
-    breaker.openMs = breaker.state === 'closed' ? firstOpenMs : Math.min(breaker.openMs * 2, longestOpenMs);
+    breaker.openMs = breaker.state === 'closed' ? baseOpenMs : Math.min(breaker.openMs * 2, maxOpenMs);
     Object.assign(breaker, { state: 'open', openedAt: now, retryAt: now + breaker.openMs, probingUntil: 0, successesInHalfOpen: 0 });
   };
 
   return {
-    admits(projectId, provider) {
+    tryAcquire(projectId, provider) {
       const breaker = breakers.get(`${projectId} ${provider}`);
       if (!breaker) return true;
       const now = clock.now();
@@ -100,39 +100,39 @@ export function createBreakers(clock: Clock): Breakers {
       if (breaker.state === 'open' && now < breaker.retryAt) return false;
       breaker.state = 'half_open';
       if (breaker.probingUntil > now) return false;
-      breaker.probingUntil = now + probeMs;
+      breaker.probingUntil = now + probeTimeoutMs;
       return true;
     },
-    isWell(projectId, provider) {
+    isHealthy(projectId, provider) {
       const breaker = breakers.get(`${projectId} ${provider}`);
       return !breaker || (breaker.state === 'closed' && breaker.coolingUntil <= clock.now());
     },
-    succeeded(projectId, provider) {
+    recordSuccess(projectId, provider) {
       const breaker = find(projectId, provider);
       count(breaker, false);
-      breaker.consecutiveFaults = 0;
+      breaker.consecutiveFailures = 0;
       breaker.probingUntil = 0;
       if (breaker.state === 'closed') return;
       // A success while open (all were open, so it was called anyway) counts like a probe's.
       breaker.state = 'half_open';
       breaker.successesInHalfOpen += 1;
       if (breaker.successesInHalfOpen >= successesToClose)
-        Object.assign(breaker, { ...freshBreaker(clock.now()), coolingUntil: breaker.coolingUntil });
+        Object.assign(breaker, { ...createBreaker(clock.now()), coolingUntil: breaker.coolingUntil });
     },
-    failed(projectId, provider) {
+    recordFailure(projectId, provider) {
       const breaker = find(projectId, provider);
       count(breaker, true);
-      breaker.consecutiveFaults += 1;
+      breaker.consecutiveFailures += 1;
       const attempts = sum(breaker.attempts);
-      const tooMany = breaker.consecutiveFaults >= faultsToOpen || (attempts >= attemptsToJudge && sum(breaker.faults) * 2 >= attempts);
+      const tooMany = breaker.consecutiveFailures >= failuresToOpen || (attempts >= minAttempts && sum(breaker.failures) * 2 >= attempts);
       // A provider that was called although its breaker is open, since there was no other, has had its probe when the time has passed.
       const isProbe = breaker.state === 'half_open' || (breaker.state === 'open' && clock.now() >= breaker.retryAt);
       if (isProbe || (breaker.state === 'closed' && tooMany)) open(breaker);
     },
-    cool(projectId, provider, untilMs) {
+    coolDown(projectId, provider, untilMs) {
       const breaker = find(projectId, provider);
       // Some vendors name days, some nonsense; asking once in a while costs little.
-      breaker.coolingUntil = Math.max(breaker.coolingUntil, Math.min(untilMs, clock.now() + longestOpenMs));
+      breaker.coolingUntil = Math.max(breaker.coolingUntil, Math.min(untilMs, clock.now() + maxOpenMs));
       breaker.probingUntil = 0;
     },
     report(projectId, providers) {
@@ -142,7 +142,7 @@ export function createBreakers(clock: Clock): Breakers {
         return {
           provider,
           state: breaker?.state ?? 'closed',
-          failures: breaker?.consecutiveFaults ?? 0,
+          failures: breaker?.consecutiveFailures ?? 0,
           opened_at: isClosed || breaker.openedAt === null ? null : formatTime(breaker.openedAt),
           retry_at: isClosed ? null : formatTime(breaker.retryAt),
         };
@@ -151,24 +151,24 @@ export function createBreakers(clock: Clock): Breakers {
   };
 }
 
-function freshBreaker(now: number): Breaker {
+function createBreaker(now: number): Breaker {
   return {
     state: 'closed',
-    consecutiveFaults: 0,
+    consecutiveFailures: 0,
     successesInHalfOpen: 0,
     openedAt: null,
     retryAt: 0,
-    openMs: firstOpenMs,
+    openMs: baseOpenMs,
     probingUntil: 0,
     coolingUntil: 0,
-    slice: sliceOf(now),
-    attempts: Array.from({ length: slicesInWindow }, () => 0),
-    faults: Array.from({ length: slicesInWindow }, () => 0),
+    bucket: bucketAt(now),
+    attempts: Array.from({ length: bucketsInWindow }, () => 0),
+    failures: Array.from({ length: bucketsInWindow }, () => 0),
   };
 }
 
-function sliceOf(epochMs: number): number {
-  return Math.floor(epochMs / sliceMs);
+function bucketAt(epochMs: number): number {
+  return Math.floor(epochMs / bucketMs);
 }
 
 function sum(counts: readonly number[]): number {

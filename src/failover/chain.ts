@@ -6,24 +6,24 @@
  */
 import type { Candidate } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
-import { kindOf, waitBeforeRetry } from './classify-failure.ts';
+import { classifyFailure, retryDelay } from './classify-failure.ts';
 
-export interface Failure {
+export interface AttemptFailure {
   readonly candidate: Candidate;
   readonly error: VendorError;
 }
 
 export type ChainResult<Answer> =
-  | { readonly kind: 'answered'; readonly answer: Answer }
+  | { readonly kind: 'answered'; readonly response: Answer }
   /** Every candidate has failed, in the order of `failures`. */
-  | { readonly kind: 'exhausted'; readonly failures: readonly Failure[] }
+  | { readonly kind: 'exhausted'; readonly failures: readonly AttemptFailure[] }
   /** Our own side stopped the chain: the deadline passed, the caller left, or the service ends. `cut` was under way then. */
-  | { readonly kind: 'aborted'; readonly failures: readonly Failure[]; readonly cut: Failure | null };
+  | { readonly kind: 'aborted'; readonly failures: readonly AttemptFailure[]; readonly cut: AttemptFailure | null };
 
 export interface Chain<Answer> {
   readonly candidates: readonly Candidate[];
   /** One attempt, after a pause of `waitMs`. Throws VendorError; anything else is a fault of ours and ends the chain. */
-  tryOne(candidate: Candidate, waitMs: number): Promise<Answer>;
+  attempt(candidate: Candidate, waitMs: number): Promise<Answer>;
   /** What the call's deadline leaves, null without one. */
   remainingMs(): number | null;
   /** Pauses; throws VendorError `aborted` when our side stops the call meanwhile. */
@@ -31,15 +31,15 @@ export interface Chain<Answer> {
 }
 
 /** A place in the queue: a candidate, or the one that is asked again after its 429. */
-interface Turn {
+interface QueuedAttempt {
   readonly candidate: Candidate;
   readonly waitMs: number;
   readonly isRetry: boolean;
 }
 
 export async function runChain<Answer>(chain: Chain<Answer>): Promise<ChainResult<Answer>> {
-  const failures: Failure[] = [];
-  let queue: Turn[] = chain.candidates.map((candidate) => ({ candidate, waitMs: 0, isRetry: false }));
+  const failures: AttemptFailure[] = [];
+  let queue: QueuedAttempt[] = chain.candidates.map((candidate) => ({ candidate, waitMs: 0, isRetry: false }));
   for (;;) {
     const turn = queue.shift();
     if (!turn) return { kind: 'exhausted', failures };
@@ -48,18 +48,18 @@ export async function runChain<Answer>(chain: Chain<Answer>): Promise<ChainResul
     const { candidate, waitMs, isRetry } = turn;
     try {
       if (isRetry) await chain.pause(waitMs);
-      return { kind: 'answered', answer: await chain.tryOne(candidate, waitMs) };
+      return { kind: 'answered', response: await chain.attempt(candidate, waitMs) };
     } catch (error) {
       if (!(error instanceof VendorError)) throw error;
-      const kind = kindOf(error);
+      const kind = classifyFailure(error);
       if (kind === 'aborted') return { kind: 'aborted', failures, cut: { candidate, error } };
       failures.push({ candidate, error });
       if (kind !== 'rate_limited') continue;
-      const isOwn = (next: Turn): boolean => next.candidate.provider === candidate.provider;
+      const isOwn = (next: QueuedAttempt): boolean => next.candidate.provider === candidate.provider;
       if (queue.some((next) => !isOwn(next))) {
         queue = [...queue.filter((next) => !isOwn(next)), ...queue.filter(isOwn)];
       } else if (!isRetry) {
-        const pauseMs = waitBeforeRetry(error, chain.remainingMs());
+        const pauseMs = retryDelay(error, chain.remainingMs());
         if (pauseMs !== null) queue.unshift({ candidate, waitMs: pauseMs, isRetry: true });
       }
     }

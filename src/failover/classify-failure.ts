@@ -7,20 +7,20 @@ import type { VendorError } from '../core/errors.ts';
 export type FailureKind = 'refused' | 'failed' | 'rate_limited' | 'aborted';
 
 /** Statuses that tell of the provider row or the path, not of the request: wrong key, no right, no such path. */
-const providerFaults: ReadonlySet<number> = new Set([401, 402, 403, 404, 405, 408, 409]);
+const providerStatuses: ReadonlySet<number> = new Set([401, 402, 403, 404, 405, 408, 409]);
 
-export function kindOf(error: VendorError): FailureKind {
-  if (error.fault === 'aborted' || error.fault === 'stopped') return 'aborted';
+export function classifyFailure(error: VendorError): FailureKind {
+  if (error.kind === 'aborted' || error.kind === 'stopped') return 'aborted';
   const { status } = error;
-  if (error.fault !== 'status' || status === null) return 'failed';
+  if (error.kind !== 'status' || status === null) return 'failed';
   if (status === 429) return 'rate_limited';
-  if (status >= 400 && status < 500 && !providerFaults.has(status)) return 'refused';
+  if (status >= 400 && status < 500 && !providerStatuses.has(status)) return 'refused';
   return 'failed';
 }
 
 /** Whether the failure counts against the provider's circuit breaker: it could not be reached, was too slow, or is broken (shapes 16). */
-export function isProviderFault(error: VendorError): boolean {
-  switch (error.fault) {
+export function isProviderFailure(error: VendorError): boolean {
+  switch (error.kind) {
     case 'connect':
     case 'timeout':
     case 'unreadable':
@@ -35,15 +35,15 @@ export function isProviderFault(error: VendorError): boolean {
   }
 }
 
-const defaultWaitMs = 1000;
-const longestWaitMs = 60_000;
+const defaultRetryDelayMs = 1000;
+const maxRetryDelayMs = 60_000;
 
 /**
  * How long to wait before the same model is asked once more after its 429, when no other vendor is left in the plan; null: do not wait.
  * `remainingMs` is what the call's deadline leaves, null without one.
  */
-export function waitBeforeRetry(error: VendorError, remainingMs: number | null): number | null {
+export function retryDelay(error: VendorError, remainingMs: number | null): number | null {
   if (error.retryAfterMs === null) return null; // a spend limit or quota: no wait helps
-  const waitMs = Math.min(error.retryAfterMs ?? defaultWaitMs, longestWaitMs);
+  const waitMs = Math.min(error.retryAfterMs ?? defaultRetryDelayMs, maxRetryDelayMs);
   return remainingMs !== null && waitMs >= remainingMs ? null : waitMs;
 }

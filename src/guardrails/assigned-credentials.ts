@@ -5,14 +5,14 @@
 import { type Credential, passwordNames, tokenNames } from './credential-kinds.ts';
 
 /** `name: value` in JSON, YAML, source, environment files, connection strings, queries; and `the password is value`. */
-const longestValue = 256;
+const maxValueLength = 256;
 const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]|是|为|為|は|는|은|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
 /** An ampersand is one of a password's signs where it neither begins another `name=` nor spells a character. */
-const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]|&(?![\\w.-]{1,64}=|#?\\w{1,8};)){4,${longestValue}})`;
+const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]|&(?![\\w.-]{1,64}=|#?\\w{1,8};)){4,${maxValueLength}})`;
 const assigned = new RegExp(`(?:(?<password>${passwordNames.join('|')})|(?:${tokenNames.join('|')}))${separator}${value}`, 'dgiu');
 
 /** Names are no longer. */
-const longestName = 64;
+const maxNameLength = 64;
 
 export function findAssigned(text: string): Credential[] {
   const found: Credential[] = [];
@@ -23,10 +23,10 @@ export function findAssigned(text: string): Credential[] {
     const isPassword = groups.password !== undefined;
     const isQuoted = groups.open !== undefined;
     if (!isSecretValue(groups.value ?? '', { isPassword, isQuoted, next: text.charAt(matchEnd) })) continue;
-    const end = endOfValue(text, matchEnd, { start, isWhole: isPassword && isQuoted });
+    const end = findValueEnd(text, matchEnd, { start, isWhole: isPassword && isQuoted });
     found.push({ kind: 'assignment', start, end });
     // Names within a long value would each be followed to its end again; the last word of it may be the name of what comes next.
-    pattern.lastIndex = Math.max(matchEnd, end - longestName);
+    pattern.lastIndex = Math.max(matchEnd, end - maxNameLength);
   }
   return found;
 }
@@ -36,10 +36,10 @@ const restOfValue = /[^\s\p{Cc}"'`\\,;&<>(){}[\]]{1,4096}/uy;
 const restOfQuoted = /[^\p{Cc}"'`\\]{0,256}(?=\\{0,4}["'`])/uy;
 
 /** What is longer than the pattern reads goes on to its end, and a passphrase to its closing quote. */
-function endOfValue(text: string, end: number, { start, isWhole }: { start: number; isWhole: boolean }): number {
+function findValueEnd(text: string, end: number, { start, isWhole }: { start: number; isWhole: boolean }): number {
   if (isWhole && isMatchAt(restOfQuoted, text, end)) return restOfQuoted.lastIndex;
   let at = end;
-  while (at - start >= longestValue && isMatchAt(restOfValue, text, at)) at = restOfValue.lastIndex;
+  while (at - start >= maxValueLength && isMatchAt(restOfValue, text, at)) at = restOfValue.lastIndex;
   return at;
 }
 

@@ -5,12 +5,12 @@
 import { findCredentials } from './credentials.ts';
 import { ibanLengths } from './iban-lengths.ts';
 
-export const finders = {
+export const detectors = {
   credential: (text: string): boolean => findCredentials(text).length > 0,
-  card_number: holdsCardNumber,
-  email: holdsEmail,
+  card_number: containsCardNumber,
+  email: containsEmail,
   phone: (text: string): boolean => phones.some((pattern) => pattern.test(text)),
-  iban: holdsIban,
+  iban: containsIban,
 } as const;
 
 const digitGroups = /(?<![\p{L}\p{N}_]|\p{N}[.,-])\d(?:[ -]?\d){12,22}(?![\p{L}\p{N}_])/gu;
@@ -18,7 +18,7 @@ const digitGroups = /(?<![\p{L}\p{N}_]|\p{N}[.,-])\d(?:[ -]?\d){12,22}(?![\p{L}\
 const cardForm =
   /^(?:3[47]\d{13}|3(?:0[0-5]|095|[689]\d)\d{11,16}|4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:2[2-9]|[3-6]\d|7[01])\d{13}|220[0-4]\d{12,15}|6(?:011|4[4-9]\d|5\d{2})\d{12}|35(?:2[89]|[3-8]\d)\d{12,15}|(?:5[06-8]|6\d)\d{10,17}|62\d{14,17})$/;
 
-function holdsCardNumber(text: string): boolean {
+function containsCardNumber(text: string): boolean {
   for (const { 0: run } of text.matchAll(digitGroups)) {
     // What follows a number in groups of digits (its expiry date) may have been caught with it: it is cut off group by group.
     for (let rest = run; rest !== ''; rest = rest.replace(/(?:^|[ -])\d+$/, '')) {
@@ -44,7 +44,7 @@ const email = /(?<=(?<name>[\p{L}\p{N}_.+%'-]))@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{
 /** `icon@2x.png` is a file, `git@host` how repositories are fetched. */
 const fileEndings = /^(?:png|jpe?g|gif|webp|svg|ico|css|js|ts|tsx|jsx|json|md|ya?ml)$/i;
 
-function holdsEmail(text: string): boolean {
+function containsEmail(text: string): boolean {
   for (const { index, groups = {} } of text.matchAll(email)) {
     const before = text.slice(Math.max(0, index - 4), index);
     if (!fileEndings.test(groups.top ?? '') && !/(?:^|[^\p{L}\p{N}.])git$/u.test(before)) return true;
@@ -67,7 +67,7 @@ const phones: readonly RegExp[] = [
 
 const ibanStart = /(?<![\p{L}\p{N}])(?<country>[A-Z]{2})\d{2}(?:[ -]?[A-Z0-9]){11,30}/giu;
 
-function holdsIban(text: string): boolean {
+function containsIban(text: string): boolean {
   for (const { 0: run, groups = {} } of text.matchAll(ibanStart)) {
     const characters = run.replace(/[ -]/g, '').toUpperCase();
     const length = ibanLengths[groups.country?.toUpperCase() ?? ''] ?? Number.POSITIVE_INFINITY;

@@ -82,11 +82,11 @@ const prefixed: Readonly<Record<string, string>> = {
  * throws when these fill its stack (a text of megabytes without a space). A credential that goes on behind it is followed to its end
  * (`credentials.ts`).
  */
-export const longestRun = 65_536;
+export const maxRunLength = 65_536;
 
 /** The pattern with a bound for each repetition that has none. */
 export function boundRuns(pattern: string): string {
-  return pattern.replaceAll(/\{(\d+),\}/g, `{$1,${longestRun}}`);
+  return pattern.replaceAll(/\{(\d+),\}/g, `{$1,${maxRunLength}}`);
 }
 
 /** Where a word begins, also behind an escape of a text within JSON. */

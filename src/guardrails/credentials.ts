@@ -6,17 +6,17 @@
  * Linear in the length of the text, whatever it holds.
  */
 import { findAssigned, hasDigit, isPlaceholder } from './assigned-credentials.ts';
-import { boundRuns, type Credential, longestRun, prefixedCredential, secretAddress } from './credential-kinds.ts';
+import { boundRuns, type Credential, maxRunLength, prefixedCredential, secretAddress } from './credential-kinds.ts';
 
 const placeholder = '[credential]';
 
 /** What replacing one credential may lay bare: another that stood glued to its end. More than a few in a row are nobody's text. */
-const mostPasses = 8;
+const maxPasses = 8;
 
 /** The text with each credential replaced. Doing it twice changes nothing more. */
 export function maskCredentials(text: string): string {
   let masked = text;
-  for (let pass = 0; pass < mostPasses; pass += 1) {
+  for (let pass = 0; pass < maxPasses; pass += 1) {
     const found = findCredentials(masked);
     if (found.length === 0) break;
     masked = replaceAll(masked, found);
@@ -25,21 +25,21 @@ export function maskCredentials(text: string): string {
 }
 
 function replaceAll(text: string, found: readonly Credential[]): string {
-  const pieces: string[] = [];
+  const chunks: string[] = [];
   let at = 0;
   for (const { start, end } of found) {
-    pieces.push(text.slice(at, start), placeholder);
+    chunks.push(text.slice(at, start), placeholder);
     at = end;
   }
-  pieces.push(text.slice(at));
-  return pieces.join('');
+  chunks.push(text.slice(at));
+  return chunks.join('');
 }
 
 /** In the order of the text, none within another. */
 export function findCredentials(text: string): Credential[] {
   const found = [
     ...findPrefixed(text),
-    ...captured('webhook', secretAddress, text),
+    ...findCaptured('webhook', secretAddress, text),
     ...findPrivateKeys(text),
     ...findFramed(text),
     ...findAssigned(text),
@@ -58,7 +58,7 @@ const restOfRun = /[\w+/=~.%-]{1,4096}/y;
 
 /** A credential as long as a repetition may read goes on to the end of its run. */
 function followRun(text: string, credential: Credential): Credential {
-  if (credential.end - credential.start < longestRun) return credential;
+  if (credential.end - credential.start < maxRunLength) return credential;
   let { end } = credential;
   for (restOfRun.lastIndex = end; restOfRun.test(text); end = restOfRun.lastIndex);
   return { ...credential, end };
@@ -88,13 +88,13 @@ function findPrivateKeys(text: string): Credential[] {
     while (next < ends.length && (ends[next]?.start ?? 0) < behind) next += 1;
     const end = ends[next];
     const nextBegin = begins[index + 1]?.start ?? text.length;
-    const limit = end !== undefined && end.start < nextBegin ? end.behind : endOfLines(text, behind, nextBegin);
+    const limit = end !== undefined && end.start < nextBegin ? end.behind : findLinesEnd(text, behind, nextBegin);
     if (limit > behind) found.push({ kind: 'private_key', start, end: limit });
   });
   return found;
 }
 
-function endOfLines(text: string, from: number, limit: number): number {
+function findLinesEnd(text: string, from: number, limit: number): number {
   let at = from;
   for (;;) {
     keyLine.lastIndex = at;
@@ -114,22 +114,22 @@ const inConnection = /(?<=[\w ]=[^\s;=,]{1,64}(?:;[ ]?|[ ]))(?:password|pwd)=([^
 /** Options of commands: `--db-password value`, `curl -u name:value`. */
 const inOption =
   /(?<![\w-])--(?:[a-z]{1,20}-){0,3}(?:password|passwd|pass|pwd|token|secret|api-?key|access-?key)[ \t]{1,4}["']?([^\s"'`]{6,256})/gi;
-const ofUser = /(?<![\w-])(?:-u|--user)[ \t=]{0,4}["']?[^\s:"'`]{1,64}:([^\s"'`]{6,256})/g;
+const inUserOption = /(?<![\w-])(?:-u|--user)[ \t=]{0,4}["']?[^\s:"'`]{1,64}:([^\s"'`]{6,256})/g;
 
 function findFramed(text: string): Credential[] {
   return [
-    ...captured('address', inAddress, text),
-    ...captured('signed_address', inQuery, text),
-    ...captured('authorization', inHeader, text).filter(({ start, end }) => hasDigit(text.slice(start, end))),
-    ...captured('connection_string', inConnection, text),
-    ...[...captured('option', inOption, text), ...captured('option', ofUser, text)].filter(({ start, end }) =>
+    ...findCaptured('address', inAddress, text),
+    ...findCaptured('signed_address', inQuery, text),
+    ...findCaptured('authorization', inHeader, text).filter(({ start, end }) => hasDigit(text.slice(start, end))),
+    ...findCaptured('connection_string', inConnection, text),
+    ...[...findCaptured('option', inOption, text), ...findCaptured('option', inUserOption, text)].filter(({ start, end }) =>
       /^(?!-)(?=.*[\p{L}])(?=.*\d)/u.test(text.slice(start, end)),
     ),
   ].filter(({ start, end }) => !isPlaceholder(text.slice(start, end)));
 }
 
 /** What the first group of `pattern` caught at the end of a match, but for at most one character; the whole match where it has no group. */
-function captured(kind: string, pattern: RegExp, text: string): Credential[] {
+function findCaptured(kind: string, pattern: RegExp, text: string): Credential[] {
   return Array.from(text.matchAll(pattern), ({ 0: whole, 1: secret = whole, index }) => {
     const start = index + whole.lastIndexOf(secret);
     return { kind, start, end: start + secret.length };

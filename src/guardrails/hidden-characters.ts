@@ -16,18 +16,18 @@ const rightToLeft = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Scri
 const splitWord =
   /(?<=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}])[\u200b-\u200d\u2060-\u2064\ufeff\u180e]+(?=[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}])/gu;
 /** One or two come with text that was copied from a web page. */
-const mostSplits = 2;
+const maxSplits = 2;
 /** Bits spelt in characters without width. */
-const unseenRun = /[\u200b-\u200d\u2060-\u2064\ufeff]{8}/;
+const zeroWidthRun = /[\u200b-\u200d\u2060-\u2064\ufeff]{8}/;
 
-export function findHidden(text: string): boolean {
-  if (override.test(text) || selectorRun.test(text) || unseenRun.test(text)) return true;
+export function containsHiddenCharacters(text: string): boolean {
+  if (override.test(text) || selectorRun.test(text) || zeroWidthRun.test(text)) return true;
   if (tags.test(text) && tags.test(text.replace(regionFlags, ''))) return true;
   if (embedding.test(text) && !rightToLeft.test(text)) return true;
   let splits = 0;
   for (const _ of text.matchAll(splitWord)) {
     splits += 1;
-    if (splits > mostSplits) return true;
+    if (splits > maxSplits) return true;
   }
   return false;
 }

@@ -1,12 +1,12 @@
 /** The forms in which a text is compared with phrases. Each step is one pass. */
 
 /** Without width, of direction, variation selectors, tags: a word is the same with and without them. */
-const unseen = /\p{Default_Ignorable_Code_Point}+/gu;
+const ignorable = /\p{Default_Ignorable_Code_Point}+/gu;
 
 /** Lower case, compatibility forms (full width, mathematical letters) resolved, no accents on Latin, Greek and Arabic letters, one space between words; lines stay. */
-export function asWords(text: string): string {
+export function normalizeText(text: string): string {
   return text
-    .replace(unseen, '')
+    .replace(ignorable, '')
     .normalize('NFKC')
     .toLowerCase()
     .normalize('NFD')
@@ -95,16 +95,16 @@ const lookalikes: Readonly<Record<string, string>> = {
 /** A word that mixes Latin letters with what looks like them. A word in one script is what it is. */
 const mixedWord = /[\p{L}\d@$!|]+/gu;
 
-export function foldLookalikes(words: string): string {
-  return words.replace(mixedWord, (word) => {
+export function foldLookalikes(text: string): string {
+  return text.replace(mixedWord, (word) => {
     const isMixed = /\p{Script=Latin}/u.test(word) && /[^a-z]/.test(word);
     return isMixed ? word.replace(/[^a-z]/gu, (letter) => lookalikes[letter] ?? letter) : word;
   });
 }
 
 /** Without marks of Markdown and tags of HTML around words, and without the signs that stand between words instead of a space. */
-export function joinMarked(words: string): string {
-  return words
+export function joinMarked(text: string): string {
+  return text
     .replace(/<\/?[a-z][^<>]{0,100}>/g, '')
     .replace(/[*~`]{1,3}(?=\p{L})|(?<=\p{L})[*~`]{1,3}/gu, '')
     .replace(/(?<=\p{L})[._/+-]{1,3}(?=\p{L})/gu, ' ')
@@ -112,8 +112,8 @@ export function joinMarked(words: string): string {
 }
 
 /** Runs of at least eight single letters that were set apart by spaces or one kind of sign, without what set them apart. */
-export function joinSpaced(words: string): string[] {
-  return Array.from(words.matchAll(/(?<![\p{L}\d])(?:\p{L}[ ._*~-]{1,3}){7,}\p{L}(?![\p{L}\d])/gu), ([run]) =>
+export function joinSpaced(text: string): string[] {
+  return Array.from(text.matchAll(/(?<![\p{L}\d])(?:\p{L}[ ._*~-]{1,3}){7,}\p{L}(?![\p{L}\d])/gu), ([run]) =>
     run.replace(/[^\p{L}]/gu, ''),
   );
 }

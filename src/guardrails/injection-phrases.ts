@@ -19,26 +19,26 @@ const orders =
   'instructions?|prompts?|rules|guidelines|directives?|orders|commands?|directions|constraints|restrictions|programming|guardrails|polic(?:y|ies)|messages?|context';
 
 /** Who speaks of ignoring does not order it: `we ignore …`, `never ignore …`. */
-const toldOf =
+const notReported =
   '(?<!\\b(?:we|they|he|she|who|which|users?|people|models?|never|not|don.?t|cannot|can.?t|won.?t|didn.?t|doesn.?t|shouldn.?t|to not) (?:(?:often|usually|always|sometimes|also|just|simply) )?)';
 
 export const phrases: readonly Phrase[] = [
   {
     kind: 'override',
     pattern: new RegExp(
-      `${toldOf}\\b(?:${verbs}) (?:(?:${which}) ){0,5}(?:(?:${earlier})(?:,| and| or)? ){1,4}(?:(?:${which}) ){0,2}(?:${orders})\\b(?! for | about | on )`,
+      `${notReported}\\b(?:${verbs}) (?:(?:${which}) ){0,5}(?:(?:${earlier})(?:,| and| or)? ){1,4}(?:(?:${which}) ){0,2}(?:${orders})\\b(?! for | about | on )`,
     ),
   },
   {
     kind: 'override',
     pattern: new RegExp(
-      `${toldOf}\\b(?:${verbs}) (?:(?:${which}) ){0,3}(?:instructions?|prompts?|rules|guidelines|directives) (?:(?:that|which|you|were|was|have|had|been|i|he|they) ){0,5}(?:above|before|so far|given|received|told|until now)\\b`,
+      `${notReported}\\b(?:${verbs}) (?:(?:${which}) ){0,3}(?:instructions?|prompts?|rules|guidelines|directives) (?:(?:that|which|you|were|was|have|had|been|i|he|they) ){0,5}(?:above|before|so far|given|received|told|until now)\\b`,
     ),
   },
   {
     kind: 'override',
     pattern: new RegExp(
-      `${toldOf}\\b(?:${verbs}) (?:all |any )?(?:your|its) (?:\\w{1,20} ){0,2}(?:instructions|rules|guidelines|programming|training|restrictions|guardrails|directives|constraints)\\b`,
+      `${notReported}\\b(?:${verbs}) (?:all |any )?(?:your|its) (?:\\w{1,20} ){0,2}(?:instructions|rules|guidelines|programming|training|restrictions|guardrails|directives|constraints)\\b`,
     ),
   },
   {

@@ -6,18 +6,18 @@
  * A text is read as a model would read it: without invisible characters, in one case, with look-alike letters and digits taken for the
  * letters they imitate. Work is linear in the length of the text.
  */
-import { findHidden } from './hidden-characters.ts';
-import { asWords, foldLookalikes, joinMarked, joinSpaced } from './injection-forms.ts';
+import { containsHiddenCharacters } from './hidden-characters.ts';
+import { foldLookalikes, joinMarked, joinSpaced, normalizeText } from './injection-forms.ts';
 import { type Phrase, phrases, spacedOut } from './injection-phrases.ts';
 
 export type InjectionKind = Phrase['kind'] | 'hidden_characters';
 
 /** What the text looks like; null for ordinary text. */
 export function findInjection(text: string): InjectionKind | null {
-  if (findHidden(text)) return 'hidden_characters';
-  const words = asWords(text);
-  const folded = foldLookalikes(words);
-  for (const form of new Set([words, folded, joinMarked(folded)])) {
+  if (containsHiddenCharacters(text)) return 'hidden_characters';
+  const normalized = normalizeText(text);
+  const folded = foldLookalikes(normalized);
+  for (const form of new Set([normalized, folded, joinMarked(folded)])) {
     const phrase = phrases.find(({ pattern }) => pattern.test(form));
     if (phrase) return phrase.kind;
   }

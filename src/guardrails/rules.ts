@@ -6,10 +6,10 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { RE2JS } from 're2js';
-import { finders } from './content-classes.ts';
+import { detectors } from './content-classes.ts';
 import type { ContentRule, RuleClass } from './content-rule.ts';
 
-interface ReadyRule {
+interface CompiledRule {
   readonly class: RuleClass;
   readonly action: ContentRule['action'];
   readonly matches: (text: string) => boolean;
@@ -17,13 +17,13 @@ interface ReadyRule {
 
 /** Rules for one place. */
 export interface PlaceRules {
-  readonly rules: readonly ReadyRule[];
+  readonly rules: readonly CompiledRule[];
   /** One of them blocks. */
   readonly blocks: boolean;
 }
 
 /** Null where a project has no rule: then there is nothing to do, and no text is read. */
-export interface ReadyRules {
+export interface CompiledRules {
   readonly input: PlaceRules | null;
   readonly output: PlaceRules | null;
 }
@@ -36,10 +36,10 @@ export interface RuleVerdict {
 }
 
 /** More than the projects of a busy process write. */
-const mostCompiled = 1_000;
+const maxCompiled = 1_000;
 
 /** Expressions are compiled once, as long as they are in use: a project's row is read again every few seconds. */
-export function createRuleReader(): (rules: readonly ContentRule[]) => ReadyRules {
+export function createRuleCompiler(): (rules: readonly ContentRule[]) => CompiledRules {
   const compiled = new Map<string, RE2JS>();
 
   const compile = (expression: string): RE2JS => {
@@ -47,14 +47,14 @@ export function createRuleReader(): (rules: readonly ContentRule[]) => ReadyRule
     compiled.delete(expression);
     compiled.set(expression, known);
     for (const oldest of compiled.keys()) {
-      if (compiled.size <= mostCompiled) break;
+      if (compiled.size <= maxCompiled) break;
       compiled.delete(oldest);
     }
     return known;
   };
 
-  const finderOf = ({ class: ruleClass, expression = '' }: ContentRule): ReadyRule['matches'] => {
-    if (ruleClass !== 'expression') return finders[ruleClass];
+  const finderOf = ({ class: ruleClass, expression = '' }: ContentRule): CompiledRule['matches'] => {
+    if (ruleClass !== 'expression') return detectors[ruleClass];
     const pattern = compile(expression);
     return (text) => pattern.test(text);
   };
@@ -67,22 +67,22 @@ export function createRuleReader(): (rules: readonly ContentRule[]) => ReadyRule
 }
 
 /** Each rule counts once, however often it matches. */
-export async function judgeTexts({ rules }: PlaceRules, texts: readonly string[]): Promise<RuleVerdict> {
+export async function evaluateTexts({ rules }: PlaceRules, texts: readonly string[]): Promise<RuleVerdict> {
   const observed = new Set<RuleClass>();
   let waiting = [...rules];
   let read = 0;
   for (const text of texts) {
     for (let at = 0; at < text.length; ) {
-      const { piece, next } = pieceAt(text, at);
-      const forms = formsOf(piece);
+      const { piece: chunk, next } = chunkAt(text, at);
+      const forms = normalizedForms(chunk);
       const matched = waiting.filter(({ matches }) => forms.some(matches));
       const block = matched.find(({ action }) => action === 'block');
       if (block) return { blockedBy: block.class, observed: [...observed] };
       for (const rule of matched) observed.add(rule.class);
       if (matched.length > 0) waiting = waiting.filter((rule) => !matched.includes(rule));
       at = next;
-      read += piece.length;
-      if (read < pieceLength) continue;
+      read += chunk.length;
+      if (read < chunkLength) continue;
       read = 0;
       await turn();
     }
@@ -90,25 +90,25 @@ export async function judgeTexts({ rules }: PlaceRules, texts: readonly string[]
   return { blockedBy: null, observed: [...observed] };
 }
 
-const unseen = /\p{Default_Ignorable_Code_Point}+/gu;
+const ignorable = /\p{Default_Ignorable_Code_Point}+/gu;
 
 /** As it stands, and as a reader takes it: wide letters and digits, other dashes and spaces, what has no width. */
-function formsOf(piece: string): readonly string[] {
-  if (!/[^\p{ASCII}]/u.test(piece)) return [piece];
-  const plain = piece
-    .replace(unseen, '')
+function normalizedForms(chunk: string): readonly string[] {
+  if (!/[^\p{ASCII}]/u.test(chunk)) return [chunk];
+  const plain = chunk
+    .replace(ignorable, '')
     .normalize('NFKC')
     .replace(/\p{Pd}/gu, '-')
     .replace(/\p{Zs}/gu, ' ');
-  return plain === piece ? [piece] : [piece, plain];
+  return plain === chunk ? [chunk] : [chunk, plain];
 }
 
-const pieceLength = 256 * 1024;
+const chunkLength = 256 * 1024;
 const overlap = 1024;
 
 /** Cut at white space where there is some near: a number that is cut could become another. */
-function pieceAt(text: string, start: number): { piece: string; next: number } {
-  const limit = start + pieceLength;
+function chunkAt(text: string, start: number): { piece: string; next: number } {
+  const limit = start + chunkLength;
   if (limit >= text.length) return { piece: text.slice(start), next: text.length };
   const end = spaceBefore(text, limit);
   return { piece: text.slice(start, end), next: spaceBefore(text, end - overlap) };

@@ -1,6 +1,6 @@
 /** On usage and memory routes a database that cannot be reached is `no_db`, a query that fails `query_failed` (specification 7.4, shapes 21). */
 import { GatewayError, gatewayError } from '../core/errors.ts';
-import { isConnectionFault } from '../db/connection-errors.ts';
+import { isConnectionError } from '../db/connection-errors.ts';
 
 /** Runs `query`; what it throws is one of the table's codes. */
 export async function answerDatabaseFaults<Result>(query: () => Promise<Result>): Promise<Result> {
@@ -8,6 +8,6 @@ export async function answerDatabaseFaults<Result>(query: () => Promise<Result>)
     return await query();
   } catch (cause) {
     if (cause instanceof GatewayError) throw cause;
-    throw gatewayError(isConnectionFault(cause) ? 'no_db' : 'query_failed', { cause });
+    throw gatewayError(isConnectionError(cause) ? 'no_db' : 'query_failed', { cause });
   }
 }

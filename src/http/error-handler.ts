@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
-import { codeRow, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
+import { errorSpec, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
 import { CallerGone } from './body.ts';
 import { endAnswer } from './lingering-close.ts';
@@ -28,7 +28,7 @@ export function sendError(response: ServerResponse, error: unknown, style: Error
   // A vendor's words may quote the prompt; the call's own log line tells of its failure.
   if (known.status >= 500 && known.cause !== undefined && !(known.cause instanceof VendorError))
     logger.error({ error: known.cause, code: known.code }, 'call failed');
-  const { retryAfterSeconds } = codeRow(known.code);
+  const { retryAfterSeconds } = errorSpec(known.code);
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
   sendJson(response, known.status, style === 'messages' ? messagesBody(known) : chatBody(known));
 }

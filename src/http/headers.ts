@@ -1,7 +1,7 @@
 /** Reads the gateway's own request headers (specification 4.2). Header values are read as UTF-8 bytes (shapes 21). */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { CacheWish, Correlation, MemoryWish } from '../core/call.ts';
+import type { CacheDirectives, Correlation, MemoryOptions } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 import { isSubject } from '../core/subject.ts';
 
@@ -25,7 +25,7 @@ export function readTimeoutMs(headers: IncomingHttpHeaders): number | null {
 }
 
 /** Throws `invalid_memory_mode`. Empty equals `write`, but does not count as sent explicitly. */
-export function readMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryWish, 'mode' | 'explicitWrite'> {
+export function readMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
   const value = headers['x-gateway-memory'];
   if (value === undefined || value === '') return { mode: 'write', explicitWrite: false };
   switch (typeof value === 'string' ? value.toLowerCase() : '') {
@@ -59,7 +59,7 @@ export function readSubject(headers: IncomingHttpHeaders, bodyUser: string | nul
  * `cache-control`: `no-cache` skips the read of the response cache, `no-store` also the write, `max-age` bounds the age of what is read (RFC 9111
  * 5.2.1); all else says nothing here.
  */
-export function readCacheWish(headers: IncomingHttpHeaders): CacheWish {
+export function readCacheWish(headers: IncomingHttpHeaders): CacheDirectives {
   const value = headers['cache-control'];
   if (value === undefined) return { reads: true, writes: true };
   const directives = value.split(',').map((directive) => directive.trim().toLowerCase());

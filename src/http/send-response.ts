@@ -2,28 +2,28 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Answer } from '../pipeline/call/handle-call.ts';
+import type { CallResponse } from '../pipeline/call/handle-call.ts';
 import type { MediaStream } from '../pipeline/media/handle-media-call.ts';
 import type { ImageResult } from '../pipeline/media/images.ts';
 import type { VideoStart } from '../pipeline/video/start-video.ts';
-import type { FileAnswer } from '../pipeline/video/video-queries.ts';
+import type { FileResponse } from '../pipeline/video/video-queries.ts';
 import { sendJson } from './error-handler.ts';
 
 /** Resolves when all is handed to the connection, or the caller has left. */
-export async function sendAnswer(response: ServerResponse, answer: Answer): Promise<void> {
-  response.setHeader('x-gateway-model', headerText(answer.model));
-  if (answer.cache !== null) response.setHeader('x-gateway-cache', answer.cache);
-  if (answer.kind === 'plain') {
-    response.writeHead(answer.status, {
-      'content-type': answer.contentType,
-      'content-length': answer.bytes.length,
+export async function sendCallResponse(response: ServerResponse, callResponse: CallResponse): Promise<void> {
+  response.setHeader('x-gateway-model', headerText(callResponse.model));
+  if (callResponse.cache !== null) response.setHeader('x-gateway-cache', callResponse.cache);
+  if (callResponse.kind === 'plain') {
+    response.writeHead(callResponse.status, {
+      'content-type': callResponse.contentType,
+      'content-length': callResponse.bytes.length,
       'cache-control': 'no-store',
     });
-    response.end(answer.bytes);
+    response.end(callResponse.bytes);
     return;
   }
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
-  await sendPieces(response, answer.pieces);
+  await sendChunks(response, callResponse.chunks);
 }
 
 /** An image result (shapes 9). */
@@ -34,10 +34,10 @@ export function sendImages(response: ServerResponse, { model, json }: ImageResul
 }
 
 /** Audio as it comes. Without a length: its end is told by the connection, behind the settling of the call. */
-export async function sendMedia(response: ServerResponse, { model, contentType, pieces }: MediaStream): Promise<void> {
+export async function sendMedia(response: ServerResponse, { model, contentType, chunks }: MediaStream): Promise<void> {
   response.setHeader('x-gateway-model', headerText(model));
   response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
-  await sendPieces(response, pieces);
+  await sendChunks(response, chunks);
 }
 
 /** A video that was started (shapes 11). */
@@ -47,14 +47,14 @@ export function sendVideoStart(response: ServerResponse, { operation, model }: V
 }
 
 /** A file of any size as it comes. */
-export async function sendFile(response: ServerResponse, { contentType, lengthBytes, pieces }: FileAnswer): Promise<void> {
+export async function sendFile(response: ServerResponse, { contentType, lengthBytes, chunks }: FileResponse): Promise<void> {
   const length = lengthBytes === null ? {} : { 'content-length': lengthBytes };
   response.writeHead(200, { 'content-type': contentType, ...length, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
-  await sendPieces(response, pieces);
+  await sendChunks(response, chunks);
 }
 
-async function sendPieces(response: ServerResponse, pieces: AsyncIterable<Buffer>): Promise<void> {
-  for await (const bytes of pieces) {
+async function sendChunks(response: ServerResponse, chunks: AsyncIterable<Buffer>): Promise<void> {
+  for await (const bytes of chunks) {
     if (response.destroyed) return;
     if (!response.write(bytes) && !(await drained(response))) response.destroy();
   }

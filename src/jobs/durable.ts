@@ -12,10 +12,10 @@ import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { ensureSchedules } from './client/schedules.ts';
 import { createTemporal, type Temporal } from './client/temporal.ts';
-import { answersWith, type TemporalOptions } from './connection/temporal-connection.ts';
+import { servesNamespace, type TemporalOptions } from './connection/temporal-connection.ts';
 import { type DevServer, startDevServer } from './dev-server/dev-server.ts';
 import type { TemporalEnvironment } from './dev-server/install-temporal.ts';
-import { findTemporal } from './dev-server/temporal-binary.ts';
+import { resolveTemporalBinary } from './dev-server/temporal-binary.ts';
 import { type Dispatcher, startDispatcher } from './outbox/dispatcher.ts';
 import type { RunningWorker } from './worker/temporal-worker.ts';
 import { prepareWorkflowBundle } from './worker/workflow-bundle.ts';
@@ -49,9 +49,9 @@ export interface DurableOptions {
   readonly database: Database;
   readonly activities: object;
   /** Writes outbox rows again for what the tables show unfinished; called after each (re)connection. */
-  readonly repair: () => Promise<void>;
+  readonly reenqueueUnfinished: () => Promise<void>;
   /** How long after it was asked for a workflow of this name has anything to do. Until then the server waits, and no worker is asked. */
-  readonly firstWorkAfterMs?: (workflow: string) => number;
+  readonly startDelayMs?: (workflow: string) => number;
   readonly logger: Logger;
   /** Called once, when durable work runs for the first time. */
   readonly onReady?: (durable: Durable) => void;
@@ -69,9 +69,9 @@ export interface Durable {
   stop(): Promise<void>;
 }
 
-const firstPauseMs = 5_000;
+const initialBackoffMs = 5_000;
 /** A fetch that failed costs minutes of building to try again. */
-const longestPauseMs = 30 * 60_000;
+const maxBackoffMs = 30 * 60_000;
 
 /** Starts the durable part in the background. */
 export function startDurable(options: DurableOptions): Durable {
@@ -83,15 +83,15 @@ export function startDurable(options: DurableOptions): Durable {
   let temporal: Temporal | null = null;
   let worker: RunningWorker | null = null;
   let dispatcher: Dispatcher | null = null;
-  let announced = false;
+  let hasBeenReady = false;
 
   const durable: Durable = {
-    state: () => (phase === 'ready' && worker?.polls() === false ? 'connecting' : phase),
+    state: () => (phase === 'ready' && worker?.isPolling() === false ? 'connecting' : phase),
     lagMs: () => dispatcher?.lagMs() ?? 0,
     uiUrl: () => (server ? `${server.uiUrl}/namespaces/${server.namespace}/workflows` : null),
-    async deleteRuns(workflowId, noteFound) {
+    async deleteRuns(workflowId, recordRuns) {
       if (!temporal) throw new Error('Temporal is not there yet');
-      return temporal.deleteRuns(workflowId, noteFound);
+      return temporal.deleteRuns(workflowId, recordRuns);
     },
     async stop() {
       stopping.abort();
@@ -107,31 +107,31 @@ export function startDurable(options: DurableOptions): Durable {
   return durable;
 
   async function start(): Promise<void> {
-    for (let pauseMs = firstPauseMs; !signal.aborted; pauseMs = Math.min(longestPauseMs, pauseMs * 4)) {
+    for (let backoffMs = initialBackoffMs; !signal.aborted; backoffMs = Math.min(maxBackoffMs, backoffMs * 4)) {
       try {
-        return join(await findPlace());
+        return connect(await resolveEndpoint());
       } catch (error) {
         if (signal.aborted) return;
         phase = 'down';
         logger.error({ err: error }, `durable work waits: ${errorSummary(error)}`);
-        await sleep(pauseMs, undefined, { signal }).catch(() => {}); // Rejects when stopping.
+        await sleep(backoffMs, undefined, { signal }).catch(() => {}); // Rejects when stopping.
       }
     }
   }
 
-  async function findPlace(): Promise<{ address: string; namespace: string }> {
+  async function resolveEndpoint(): Promise<{ address: string; namespace: string }> {
     if (settings.mode === 'external') {
       if (settings.address === null) throw new Error('TEMPORAL_ADDRESS is not set');
       return { address: settings.address, namespace: settings.namespace };
     }
     phase = 'fetching';
-    const binary = await findTemporal({ environment: options.environment, logger, signal });
+    const binary = await resolveTemporalBinary({ environment: options.environment, logger, signal });
     phase = 'connecting';
-    server = await startDevServer({ binary, dataDir, logger, signal, answers: answersWith, onRestart: () => dispatcher?.reconnect() });
+    server = await startDevServer({ binary, dataDir, logger, signal, servesNamespace, onRestart: () => dispatcher?.reconnect() });
     return server;
   }
 
-  function join({ address, namespace }: { address: string; namespace: string }): void {
+  function connect({ address, namespace }: { address: string; namespace: string }): void {
     const { tls, apiKey, payloadKeys, buildId } = settings;
     temporal = createTemporal({
       address,
@@ -150,23 +150,23 @@ export function startDurable(options: DurableOptions): Durable {
         ...(buildId !== undefined && { buildId }),
       });
     }
-    const joined = temporal;
+    const connected = temporal;
     dispatcher = startDispatcher({
       database: options.database,
-      start: (row) => joined.start(row, { delayMs: (options.firstWorkAfterMs?.(row.workflow) ?? 0) - row.waitedMs }),
-      probe: joined.probe,
-      repair: options.repair,
-      schedule: () => ensureSchedules(joined, logger),
+      start: (row) => connected.start(row, { delayMs: (options.startDelayMs?.(row.workflow) ?? 0) - row.waitedMs }),
+      probe: connected.probe,
+      reenqueueUnfinished: options.reenqueueUnfinished,
+      ensureSchedules: () => ensureSchedules(connected, logger),
       logger,
       onChange,
     });
   }
 
   function onChange(reachable: boolean): void {
-    if (!reachable && phase === 'connecting' && !announced) return; // Not there yet is not down.
+    if (!reachable && phase === 'connecting' && !hasBeenReady) return; // Not there yet is not down.
     phase = reachable ? 'ready' : 'down';
-    if (!reachable || announced) return;
-    announced = true;
+    if (!reachable || hasBeenReady) return;
+    hasBeenReady = true;
     options.onReady?.(durable);
   }
 }

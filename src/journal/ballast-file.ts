@@ -4,28 +4,28 @@
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { JournalFiles } from './file-system.ts';
-import { reserveName } from './segment-name.ts';
+import type { JournalFileSystem } from './file-system.ts';
+import { ballastFileName } from './segment-name.ts';
 
-export interface Reserve {
-  readonly isThere: boolean;
+export interface BallastFile {
+  readonly exists: boolean;
   /** Writes the file; throws, and leaves nothing behind, when there is no room for it and `spareBytes` beside it. */
-  build(spareBytes: number): Promise<void>;
+  create(spareBytes: number): Promise<void>;
   /** Deletes the file, if it is there. */
-  giveUp(): Promise<void>;
+  release(): Promise<void>;
 }
 
 const chunkBytes = 1024 * 1024;
 
-export function createReserve({ folder, files, bytes }: { folder: string; files: JournalFiles; bytes: number }): Reserve {
-  const path = join(folder, reserveName);
-  const unfinished = `${path}.new`;
-  let isThere = false;
-  let removing: Promise<void> = Promise.resolve();
+export function createBallastFile({ folder, files, bytes }: { folder: string; files: JournalFileSystem; bytes: number }): BallastFile {
+  const path = join(folder, ballastFileName);
+  const temporaryPath = `${path}.new`;
+  let exists = false;
+  let removal: Promise<void> = Promise.resolve();
 
   const fill = async (): Promise<void> => {
     const chunk = randomBytes(Math.min(chunkBytes, Math.max(1, bytes)));
-    const file = await files.create(unfinished);
+    const file = await files.create(temporaryPath);
     try {
       for (let at = 0; at < bytes; at += chunk.length) await file.writeAll([chunk.subarray(0, Math.min(chunk.length, bytes - at))], at);
     } finally {
@@ -34,35 +34,35 @@ export function createReserve({ folder, files, bytes }: { folder: string; files:
   };
 
   return {
-    get isThere() {
-      return isThere;
+    get exists() {
+      return exists;
     },
-    async build(spareBytes) {
+    async create(spareBytes) {
       // What is on its way out takes room still, and its removal must not meet the new file. Whoever removes has been told of a fault.
-      await removing.catch(() => undefined);
-      if (isThere) return;
+      await removal.catch(() => undefined);
+      if (exists) return;
       const free = await files.freeBytes(folder);
       // Looked at first, so that trying does not take the last bytes from those who settle meanwhile.
       if (free < bytes + spareBytes)
         throw Object.assign(new Error(`no room for the journal's reserve: ${free} bytes are free`), { code: 'ENOSPC' });
-      await files.remove(unfinished);
+      await files.remove(temporaryPath);
       try {
         await fill();
-        await files.rename(unfinished, path);
-        isThere = true;
+        await files.rename(temporaryPath, path);
+        exists = true;
       } catch (error) {
-        await files.remove(unfinished);
+        await files.remove(temporaryPath);
         throw error;
       }
     },
-    async giveUp() {
+    async release() {
       // Not there from now on: a large file takes its time to go.
-      isThere = false;
-      removing = files.remove(path);
+      exists = false;
+      removal = files.remove(path);
       try {
-        await removing;
+        await removal;
       } catch (error) {
-        isThere = true;
+        exists = true;
         throw error;
       }
     },

@@ -6,14 +6,14 @@
  * the quarantine. So one bad record never stops the others.
  */
 import type { SettledCall } from '../core/call.ts';
-import { isConnectionFault } from '../db/connection-errors.ts';
+import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database, Queries } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { PassPoint } from './failpoints.ts';
+import type { HitFailpoint } from './failpoints.ts';
 import type { Frame } from './frame.ts';
-import { moneyOf } from './parked-calls.ts';
+import { billingFields } from './parked-calls.ts';
 import type { Quarantine } from './quarantine.ts';
-import { makeCallStorable, withoutText } from './sanitize-call.ts';
+import { sanitizeCall, stripText } from './sanitize-call.ts';
 
 /** What stores a batch in the transaction `tx`; must be idempotent by call id. */
 export type StoreCalls = (tx: Queries, calls: readonly SettledCall[]) => Promise<unknown>;
@@ -23,11 +23,11 @@ export interface BatchStoreOptions {
   readonly store: StoreCalls;
   readonly quarantine: Quarantine;
   readonly logger: Logger;
-  readonly faultPoint: PassPoint;
+  readonly faultPoint: HitFailpoint;
   /** Told of each batch that is in the database; of each call once, also where what was to be stored with it has to come again. */
   readonly onStored?: (calls: readonly SettledCall[]) => void;
   /** Told of a call of which not even the money could be stored. */
-  readonly onRefused?: (call: SettledCall) => void;
+  readonly onRejected?: (call: SettledCall) => void;
 }
 
 /** A settled call and its frame in the journal; null for one that was made up (`recover.ts`). */
@@ -41,34 +41,42 @@ export interface BatchCounts {
   /** Records that went to the quarantine. */
   readonly quarantined: number;
   /** Of these, calls whose money could not be stored either. */
-  readonly refused: number;
+  readonly rejected: number;
 }
 
 export interface BatchStore {
   /** What it throws in the middle of, it goes on with when the same entries come again. */
   storeAll(entries: readonly BatchEntry[]): Promise<void>;
   /** For a record that is no record of this version. */
-  refuse(callId: string | null, frame: Frame): Promise<void>;
+  quarantineUnreadable(callId: string | null, frame: Frame): Promise<void>;
   counts(): BatchCounts;
 }
 
 /** Bounded for PGlite, where a statement holds up the event loop (decisions 1). */
-const batchRows = 500;
+const batchSize = 500;
 /** Text is read and hashed on the event loop before it is stored: of a second call only what fits into this beside the first. */
-const batchBytes = 4 * 1_024 * 1_024;
+const maxBatchBytes = 4 * 1_024 * 1_024;
 
-export function createBatchStore({ database, store, quarantine, logger, faultPoint, onStored, onRefused }: BatchStoreOptions): BatchStore {
+export function createBatchStore({
+  database,
+  store,
+  quarantine,
+  logger,
+  faultPoint: failpoint,
+  onStored,
+  onRejected,
+}: BatchStoreOptions): BatchStore {
   /** Ids of the calls that are done with, while others that came with them are not. */
   const done = new Set<string>();
   let stored = 0;
   let quarantined = 0;
-  let refused = 0;
+  let rejected = 0;
 
   const commit = async (calls: readonly SettledCall[]): Promise<void> => {
     await database.transaction(async (tx) => {
-      await takeProjects(tx, calls);
+      await lockProjectsShared(tx, calls);
       await store(tx, calls);
-      faultPoint('before commit');
+      failpoint('before commit');
     });
     for (const { facts } of calls) done.add(facts.id);
     onStored?.(calls);
@@ -78,12 +86,12 @@ export function createBatchStore({ database, store, quarantine, logger, faultPoi
     const [first] = entries;
     if (!first) return;
     try {
-      faultPoint('before store');
+      failpoint('before store');
       await commit(entries.map(({ call }) => call));
-      faultPoint('after store');
+      failpoint('after store');
       stored += entries.length;
     } catch (error) {
-      if (!isDataFault(error)) throw error;
+      if (!isDataError(error)) throw error;
       if (entries.length === 1) return isolate(first, error);
       const middle = Math.ceil(entries.length / 2);
       await storeBatch(entries.slice(0, middle));
@@ -94,29 +102,29 @@ export function createBatchStore({ database, store, quarantine, logger, faultPoi
   /** The record that the database refuses: with all but its text, then with its money alone, then not at all. */
   const isolate = async (entry: BatchEntry, cause: unknown): Promise<void> => {
     const { call } = entry;
-    if (entry.frame) await keep(call.facts.id, entry.frame);
-    for (const smaller of [{ ...call, content: null }, withoutText(call)]) {
+    if (entry.frame) await addToQuarantine(call.facts.id, entry.frame);
+    for (const smaller of [{ ...call, content: null }, stripText(call)]) {
       try {
         await commit([smaller]);
         stored += 1;
         logger.error({ error: cause, call: call.facts.id }, 'a call was stored without its text: the database refused it');
         return;
       } catch (error) {
-        if (!isDataFault(error)) throw error;
+        if (!isDataError(error)) throw error;
       }
     }
     // A database that refuses everything (an engine that crashed has no SQLSTATE for it) is no reason to give up a record.
     await database.query('select 1');
-    refused += 1;
+    rejected += 1;
     done.add(call.facts.id);
-    onRefused?.(call);
-    logger.error({ error: cause, ...moneyOf(call) }, 'a call could not be stored at all: the database refused even its money');
+    onRejected?.(call);
+    logger.error({ error: cause, ...billingFields(call) }, 'a call could not be stored at all: the database refused even its money');
   };
 
   /** Fails only with the database: a full disk must not stop the drain, which is what makes room. */
-  const keep = async (callId: string | null, frame: Frame): Promise<void> => {
-    await quarantine.keepRecord(callId, frame.raw).catch((error: unknown) => {
-      if (isConnectionFault(error)) throw error;
+  const addToQuarantine = async (callId: string | null, frame: Frame): Promise<void> => {
+    await quarantine.addRecord(callId, frame.raw).catch((error: unknown) => {
+      if (isConnectionError(error)) throw error;
       logger.error({ error, call: callId }, 'a record could not be put into the quarantine');
     });
     quarantined += 1;
@@ -125,28 +133,28 @@ export function createBatchStore({ database, store, quarantine, logger, faultPoi
   return {
     async storeAll(entries) {
       // A record may stand twice in a journal (written again after a fault); the first is as good as the second.
-      const unique = new Map(entries.toReversed().map((entry) => [entry.call.facts.id, { ...entry, call: makeCallStorable(entry.call) }]));
+      const unique = new Map(entries.toReversed().map((entry) => [entry.call.facts.id, { ...entry, call: sanitizeCall(entry.call) }]));
       const inOrder = [...unique.values()].toReversed().filter(({ call }) => !done.has(call.facts.id));
-      for (const batch of cutBatches(inOrder)) await storeBatch(batch);
+      for (const batch of splitBatches(inOrder)) await storeBatch(batch);
       done.clear();
     },
-    async refuse(callId, frame) {
-      await keep(callId, frame);
-      refused += 1;
+    async quarantineUnreadable(callId, frame) {
+      await addToQuarantine(callId, frame);
+      rejected += 1;
       logger.error({ call: callId }, 'a record of the journal cannot be read by this version; it is in the quarantine');
     },
-    counts: () => ({ stored, quarantined, refused }),
+    counts: () => ({ stored, quarantined, rejected }),
   };
 }
 
 /** Batches of at most `batchRows` calls and `batchBytes` of text; a longer text stands alone. */
-function cutBatches(entries: readonly BatchEntry[]): BatchEntry[][] {
+function splitBatches(entries: readonly BatchEntry[]): BatchEntry[][] {
   const batches: BatchEntry[][] = [];
   let batch: BatchEntry[] = [];
   let bytes = 0;
   for (const entry of entries) {
     const more = entry.call.content?.request.length ?? 0;
-    if (batch.length > 0 && (batch.length >= batchRows || bytes + more > batchBytes)) {
+    if (batch.length > 0 && (batch.length >= batchSize || bytes + more > maxBatchBytes)) {
       batches.push(batch);
       batch = [];
       bytes = 0;
@@ -158,7 +166,7 @@ function cutBatches(entries: readonly BatchEntry[]): BatchEntry[][] {
 }
 
 /** Erasure takes the same lock exclusively: it waits for batches under way, and later ones see its fence. In order, against deadlocks. */
-async function takeProjects(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
+async function lockProjectsShared(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   const projectIds = [...new Set(calls.map((call) => call.facts.projectId))].toSorted();
   await tx.query(
     `select pg_advisory_xact_lock_shared(hashtextextended(project.id, 0))
@@ -173,11 +181,11 @@ async function takeProjects(tx: Queries, calls: readonly SettledCall[]): Promise
  * resources, the operator, the system, rights, and a schema that does not fit (42: then no record could be stored, and waiting for the
  * migration is right).
  */
-const notTheData = /^E[A-Z]+$|^(?:08|25|26|28|2D|34|3B|3D|3F|40|42|53|55|57|58|F0)[0-9A-Z]{3}$/;
+const environmentErrors = /^E[A-Z]+$|^(?:08|25|26|28|2D|34|3B|3D|3F|40|42|53|55|57|58|F0)[0-9A-Z]{3}$/;
 
 /** True when storing again would fail again, because of what is to be stored. An error without SQLSTATE was thrown by our own reading of it. */
-export function isDataFault(error: unknown): boolean {
-  if (isConnectionFault(error)) return false;
+export function isDataError(error: unknown): boolean {
+  if (isConnectionError(error)) return false;
   const state = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof state !== 'string' || !notTheData.test(state);
+  return typeof state !== 'string' || !environmentErrors.test(state);
 }

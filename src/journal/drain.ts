@@ -10,11 +10,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
-import { isConnectionFault } from '../db/connection-errors.ts';
+import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type BatchCounts, type BatchEntry, type BatchStore, createBatchStore, type StoreCalls } from './batch-store.ts';
-import type { PassPoint } from './failpoints.ts';
+import type { HitFailpoint } from './failpoints.ts';
 import type { Frame } from './frame.ts';
 import type { Journal } from './journal.ts';
 import { createQuarantine, type IsErased } from './quarantine.ts';
@@ -28,11 +28,11 @@ export interface Drain {
    * Resolves when all records written so far are in the database, or after `timeoutMs`. Readers of what calls leave behind wait for this:
    * long where the database takes calls, however slowly, so that they see their own; briefly where it is known to take none.
    */
-  drained(timeoutMs?: number): Promise<void>;
+  waitUntilDrained(timeoutMs?: number): Promise<void>;
   /** True when nothing is left on the disk of what the journal holds now; false when that takes longer than `limitMs`. */
-  clear(limitMs?: number): Promise<boolean>;
+  drainAndDelete(timeoutMs?: number): Promise<boolean>;
   /** A last drain of at most `limitMs`, then no more. What is left stays in the journal. */
-  stop(limitMs?: number): Promise<void>;
+  stop(timeoutMs?: number): Promise<void>;
   counts(): BatchCounts & { readonly backlogBytes: number };
 }
 
@@ -49,10 +49,10 @@ export interface DrainOptions {
   /** Told of calls once they are in the database. */
   readonly onStored?: (calls: readonly SettledCall[]) => void;
   /** Told of a call that the database does not take in any form. */
-  readonly onRefused?: (call: SettledCall) => void;
+  readonly onRejected?: (call: SettledCall) => void;
   /** What is from before an erasure is not put into the quarantine. */
   readonly isErased?: IsErased;
-  readonly faultPoint?: PassPoint;
+  readonly failpoint?: HitFailpoint;
 }
 
 /** How far a journal was read and stored. */
@@ -66,25 +66,28 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-const firstPauseMs = 250;
-const longestPauseMs = 5_000;
-const readersWaitMs = 10_000;
-const readersWaitInFailureMs = 1_000;
+const initialBackoffMs = 250;
+const maxBackoffMs = 5_000;
+const defaultWaitMs = 10_000;
+const failureWaitMs = 1_000;
 const dayMs = 86_400_000;
 /** An idle journal gives up its last segment after this, so that no text stays in it for long. */
 const idleSegmentMs = 10_000;
 
 export function createDrain(options: DrainOptions): Drain {
-  const { journal, dataDir, database, store, clock, logger, intervalMs = 100, prepare, faultPoint = () => undefined } = options;
-  const told = { ...(options.onStored && { onStored: options.onStored }), ...(options.onRefused && { onRefused: options.onRefused }) };
+  const { journal, dataDir, database, store, clock, logger, intervalMs = 100, prepare, failpoint = () => undefined } = options;
+  const callbacks = {
+    ...(options.onStored && { onStored: options.onStored }),
+    ...(options.onRejected && { onRejected: options.onRejected }),
+  };
   const quarantine = createQuarantine(dataDir, options.isErased);
-  const batches = createBatchStore({ database, store, quarantine, logger, faultPoint, ...told });
+  const batches = createBatchStore({ database, store, quarantine, logger, faultPoint: failpoint, ...callbacks });
   let position: Position = { segment: 0, offset: 0 };
   let waiters: readonly Waiter[] = [];
   let timer: { readonly handle: NodeJS.Timeout; readonly dueAt: number } | null = null;
   let running: Promise<void> | null = null;
-  let pauseMs = 0;
-  let passStartedAt = 0;
+  let backoffMs = 0;
+  let startedAt = 0;
   let preparedAt: number | null = null;
   let isStopped = false;
   let stopListening: () => void = () => undefined;
@@ -106,7 +109,7 @@ export function createDrain(options: DrainOptions): Drain {
 
   /** One pass at a time; never rejects. */
   const run = (): Promise<void> => {
-    running ??= pass()
+    running ??= drainOnce()
       .then(afterSuccess, afterFailure)
       .finally(() => {
         running = null;
@@ -114,8 +117,8 @@ export function createDrain(options: DrainOptions): Drain {
     return running;
   };
 
-  const pass = async (): Promise<void> => {
-    passStartedAt = performance.now();
+  const drainOnce = async (): Promise<void> => {
+    startedAt = performance.now();
     await prepareDaily();
     // What comes meanwhile waits for the next pass. Taken along, it made batches of ten calls under load, each with all the statements of a
     // batch: on the embedded database that was half of the CPU time of a call (990 µs, now 500).
@@ -126,7 +129,7 @@ export function createDrain(options: DrainOptions): Drain {
       await drainSegment(segment, endOffset);
       wakeWaiters();
     }
-    await discardDrained();
+    await deleteDrainedSegments();
   };
 
   const prepareDaily = async (): Promise<void> => {
@@ -134,7 +137,7 @@ export function createDrain(options: DrainOptions): Drain {
     try {
       await prepare();
     } catch (error) {
-      if (isConnectionFault(error)) throw error;
+      if (isConnectionError(error)) throw error;
       // Rows go into the default partition then, which is no reason to keep them waiting.
       logger.error({ error }, 'partitions for calls could not be made; the next try is in a day');
     }
@@ -143,23 +146,23 @@ export function createDrain(options: DrainOptions): Drain {
 
   const drainSegment = async (segment: Segment, endOffset: number): Promise<void> => {
     while (position.offset < endOffset && !isStopped) {
-      faultPoint('before read');
+      failpoint('before read');
       const window = await readWindow(segment.file, position.offset, endOffset);
       await storeFrames(window.frames, batches);
       position = { segment: segment.number, offset: window.nextOffset };
-      if (window.stop === 'more' || window.nextOffset === endOffset) continue;
+      if (window.end === 'more' || window.nextOffset === endOffset) continue;
       // What was written for good cannot be read back: the disk has failed under us.
       logger.error(
         { segment: segment.number, offset: window.nextOffset },
         'a segment of the journal is damaged; a copy is in the quarantine',
       );
-      await quarantine.keepSegment(journal.id, segment.number, segment.file);
+      await quarantine.addSegment(journal.id, segment.number, segment.file);
       position = { segment: segment.number, offset: endOffset };
     }
   };
 
   /** Oldest first, and none before its elders: the beginnings of calls never outlive their ends in the journal. */
-  const discardDrained = async (): Promise<void> => {
+  const deleteDrainedSegments = async (): Promise<void> => {
     for (const segment of [...journal.segments()]) {
       if (!isDrained(segment)) return;
       if (!segment.sealed) {
@@ -168,7 +171,7 @@ export function createDrain(options: DrainOptions): Drain {
         await journal.seal();
         if (!isDrained(segment)) return schedule(0);
       }
-      if (!(await journal.discard(segment.number))) return schedule(intervalMs);
+      if (!(await journal.deleteSegment(segment.number))) return schedule(intervalMs);
     }
   };
 
@@ -176,15 +179,15 @@ export function createDrain(options: DrainOptions): Drain {
     number < position.segment || (number === position.segment && position.offset === bytes);
 
   const afterSuccess = (): void => {
-    if (pauseMs > 0) logger.info({}, 'the journal drains into the database again');
-    pauseMs = 0;
-    if (backlogBytes() > 0) schedule(Math.max(0, passStartedAt + intervalMs - performance.now()));
+    if (backoffMs > 0) logger.info({}, 'the journal drains into the database again');
+    backoffMs = 0;
+    if (backlogBytes() > 0) schedule(Math.max(0, startedAt + intervalMs - performance.now()));
   };
 
   const afterFailure = (error: unknown): void => {
-    if (pauseMs === 0) logger.warn({ error }, 'the journal cannot be drained: calls stay in it until the database takes them');
-    pauseMs = Math.min(longestPauseMs, Math.max(firstPauseMs, pauseMs * 2));
-    schedule(pauseMs);
+    if (backoffMs === 0) logger.warn({ error }, 'the journal cannot be drained: calls stay in it until the database takes them');
+    backoffMs = Math.min(maxBackoffMs, Math.max(initialBackoffMs, backoffMs * 2));
+    schedule(backoffMs);
   };
 
   const wakeWaiters = (): void => {
@@ -202,11 +205,11 @@ export function createDrain(options: DrainOptions): Drain {
   return {
     start() {
       stopListening = journal.onAppended(() => {
-        if (pauseMs === 0) schedule(intervalMs);
+        if (backoffMs === 0) schedule(intervalMs);
       });
       schedule(0);
     },
-    async drained(timeoutMs = pauseMs === 0 ? readersWaitMs : readersWaitInFailureMs) {
+    async waitUntilDrained(timeoutMs = backoffMs === 0 ? defaultWaitMs : failureWaitMs) {
       const newest = journal.segments().at(-1);
       const target = newest ? { segment: newest.number, offset: newest.bytes } : position;
       if (!isBefore(position, target) || isStopped) return;
@@ -221,23 +224,23 @@ export function createDrain(options: DrainOptions): Drain {
         }
       });
       // A pass under way may have looked at the newest segment before our record was in it.
-      if (pauseMs === 0) void (running ?? Promise.resolve()).then(run);
+      if (backoffMs === 0) void (running ?? Promise.resolve()).then(run);
       await reached;
     },
-    async clear(limitMs = 10_000) {
-      const limitAt = performance.now() + limitMs;
+    async drainAndDelete(timeoutMs = 10_000) {
+      const deadline = performance.now() + timeoutMs;
       await journal.seal();
       const last = journal.segments().findLast(({ sealed }) => sealed)?.number ?? 0;
-      const isClear = (): boolean => journal.segments().every(({ number }) => number > last);
-      while (!isClear() && !isStopped && performance.now() < limitAt) {
+      const isDeleted = (): boolean => journal.segments().every(({ number }) => number > last);
+      while (!isDeleted() && !isStopped && performance.now() < deadline) {
         await run();
-        if (!isClear()) await sleep(intervalMs, undefined, { ref: false });
+        if (!isDeleted()) await sleep(intervalMs, undefined, { ref: false });
       }
-      return isClear();
+      return isDeleted();
     },
-    async stop(limitMs = 5_000) {
+    async stop(timeoutMs = 5_000) {
       stopListening();
-      await withLimit(finalDrain(), limitMs);
+      await withLimit(finalDrain(), timeoutMs);
       isStopped = true;
       if (timer) clearTimeout(timer.handle);
       for (const waiter of waiters) waiter.resolve();
@@ -258,7 +261,7 @@ async function storeFrames(frames: readonly Frame[], batches: BatchStore): Promi
   for (const frame of frames) {
     const record = decodeRecord(frame);
     if (record.kind === 'settled') entries.push({ call: record.call, frame });
-    else if (record.kind === 'unreadable') await batches.refuse(record.callId, frame);
+    else if (record.kind === 'unreadable') await batches.quarantineUnreadable(record.callId, frame);
   }
   await batches.storeAll(entries);
 }

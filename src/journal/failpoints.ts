@@ -4,7 +4,7 @@
  */
 
 /** Passed by the journal of a process that lives, and its drain. */
-export const livingPoints = [
+export const liveFailpoints = [
   'before write',
   'after write',
   'before read',
@@ -16,7 +16,7 @@ export const livingPoints = [
 ] as const;
 
 /** Passed by the recovery of a dead process's journal. */
-export const recoveryPoints = [
+export const recoveryFailpoints = [
   'after adopt',
   'before read',
   'before store',
@@ -27,6 +27,6 @@ export const recoveryPoints = [
   'after remove',
 ] as const;
 
-export type FaultPoint = (typeof livingPoints)[number] | (typeof recoveryPoints)[number];
+export type Failpoint = (typeof liveFailpoints)[number] | (typeof recoveryFailpoints)[number];
 
-export type PassPoint = (name: FaultPoint) => void;
+export type HitFailpoint = (name: Failpoint) => void;

@@ -11,8 +11,8 @@ export interface OpenFile {
   close(): Promise<void>;
 }
 
-export interface JournalFiles {
-  makeFolder(folder: string): Promise<void>;
+export interface JournalFileSystem {
+  createFolder(folder: string): Promise<void>;
   /** Creates the file with mode 0600; fails when it exists. */
   create(file: string): Promise<OpenFile>;
   rename(from: string, to: string): Promise<void>;
@@ -23,22 +23,22 @@ export interface JournalFiles {
   freeBytes(folder: string): Promise<number>;
 }
 
-export const diskFiles: JournalFiles = {
-  async makeFolder(folder) {
+export const nodeFileSystem: JournalFileSystem = {
+  async createFolder(folder) {
     await mkdir(folder, { recursive: true, mode: 0o700 });
   },
   async create(file) {
     const handle = await open(file, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
     return {
       async writeAll(buffers, position) {
-        let rest = buffers.filter((buffer) => buffer.length > 0);
-        let at = position;
-        while (rest.length > 0) {
-          const { bytesWritten } = await handle.writev(rest, at);
+        let remaining = buffers.filter((buffer) => buffer.length > 0);
+        let offset = position;
+        while (remaining.length > 0) {
+          const { bytesWritten } = await handle.writev(remaining, offset);
           // A disk that fills up answers with a short write first; the next one brings its error.
           if (bytesWritten === 0) throw Object.assign(new Error('nothing was written'), { code: 'EIO' });
-          at += bytesWritten;
-          rest = dropBytes(rest, bytesWritten);
+          offset += bytesWritten;
+          remaining = skipBytes(remaining, bytesWritten);
         }
       },
       sync: () => handle.datasync(),
@@ -55,11 +55,11 @@ export const diskFiles: JournalFiles = {
   },
 };
 
-function dropBytes(buffers: readonly Buffer[], bytes: number): Buffer[] {
-  let left = bytes;
+function skipBytes(buffers: readonly Buffer[], bytes: number): Buffer[] {
+  let remaining = bytes;
   return buffers.flatMap((buffer) => {
-    const dropped = Math.min(left, buffer.length);
-    left -= dropped;
-    return dropped === buffer.length ? [] : [buffer.subarray(dropped)];
+    const skipped = Math.min(remaining, buffer.length);
+    remaining -= skipped;
+    return skipped === buffer.length ? [] : [buffer.subarray(skipped)];
   });
 }

@@ -18,13 +18,13 @@ export interface Frame {
  * Why reading stopped: `end` of the bytes, a frame that is `cut` (it says it is longer than the bytes there are), or bytes that are no
  * frame at all (`damaged`).
  */
-export type FrameStop = 'end' | 'cut' | 'damaged';
+export type FrameEnd = 'end' | 'cut' | 'damaged';
 
-export interface FrameRun {
+export interface DecodedFrames {
   readonly frames: readonly Frame[];
   /** Bytes of whole frames from the start. */
   readonly usedBytes: number;
-  readonly stop: FrameStop;
+  readonly end: FrameEnd;
   /** Length of the frame that is cut, when its header is there. */
   readonly neededBytes: number;
 }
@@ -45,25 +45,25 @@ export function encodeFrame(meta: string, attachment: Buffer | null): Buffer[] {
 }
 
 /** The whole frames at the start of `bytes`. They share its memory. */
-export function decodeFrames(bytes: Buffer): FrameRun {
+export function decodeFrames(bytes: Buffer): DecodedFrames {
   const frames: Frame[] = [];
-  let at = 0;
-  const stopAt = (stop: FrameStop, neededBytes = 0): FrameRun => ({ frames, usedBytes: at, stop, neededBytes });
-  while (at < bytes.length) {
-    if (bytes.length - at < headerBytes) return stopAt('cut');
-    const length = bytes.readUInt32LE(at);
-    const metaBytes = bytes.readUInt32LE(at + prefixBytes);
-    if (length < headerBytes - prefixBytes || metaBytes > length - (headerBytes - prefixBytes)) return stopAt('damaged');
-    const end = at + prefixBytes + length;
-    if (end > bytes.length) return stopAt('cut', prefixBytes + length);
-    if (crc32(bytes.subarray(at + prefixBytes, end)) !== bytes.readUInt32LE(at + 4)) return stopAt('damaged');
-    const metaEnd = at + headerBytes + metaBytes;
+  let offset = 0;
+  const endWith = (stop: FrameEnd, neededBytes = 0): DecodedFrames => ({ frames, usedBytes: offset, end: stop, neededBytes });
+  while (offset < bytes.length) {
+    if (bytes.length - offset < headerBytes) return endWith('cut');
+    const length = bytes.readUInt32LE(offset);
+    const metaBytes = bytes.readUInt32LE(offset + prefixBytes);
+    if (length < headerBytes - prefixBytes || metaBytes > length - (headerBytes - prefixBytes)) return endWith('damaged');
+    const end = offset + prefixBytes + length;
+    if (end > bytes.length) return endWith('cut', prefixBytes + length);
+    if (crc32(bytes.subarray(offset + prefixBytes, end)) !== bytes.readUInt32LE(offset + 4)) return endWith('damaged');
+    const metaEnd = offset + headerBytes + metaBytes;
     frames.push({
-      meta: bytes.subarray(at + headerBytes, metaEnd),
+      meta: bytes.subarray(offset + headerBytes, metaEnd),
       attachment: bytes.subarray(metaEnd, end),
-      raw: bytes.subarray(at, end),
+      raw: bytes.subarray(offset, end),
     });
-    at = end;
+    offset = end;
   }
-  return stopAt('end');
+  return endWith('end');
 }

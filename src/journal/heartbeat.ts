@@ -9,10 +9,10 @@
  */
 
 import type { Database, Queries } from '../db/database.ts';
-import { answerWithin } from '../db/query-timeout.ts';
+import { withQueryTimeout } from '../db/query-timeout.ts';
 import type { Logger } from '../observability/logger.ts';
 
-export interface Presence {
+export interface Heartbeat {
   /** Writes the row and goes on writing it; does not wait for the database. */
   start(): void;
   /** Takes the row away, if the database is there. */
@@ -25,26 +25,26 @@ export interface LiveProcess {
   readonly heartbeatAt: Date;
 }
 
-export interface PresenceOptions {
+export interface HeartbeatOptions {
   readonly database: Database;
   readonly journalId: string;
   readonly logger: Logger;
   /** The row was gone, or the database was: this process may have been taken for dead while it was cut off. */
-  readonly onReturned?: () => void;
+  readonly onReconnected?: () => void;
   readonly intervalMs?: number;
-  readonly staleMs?: number;
+  readonly livenessTimeoutMs?: number;
 }
 
-const defaultStaleMs = 60_000;
+const defaultLivenessTimeoutMs = 60_000;
 
-export function createPresence(options: PresenceOptions): Presence {
-  const { database, journalId, logger, onReturned, intervalMs = 5_000, staleMs = defaultStaleMs } = options;
+export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
+  const { database, journalId, logger, onReconnected, intervalMs = 5_000, livenessTimeoutMs = defaultLivenessTimeoutMs } = options;
   let timer: NodeJS.Timeout | null = null;
   let beating: Promise<void> | null = null;
-  let isAway = false;
+  let isUnavailable = false;
   /** Since when each beat was heard. */
-  let heardSince: number | null = null;
-  let wasHeard = false;
+  let healthySince: number | null = null;
+  let hasBeaten = false;
   let isStopped = false;
 
   /** `xmax` of a row is zero where the statement has made it. */
@@ -55,13 +55,13 @@ export function createPresence(options: PresenceOptions): Presence {
        returning xmax = 0 as "isNew"`,
       [journalId],
     );
-    if (wasHeard && (row?.isNew || isAway)) onReturned?.();
-    wasHeard = true;
+    if (hasBeaten && (row?.isNew || isUnavailable)) onReconnected?.();
+    hasBeaten = true;
   };
 
-  const removeStale = async (): Promise<void> => {
+  const deleteStale = async (): Promise<void> => {
     await database.query('delete from processes where heartbeat_at < now() - make_interval(secs => $1::double precision)', [
-      staleMs / 1_000,
+      livenessTimeoutMs / 1_000,
     ]);
   };
 
@@ -69,16 +69,16 @@ export function createPresence(options: PresenceOptions): Presence {
     try {
       await write();
       const now = performance.now();
-      heardSince ??= now;
-      if (now - heardSince >= staleMs) {
-        await removeStale();
-        heardSince = now;
+      healthySince ??= now;
+      if (now - healthySince >= livenessTimeoutMs) {
+        await deleteStale();
+        healthySince = now;
       }
-      isAway = false;
+      isUnavailable = false;
     } catch (error) {
-      heardSince = null;
-      if (!isAway && !isStopped) logger.warn({ error }, 'the database does not hear that this process lives; trying again');
-      isAway = true;
+      healthySince = null;
+      if (!isUnavailable && !isStopped) logger.warn({ error }, 'the database does not hear that this process lives; trying again');
+      isUnavailable = true;
     }
   };
 
@@ -96,15 +96,15 @@ export function createPresence(options: PresenceOptions): Presence {
     async stop() {
       isStopped = true;
       if (timer) clearTimeout(timer);
-      const leaving = Promise.resolve(beating).then(() => forgetProcess(database, journalId));
+      const deletion = Promise.resolve(beating).then(() => deleteProcess(database, journalId));
       // Without the database the others see by the row's age that it is over.
-      await answerWithin(database, leaving).catch((error: unknown) => logger.debug({ error }, 'the row of this process stays'));
+      await withQueryTimeout(database, deletion).catch((error: unknown) => logger.debug({ error }, 'the row of this process stays'));
     },
   };
 }
 
 /** A process is no more, and nothing of it is left to be done. */
-export async function forgetProcess(database: Queries, journalId: string): Promise<void> {
+export async function deleteProcess(database: Queries, journalId: string): Promise<void> {
   await database.query('delete from processes where id = $1::uuid', [journalId]);
 }
 
@@ -112,23 +112,23 @@ export async function forgetProcess(database: Queries, journalId: string): Promi
  * In the transaction `tx`: forgets a process that nobody has heard of within the last minute; false when it lives. One that is back at the same
  * moment waits for the transaction, and hears then that it was forgotten.
  */
-export async function forgetDead(tx: Queries, journalId: string): Promise<boolean> {
+export async function deleteIfStale(tx: Queries, journalId: string): Promise<boolean> {
   await tx.query(
     `insert into processes (id, started_at, heartbeat_at) values ($1::uuid, '-infinity', '-infinity') on conflict (id) do nothing`,
     [journalId],
   );
-  const gone = await tx.query(
+  const deleted = await tx.query(
     'delete from processes where id = $1::uuid and heartbeat_at < now() - make_interval(secs => $2::double precision) returning id',
-    [journalId, defaultStaleMs / 1_000],
+    [journalId, defaultLivenessTimeoutMs / 1_000],
   );
-  return gone.length > 0;
+  return deleted.length > 0;
 }
 
 /** Processes that were heard of within the last minute, the oldest first. A dead one counts until its journal is recovered. */
-export function listLive(database: Queries): Promise<LiveProcess[]> {
+export function listLiveProcesses(database: Queries): Promise<LiveProcess[]> {
   return database.query<LiveProcess>(
     `select id, started_at as "startedAt", heartbeat_at as "heartbeatAt" from processes
       where heartbeat_at >= now() - make_interval(secs => $1::double precision) order by started_at, id`,
-    [defaultStaleMs / 1_000],
+    [defaultLivenessTimeoutMs / 1_000],
   );
 }

@@ -27,7 +27,7 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
   let bytes = 0;
   let lost = 0;
 
-  const put = (call: SettledCall, buffers: readonly Buffer[]): void => {
+  const insert = (call: SettledCall, buffers: readonly Buffer[]): void => {
     parked.set(call.facts.id, { call, buffers });
     bytes += sizeOf(buffers);
   };
@@ -36,11 +36,11 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
     if (parked.delete(entry.call.facts.id)) bytes -= sizeOf(entry.buffers);
   };
 
-  const dropTexts = (): void => {
+  const dropContents = (): void => {
     for (const entry of [...parked.values()].filter(({ call }) => call.content !== null)) {
       take(entry);
       const call = { ...entry.call, content: null };
-      put(call, encodeRecord({ kind: 'settled', call }));
+      insert(call, encodeRecord({ kind: 'settled', call }));
     }
   };
 
@@ -52,14 +52,17 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
       return lost;
     },
     add(call) {
-      put(call, encodeRecord({ kind: 'settled', call }));
+      insert(call, encodeRecord({ kind: 'settled', call }));
       logger.error({ call: call.facts.id, parked: parked.size }, 'the journal cannot be written: a settled call waits in memory');
-      if (bytes > maxBytes) dropTexts();
+      if (bytes > maxBytes) dropContents();
       for (const entry of parked.values()) {
         if (bytes <= maxBytes) break;
         take(entry);
         lost += 1;
-        logger.error(moneyOf(entry.call), 'a settled call is lost: the journal cannot be written and the memory for waiting calls is full');
+        logger.error(
+          billingFields(entry.call),
+          'a settled call is lost: the journal cannot be written and the memory for waiting calls is full',
+        );
       }
     },
     first: () => parked.values().next().value,
@@ -68,7 +71,7 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
 }
 
 /** What must be known of a call to charge it by hand; no text, no subject. */
-export function moneyOf({ facts, result }: SettledCall): Record<string, unknown> {
+export function billingFields({ facts, result }: SettledCall): Record<string, unknown> {
   return {
     call: facts.id,
     project: facts.projectId,

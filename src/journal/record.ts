@@ -3,7 +3,7 @@
  * of this program. A record that does not fit is `unreadable`, and goes to the quarantine.
  */
 import { z } from 'zod';
-import type { Attempt, CallFacts, CallResult, SettledCall } from '../core/call.ts';
+import type { Attempt, CallMetadata, CallResult, SettledCall } from '../core/call.ts';
 import { parseJson } from '../core/json/narrow.ts';
 import { encodeFrame, type Frame } from './frame.ts';
 
@@ -16,13 +16,13 @@ export interface AttemptStart {
 }
 
 export type JournalRecord =
-  | { readonly kind: 'opened'; readonly facts: CallFacts; readonly attempts: readonly AttemptStart[] }
+  | { readonly kind: 'opened'; readonly facts: CallMetadata; readonly attempts: readonly AttemptStart[] }
   | { readonly kind: 'attempt'; readonly callId: string; readonly attempt: AttemptStart }
   | { readonly kind: 'settled'; readonly call: SettledCall }
   /** Written to learn whether the journal can be written again; means nothing. */
   | { readonly kind: 'probe' };
 
-export type ReadRecord = JournalRecord | { readonly kind: 'unreadable'; readonly callId: string | null };
+export type DecodedRecord = JournalRecord | { readonly kind: 'unreadable'; readonly callId: string | null };
 
 /** The buffers that go to the file. */
 export function encodeRecord(record: JournalRecord): Buffer[] {
@@ -37,7 +37,7 @@ export function encodeRecord(record: JournalRecord): Buffer[] {
   return encodeFrame(JSON.stringify(meta), content?.request ?? null);
 }
 
-export function decodeRecord({ meta, attachment }: Frame): ReadRecord {
+export function decodeRecord({ meta, attachment }: Frame): DecodedRecord {
   const json = parseJson(meta.toString('utf8'));
   const parsed = recordSchema.safeParse(json);
   if (!parsed.success) return { kind: 'unreadable', callId: callIdSchema.safeParse(json).data?.facts.id ?? null };
@@ -53,7 +53,7 @@ const countOrNull = z.number().nullable();
 
 const units = { images: count.exactOptional(), characters: count.exactOptional(), seconds: count.exactOptional() };
 
-const factsSchema: z.ZodType<CallFacts> = z.object({
+const factsSchema: z.ZodType<CallMetadata> = z.object({
   id: z.string(),
   startedAt: z.number(),
   projectId: z.string(),
@@ -121,7 +121,7 @@ const resultSchema: z.ZodType<CallResult> = z.object({
   consumed: z.object({ process: z.string(), amounts: z.array(consumedSchema) }).exactOptional(),
 });
 
-const answerSchema = z.object({ text: z.string(), toolCalls: z.array(z.object({ name: z.string(), arguments: z.string() })) });
+const responseSchema = z.object({ text: z.string(), toolCalls: z.array(z.object({ name: z.string(), arguments: z.string() })) });
 
 const recordSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('opened'), facts: factsSchema, attempts: z.array(attemptStartSchema) }),
@@ -130,7 +130,7 @@ const recordSchema = z.discriminatedUnion('kind', [
     kind: z.literal('settled'),
     facts: factsSchema,
     result: resultSchema,
-    content: z.object({ answer: answerSchema.nullable(), recalled: z.array(z.uuid()).exactOptional() }).nullable(),
+    content: z.object({ answer: responseSchema.nullable(), recalled: z.array(z.uuid()).exactOptional() }).nullable(),
   }),
   z.object({ kind: z.literal('probe') }),
 ]);

@@ -9,19 +9,19 @@ import { existsSync } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type OwnerLock, takeLock } from '../core/file-lock.ts';
+import { acquireFileLock, type FileLock } from '../core/file-lock.ts';
 import { isUuid } from '../core/ids.ts';
-import { isConnectionFault } from '../db/connection-errors.ts';
+import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type BatchCounts, type BatchEntry, createBatchStore, type StoreCalls } from './batch-store.ts';
-import type { PassPoint } from './failpoints.ts';
+import type { HitFailpoint } from './failpoints.ts';
 import type { Frame } from './frame.ts';
 import { createQuarantine, type IsErased } from './quarantine.ts';
 import { decodeRecord } from './record.ts';
-import { lockName, segmentName, segmentNumbers } from './segment-name.ts';
+import { lockFileName, segmentName, segmentNumbers } from './segment-name.ts';
 import { readWindow } from './segment-reader.ts';
-import { createUnsettledCalls, type EstimateCost, type UnsettledCalls } from './unfinished-calls.ts';
+import { createUnfinishedCalls, type EstimateCost, type UnfinishedCalls } from './unfinished-calls.ts';
 
 export interface Recovery {
   /** Looks now and then every `intervalMs`; does not wait for the first look. */
@@ -45,19 +45,19 @@ export interface RecoveryOptions {
   readonly onRecovered?: (journalId: string) => Promise<void>;
   /** What is from before an erasure is not put into the quarantine. */
   readonly isErased?: IsErased;
-  readonly faultPoint?: PassPoint;
+  readonly failpoint?: HitFailpoint;
 }
 
-interface Adoption {
+interface Takeover {
   readonly journalId: string;
   readonly folder: string;
-  readonly lock: OwnerLock;
-  readonly unsettled: UnsettledCalls;
+  readonly lock: FileLock;
+  readonly unfinished: UnfinishedCalls;
   segment: number;
   offset: number;
 }
 
-const onceLimitMs = 5_000;
+const recoverOnceTimeoutMs = 5_000;
 
 /**
  * When a process ends in order: what its journal still holds after it was closed (calls that were cut, records that the drain did not get
@@ -67,35 +67,35 @@ export async function recoverOnce(options: Omit<RecoveryOptions, 'ownId'>, journ
   if (!existsSync(join(options.dataDir, 'journal', journalId))) return;
   const recovery = createRecovery({ ...options, ownId: '' });
   const warn = (error: unknown): void => options.logger.warn({ error }, 'the journal is left to the next process');
-  await Promise.race([recovery.recover().then(() => undefined, warn), sleep(onceLimitMs, undefined, { ref: false })]);
+  await Promise.race([recovery.recover().then(() => undefined, warn), sleep(recoverOnceTimeoutMs, undefined, { ref: false })]);
   await recovery.stop();
 }
 
 export function createRecovery(options: RecoveryOptions): Recovery {
   const { dataDir, ownId, database, store, logger, intervalMs = 5_000 } = options;
-  const { estimateCost = () => null, onRecovered, faultPoint = () => undefined } = options;
+  const { estimateCost = () => null, onRecovered, failpoint = () => undefined } = options;
   const journalFolder = join(dataDir, 'journal');
   const quarantine = createQuarantine(dataDir, options.isErased);
-  const batches = createBatchStore({ database, store, quarantine, logger, faultPoint });
-  const adoptions = new Map<string, Adoption>();
+  const batches = createBatchStore({ database, store, quarantine, logger, faultPoint: failpoint });
+  const takeovers = new Map<string, Takeover>();
   let timer: NodeJS.Timeout | null = null;
-  let looking: Promise<number> | null = null;
+  let running: Promise<number> | null = null;
   let isStopped = false;
 
-  const look = async (): Promise<number> => {
+  const runOnce = async (): Promise<number> => {
     let finished = 0;
     const errors: unknown[] = [];
     for (const journalId of await listJournals()) {
       if (isStopped) break;
       try {
-        const adoption = adoptions.get(journalId) ?? (await adopt(journalId));
-        if (!adoption) continue;
-        await finish(adoption);
+        const takeover = takeovers.get(journalId) ?? (await takeOver(journalId));
+        if (!takeover) continue;
+        await finish(takeover);
         finished += 1;
       } catch (error) {
         errors.push(error);
         // Without the database none of the others will do better; a folder that cannot be read stands alone.
-        if (isConnectionFault(error)) break;
+        if (isConnectionError(error)) break;
       }
     }
     if (errors.length > 0) throw new AggregateError(errors, 'some journals could not be recovered');
@@ -109,91 +109,91 @@ export function createRecovery(options: RecoveryOptions): Recovery {
   };
 
   /** Null: its owner lives. */
-  const adopt = async (journalId: string): Promise<Adoption | null> => {
+  const takeOver = async (journalId: string): Promise<Takeover | null> => {
     const folder = join(journalFolder, journalId);
-    const lock = await takeLock(join(folder, lockName));
+    const lock = await acquireFileLock(join(folder, lockFileName));
     if (!lock) return null;
-    const adoption = { journalId, folder, lock, unsettled: createUnsettledCalls(estimateCost), segment: 0, offset: 0 };
-    adoptions.set(journalId, adoption);
-    faultPoint('after adopt');
-    return adoption;
+    const takeover = { journalId, folder, lock, unfinished: createUnfinishedCalls(estimateCost), segment: 0, offset: 0 };
+    takeovers.set(journalId, takeover);
+    failpoint('after adopt');
+    return takeover;
   };
 
   /** Goes on where an earlier look had to stop. */
-  const finish = async (adoption: Adoption): Promise<void> => {
-    const { journalId, folder, lock, unsettled } = adoption;
-    for (const segment of segmentNumbers(await readdir(folder))) await drainSegment(adoption, segment);
-    faultPoint('before unknown');
-    const unknown = unsettled.settleAll();
+  const finish = async (takeover: Takeover): Promise<void> => {
+    const { journalId, folder, lock, unfinished } = takeover;
+    for (const segment of segmentNumbers(await readdir(folder))) await drainSegment(takeover, segment);
+    failpoint('before unknown');
+    const unknown = unfinished.settleAll();
     await batches.storeAll(unknown.map((call) => ({ call, frame: null })));
     await onRecovered?.(journalId);
-    faultPoint('before remove');
+    failpoint('before remove');
     await rm(folder, { recursive: true, force: true });
-    faultPoint('after remove');
-    adoptions.delete(journalId);
+    failpoint('after remove');
+    takeovers.delete(journalId);
     lock.release();
     logger.info({ journal: journalId, unknown: unknown.length }, 'the journal of a dead process is recovered');
   };
 
-  const drainSegment = async (adoption: Adoption, segment: number): Promise<void> => {
-    if (segment < adoption.segment) return;
-    if (segment > adoption.segment) Object.assign(adoption, { segment, offset: 0 });
-    const file = join(adoption.folder, segmentName(segment));
+  const drainSegment = async (takeover: Takeover, segment: number): Promise<void> => {
+    if (segment < takeover.segment) return;
+    if (segment > takeover.segment) Object.assign(takeover, { segment, offset: 0 });
+    const file = join(takeover.folder, segmentName(segment));
     const { size } = await stat(file);
-    while (adoption.offset < size) {
+    while (takeover.offset < size) {
       if (isStopped) throw new Error('recovery was stopped');
-      faultPoint('before read');
-      const window = await readWindow(file, adoption.offset, size);
-      await storeFrames(window.frames, adoption.unsettled);
-      adoption.offset = window.nextOffset;
-      if (window.stop === 'more' || window.stop === 'end') continue;
+      failpoint('before read');
+      const window = await readWindow(file, takeover.offset, size);
+      await storeFrames(window.frames, takeover.unfinished);
+      takeover.offset = window.nextOffset;
+      if (window.end === 'more' || window.end === 'end') continue;
       // A record that is cut is what a crash leaves: nobody was told that it is written. Damage in the middle is kept for a person to look at.
       const lostBytes = size - window.nextOffset;
-      logger.warn({ journal: adoption.journalId, segment, lostBytes }, `a segment of a dead process ends in a ${window.stop} record`);
-      if (window.stop === 'damaged') await quarantine.keepSegment(adoption.journalId, segment, file);
-      adoption.offset = size;
+      logger.warn({ journal: takeover.journalId, segment, lostBytes }, `a segment of a dead process ends in a ${window.end} record`);
+      if (window.end === 'damaged') await quarantine.addSegment(takeover.journalId, segment, file);
+      takeover.offset = size;
     }
   };
 
-  const storeFrames = async (frames: readonly Frame[], unsettled: UnsettledCalls): Promise<void> => {
+  const storeFrames = async (frames: readonly Frame[], unfinished: UnfinishedCalls): Promise<void> => {
     const entries: BatchEntry[] = [];
     for (const frame of frames) {
       const record = decodeRecord(frame);
       if (record.kind === 'settled') entries.push({ call: record.call, frame });
-      else if (record.kind === 'unreadable') await batches.refuse(record.callId, frame);
-      else unsettled.see(record);
+      else if (record.kind === 'unreadable') await batches.quarantineUnreadable(record.callId, frame);
+      else unfinished.observe(record);
     }
     await batches.storeAll(entries);
-    for (const { call } of entries) unsettled.settled(call.facts.id);
+    for (const { call } of entries) unfinished.settled(call.facts.id);
   };
 
   const recover = (): Promise<number> => {
-    looking ??= look().finally(() => {
-      looking = null;
+    running ??= runOnce().finally(() => {
+      running = null;
     });
-    return looking;
+    return running;
   };
 
   return {
     start() {
-      const lookAgain = (): void => {
+      const runRepeatedly = (): void => {
         recover()
           .catch((error: unknown) => logger.warn({ error }, 'journals of dead processes cannot be recovered yet'))
           .finally(() => {
             if (isStopped) return;
-            timer = setTimeout(lookAgain, intervalMs);
+            timer = setTimeout(runRepeatedly, intervalMs);
             timer.unref();
           });
       };
-      lookAgain();
+      runRepeatedly();
     },
     recover,
     async stop() {
       isStopped = true;
       if (timer) clearTimeout(timer);
-      await looking?.catch(() => undefined); // Whoever asked for that look has been told.
-      for (const { lock } of adoptions.values()) lock.release();
-      adoptions.clear();
+      await running?.catch(() => undefined); // Whoever asked for that look has been told.
+      for (const { lock } of takeovers.values()) lock.release();
+      takeovers.clear();
     },
     counts: batches.counts,
   };

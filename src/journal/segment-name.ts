@@ -1,7 +1,7 @@
 /** Names inside a journal's folder. */
 
-export const lockName = 'owner.lock';
-export const reserveName = 'reserve';
+export const lockFileName = 'owner.lock';
+export const ballastFileName = 'reserve';
 
 /** `segment-00000001`; the width keeps listings in order, larger numbers just grow longer. */
 export function segmentName(number: number): string {
@@ -12,8 +12,8 @@ export function segmentName(number: number): string {
 export function segmentNumbers(names: readonly string[]): number[] {
   return names
     .flatMap((name) => {
-      const found = /^segment-(\d{8,15})$/.exec(name);
-      return found ? [Number(found[1])] : [];
+      const match = /^segment-(\d{8,15})$/.exec(name);
+      return match ? [Number(match[1])] : [];
     })
     .sort((one, other) => one - other);
 }

@@ -1,13 +1,13 @@
 /** Reads a segment in windows of bounded size, so that a backlog of any length is worked off in the memory of one window (or one record). */
 import { open } from 'node:fs/promises';
-import { decodeFrames, type Frame, type FrameStop, headerBytes } from './frame.ts';
+import { decodeFrames, type Frame, type FrameEnd, headerBytes } from './frame.ts';
 
 export interface SegmentWindow {
   readonly frames: readonly Frame[];
   /** Where to read on. */
   readonly nextOffset: number;
   /** `more`: there is more to read at `nextOffset`. */
-  readonly stop: FrameStop | 'more';
+  readonly end: FrameEnd | 'more';
 }
 
 const windowBytes = 4 * 1024 * 1024;
@@ -26,12 +26,12 @@ export async function readWindow(file: string, offset: number, endOffset: number
       }
       return buffer.subarray(0, at);
     };
-    let run = decodeFrames(await read(Math.max(maxBytes, headerBytes)));
-    const isLargerThanWindow = run.frames.length === 0 && run.stop === 'cut' && run.neededBytes > maxBytes;
-    if (isLargerThanWindow && run.neededBytes <= endOffset - offset) run = decodeFrames(await read(run.neededBytes));
-    const nextOffset = offset + run.usedBytes;
-    const isCutByWindow = run.stop !== 'damaged' && run.frames.length > 0 && nextOffset < endOffset;
-    return { frames: run.frames, nextOffset, stop: isCutByWindow ? 'more' : run.stop };
+    let decoded = decodeFrames(await read(Math.max(maxBytes, headerBytes)));
+    const isLargerThanWindow = decoded.frames.length === 0 && decoded.end === 'cut' && decoded.neededBytes > maxBytes;
+    if (isLargerThanWindow && decoded.neededBytes <= endOffset - offset) decoded = decodeFrames(await read(decoded.neededBytes));
+    const nextOffset = offset + decoded.usedBytes;
+    const isCutByWindow = decoded.end !== 'damaged' && decoded.frames.length > 0 && nextOffset < endOffset;
+    return { frames: decoded.frames, nextOffset, end: isCutByWindow ? 'more' : decoded.end };
   } finally {
     await handle.close();
   }

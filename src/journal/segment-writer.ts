@@ -7,8 +7,8 @@
  */
 import { join } from 'node:path';
 import type { Clock } from '../core/time.ts';
-import type { PassPoint } from './failpoints.ts';
-import type { JournalFiles, OpenFile } from './file-system.ts';
+import type { HitFailpoint } from './failpoints.ts';
+import type { JournalFileSystem, OpenFile } from './file-system.ts';
 import { segmentName } from './segment-name.ts';
 
 export interface Segment {
@@ -39,16 +39,16 @@ export interface SegmentWriter {
 
 export interface SegmentWriterOptions {
   readonly folder: string;
-  readonly files: JournalFiles;
+  readonly files: JournalFileSystem;
   readonly clock: Clock;
   readonly segmentBytes: number;
   readonly sync: boolean;
   /** Called after each write that added bytes. */
   readonly onAppended: () => void;
-  readonly faultPoint: PassPoint;
+  readonly faultPoint: HitFailpoint;
 }
 
-interface Waiting {
+interface PendingWrite {
   readonly buffers: readonly Buffer[];
   readonly bytes: number;
   readonly onWritten: ((segment: number) => void) | undefined;
@@ -59,57 +59,57 @@ interface Waiting {
 type MutableSegment = { -readonly [Key in keyof Segment]: Segment[Key] };
 
 export function createSegmentWriter(options: SegmentWriterOptions): SegmentWriter {
-  const { folder, files, clock, segmentBytes, sync, onAppended, faultPoint } = options;
-  const all: MutableSegment[] = [];
+  const { folder, files, clock, segmentBytes, sync, onAppended, faultPoint: failpoint } = options;
+  const allSegments: MutableSegment[] = [];
   // Bounded by its callers: each waits for its record, and the parked ones are bounded in `parked-calls.ts`.
-  let waiting: Waiting[] = [];
+  let pending: PendingWrite[] = [];
   let current: { readonly segment: MutableSegment; readonly file: OpenFile } | null = null;
   let nextNumber = 1;
-  let pumping: Promise<void> | null = null;
+  let writing: Promise<void> | null = null;
   let isClosed = false;
 
-  const pump = async (): Promise<void> => {
-    while (waiting.length > 0) await writeGroup(takeGroup());
+  const writePending = async (): Promise<void> => {
+    while (pending.length > 0) await writeGroup(nextGroup());
   };
 
-  const startPump = (): void => {
-    pumping ??= nextTurn()
-      .then(pump)
+  const startWriting = (): void => {
+    writing ??= yieldToEventLoop()
+      .then(writePending)
       .finally(() => {
-        pumping = null;
+        writing = null;
         // What came between the last look and here.
-        if (waiting.length > 0) startPump();
+        if (pending.length > 0) startWriting();
       });
   };
 
   /** What one write may carry: at most about a segment, so that a crowd of large bodies is not one giant write. */
-  const takeGroup = (): Waiting[] => {
+  const nextGroup = (): PendingWrite[] => {
     let bytes = 0;
     let length = 0;
-    for (const item of waiting) {
+    for (const item of pending) {
       if (length > 0 && bytes + item.bytes > segmentBytes) break;
       bytes += item.bytes;
       length += 1;
     }
-    const group = waiting.slice(0, length);
-    waiting = waiting.slice(length);
+    const group = pending.slice(0, length);
+    pending = pending.slice(length);
     return group;
   };
 
-  const writeGroup = async (group: readonly Waiting[]): Promise<void> => {
+  const writeGroup = async (group: readonly PendingWrite[]): Promise<void> => {
     try {
       const { segment, file } = await openCurrent();
-      faultPoint('before write');
+      failpoint('before write');
       await file.writeAll(
         group.flatMap((item) => item.buffers),
         segment.bytes,
       );
-      faultPoint('after write');
+      failpoint('after write');
       if (sync) await file.sync();
       for (const item of group) item.onWritten?.(segment.number);
       segment.bytes += group.reduce((sum, item) => sum + item.bytes, 0);
     } catch (error) {
-      await abandonCurrent();
+      await truncateCurrent();
       for (const item of group) item.reject(error);
       return;
     }
@@ -125,7 +125,7 @@ export function createSegmentWriter(options: SegmentWriterOptions): SegmentWrite
       const path = join(folder, segmentName(number));
       const segment = { number, file: path, createdAt: clock.now(), bytes: 0, sealed: false };
       current = { segment, file: await files.create(path) };
-      all.push(segment);
+      allSegments.push(segment);
     }
     return current;
   };
@@ -135,11 +135,11 @@ export function createSegmentWriter(options: SegmentWriterOptions): SegmentWrite
     const { segment, file } = current;
     current = null;
     segment.sealed = true;
-    await file.close().catch(ignoreClosing);
+    await file.close().catch(ignoreCloseError);
   };
 
   /** After a failed write: nothing may ever be appended behind what it left. */
-  const abandonCurrent = async (): Promise<void> => {
+  const truncateCurrent = async (): Promise<void> => {
     if (!current) return;
     const { segment, file } = current;
     // If this fails too, the segment's known length is what counts; a reader after our death meets a torn record there and stops.
@@ -149,13 +149,13 @@ export function createSegmentWriter(options: SegmentWriterOptions): SegmentWrite
 
   /** Runs when no write is under way. */
   const whenIdle = async (work: () => Promise<void>): Promise<void> => {
-    while (pumping) await pumping;
+    while (writing) await writing;
     const run = work();
-    pumping = run.finally(() => {
-      pumping = null;
-      if (waiting.length > 0) startPump();
+    writing = run.finally(() => {
+      writing = null;
+      if (pending.length > 0) startWriting();
     });
-    await pumping;
+    await writing;
   };
 
   return {
@@ -163,21 +163,21 @@ export function createSegmentWriter(options: SegmentWriterOptions): SegmentWrite
       if (isClosed) return Promise.reject(new Error('the journal is closed'));
       return new Promise((resolve, reject) => {
         const bytes = buffers.reduce((sum, buffer) => sum + buffer.length, 0);
-        waiting.push({ buffers, bytes, onWritten, resolve, reject });
-        startPump();
+        pending.push({ buffers, bytes, onWritten, resolve, reject });
+        startWriting();
       });
     },
-    segments: () => all,
+    segments: () => allSegments,
     seal: () =>
       whenIdle(async () => {
         if (current && current.segment.bytes > 0) await sealCurrent();
       }),
     async remove(number) {
-      const index = all.findIndex((segment) => segment.number === number && segment.sealed);
-      const segment = all[index];
+      const index = allSegments.findIndex((segment) => segment.number === number && segment.sealed);
+      const segment = allSegments[index];
       if (!segment) return;
       await files.remove(segment.file);
-      all.splice(all.indexOf(segment), 1);
+      allSegments.splice(allSegments.indexOf(segment), 1);
     },
     async close() {
       isClosed = true;
@@ -186,9 +186,9 @@ export function createSegmentWriter(options: SegmentWriterOptions): SegmentWrite
   };
 }
 
-function nextTurn(): Promise<void> {
+function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** All bytes were written (and synced, where asked for) before; there is nothing left that closing could lose. */
-function ignoreClosing(): void {}
+function ignoreCloseError(): void {}

@@ -1,42 +1,42 @@
 /** What a dead process's journal tells of calls without an end, and how they are settled: `unknown`, at an estimate of what was asked. */
-import type { Attempt, CallFacts, SettledCall } from '../core/call.ts';
+import type { Attempt, CallMetadata, SettledCall } from '../core/call.ts';
 import type { Tokens, Units } from '../core/pricing.ts';
 import { noTokens } from '../core/pricing.ts';
 import type { AttemptStart, JournalRecord } from './record.ts';
 
-export interface UnsettledCalls {
-  see(record: JournalRecord): void;
+export interface UnfinishedCalls {
+  observe(record: JournalRecord): void;
   settled(callId: string): void;
   /** All that are left, as settled calls. They stay until `settled`, so that this can be asked again. */
   settleAll(): SettledCall[];
 }
 
 /** What a model was asked for, as far as the request tells. */
-export interface AskedFor {
+export interface RequestedUsage {
   readonly tokens: Tokens;
   readonly units: Units;
   readonly searches: number;
 }
 
 /** Nano-dollars for what `<provider>/<model>` was asked for, null when it has no price. */
-export type EstimateCost = (model: string, asked: AskedFor) => number | null;
+export type EstimateCost = (model: string, requested: RequestedUsage) => number | null;
 
 /** A token has about four bytes of a JSON body. */
 const bytesPerToken = 4;
 
-export function createUnsettledCalls(estimateCost: EstimateCost): UnsettledCalls {
+export function createUnfinishedCalls(estimateCost: EstimateCost): UnfinishedCalls {
   // Bounded by the calls that were in flight when the process died.
-  const facts = new Map<string, CallFacts>();
+  const facts = new Map<string, CallMetadata>();
   // An attempt may stand before its call: its beginning may have been carried over to a newer segment.
   const attempts = new Map<string, Map<number, AttemptStart>>();
 
   const addAttempts = (callId: string, starts: readonly AttemptStart[]): void => {
-    const known = attempts.get(callId) ?? new Map<number, AttemptStart>();
-    for (const start of starts) known.set(start.n, start);
-    attempts.set(callId, known);
+    const byNumber = attempts.get(callId) ?? new Map<number, AttemptStart>();
+    for (const start of starts) byNumber.set(start.n, start);
+    attempts.set(callId, byNumber);
   };
 
-  const settle = (call: CallFacts): SettledCall => {
+  const settle = (call: CallMetadata): SettledCall => {
     const starts = [...(attempts.get(call.id)?.values() ?? [])].toSorted((one, other) => one.n - other.n);
     const last = starts.at(-1);
     const tokens = { ...noTokens, input: Math.ceil(call.bodyBytes / bytesPerToken) };
@@ -66,7 +66,7 @@ export function createUnsettledCalls(estimateCost: EstimateCost): UnsettledCalls
   };
 
   return {
-    see(record) {
+    observe(record) {
       if (record.kind === 'opened') {
         facts.set(record.facts.id, record.facts);
         addAttempts(record.facts.id, record.attempts);

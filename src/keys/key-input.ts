@@ -1,7 +1,7 @@
 /** Reads the body of "issue a key" and "rotate a key". Every mistake is named, with its place, in one answer. */
 import { z } from 'zod';
-import { nanosOfUsd } from '../core/cost.ts';
-import { describeIssues } from '../core/error-messages.ts';
+import { nanosFromUsd } from '../core/cost.ts';
+import { formatIssues } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
 import { type CeilingName, type Ceilings, ceilingNames, defaultWindows } from './key-record.ts';
 
@@ -43,20 +43,20 @@ export const rotateInput = z.strictObject({
 });
 
 /** The settings in `input`; throws `bad_request` naming all that is wrong. */
-export function readKeyInput(input: unknown, now: number): KeySettings {
+export function parseKeyInput(input: unknown, now: number): KeySettings {
   const parsed = keyInput.safeParse(input);
-  const faults = parsed.success ? [] : describeIssues(parsed.error);
+  const problems = parsed.success ? [] : formatIssues(parsed.error);
   const data = parsed.data;
   const expiresAt = typeof data?.expires_at === 'string' ? Date.parse(data.expires_at) : null;
-  if (expiresAt !== null && expiresAt <= now) faults.push('expires_at: must be in the future');
+  if (expiresAt !== null && expiresAt <= now) problems.push('expires_at: must be in the future');
   for (const name of ['calls', 'cost'] as const) {
     if (data?.windows?.[name] !== undefined && typeof data.ceilings?.[name] !== 'number')
-      faults.push(`windows.${name}: there is no ceiling ${name}`);
+      problems.push(`windows.${name}: there is no ceiling ${name}`);
   }
-  if (!data || faults.length > 0) throw gatewayError('bad_request', { message: faults.join('; ') });
+  if (!data || problems.length > 0) throw gatewayError('bad_request', { message: problems.join('; ') });
   const limits: Record<CeilingName, number | null> = {
     calls: data.ceilings?.calls ?? null,
-    cost: typeof data.ceilings?.cost === 'number' ? Number(nanosOfUsd(data.ceilings.cost)) : null,
+    cost: typeof data.ceilings?.cost === 'number' ? Number(nanosFromUsd(data.ceilings.cost)) : null,
     rpm: data.ceilings?.rpm ?? null,
     tpm: data.ceilings?.tpm ?? null,
   };
@@ -69,9 +69,9 @@ export function readKeyInput(input: unknown, now: number): KeySettings {
 }
 
 /** Seconds for which the old key stays valid; none given is 0. */
-export function readGraceSeconds(input: unknown): number {
+export function parseGraceSeconds(input: unknown): number {
   const parsed = rotateInput.safeParse(input ?? {});
-  if (!parsed.success) throw gatewayError('bad_request', { message: describeIssues(parsed.error).join('; ') });
+  if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
   return parsed.data.grace_seconds ?? 0;
 }
 

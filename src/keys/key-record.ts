@@ -1,5 +1,5 @@
 /** A virtual key as the gateway knows it, without its secret, and its JSON on the provisioning routes. */
-import { usdOf } from '../core/cost.ts';
+import { toUsd } from '../core/cost.ts';
 import { formatTime } from '../core/time.ts';
 
 export const ceilingNames = ['calls', 'cost', 'rpm', 'tpm'] as const;
@@ -33,13 +33,13 @@ export interface KeyRecord {
 export const defaultWindows: Readonly<Record<CeilingName, WindowKind>> = { calls: 'month', cost: 'month', rpm: 'minute', tpm: 'minute' };
 
 /** JSON of shapes 19, without the secret. */
-export function keyJson(record: KeyRecord): Record<string, unknown> {
+export function toKeyJson(record: KeyRecord): Record<string, unknown> {
   const { calls, cost, rpm, tpm } = record.ceilings;
   return {
     prefix: record.prefix,
     name: record.name,
     models: record.models,
-    ceilings: { calls: calls.limit, cost: cost.limit === null ? null : usdOf(cost.limit), rpm: rpm.limit, tpm: tpm.limit },
+    ceilings: { calls: calls.limit, cost: cost.limit === null ? null : toUsd(cost.limit), rpm: rpm.limit, tpm: tpm.limit },
     windows: { calls: calls.window, cost: cost.window },
     expires_at: timeOrNull(record.expiresAt),
     revoked_at: timeOrNull(record.revokedAt),

@@ -26,14 +26,14 @@ export async function insertKey(
      select $1::uuid, * from unnest($2::text[], $3::bigint[], $4::text[])`,
     [id, limited.map(([name]) => name), limited.map(([, ceiling]) => ceiling.limit), limited.map(([, ceiling]) => ceiling.window)],
   );
-  await announceKey(tx, prefix);
+  await notifyKeyChange(tx, prefix);
   // Member by member: the settings may be a whole other key, whose id must not come along.
   const { name, models, ceilings, expiresAt } = settings;
   return { id, countedAs, projectId, prefix, name, models, ceilings, expiresAt, revokedAt: null, createdAt: now };
 }
 
 /** Tells every process, when the transaction commits, that the key is not what it was. */
-async function announceKey(tx: Queries, prefix: string): Promise<void> {
+async function notifyKeyChange(tx: Queries, prefix: string): Promise<void> {
   await tx.query('select pg_notify($1::text, $2::text)', [keyChannel, prefix]);
 }
 
@@ -49,13 +49,13 @@ export async function endKey(tx: Queries, key: { projectId: string; prefix: stri
     [projectId, prefix, new Date(at), new Date(now)],
   );
   if (!row) return null;
-  await announceKey(tx, prefix);
-  return keyRow(row);
+  await notifyKeyChange(tx, prefix);
+  return toKeyRow(row);
 }
 
 export async function readKey(queries: Queries, prefix: string): Promise<KeyRow | null> {
   const [row] = await queries.query<StoredKey>(`select ${keyColumns} from virtual_keys where prefix = $1::text`, [prefix]);
-  return row ? keyRow(row) : null;
+  return row ? toKeyRow(row) : null;
 }
 
 /** The key of a project, locked until the transaction ends. */
@@ -64,7 +64,7 @@ export async function lockKey(tx: Queries, projectId: string, prefix: string): P
     `select ${keyColumns} from virtual_keys where project_id = $1::uuid and prefix = $2::text for update`,
     [projectId, prefix],
   );
-  return row ? keyRow(row) : null;
+  return row ? toKeyRow(row) : null;
 }
 
 export async function readPrefix(queries: Queries, keyId: string): Promise<string | null> {
@@ -81,7 +81,7 @@ export async function listKeys(database: Database, projectId: string): Promise<K
     database,
     rows.map((row) => row.id),
   );
-  return rows.map((row) => keyRecord(keyRow(row), ceilings.get(row.id)));
+  return rows.map((row) => toKeyRecord(toKeyRow(row), ceilings.get(row.id)));
 }
 
 /** Ceilings by key id; keys without a limit are absent. */
@@ -90,15 +90,15 @@ export async function readCeilings(queries: Queries, keyIds: readonly string[]):
     `select key_id as "keyId", ceiling, limit_value as "limit", window_kind as "window" from key_ceilings where key_id = any($1::uuid[])`,
     [keyIds],
   );
-  const found = new Map<string, Ceilings>();
+  const byKey = new Map<string, Ceilings>();
   for (const { keyId, ceiling, limit, window } of rows) {
-    found.set(keyId, { ...(found.get(keyId) ?? noCeilings), [ceiling]: { limit, window } });
+    byKey.set(keyId, { ...(byKey.get(keyId) ?? noCeilings), [ceiling]: { limit, window } });
   }
-  return found;
+  return byKey;
 }
 
 /** Joins the two reads; the hash stays behind. */
-export function keyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceilings | undefined): KeyRecord {
+export function toKeyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceilings | undefined): KeyRecord {
   return { ...key, ceilings: ceilings ?? noCeilings };
 }
 
@@ -112,7 +112,7 @@ type Stored<Row> = {
 };
 type StoredKey = Stored<KeyRow>;
 
-function keyRow(row: StoredKey): KeyRow {
+function toKeyRow(row: StoredKey): KeyRow {
   return {
     ...row,
     expiresAt: row.expiresAt?.getTime() ?? null,

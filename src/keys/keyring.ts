@@ -5,23 +5,34 @@
  * prefix, the hash is compared each time). A revoked key is refused within a second in every process, by NOTIFY; a store that is down
  * is bridged as `db/row-cache.ts` says.
  */
-import { type Caller, ownKeyId } from '../core/call.ts';
+import { type Caller, internalKeyId } from '../core/call.ts';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
-import { answerWithin } from '../db/query-timeout.ts';
+import { withQueryTimeout } from '../db/query-timeout.ts';
 import { createRowCache } from '../db/row-cache.ts';
-import { type KeySettings, readGraceSeconds, readKeyInput } from './key-input.ts';
+import { type KeySettings, parseGraceSeconds, parseKeyInput } from './key-input.ts';
 import type { Ceilings, KeyRecord } from './key-record.ts';
-import { endKey, insertKey, keyChannel, keyRecord, listKeys, lockKey, noCeilings, readCeilings, readKey, readPrefix } from './key-store.ts';
-import { hashSecret, makeSecret, matchesHash, splitSecret } from './secret.ts';
+import {
+  endKey,
+  insertKey,
+  keyChannel,
+  listKeys,
+  lockKey,
+  noCeilings,
+  readCeilings,
+  readKey,
+  readPrefix,
+  toKeyRecord,
+} from './key-store.ts';
+import { generateSecret, hashSecret, matchesHash, parseSecret } from './secret.ts';
 
 export interface Keyring {
   /** The caller; throws (or rejects with) `invalid_key`, `keystore_unavailable` or `limits_unavailable`. */
   find(secret: string): Caller | Promise<Caller>;
   /** Ceilings of a key that `find` let in: what admission and `/status/peek` go by. */
-  ceilingsOf(keyId: string): Ceilings | Promise<Ceilings>;
+  getCeilings(keyId: string): Ceilings | Promise<Ceilings>;
   describe(keyId: string): Promise<KeyRecord>;
   /** Makes a key from the body of shapes 19. The secret is returned this once. */
   issue(projectId: string, input: unknown): Promise<IssuedKey>;
@@ -57,28 +68,28 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
   const prefixes = new Map<string, string>();
   const cache = createRowCache<CachedKey>({
     clock,
-    load: readBoth,
-    onFault: (error) => logger?.warn({ error }, 'keys cannot be read again; the last known ones stay in force'),
+    load: loadKey,
+    onLoadError: (error) => logger?.warn({ error }, 'keys cannot be read again; the last known ones stay in force'),
   });
   let listening: { stop(): Promise<void> } | null = null;
 
-  async function readBoth(prefix: string): Promise<CachedKey | null> {
-    const row = await answerWithin(database, readKey(database, prefix)).catch((cause: unknown) => {
+  async function loadKey(prefix: string): Promise<CachedKey | null> {
+    const row = await withQueryTimeout(database, readKey(database, prefix)).catch((cause: unknown) => {
       throw gatewayError('keystore_unavailable', { cause });
     });
     if (!row) return null;
-    const ceilings = await answerWithin(database, readCeilings(database, [row.id])).catch((cause: unknown) => {
+    const ceilings = await withQueryTimeout(database, readCeilings(database, [row.id])).catch((cause: unknown) => {
       throw gatewayError('limits_unavailable', { cause });
     });
-    const record = keyRecord(row, ceilings.get(row.id));
+    const record = toKeyRecord(row, ceilings.get(row.id));
     if (prefixes.size >= maxPrefixes) prefixes.clear();
     prefixes.set(row.id, prefix);
     const { id, countedAs, projectId, models, expiresAt } = record;
-    const caller = Object.freeze({ keyId: id, keyPrefix: prefix, countedAs, projectId, models, expiresAt });
+    const caller = Object.freeze({ keyId: id, keyPrefix: prefix, quotaKeyId: countedAs, projectId, models, expiresAt });
     return { record, secretHash: row.secretHash, caller };
   }
 
-  const admit = (found: CachedKey | null, secret: string): Caller => {
+  const authenticate = (found: CachedKey | null, secret: string): Caller => {
     if (!found || !matchesHash(secret, found.secretHash)) throw gatewayError('invalid_key');
     const { revokedAt, expiresAt } = found.record;
     if (revokedAt !== null || (expiresAt !== null && expiresAt <= clock.now())) throw gatewayError('invalid_key');
@@ -88,73 +99,73 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
   const findById = async (keyId: string): Promise<KeyRecord> => {
     const prefix = prefixes.get(keyId) ?? (await readPrefix(database, keyId));
     const found = prefix === null ? null : await cache.get(prefix);
-    if (!found) throw noSuchKey();
+    if (!found) throw keyNotFound();
     return found.record;
   };
 
   /** Makes the key that `prepare` describes, in one transaction with what `prepare` does. `before`: the key whose place it takes. */
-  const add = async (
+  const insert = async (
     projectId: string,
-    prepare: (tx: Queries, now: number) => Promise<{ settings: KeySettings; before: KeyRecord | null }>,
+    prepare: (tx: Queries, now: number) => Promise<{ settings: KeySettings; predecessor: KeyRecord | null }>,
   ): Promise<IssuedKey> => {
     const now = clock.now();
-    const { secret, prefix } = makeSecret();
+    const { secret, prefix } = generateSecret();
     const record = await database.transaction(async (tx) => {
       const [project] = await tx.query('select 1 from projects where id = $1::uuid', [projectId]);
       if (!project) throw gatewayError('not_found', { message: 'no such project' });
-      const { settings, before } = await prepare(tx, now);
+      const { settings, predecessor: before } = await prepare(tx, now);
       const id = newId(now);
       return insertKey(tx, { id, countedAs: before?.countedAs ?? id, projectId, prefix, secretHash: hashSecret(secret), settings, now });
     });
     // The notification comes to this process too, but perhaps after the key's first call.
-    cache.drop(prefix);
+    cache.invalidate(prefix);
     return { secret, record };
   };
 
   return {
     find(secret) {
-      const parts = splitSecret(secret);
-      if (!parts) throw gatewayError('invalid_key');
-      const found = cache.get(parts.prefix);
-      return found instanceof Promise ? found.then((row) => admit(row, secret)) : admit(found, secret);
+      const parsed = parseSecret(secret);
+      if (!parsed) throw gatewayError('invalid_key');
+      const found = cache.get(parsed.prefix);
+      return found instanceof Promise ? found.then((row) => authenticate(row, secret)) : authenticate(found, secret);
     },
-    ceilingsOf(keyId) {
-      if (keyId === ownKeyId) return noCeilings;
+    getCeilings(keyId) {
+      if (keyId === internalKeyId) return noCeilings;
       const prefix = prefixes.get(keyId);
       if (prefix === undefined) return findById(keyId).then((record) => record.ceilings);
       const found = cache.get(prefix);
-      return found instanceof Promise ? found.then(ceilingsIn) : ceilingsIn(found);
+      return found instanceof Promise ? found.then(requireCeilings) : requireCeilings(found);
     },
     describe: findById,
     async issue(projectId, input) {
-      const settings = readKeyInput(input, clock.now());
-      return add(projectId, async () => ({ settings, before: null }));
+      const settings = parseKeyInput(input, clock.now());
+      return insert(projectId, async () => ({ settings, predecessor: null }));
     },
     list: (projectId) => listKeys(database, projectId),
     async revoke(projectId, prefix) {
       const now = clock.now();
       const row = await database.transaction((tx) => endKey(tx, { projectId, prefix, at: now, now }));
-      cache.drop(prefix);
-      if (!row) throw noSuchKey();
-      return keyRecord(row, (await readCeilings(database, [row.id])).get(row.id));
+      cache.invalidate(prefix);
+      if (!row) throw keyNotFound();
+      return toKeyRecord(row, (await readCeilings(database, [row.id])).get(row.id));
     },
     async rotate(projectId, prefix, input) {
-      const graceMs = readGraceSeconds(input) * 1_000;
-      const issued = await add(projectId, async (tx, now) => {
+      const graceMs = parseGraceSeconds(input) * 1_000;
+      const issued = await insert(projectId, async (tx, now) => {
         const old = await lockKey(tx, projectId, prefix);
-        if (!old) throw noSuchKey();
+        if (!old) throw keyNotFound();
         if (old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
           throw gatewayError('conflict', { message: 'the key is revoked or expired; issue a new one' });
         }
         await endKey(tx, { projectId, prefix, at: now + graceMs, now });
-        const before = keyRecord(old, (await readCeilings(tx, [old.id])).get(old.id));
-        return { settings: before, before };
+        const predecessor = toKeyRecord(old, (await readCeilings(tx, [old.id])).get(old.id));
+        return { settings: predecessor, predecessor };
       });
-      cache.drop(prefix);
+      cache.invalidate(prefix);
       return issued;
     },
     async start() {
-      listening ??= await database.listen(keyChannel, cache.drop, cache.suspectAll);
+      listening ??= await database.listen(keyChannel, cache.invalidate, cache.invalidateAll);
     },
     async stop() {
       await listening?.stop();
@@ -163,11 +174,11 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
   };
 }
 
-function ceilingsIn(found: CachedKey | null): Ceilings {
-  if (!found) throw noSuchKey();
+function requireCeilings(found: CachedKey | null): Ceilings {
+  if (!found) throw keyNotFound();
   return found.record.ceilings;
 }
 
-function noSuchKey(): GatewayError {
+function keyNotFound(): GatewayError {
   return gatewayError('not_found', { message: 'no such key' });
 }

@@ -10,18 +10,18 @@ const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const base36 = '0123456789abcdefghijklmnopqrstuvwxyz';
 const secretLength = 43;
 const checksumLength = 6;
-const form = /^sk-gw-([a-z0-9]{8})-[0-9A-Za-z]{49}$/;
+const secretPattern = /^sk-gw-([a-z0-9]{8})-[0-9A-Za-z]{49}$/;
 
 /** A new key. The secret is returned once and kept nowhere. */
-export function makeSecret(): { secret: string; prefix: string } {
+export function generateSecret(): { secret: string; prefix: string } {
   const prefix = randomText(base36, 8);
   const start = `sk-gw-${prefix}-${randomText(base62, secretLength)}`;
   return { secret: start + checksumOf(start), prefix };
 }
 
 /** The prefix of a well-formed key, or null when the form or the checksum is wrong. */
-export function splitSecret(text: string): { prefix: string } | null {
-  const prefix = form.exec(text)?.[1];
+export function parseSecret(text: string): { prefix: string } | null {
+  const prefix = secretPattern.exec(text)?.[1];
   if (prefix === undefined) return null;
   return checksumOf(text.slice(0, -checksumLength)) === text.slice(-checksumLength) ? { prefix } : null;
 }
@@ -33,8 +33,8 @@ export function hashSecret(text: string): Buffer {
 
 /** Compares a key with a stored hash in a time that tells nothing. */
 export function matchesHash(text: string, hash: Buffer): boolean {
-  const own = hashSecret(text);
-  return own.length === hash.length && timingSafeEqual(own, hash);
+  const actual = hashSecret(text);
+  return actual.length === hash.length && timingSafeEqual(actual, hash);
 }
 
 /** CRC-32 in base62, padded: 62^6 is more than 2^32. */

@@ -17,11 +17,11 @@ export interface LogOutputOptions {
 }
 
 /** A pipe that is full. */
-const fullPauseMs = 20;
+const fullRetryMs = 20;
 /** A disk that is full, a terminal that is gone. */
-const faultPauseMs = 1_000;
-const exitLimitMs = 500;
-const exitPauseMs = 5;
+const errorRetryMs = 1_000;
+const exitTimeoutMs = 500;
+const exitRetryMs = 5;
 
 export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024 }: LogOutputOptions): LogOutput {
   let waiting = '';
@@ -47,7 +47,7 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024 }: LogOutputOpt
   const writeRest = (): void => {
     if (!rest) return;
     write(fd, rest, (error, bytes) => {
-      if (error) setTimeout(writeRest, error.code === 'EAGAIN' ? fullPauseMs : faultPauseMs);
+      if (error) setTimeout(writeRest, error.code === 'EAGAIN' ? fullRetryMs : errorRetryMs);
       else if (rest && bytes < rest.length) {
         rest = rest.subarray(bytes);
         writeRest();
@@ -77,13 +77,13 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024 }: LogOutputOpt
 
 /** An exit in the middle of a turn, also by an error that nobody caught, leaves nothing behind that can be written in a moment. */
 function writeLast(fd: number, bytes: Buffer): void {
-  const giveUpAt = performance.now() + exitLimitMs;
+  const giveUpAt = performance.now() + exitTimeoutMs;
   for (let rest = bytes; rest.length > 0 && performance.now() < giveUpAt; ) {
     try {
       rest = rest.subarray(writeSync(fd, rest));
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) return; // There is nobody left to tell.
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, exitPauseMs);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, exitRetryMs);
     }
   }
 }

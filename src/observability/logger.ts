@@ -27,15 +27,15 @@ export interface LoggerOptions {
 }
 
 /** An `Error` in a field is written with its message, stack and causes. */
-export function createLogger({ level, destination, process: place }: LoggerOptions): Logger {
+export function createLogger({ level, destination, process: slot }: LoggerOptions): Logger {
   const target = destination ?? standardOutput();
   const logger = pino(
     {
       level,
-      base: place === undefined ? null : { process: place },
+      base: slot === undefined ? null : { process: slot },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { error: describeError, err: describeError },
+      serializers: { error: serializeError, err: serializeError },
     },
     { write: (line: string) => target.write(redactSecrets(line)) },
   );
@@ -72,10 +72,10 @@ function redactSecrets(text: string): string {
   return secrets.reduce((result, pattern) => result.replace(pattern, (_whole: string, kept: string) => `${kept}[redacted]`), text);
 }
 
-function describeError(error: unknown): unknown {
+function serializeError(error: unknown): unknown {
   // Not by `instanceof`: Node's own errors are of another realm inside jest and worker contexts.
   if (!types.isNativeError(error)) return error;
   const { name, message, stack, cause } = error;
   const code = 'code' in error ? { code: error.code } : {};
-  return { name, message, ...code, stack, ...(cause === undefined ? {} : { cause: describeError(cause) }) };
+  return { name, message, ...code, stack, ...(cause === undefined ? {} : { cause: serializeError(cause) }) };
 }

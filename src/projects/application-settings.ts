@@ -3,8 +3,8 @@
  * default filled in.
  */
 import { z } from 'zod';
-import { nanosOfUsd, usdOf } from '../core/cost.ts';
-import { describeIssues } from '../core/error-messages.ts';
+import { nanosFromUsd, toUsd } from '../core/cost.ts';
+import { formatIssues } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
 import { type Tiers, tiers } from './tiers.ts';
 
@@ -61,9 +61,9 @@ export interface ApplicationChange {
 }
 
 /** Reads the body of `PUT …/applications/{source}`; throws `bad_request` naming all that is wrong. */
-export function readApplicationChange(input: unknown): ApplicationChange {
+export function parseApplicationChange(input: unknown): ApplicationChange {
   const parsed = applicationInput.safeParse(input ?? {});
-  if (!parsed.success) throw gatewayError('bad_request', { message: describeIssues(parsed.error).join('; ') });
+  if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
   const change = parsed.data;
   return {
     apply: (current) =>
@@ -79,13 +79,13 @@ export function readApplicationChange(input: unknown): ApplicationChange {
 }
 
 /** Settings of a row; what it lacks gets the defaults. */
-export function readStoredApplication(row: unknown): StoredApplication {
+export function parseStoredApplication(row: unknown): StoredApplication {
   return storedApplication.parse(row);
 }
 
 /** Settings as the rooms use them. */
-export function applicationSettingsOf(stored: StoredApplication): ApplicationSettings {
-  const limitOfCost = stored.ceilings.cost === null ? null : Number(nanosOfUsd(stored.ceilings.cost));
+export function toApplicationSettings(stored: StoredApplication): ApplicationSettings {
+  const limitOfCost = stored.ceilings.cost === null ? null : Number(nanosFromUsd(stored.ceilings.cost));
   return Object.freeze({
     ceilings: {
       calls: { limit: stored.ceilings.calls, window: stored.windows.calls },
@@ -98,10 +98,10 @@ export function applicationSettingsOf(stored: StoredApplication): ApplicationSet
 }
 
 /** Settings as they are sent. */
-export function applicationSettingsJson(settings: ApplicationSettings): StoredApplication {
+export function toApplicationSettingsJson(settings: ApplicationSettings): StoredApplication {
   const { calls, cost } = settings.ceilings;
-  return readStoredApplication({
-    ceilings: { calls: calls.limit, cost: cost.limit === null ? null : usdOf(cost.limit) },
+  return parseStoredApplication({
+    ceilings: { calls: calls.limit, cost: cost.limit === null ? null : toUsd(cost.limit) },
     windows: { calls: calls.window, cost: cost.window },
     tiers: settings.tiers,
     image_tiers: settings.imageTiers,

@@ -7,10 +7,10 @@ import { type Clock, formatTime } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import {
   type ApplicationSettings,
-  applicationSettingsJson,
-  applicationSettingsOf,
-  readApplicationChange,
-  readStoredApplication,
+  parseApplicationChange,
+  parseStoredApplication,
+  toApplicationSettings,
+  toApplicationSettingsJson,
 } from './application-settings.ts';
 
 export interface Application {
@@ -39,14 +39,14 @@ export interface ApplicationsOptions {
 }
 
 /** They are loaded with their project, so there must be an end to them. */
-const mostApplications = 1_000;
-const longestSource = 256;
+const maxApplications = 1_000;
+const maxSourceLength = 256;
 
 export function createApplications({ database, clock, channel, onChange }: ApplicationsOptions): Applications {
   return {
     async put(projectId, source, input) {
-      const change = readApplicationChange(input);
-      checkSource(source);
+      const change = parseApplicationChange(input);
+      assertSource(source);
       const now = new Date(clock.now());
       const row = await database.transaction(async (tx) => {
         // One change of a project at a time: two that each set a part must both last, and the number of applications is counted.
@@ -58,11 +58,11 @@ export function createApplications({ database, clock, channel, onChange }: Appli
         if (!current) {
           const [count] = await tx.query<{ isFull: boolean }>(
             `select count(*) >= $2::bigint as "isFull" from applications where project_id = $1::uuid`,
-            [projectId, mostApplications],
+            [projectId, maxApplications],
           );
-          if (count?.isFull) throw gatewayError('conflict', { message: `the project has ${mostApplications} applications already` });
+          if (count?.isFull) throw gatewayError('conflict', { message: `the project has ${maxApplications} applications already` });
         }
-        const settings = change.apply(readStoredApplication(current?.settings ?? {}));
+        const settings = change.apply(parseStoredApplication(current?.settings ?? {}));
         const [written] = await tx.query<ApplicationRow>(
           `insert into applications (project_id, source, settings, created_at, updated_at)
            values ($1::uuid, $2::text, $3::jsonb, $4::timestamptz, $4::timestamptz)
@@ -75,44 +75,44 @@ export function createApplications({ database, clock, channel, onChange }: Appli
       });
       onChange(projectId);
       if (!row) throw gatewayError('not_found', { message: 'no such application' });
-      return applicationOf(row);
+      return toApplication(row);
     },
     async find(projectId, source) {
-      checkSource(source);
+      assertSource(source);
       const [row] = await database.query<ApplicationRow>(
         `select ${applicationColumns} from applications where project_id = $1::uuid and source = $2::text`,
         [projectId, source],
       );
       return row
-        ? applicationOf(row)
-        : { source, settings: applicationSettingsOf(readStoredApplication({})), createdAt: null, updatedAt: null };
+        ? toApplication(row)
+        : { source, settings: toApplicationSettings(parseStoredApplication({})), createdAt: null, updatedAt: null };
     },
     async list(projectId) {
       const rows = await database.query<ApplicationRow>(
         `select ${applicationColumns} from applications where project_id = $1::uuid order by source collate "C"`,
         [projectId],
       );
-      return rows.map(applicationOf);
+      return rows.map(toApplication);
     },
   };
 }
 
 /** JSON of shapes 19. */
-export function applicationJson({ source, settings, createdAt, updatedAt }: Application): Record<string, unknown> {
+export function toApplicationJson({ source, settings, createdAt, updatedAt }: Application): Record<string, unknown> {
   return {
     source,
-    ...applicationSettingsJson(settings),
+    ...toApplicationSettingsJson(settings),
     created_at: createdAt === null ? null : formatTime(createdAt),
     updated_at: updatedAt === null ? null : formatTime(updatedAt),
   };
 }
 
 /** All overrides of the project of the surrounding query, as one JSON object by source. */
-export const applicationsOfProject = `(select coalesce(jsonb_object_agg(a.source, a.settings), '{}') from applications a where a.project_id = projects.id)`;
+export const applicationsSubquery = `(select coalesce(jsonb_object_agg(a.source, a.settings), '{}') from applications a where a.project_id = projects.id)`;
 
 /** Reads what `applicationsOfProject` gave. */
-export function readApplications(bySource: Readonly<Record<string, unknown>>): ReadonlyMap<string, ApplicationSettings> {
-  return new Map(Object.entries(bySource).map(([source, settings]) => [source, applicationSettingsOf(readStoredApplication(settings))]));
+export function parseApplications(bySource: Readonly<Record<string, unknown>>): ReadonlyMap<string, ApplicationSettings> {
+  return new Map(Object.entries(bySource).map(([source, settings]) => [source, toApplicationSettings(parseStoredApplication(settings))]));
 }
 
 interface ApplicationRow {
@@ -124,17 +124,17 @@ interface ApplicationRow {
 
 const applicationColumns = `source, settings, created_at as "createdAt", updated_at as "updatedAt"`;
 
-function applicationOf(row: ApplicationRow): Application {
+function toApplication(row: ApplicationRow): Application {
   return {
     source: row.source,
-    settings: applicationSettingsOf(readStoredApplication(row.settings)),
+    settings: toApplicationSettings(parseStoredApplication(row.settings)),
     createdAt: row.createdAt.getTime(),
     updatedAt: row.updatedAt.getTime(),
   };
 }
 
 /** Any name, counted in code points; U+0000 and half surrogate pairs cannot be stored, and no header can carry them. */
-function checkSource(source: string): void {
-  if (source !== '' && source.length <= 2 * longestSource && [...source].length <= longestSource && !/[\0\p{Cs}]/u.test(source)) return;
-  throw gatewayError('bad_request', { message: `source: must be 1 to ${longestSource} characters` });
+function assertSource(source: string): void {
+  if (source !== '' && source.length <= 2 * maxSourceLength && [...source].length <= maxSourceLength && !/[\0\p{Cs}]/u.test(source)) return;
+  throw gatewayError('bad_request', { message: `source: must be 1 to ${maxSourceLength} characters` });
 }

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
-import { type ContentRule, readRulesInput, readStoredRules } from '../guardrails/content-rule.ts';
+import { type ContentRule, parseRulesInput, parseStoredRules } from '../guardrails/content-rule.ts';
 
 export interface ContentRules {
   /** Those in force. */
@@ -25,10 +25,10 @@ export function createContentRules({ database, clock, channel, onChange }: Conte
   return {
     async find(projectId) {
       const [row] = await database.query<{ rules: unknown }>('select rules from projects where id = $1::uuid', [projectId]);
-      return readStoredRules(row?.rules ?? []);
+      return parseStoredRules(row?.rules ?? []);
     },
     async put(projectId, input) {
-      const rules = readRulesInput(input);
+      const rules = parseRulesInput(input);
       await database.transaction(async (tx) => {
         await tx.query('update projects set rules = $2::jsonb, updated_at = $3::timestamptz where id = $1::uuid', [
           projectId,

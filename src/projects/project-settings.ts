@@ -3,8 +3,8 @@
  * JSON of shapes 19, with every default filled in, so that a row shows what holds.
  */
 import { z } from 'zod';
-import { nanosOfUsd, usdOf } from '../core/cost.ts';
-import { describeIssues } from '../core/error-messages.ts';
+import { nanosFromUsd, toUsd } from '../core/cost.ts';
+import { formatIssues } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
 import type { ApplicationSettings } from './application-settings.ts';
 import { type Tiers, tiers } from './tiers.ts';
@@ -70,23 +70,24 @@ export interface ProjectChange {
 }
 
 /** Reads the body of `PUT /provision/teams/{project}`; throws `bad_request` naming all that is wrong. */
-export function readProjectChange(input: unknown): ProjectChange {
+export function parseProjectChange(input: unknown): ProjectChange {
   const parsed = projectInput.safeParse(input ?? {});
-  if (!parsed.success) throw gatewayError('bad_request', { message: describeIssues(parsed.error).join('; ') });
+  if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
   const { name, cache: cacheChange, ...change } = parsed.data;
   return {
     name,
-    apply: (current) => storedSettings.parse({ ...current, ...given(change), cache: { ...current.cache, ...given(cacheChange ?? {}) } }),
+    apply: (current) =>
+      storedSettings.parse({ ...current, ...definedMembers(change), cache: { ...current.cache, ...definedMembers(cacheChange ?? {}) } }),
   };
 }
 
 /** Settings of a row; a row without some of them (or a new project) gets the defaults. */
-export function readStoredSettings(row: unknown): StoredSettings {
+export function parseStoredSettings(row: unknown): StoredSettings {
   return storedSettings.parse(row);
 }
 
 /** Settings as the rooms use them. */
-export function settingsOf(stored: StoredSettings, applications: ReadonlyMap<string, ApplicationSettings>): ProjectSettings {
+export function toProjectSettings(stored: StoredSettings, applications: ReadonlyMap<string, ApplicationSettings>): ProjectSettings {
   return Object.freeze({
     providers: stored.providers,
     tiers: stored.tiers,
@@ -95,15 +96,15 @@ export function settingsOf(stored: StoredSettings, applications: ReadonlyMap<str
     retired: stored.retired,
     catalogFill: stored.catalog_fill,
     mayCall: stored.may_call,
-    monthlyCapNanos: stored.monthly_cap === null ? null : Number(nanosOfUsd(stored.monthly_cap)),
+    monthlyCapNanos: stored.monthly_cap === null ? null : Number(nanosFromUsd(stored.monthly_cap)),
     cache: { enabled: stored.cache.enabled, ttlMs: stored.cache.ttl_seconds * 1_000 },
     applications,
   });
 }
 
 /** Settings as they are sent; applications have addresses of their own. */
-export function settingsJson(settings: ProjectSettings): StoredSettings {
-  return readStoredSettings({
+export function toSettingsJson(settings: ProjectSettings): StoredSettings {
+  return parseStoredSettings({
     providers: settings.providers,
     tiers: settings.tiers,
     image_tiers: settings.imageTiers,
@@ -111,13 +112,13 @@ export function settingsJson(settings: ProjectSettings): StoredSettings {
     retired: settings.retired,
     catalog_fill: settings.catalogFill,
     may_call: settings.mayCall,
-    monthly_cap: settings.monthlyCapNanos === null ? null : usdOf(settings.monthlyCapNanos),
+    monthly_cap: settings.monthlyCapNanos === null ? null : toUsd(settings.monthlyCapNanos),
     cache: { enabled: settings.cache.enabled, ttl_seconds: settings.cache.ttlMs / 1_000 },
   });
 }
 
 /** Only members that have a value: `undefined` must not overwrite what is there. */
-function given<Part extends object>(part: Part): Partial<Part> {
+function definedMembers<Part extends object>(part: Part): Partial<Part> {
   const entries = Object.entries(part).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as Partial<Part>; // The same members, fewer of them.
 }

@@ -6,13 +6,13 @@ import { gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { type Clock, formatTime } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
-import { answerWithin } from '../db/query-timeout.ts';
+import { withQueryTimeout } from '../db/query-timeout.ts';
 import { createRowCache } from '../db/row-cache.ts';
-import { readStoredRules } from '../guardrails/content-rule.ts';
-import { createRuleReader, type ReadyRules } from '../guardrails/rules.ts';
-import { type Applications, applicationsOfProject, createApplications, readApplications } from './applications.ts';
+import { parseStoredRules } from '../guardrails/content-rule.ts';
+import { type CompiledRules, createRuleCompiler } from '../guardrails/rules.ts';
+import { type Applications, applicationsSubquery, createApplications, parseApplications } from './applications.ts';
 import { type ContentRules, createContentRules } from './content-rules.ts';
-import { type ProjectSettings, readProjectChange, readStoredSettings, settingsJson, settingsOf } from './project-settings.ts';
+import { type ProjectSettings, parseProjectChange, parseStoredSettings, toProjectSettings, toSettingsJson } from './project-settings.ts';
 
 /** Carries the id of a project that was made or changed, or whose applications were, to every process. */
 const projectChannel = 'gateway_projects';
@@ -21,7 +21,7 @@ export interface Project {
   readonly id: string;
   readonly slug: string;
   readonly name: string;
-  readonly settings: ProjectSettings & { readonly rules: ReadyRules };
+  readonly settings: ProjectSettings & { readonly rules: CompiledRules };
   readonly createdAt: number;
   readonly updatedAt: number;
 }
@@ -51,58 +51,58 @@ export interface ProjectsOptions {
 }
 
 export function createProjects({ database, clock, logger, onChange }: ProjectsOptions): Projects {
-  const readyRules = createRuleReader();
-  const projectOf = (row: ProjectRow): Project => readProject(row, readyRules);
+  const compileRules = createRuleCompiler();
+  const fromRow = (row: ProjectRow): Project => toProject(row, compileRules);
   const cache = createRowCache<Project>({
     clock,
     load: async (projectId) => {
       const query = database.query<ProjectRow>(`select ${projectColumns} from projects where id = $1::uuid`, [projectId]);
-      const rows = await answerWithin(database, query).catch((cause: unknown) => {
+      const rows = await withQueryTimeout(database, query).catch((cause: unknown) => {
         throw gatewayError('keystore_unavailable', { message: 'the project cannot be read', cause });
       });
-      return rows[0] ? projectOf(rows[0]) : null;
+      return rows[0] ? fromRow(rows[0]) : null;
     },
-    onFault: (error) => logger?.warn({ error }, 'projects cannot be read again; the last known settings stay in force'),
+    onLoadError: (error) => logger?.warn({ error }, 'projects cannot be read again; the last known settings stay in force'),
   });
   let listening: { stop(): Promise<void> } | null = null;
 
-  const noteChange = (projectId: string): void => {
-    cache.drop(projectId);
+  const onNotification = (projectId: string): void => {
+    cache.invalidate(projectId);
     onChange?.(projectId);
   };
 
   const put = async (slug: string, input: unknown): Promise<{ project: Project; created: boolean }> => {
-    const change = readProjectChange(input);
-    checkSlug(slug);
+    const change = parseProjectChange(input);
+    assertSlug(slug);
     const now = clock.now();
     const result = await database.transaction(async (tx) => {
       const created = await insertProject(tx, slug, now);
       const [current] = await tx.query<ProjectRow>(`select ${projectColumns} from projects where slug = $1::text for update`, [slug]);
       if (!current) throw gatewayError('not_found', { message: 'no such project' });
-      const settings = change.apply(readStoredSettings(current.settings));
+      const settings = change.apply(parseStoredSettings(current.settings));
       const [row] = await tx.query<ProjectRow>(
         `update projects set name = $2::text, settings = $3::jsonb, updated_at = $4::timestamptz where id = $1::uuid returning ${projectColumns}`,
         [current.id, change.name ?? current.name, JSON.stringify(settings), new Date(now)],
       );
       if (!row) throw gatewayError('not_found', { message: 'no such project' });
       await tx.query('select pg_notify($1::text, $2::text)', [projectChannel, row.id]);
-      return { project: projectOf(row), created };
+      return { project: fromRow(row), created };
     });
-    cache.drop(result.project.id);
+    cache.invalidate(result.project.id);
     return result;
   };
 
   const findBySlug = async (slug: string): Promise<Project | null> => {
     const [row] = await database.query<ProjectRow>(`select ${projectColumns} from projects where slug = $1::text`, [slug]);
-    return row ? projectOf(row) : null;
+    return row ? fromRow(row) : null;
   };
 
   return {
-    applications: createApplications({ database, clock, channel: projectChannel, onChange: cache.drop }),
-    contentRules: createContentRules({ database, clock, channel: projectChannel, onChange: cache.drop }),
+    applications: createApplications({ database, clock, channel: projectChannel, onChange: cache.invalidate }),
+    contentRules: createContentRules({ database, clock, channel: projectChannel, onChange: cache.invalidate }),
     get(projectId) {
       const found = cache.get(projectId);
-      return found instanceof Promise ? found.then(mustExist) : mustExist(found);
+      return found instanceof Promise ? found.then(requireProject) : requireProject(found);
     },
     findBySlug,
     put,
@@ -112,10 +112,10 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
     },
     async list() {
       const rows = await database.query<ProjectRow>(`select ${projectColumns} from projects order by slug`);
-      return rows.map(projectOf);
+      return rows.map(fromRow);
     },
     async start() {
-      listening ??= await database.listen(projectChannel, noteChange, cache.suspectAll);
+      listening ??= await database.listen(projectChannel, onNotification, cache.invalidateAll);
     },
     async stop() {
       await listening?.stop();
@@ -125,12 +125,12 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
 }
 
 /** JSON of shapes 19. */
-export function projectJson(project: Project): Record<string, unknown> {
+export function toProjectJson(project: Project): Record<string, unknown> {
   return {
     id: project.id,
     project: project.slug,
     name: project.name,
-    ...settingsJson(project.settings),
+    ...toSettingsJson(project.settings),
     created_at: formatTime(project.createdAt),
     updated_at: formatTime(project.updatedAt),
   };
@@ -147,7 +147,7 @@ interface ProjectRow {
   readonly updatedAt: Date;
 }
 
-const projectColumns = `id, slug, name, settings, rules, ${applicationsOfProject} as applications, created_at as "createdAt", updated_at as "updatedAt"`;
+const projectColumns = `id, slug, name, settings, rules, ${applicationsSubquery} as applications, created_at as "createdAt", updated_at as "updatedAt"`;
 
 /** A new project is named like its slug until somebody names it. True: it was not there. */
 async function insertProject(tx: Queries, slug: string, now: number): Promise<boolean> {
@@ -160,26 +160,26 @@ async function insertProject(tx: Queries, slug: string, now: number): Promise<bo
   return rows.length > 0;
 }
 
-function readProject(row: ProjectRow, readyRules: ReturnType<typeof createRuleReader>): Project {
+function toProject(row: ProjectRow, compileRules: ReturnType<typeof createRuleCompiler>): Project {
   return Object.freeze({
     id: row.id,
     slug: row.slug,
     name: row.name,
     settings: {
-      ...settingsOf(readStoredSettings(row.settings), readApplications(row.applications)),
-      rules: readyRules(readStoredRules(row.rules)),
+      ...toProjectSettings(parseStoredSettings(row.settings), parseApplications(row.applications)),
+      rules: compileRules(parseStoredRules(row.rules)),
     },
     createdAt: row.createdAt.getTime(),
     updatedAt: row.updatedAt.getTime(),
   });
 }
 
-function mustExist(project: Project | null): Project {
+function requireProject(project: Project | null): Project {
   if (!project) throw gatewayError('not_found', { message: 'no such project' });
   return project;
 }
 
-function checkSlug(slug: string): void {
+function assertSlug(slug: string): void {
   if (/^[a-z0-9][a-z0-9-]{0,62}$/.test(slug)) return;
   throw gatewayError('bad_request', {
     message: `project: must be 1 to 63 of a-z, 0-9 and "-", and not begin with "-"`,

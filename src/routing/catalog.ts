@@ -74,7 +74,7 @@ export interface Catalog {
   readonly served: ReadonlyMap<string, readonly Route[]>;
   readonly media: Readonly<Record<MediaRoute, MediaRouting>>;
   /** Catalog ids by what stands behind their provider: `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */
-  readonly idsByTail: ReadonlyMap<string, readonly string[]>;
+  readonly idsByBareName: ReadonlyMap<string, readonly string[]>;
 }
 
 export function buildCatalog({ providers, models, tiers, imageTiers = {}, speechTiers = {}, defaults }: CatalogSource): Catalog {
@@ -83,16 +83,16 @@ export function buildCatalog({ providers, models, tiers, imageTiers = {}, speech
     if (dialect === 'chat' || dialect === 'messages') inferenceProviders.set(name, { dialect, serves });
   }
   const catalogModels = new Map<string, CatalogModel>();
-  const idsByTail = new Map<string, string[]>();
+  const idsByBareName = new Map<string, string[]>();
   for (const [id, row] of Object.entries(models)) {
     const { kind = 'chat', maxOutputTokens, maxInputTokens = null, traits = {}, serves = null } = row;
     const { perImageNanos = null, perMillionCharactersNanos = null, perSecondNanos = null } = row;
     const unitPrices = { perImageNanos, perMillionCharactersNanos, perSecondNanos };
-    catalogModels.set(id, { kind, price: priceOf(row), unitPrices, maxOutputTokens, maxInputTokens, traits, serves });
+    catalogModels.set(id, { kind, price: toPrice(row), unitPrices, maxOutputTokens, maxInputTokens, traits, serves });
     const { model } = splitModelId(id) ?? { model: id };
-    const ids = idsByTail.get(model);
+    const ids = idsByBareName.get(model);
     if (ids) ids.push(id);
-    else idsByTail.set(model, [id]);
+    else idsByBareName.set(model, [id]);
   }
   return {
     providers: inferenceProviders,
@@ -104,7 +104,7 @@ export function buildCatalog({ providers, models, tiers, imageTiers = {}, speech
       speech: mediaRouting(speechTiers, defaults?.speechProvider),
       video: mediaRouting({}, defaults?.videoProvider, defaults?.videoModel),
     },
-    idsByTail,
+    idsByBareName,
   };
 }
 
@@ -122,7 +122,7 @@ const free: TokenPrice = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n
  * What a call of the model costs by tokens and searches. A model that is charged by the search has tokens for nothing; moderations are free
  * unless their row says otherwise (vendor facts 1.4).
  */
-export function priceOf({ kind, price, aboveTokens = [], perSearchNanos = null }: PricedRow): Price | null {
+export function toPrice({ kind, price, aboveTokens = [], perSearchNanos = null }: PricedRow): Price | null {
   const tokens = price ?? (perSearchNanos !== null || kind === 'moderations' ? free : null);
   if (tokens === null) return null;
   return {

@@ -10,7 +10,7 @@ import { readLastUserText } from '../dialects/prompt/last-user-text.ts';
 import type { RequestFeatures } from '../dialects/routes/request-features.ts';
 import { readFeatures } from '../dialects/routes/request-features.ts';
 import type { Catalog } from './catalog.ts';
-import { usualTier } from './plan.ts';
+import { defaultTier } from './plan.ts';
 import type { ProjectRouting, RoutingView } from './rules.ts';
 import { findTier } from './rules.ts';
 
@@ -21,7 +21,7 @@ export type AutoTier = (typeof tierNames)[number];
 export type Classifier = 'rules' | 'model' | 'off';
 
 /** One small call to a model. */
-export interface AskRequest {
+export interface CompletionRequest {
   /** Tier to ask. */
   readonly model: string;
   readonly system: string;
@@ -32,7 +32,7 @@ export interface AskRequest {
 }
 
 /** Resolves to the words of the answer. */
-export type Ask = (request: AskRequest) => Promise<string>;
+export type Complete = (request: CompletionRequest) => Promise<string>;
 
 export interface TierRequest {
   readonly project: ProjectRouting;
@@ -44,10 +44,10 @@ export interface TierRequest {
   /** What is left of the time the caller gives the whole call (`x-gateway-timeout-ms`); null: no limit. */
   readonly remainingMs: number | null;
   /** Makes the classifier's own call, on behalf of this call's key. */
-  readonly ask: Ask;
+  readonly complete: Complete;
 }
 
-const longestAskMs = 1_500;
+const maxClassifierMs = 1_500;
 
 /**
  * The tier for a call that asks for `auto`; for any other, and where no classifier has its say, what `auto` usually stands for. A promise
@@ -57,21 +57,21 @@ export function chooseTier(
   deps: { readonly catalog: Catalog; readonly classifier: Classifier },
   request: TierRequest,
 ): string | Promise<string> {
-  const { route, modelAsked, body, spans, remainingMs, ask } = request;
-  const usual = usualTier(route);
-  if (deps.classifier === 'off' || modelAsked !== 'auto' || (route !== 'chat' && route !== 'messages')) return usual;
-  const tiers = tiersOf({ catalog: deps.catalog, project: request.project, source: request.source });
-  if (tiers.length === 1) return usual;
+  const { route, modelAsked, body, spans, remainingMs, complete } = request;
+  const defaultName = defaultTier(route);
+  if (deps.classifier === 'off' || modelAsked !== 'auto' || (route !== 'chat' && route !== 'messages')) return defaultName;
+  const tiers = availableTiers({ catalog: deps.catalog, project: request.project, source: request.source });
+  if (tiers.length === 1) return defaultName;
   const features = readFeatures(body, spans);
   if (deps.classifier === 'rules') return classify(features, tiers);
-  if (!tiers.includes('trivial')) return usual; // There is no small model to ask.
+  if (!tiers.includes('trivial')) return defaultName; // There is no small model to ask.
   // Most of the time is for the call itself.
-  const deadlineMs = Math.min(longestAskMs, (remainingMs ?? Number.POSITIVE_INFINITY) / 4);
-  return classifyByModel({ ask, features, text: readLastUserText(route, body, spans), tiers, deadlineMs });
+  const deadlineMs = Math.min(maxClassifierMs, (remainingMs ?? Number.POSITIVE_INFINITY) / 4);
+  return classifyByModel({ complete, features, text: readLastUserText(route, body, spans), tiers, deadlineMs });
 }
 
 /** The tiers to choose from: those of the three that exist for the project and have a chain, and `standard` in any case. */
-function tiersOf(view: RoutingView): AutoTier[] {
+function availableTiers(view: RoutingView): AutoTier[] {
   return tierNames.filter((name) => name === 'standard' || (findTier(view, name) ?? []).length > 0);
 }
 
@@ -98,7 +98,7 @@ function fittingTier({ inputBytes, messages, hasTools, hasImages, hasCode }: Req
 }
 
 export interface ModelClassification {
-  readonly ask: Ask;
+  readonly complete: Complete;
   readonly features: RequestFeatures;
   /** What the user said last; null when it could not be read cheaply. */
   readonly text: string | null;
@@ -107,7 +107,7 @@ export interface ModelClassification {
 }
 
 /** The classifier `model`: one small call to the tier `trivial`, of which one word is wanted. Anything wrong, and `standard` it is. */
-export async function classifyByModel({ ask, features, text, tiers, deadlineMs }: ModelClassification): Promise<AutoTier> {
+export async function classifyByModel({ complete, features, text, tiers, deadlineMs }: ModelClassification): Promise<AutoTier> {
   const waiting = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   // Raced, so that an `ask` that does not heed its signal delays nobody.
@@ -116,7 +116,7 @@ export async function classifyByModel({ ask, features, text, tiers, deadlineMs }
   });
   try {
     const request = { model: 'trivial', system: instructionsFor(tiers), text: describe(features, text), maxOutputTokens: 16 };
-    const answer = await Promise.race([ask({ ...request, signal: waiting.signal }), deadline]);
+    const answer = await Promise.race([complete({ ...request, signal: waiting.signal }), deadline]);
     const word = /[a-z]+/.exec(answer.trim().toLowerCase())?.[0];
     return tiers.find((tier) => tier === word) ?? 'standard';
   } catch {
@@ -140,10 +140,10 @@ function instructionsFor(tiers: readonly AutoTier[]): string {
 }
 
 /** Enough to judge by; more would cost more than the choice saves. */
-const longestText = 2_000;
+const maxTextLength = 2_000;
 
 function describe({ inputBytes, messages, hasTools, hasImages, hasCode }: RequestFeatures, text: string | null): string {
   const yesNo = (value: boolean): string => (value ? 'yes' : 'no');
   const facts = `bytes: ${inputBytes}; messages: ${messages}; tools: ${yesNo(hasTools)}; images: ${yesNo(hasImages)}; code: ${yesNo(hasCode)}`;
-  return `${facts}\n<request>\n${text === null ? '(too long to show)' : [...text.slice(0, 2 * longestText)].slice(0, longestText).join('')}\n</request>`;
+  return `${facts}\n<request>\n${text === null ? '(too long to show)' : [...text.slice(0, 2 * maxTextLength)].slice(0, maxTextLength).join('')}\n</request>`;
 }

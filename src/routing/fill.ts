@@ -11,7 +11,7 @@ import type { Catalog, CatalogModel, Kind } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import type { Resolution } from './rules.ts';
 
-const kindOf: Readonly<Record<Route, Kind>> = {
+const routeKinds: Readonly<Record<Route, Kind>> = {
   chat: 'chat',
   messages: 'chat',
   responses: 'chat',
@@ -38,11 +38,13 @@ export function findFill({ catalog, route, resolution, isAuto }: FillRequest): r
       return [];
     case 'model': {
       const tails = new Set(resolution.ids.map((id) => splitModelId(id)?.model ?? id));
-      const isFitting = (id: string): boolean => ['chat', kindOf[route]].includes(catalog.models.get(id)?.kind ?? 'chat');
-      return [...tails].flatMap((tail) => catalog.idsByTail.get(tail) ?? []).filter((id) => !resolution.ids.includes(id) && isFitting(id));
+      const isFitting = (id: string): boolean => ['chat', routeKinds[route]].includes(catalog.models.get(id)?.kind ?? 'chat');
+      return [...tails]
+        .flatMap((tail) => catalog.idsByBareName.get(tail) ?? [])
+        .filter((id) => !resolution.ids.includes(id) && isFitting(id));
     }
     case 'tier': {
-      const kind = kindOf[route];
+      const kind = routeKinds[route];
       const known = resolution.ids.flatMap((id) => catalog.models.get(id)?.kind ?? []);
       if (!isAuto && known.length > 0 && !known.includes(kind)) return [];
       return cheapestFirst(catalog, kind).filter((id) => !resolution.ids.includes(id));

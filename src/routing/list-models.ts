@@ -4,10 +4,10 @@ import type { Catalog, CatalogModel } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import type { MediaPlanRequest } from './media-plan.ts';
 import { mediaTierNames, planMedia } from './media-plan.ts';
-import { usualTier } from './plan.ts';
+import { defaultTier } from './plan.ts';
 import type { ProjectRouting } from './rules.ts';
 import { isPermitted } from './rules.ts';
-import type { RoutingSwitches, SelectRequest } from './select.ts';
+import type { RoutingFlags, SelectRequest } from './select.ts';
 import { selectModels } from './select.ts';
 
 export interface ModelsRequest {
@@ -16,7 +16,7 @@ export interface ModelsRequest {
   /** The application that asks. */
   readonly source: string;
   readonly caller: Caller;
-  readonly switches: RoutingSwitches;
+  readonly flags: RoutingFlags;
   /** Since when the catalog is what it is, in milliseconds; models have no dates of their own. */
   readonly startedAt: number;
 }
@@ -54,12 +54,12 @@ export function listModels(request: ModelsRequest): ModelRow[] {
   ]);
   const openTiers = [...textTiers].filter((name) => isOpen(() => name, false));
   const tiers = [...new Set([...openTiers, ...openMediaTiers(request)])].map((name) => row(name, 'gateway'));
-  return [...models, ...tiers, ...(isOpen(usualTier, true) ? [row('auto', 'gateway')] : [])];
+  return [...models, ...tiers, ...(isOpen(defaultTier, true) ? [row('auto', 'gateway')] : [])];
 }
 
 /** A tier of images may have the name of one of text. */
 function openMediaTiers(request: ModelsRequest): string[] {
-  const { catalogFill } = request.switches;
+  const { catalogFill } = request.flags;
   return (['images', 'speech'] as const).flatMap((route) => {
     const view = { ...request, route, catalogFill };
     return mediaTierNames(view).filter((name) => isOpenForMedia({ ...view, modelAsked: name }));

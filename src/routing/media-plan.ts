@@ -29,12 +29,12 @@ export interface MediaPlanRequest {
 }
 
 /** As the specification's sentences call the routes. */
-const words: Readonly<Record<MediaRoute, string>> = { images: 'image', speech: 'tts', video: 'video' };
+const mediaLabels: Readonly<Record<MediaRoute, string>> = { images: 'image', speech: 'tts', video: 'video' };
 
 /** Throws `no_route` with the specification's sentences (7.5). */
 export function planMedia(request: MediaPlanRequest): MediaCandidate {
   const { catalog, caller, route } = request;
-  const word = words[route];
+  const word = mediaLabels[route];
   if (catalog.served.size === 0) throw noRoute('no providers configured');
   const providers = new Set([...catalog.served.keys()].filter((name) => isServing(request, name)));
   if (providers.size === 0) throw noRoute(`no ${word} provider configured`);
@@ -44,15 +44,15 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
   const served = ids.filter((id) => isServed(id) && (request.requiresPrice !== true || isPriced(catalog, id)));
   if (served.length === 0) throw noRoute('no models available for route');
   const open = served.filter((id) => isPermitted(caller.models, [asked], id));
-  if (open.length === 0) throw noRoute(`model not permitted for this key: ${asked.slice(0, longestName)}`);
-  return candidateOf(catalog, bestOf(open, request));
+  if (open.length === 0) throw noRoute(`model not permitted for this key: ${asked.slice(0, maxNameLength)}`);
+  return toCandidate(catalog, pickCandidate(open, request));
 }
 
 /** As in the plans of text: retired models last, before them those whose provider is not well. Nobody is given a probe behind the best. */
-function bestOf(open: readonly string[], { project, caller, breakers }: MediaPlanRequest): string {
+function pickCandidate(open: readonly string[], { project, caller, breakers }: MediaPlanRequest): string {
   const current = open.filter((id) => !isRetired(project, id));
   const isAsked = (id: string): boolean =>
-    open.length === 1 || !breakers || breakers.admits(caller.projectId, splitModelId(id)?.provider ?? '');
+    open.length === 1 || !breakers || breakers.tryAcquire(caller.projectId, splitModelId(id)?.provider ?? '');
   return current.find(isAsked) ?? current[0] ?? open[0] ?? '';
 }
 
@@ -61,7 +61,7 @@ function isPriced(catalog: Catalog, id: string): boolean {
   return row !== undefined && (row.price !== null || Object.values(row.unitPrices).some((price) => price !== null));
 }
 
-const longestName = 256;
+const maxNameLength = 256;
 
 function noRoute(message: string): Error {
   return gatewayError('no_route', { message });
@@ -82,7 +82,7 @@ function resolve(request: MediaPlanRequest, providers: ReadonlySet<string>): { a
   if (tier) return { asked, ids: fillTier(request, tier, providers) };
   const provider = splitModelId(asked)?.provider;
   if (provider !== undefined) {
-    if (!providers.has(provider)) throw noRoute(`unknown ${words[route]} provider '${provider.slice(0, longestName)}'`);
+    if (!providers.has(provider)) throw noRoute(`unknown ${mediaLabels[route]} provider '${provider.slice(0, maxNameLength)}'`);
     return { asked, ids: [asked] };
   }
   // A project that may not use the default provider has its own first one.
@@ -92,18 +92,18 @@ function resolve(request: MediaPlanRequest, providers: ReadonlySet<string>): { a
 
 /** The application's chain of that name, else the project's, else the file's; null when it is no tier of the route. */
 function findMediaTier({ catalog, project, source, route }: MediaPlanRequest, name: string): readonly string[] | null {
-  for (const tiers of [tiersOf(project.applications.get(source), route), tiersOf(project, route)])
+  for (const tiers of [mediaTiers(project.applications.get(source), route), mediaTiers(project, route)])
     if (tiers && Object.hasOwn(tiers, name)) return tiers[name] ?? null;
   return catalog.media[route].tiers.get(name) ?? null;
 }
 
 /** Names of the tiers of a route that an application of the project may ask for. */
 export function mediaTierNames({ catalog, project, source, route }: Omit<MediaPlanRequest, 'modelAsked'>): string[] {
-  const own = [tiersOf(project, route), tiersOf(project.applications.get(source), route)];
+  const own = [mediaTiers(project, route), mediaTiers(project.applications.get(source), route)];
   return [...new Set([...catalog.media[route].tiers.keys(), ...own.flatMap((tiers) => Object.keys(tiers ?? {}))])];
 }
 
-function tiersOf(owner: Pick<ProjectRouting, 'imageTiers' | 'speechTiers'> | undefined, route: MediaRoute) {
+function mediaTiers(owner: Pick<ProjectRouting, 'imageTiers' | 'speechTiers'> | undefined, route: MediaRoute) {
   switch (route) {
     case 'images':
       return owner?.imageTiers;
@@ -121,7 +121,7 @@ function fillTier({ catalog, project, route, catalogFill }: MediaPlanRequest, id
   return findFill({ catalog, route, resolution: { kind: 'tier', ids }, isAuto: false });
 }
 
-function candidateOf(catalog: Catalog, id: string): MediaCandidate {
+function toCandidate(catalog: Catalog, id: string): MediaCandidate {
   const { provider, model } = splitModelId(id) ?? { provider: '', model: id };
   const row = catalog.models.get(id);
   return { id, provider, model, price: row?.price ?? null, unitPrices: row?.unitPrices ?? noUnitPrices };

@@ -48,12 +48,12 @@ export function resolveModel(view: RoutingView, asked: string): Resolution {
   const tier = findTier(view, asked);
   if (tier) {
     const ids = tier.flatMap((name) => {
-      const found = idsOf(catalog, name);
+      const found = findIds(catalog, name);
       return found.length === 0 ? [name] : found;
     });
     return { kind: 'tier', ids };
   }
-  const ids = idsOf(catalog, asked);
+  const ids = findIds(catalog, asked);
   if (ids.length > 0) return { kind: 'model', ids };
   return splitModelId(asked) ? { kind: 'model', ids: [asked] } : { kind: 'nothing', ids: [] };
 }
@@ -67,14 +67,14 @@ export function findTier({ catalog, project, source }: RoutingView, name: string
 }
 
 /** A full id as it is, or the catalog ids with that tail; tails may hold slashes too (`meta/llama`). */
-function idsOf(catalog: Catalog, name: string): readonly string[] {
+function findIds(catalog: Catalog, name: string): readonly string[] {
   const parts = splitModelId(name);
   if (parts && (catalog.models.has(name) || catalog.providers.has(parts.provider))) return [name];
-  return catalog.idsByTail.get(name) ?? [];
+  return catalog.idsByBareName.get(name) ?? [];
 }
 
 /** Why a model cannot be asked on `route`, null when it can. Reasons are recorded with the call. */
-export function reasonToSkip({ catalog, project }: RoutingView, route: TextRoute, translates: boolean, id: string): string | null {
+export function findSkipReason({ catalog, project }: RoutingView, route: TextRoute, translates: boolean, id: string): string | null {
   const name = splitModelId(id)?.provider;
   const provider = name === undefined ? undefined : catalog.providers.get(name);
   if (name === undefined || provider === undefined) return 'unknown_provider';

@@ -3,13 +3,13 @@ import type { Config } from '../config/config.ts';
 import { demoConfig } from '../config/load.ts';
 import { createDemoVendor } from '../demo-vendor/server.ts';
 
-export interface DemoVendorLender {
+export interface SharedDemoVendor {
   /** Where it answers; null for a configuration that has vendors of its own. It runs from the first configuration without one on. */
   urlFor(config: Config): Promise<string | null>;
   stop(): Promise<void>;
 }
 
-export function lendDemoVendor(): DemoVendorLender {
+export function createSharedDemoVendor(): SharedDemoVendor {
   let vendor: ReturnType<typeof createDemoVendor> | null = null;
   return {
     async urlFor(config) {

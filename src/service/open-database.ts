@@ -2,13 +2,13 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
-import { isConnectionFault } from '../db/connection-errors.ts';
+import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
-import { DataDirInUse, DataDirUnusable, openEmbeddedDatabase } from '../db/embedded.ts';
+import { DataDirError, DataDirLockedError, openEmbeddedDatabase } from '../db/embedded.ts';
 import { checkSchema, migrate, SchemaError } from '../db/migrate.ts';
 import { openServerDatabase } from '../db/pool.ts';
 import type { Logger } from '../observability/logger.ts';
-import { reasonOf, StartError } from './start-error.ts';
+import { errorMessage, StartError } from './start-error.ts';
 
 const schemaRetryMs = 1_000;
 
@@ -17,18 +17,18 @@ export async function openDatabase({ server }: Config, logger: Logger): Promise<
   try {
     return await openEmbeddedDatabase({ dataDir: resolve(server.dataDir), logger });
   } catch (cause) {
-    if (cause instanceof DataDirInUse || cause instanceof DataDirUnusable) throw new StartError(cause.message, { cause });
-    throw new StartError(`the embedded database cannot be opened: ${reasonOf(cause)}`, { cause });
+    if (cause instanceof DataDirLockedError || cause instanceof DataDirError) throw new StartError(cause.message, { cause });
+    throw new StartError(`the embedded database cannot be opened: ${errorMessage(cause)}`, { cause });
   }
 }
 
-export async function bringUpToDate(database: Database): Promise<{ applied: number }> {
+export async function migrateSchema(database: Database): Promise<{ applied: number }> {
   try {
     return await migrate(database);
   } catch (cause) {
     if (cause instanceof SchemaError) throw new StartError(cause.message, { cause });
-    if (isConnectionFault(cause)) throw new StartError(`the database cannot be reached: ${reasonOf(cause)}`, { cause });
-    throw new StartError(`a migration failed, nothing was started: ${reasonOf(cause)}`, { cause });
+    if (isConnectionError(cause)) throw new StartError(`the database cannot be reached: ${errorMessage(cause)}`, { cause });
+    throw new StartError(`a migration failed, nothing was started: ${errorMessage(cause)}`, { cause });
   }
 }
 
@@ -39,18 +39,18 @@ export async function bringUpToDate(database: Database): Promise<{ applied: numb
 export async function waitForSchema(database: Database, stopping: AbortSignal): Promise<void> {
   while (!stopping.aborted) {
     await sleep(schemaRetryMs, undefined, { signal: stopping }).catch(() => undefined); // Rejects when stopping.
-    if (stopping.aborted || (await findSchema(database))) return;
+    if (stopping.aborted || (await verifySchema(database))) return;
   }
 }
 
 /** False: the database cannot be reached. */
-export async function findSchema(database: Database): Promise<boolean> {
+export async function verifySchema(database: Database): Promise<boolean> {
   try {
     await checkSchema(database);
     return true;
   } catch (cause) {
     if (cause instanceof SchemaError) throw new StartError(cause.message, { cause });
-    if (isConnectionFault(cause)) return false;
-    throw new StartError(`the schema of the database cannot be read: ${reasonOf(cause)}`, { cause });
+    if (isConnectionError(cause)) return false;
+    throw new StartError(`the schema of the database cannot be read: ${errorMessage(cause)}`, { cause });
   }
 }

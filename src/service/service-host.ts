@@ -1,6 +1,6 @@
 /** The process as a service sees it; made by `main.ts`, which owns the process. */
 import type { Environment } from '../config/environment.ts';
-import type { SetMember } from './cluster-worker.ts';
+import type { ClusterWorker } from './cluster-worker.ts';
 
 export interface ServiceHost {
   readonly env: Environment;
@@ -11,5 +11,5 @@ export interface ServiceHost {
   /** Sets what a SIGHUP does. */
   readonly onReload: (reload: () => void) => void;
   /** Of a process that belongs to a set; null for one that is a service by itself, or the parent of a set. */
-  readonly member: SetMember | null;
+  readonly clusterWorker: ClusterWorker | null;
 }

@@ -1,5 +1,5 @@
 /** Call rows with their attempts, as `GET /provision/teams/{project}/calls` and the console show them (shapes 21). */
-import { usdOf } from '../core/cost.ts';
+import { toUsd } from '../core/cost.ts';
 import { formatTime } from '../core/time.ts';
 import type { Queries } from '../db/database.ts';
 
@@ -62,20 +62,20 @@ export interface AttemptRow {
 }
 
 const defaultLimit = 100;
-const largestLimit = 1_000;
+const maxLimit = 1_000;
 /** What one statement reads: more would hold up everybody else on the one session of the embedded database. */
-const pageRows = 250;
+const pageSize = 250;
 
 /** Newest first. */
 export async function listCalls(database: Queries, projectId: string, options: ListOptions = {}): Promise<CallRow[]> {
   const { limit = defaultLimit, before = null, taskId = null, source = null } = options;
-  const bounded = Math.max(1, Math.min(largestLimit, Math.trunc(limit)));
+  const bounded = Math.max(1, Math.min(maxLimit, Math.trunc(limit)));
   const rows: CallRow[] = [];
   for (;;) {
-    const wanted = Math.min(pageRows, bounded - rows.length);
-    const page = await readPage(database, [projectId, rows.at(-1)?.id ?? before, taskId, source, wanted]);
+    const requested = Math.min(pageSize, bounded - rows.length);
+    const page = await readPage(database, [projectId, rows.at(-1)?.id ?? before, taskId, source, requested]);
     rows.push(...page);
-    if (page.length < wanted || rows.length === bounded) return rows;
+    if (page.length < requested || rows.length === bounded) return rows;
   }
 }
 
@@ -84,7 +84,7 @@ async function readPage(database: Queries, values: readonly unknown[]): Promise<
   const calls = await database.query<StoredCall>(selectCalls, values);
   const attempts = await database.query<StoredAttempt>(selectAttempts, [calls.map(({ id }) => id)]);
   const byCall = Map.groupBy(attempts, ({ callId }) => callId);
-  return calls.map((call) => callRow(call, byCall.get(call.id) ?? []));
+  return calls.map((call) => toCallRow(call, byCall.get(call.id) ?? []));
 }
 
 type StoredCall = Omit<CallRow, 'created_at' | 'tokens' | 'cost' | 'price_unknown' | 'attempts'> & {
@@ -111,14 +111,14 @@ const selectCalls = `
    order by id desc
    limit $5::integer`;
 
-function callRow(stored: StoredCall, attempts: readonly StoredAttempt[]): CallRow {
+function toCallRow(stored: StoredCall, attempts: readonly StoredAttempt[]): CallRow {
   const { startedAt, costNanos, input, cachedInput, cacheWrite, output, ...row } = stored;
   return {
     ...row,
     created_at: formatTime(startedAt.getTime()),
     tokens: { input, cached_input: cachedInput, cache_write: cacheWrite, output },
-    ...costJson(costNanos),
-    attempts: attempts.map(attemptRow),
+    ...toCostJson(costNanos),
+    attempts: attempts.map(toAttemptRow),
   };
 }
 
@@ -135,11 +135,11 @@ const selectAttempts = `
    where call_id = any ($1::uuid[])
    order by call_id, n`;
 
-function attemptRow({ callId: _callId, startedAt, costNanos, ...row }: StoredAttempt): AttemptRow {
-  return { ...row, started_at: formatTime(startedAt.getTime()), ...costJson(costNanos) };
+function toAttemptRow({ callId: _callId, startedAt, costNanos, ...row }: StoredAttempt): AttemptRow {
+  return { ...row, started_at: formatTime(startedAt.getTime()), ...toCostJson(costNanos) };
 }
 
 /** A model without a price costs nobody knows what, never nothing. */
-function costJson(nanos: number | null): Pick<CallRow, 'cost' | 'price_unknown'> {
-  return { cost: nanos === null ? null : usdOf(nanos), price_unknown: nanos === null };
+function toCostJson(nanos: number | null): Pick<CallRow, 'cost' | 'price_unknown'> {
+  return { cost: nanos === null ? null : toUsd(nanos), price_unknown: nanos === null };
 }

@@ -13,18 +13,18 @@ export interface CallCorrection {
 }
 
 /** By how much the cost of a stored call has changed; an unknown cost counts as nothing. */
-export interface CostChange {
+export interface CostAdjustment {
   readonly callId: string;
   readonly nanos: number;
 }
 
 /** In the transaction `tx`; a call that is not stored (yet) is left out. Such calls have one attempt, which says the same. */
-export async function correctCalls(tx: Queries, corrections: readonly CallCorrection[]): Promise<readonly CostChange[]> {
+export async function correctCalls(tx: Queries, corrections: readonly CallCorrection[]): Promise<readonly CostAdjustment[]> {
   if (corrections.length === 0) return [];
   const ids = corrections.map(({ callId }) => callId);
   const outcomes = corrections.map(({ outcome }) => outcome);
   const costs = corrections.map(({ costNanos }) => costNanos);
-  const changes = await tx.query<CostChange>(
+  const adjustments = await tx.query<CostAdjustment>(
     `with before as (
        select id, cost_nanos from calls where id = any ($1::uuid[]) for update
      )
@@ -44,5 +44,5 @@ export async function correctCalls(tx: Queries, corrections: readonly CallCorrec
       where attempts.call_id = correct.id and attempts.n = 1`,
     [ids, outcomes, costs],
   );
-  return changes;
+  return adjustments;
 }

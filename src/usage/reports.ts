@@ -5,11 +5,11 @@
  * A call belongs to the month of its start, which is the time in its id: every query is a range of ids.
  */
 
-import { usdOf } from '../core/cost.ts';
-import { firstIdOf } from '../core/ids.ts';
+import { toUsd } from '../core/cost.ts';
+import { minIdAt } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
-import { formatTime, monthOf } from '../core/time.ts';
-import { type WindowKind, windowOf } from '../core/windows.ts';
+import { formatTime, monthAt } from '../core/time.ts';
+import { type WindowKind, windowAt } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
 import { type CallRow, type ListOptions, listCalls } from './call-rows.ts';
 
@@ -32,7 +32,7 @@ interface Group {
 }
 
 /** What settled calls have used of a key's ceilings, each in its own window: calls, nano-dollars, calls and tokens of this minute. */
-export interface KeyUse {
+export interface KeyUsage {
   readonly calls: number;
   readonly cost: number;
   readonly rpm: number;
@@ -40,11 +40,11 @@ export interface KeyUse {
 }
 
 export interface UsageReports {
-  usageOf(project: { readonly projectId: string; readonly monthlyCapNanos: number | null }): Promise<UsageReport>;
+  getUsage(project: { readonly projectId: string; readonly monthlyCapNanos: number | null }): Promise<UsageReport>;
   /** Nano-dollars of the current month. */
-  spentThisMonth(projectId: string): Promise<number>;
+  getMonthSpend(projectId: string): Promise<number>;
   /** Of a key and those that are counted with it. */
-  keyUse(countedAs: string, windows: { readonly calls: WindowKind; readonly cost: WindowKind }): Promise<KeyUse>;
+  getKeyUsage(countedAs: string, windows: { readonly calls: WindowKind; readonly cost: WindowKind }): Promise<KeyUsage>;
   /** Newest first. */
   listCalls(projectId: string, options?: ListOptions): Promise<CallRow[]>;
 }
@@ -53,35 +53,35 @@ const allTokens = 'tokens_input + tokens_cached_input + tokens_cache_write + tok
 
 export function createUsageReports({ database, clock }: { database: Database; clock: Clock }): UsageReports {
   return {
-    async usageOf({ projectId, monthlyCapNanos }) {
-      const month = monthOf(clock.now());
-      const rows = await database.query<TotalRow>(selectTotals, [projectId, firstIdOf(month.start), firstIdOf(month.end)]);
+    async getUsage({ projectId, monthlyCapNanos }) {
+      const month = monthAt(clock.now());
+      const rows = await database.query<TotalRow>(selectTotals, [projectId, minIdAt(month.start), minIdAt(month.end)]);
       const groups = <Name extends string>(level: number, name: Name): (Group & Record<Name, string>)[] =>
-        rows.filter((row) => row.level === level).map((row) => groupOf(name, row));
+        rows.filter((row) => row.level === level).map((row) => toGroup(name, row));
       return {
         month: month.name,
         period: { start: formatTime(month.start), end: formatTime(month.end) },
         currency: 'USD',
-        spend: usdOf(rows.find((row) => row.level === levels.all)?.cost ?? 0),
-        monthly_cap: monthlyCapNanos === null ? null : usdOf(monthlyCapNanos),
+        spend: toUsd(rows.find((row) => row.level === levels.all)?.cost ?? 0),
+        monthly_cap: monthlyCapNanos === null ? null : toUsd(monthlyCapNanos),
         by_model: groups(levels.model, 'model'),
         by_task: groups(levels.task, 'task_id'),
         by_source: groups(levels.source, 'source'),
       };
     },
-    async spentThisMonth(projectId) {
-      const month = monthOf(clock.now());
+    async getMonthSpend(projectId) {
+      const month = monthAt(clock.now());
       const [row] = await database.query<{ spent: number }>(
         `select coalesce(sum(cost_nanos), 0)::bigint as spent from calls
           where project_id = $1::uuid and id >= $2::uuid and id < $3::uuid`,
-        [projectId, firstIdOf(month.start), firstIdOf(month.end)],
+        [projectId, minIdAt(month.start), minIdAt(month.end)],
       );
       return row?.spent ?? 0;
     },
-    async keyUse(countedAs, windows) {
+    async getKeyUsage(countedAs, windows) {
       const now = clock.now();
-      const starts = [windowOf(windows.calls, now), windowOf(windows.cost, now), windowOf('minute', now)].map(({ start }) => start);
-      const [row] = await database.query<KeyUse>(selectKeyUse, [countedAs, ...starts.map(firstIdOf), firstIdOf(Math.min(...starts))]);
+      const starts = [windowAt(windows.calls, now), windowAt(windows.cost, now), windowAt('minute', now)].map(({ start }) => start);
+      const [row] = await database.query<KeyUsage>(selectKeyUse, [countedAs, ...starts.map(minIdAt), minIdAt(Math.min(...starts))]);
       return row ?? { calls: 0, cost: 0, rpm: 0, tpm: 0 };
     },
     listCalls: (projectId, options) => listCalls(database, projectId, options),
@@ -126,7 +126,7 @@ const selectKeyUse = `
        where key_id = any(array(select $1::uuid union all select id from virtual_keys where counted_as = $1::uuid)) and id >= $5::uuid
     ) as used`;
 
-function groupOf<Name extends string>(name: Name, row: TotalRow): Group & Record<Name, string> {
+function toGroup<Name extends string>(name: Name, row: TotalRow): Group & Record<Name, string> {
   const named = { [name]: row.name ?? '' } as Record<Name, string>; // A computed key widens to string; Name is the only one.
-  return { ...named, cost: usdOf(row.cost), tokens: row.tokens, calls: row.calls };
+  return { ...named, cost: toUsd(row.cost), tokens: row.tokens, calls: row.calls };
 }

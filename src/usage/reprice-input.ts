@@ -1,6 +1,6 @@
 /** The body of "charge calls again". */
 import { z } from 'zod';
-import { describeIssues } from '../core/error-messages.ts';
+import { formatIssues } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
 
 const instant = z
@@ -43,9 +43,9 @@ export interface RepriceInput {
 }
 
 /** Throws `bad_request` that names every fault. */
-export function readRepriceInput(body: unknown): RepriceInput {
+export function parseRepriceInput(body: unknown): RepriceInput {
   const parsed = repriceInput.safeParse(body);
-  if (!parsed.success) throw gatewayError('bad_request', { message: describeIssues(parsed.error).join('; ') });
+  if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
   const { from, to, project = null, models = null, prices = 'dated' } = parsed.data;
   const window = { from: Date.parse(from), to: Date.parse(to) };
   if (window.from >= window.to) throw gatewayError('bad_request', { message: 'to: must be after from' });

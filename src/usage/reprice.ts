@@ -6,16 +6,16 @@
  * computed exactly from what rows keep is left as it is, and counted.
  */
 
-import { usdOf } from '../core/cost.ts';
+import { toUsd } from '../core/cost.ts';
 import { gatewayError } from '../core/errors.ts';
-import { firstIdOf } from '../core/ids.ts';
+import { minIdAt } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
 import { formatTime } from '../core/time.ts';
 import { writeAudit } from '../db/audit.ts';
 import type { Database, Queries } from '../db/database.ts';
-import type { CostChange } from './correct-calls.ts';
+import type { CostAdjustment } from './correct-calls.ts';
 import { correctHistory } from './prices/correct-history.ts';
-import type { NewCharge } from './prices/recalculate-cost.ts';
+import type { RecalculatedCost } from './prices/recalculate-cost.ts';
 import { readCharges, type StoredCharge, writeAttemptCosts, writeCallCosts } from './stored-charges.ts';
 
 export interface RepriceRequest {
@@ -48,23 +48,23 @@ export interface RepriceReceipt {
   /** Counters of ceilings. */
   readonly counters_changed: number;
   /** Calls that stay as they are: no price, charged by what their rows do not hold, videos. */
-  readonly left: Readonly<Record<LeftReason, number>>;
+  readonly left: Readonly<Record<SkipReason, number>>;
   /** USD. */
   readonly difference: number;
 }
 
-type LeftReason = Exclude<NewCharge['kind'], 'cost'>;
+type SkipReason = Exclude<RecalculatedCost['kind'], 'cost'>;
 
 /** `ceilings/count-calls.ts`. */
-export type BeginCostChanges = (
+export type StartCostAdjustment = (
   tx: Queries,
   projectIds: readonly string[],
-) => Promise<{ add(changes: readonly CostChange[]): Promise<void>; count(): Promise<number> }>;
+) => Promise<{ add(changes: readonly CostAdjustment[]): Promise<void>; count(): Promise<number> }>;
 
 export interface RepriceDeps {
   readonly database: Database;
   readonly clock: Clock;
-  readonly beginCostChanges: BeginCostChanges;
+  readonly startCostAdjustment: StartCostAdjustment;
 }
 
 export type Reprice = (request: RepriceRequest) => Promise<RepriceReceipt>;
@@ -72,21 +72,21 @@ export type Reprice = (request: RepriceRequest) => Promise<RepriceReceipt>;
 /** An arbitrary number of our own: one at a time. */
 const lockKey = 7_263_004;
 
-export function createReprice({ database, clock, beginCostChanges }: RepriceDeps): Reprice {
+export function createReprice({ database, clock, startCostAdjustment }: RepriceDeps): Reprice {
   return (request) =>
     database.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1::bigint)', [lockKey]);
       const pricesCorrected = request.prices === 'now' ? await correctPrices(tx, request) : [];
       const projectIds = await findProjects(tx, request);
-      const costs = await beginCostChanges(tx, projectIds);
-      const totals = await chargeWindow(tx, { ...request, projectIds }, costs.add);
+      const costs = await startCostAdjustment(tx, projectIds);
+      const totals = await recalculateWindow(tx, { ...request, projectIds }, costs.add);
       const { from, to, prices, models } = request;
       const { nanos, ...counts } = totals;
       const receipt: RepriceReceipt = {
         ...{ from: formatTime(from), to: formatTime(to), prices, models, prices_corrected: pricesCorrected },
         ...counts,
         counters_changed: await costs.count(),
-        difference: usdOf(nanos),
+        difference: toUsd(nanos),
       };
       if (receipt.calls_changed + receipt.attempts_changed + pricesCorrected.length > 0) {
         const detail = { ...receipt, project_id: request.projectId };
@@ -106,7 +106,7 @@ async function correctPrices(tx: Queries, { from, to, models }: RepriceRequest):
 async function findModels(tx: Queries, from: number, to: number): Promise<string[]> {
   const rows = await tx.query<{ model: string }>(
     'select distinct model from calls where id >= $1::uuid and id < $2::uuid and model is not null order by model',
-    [firstIdOf(from), firstIdOf(to)],
+    [minIdAt(from), minIdAt(to)],
   );
   return rows.map(({ model }) => model);
 }
@@ -115,8 +115,8 @@ async function findModels(tx: Queries, from: number, to: number): Promise<string
 async function findProjects(tx: Queries, { from, to, projectId }: RepriceRequest): Promise<string[]> {
   if (projectId !== null) return [projectId];
   const rows = await tx.query<{ id: string }>('select distinct project_id as id from calls where id >= $1::uuid and id < $2::uuid', [
-    firstIdOf(from),
-    firstIdOf(to),
+    minIdAt(from),
+    minIdAt(to),
   ]);
   return rows.map(({ id }) => id);
 }
@@ -125,10 +125,10 @@ type Totals = Pick<RepriceReceipt, 'calls' | 'calls_changed' | 'calls_newly_pric
   readonly nanos: number;
 };
 
-async function chargeWindow(
+async function recalculateWindow(
   tx: Queries,
   { from, to, projectIds, models }: RepriceRequest & { readonly projectIds: readonly string[] },
-  onChanges: (changes: readonly CostChange[]) => Promise<void>,
+  onChanges: (changes: readonly CostAdjustment[]) => Promise<void>,
 ): Promise<Totals> {
   let totals: Totals = {
     ...{ calls: 0, calls_changed: 0, calls_newly_priced: 0, attempts_changed: 0, nanos: 0 },
@@ -138,27 +138,27 @@ async function chargeWindow(
     const page = await readCharges(tx, { from, to, projectIds, models, after });
     const last = page.calls.at(-1);
     if (!last) return totals;
-    const changes = await writeCallCosts(tx, page.calls.flatMap(differing));
+    const changes = await writeCallCosts(tx, page.calls.flatMap(toNewCosts));
     await onChanges(changes);
-    const attempts = await writeAttemptCosts(tx, page.attempts.flatMap(differing));
+    const attempts = await writeAttemptCosts(tx, page.attempts.flatMap(toNewCosts));
     totals = addPage(totals, page.calls, changes, attempts);
     after = last.id;
   }
 }
 
-function differing({ charge, ...row }: StoredCharge) {
+function toNewCosts({ charge, ...row }: StoredCharge) {
   return charge?.kind === 'cost' && charge.nanos !== row.costNanos ? [{ ...row, newNanos: charge.nanos }] : [];
 }
 
-function addPage(totals: Totals, calls: readonly StoredCharge[], changes: readonly CostChange[], attempts: number): Totals {
+function addPage(totals: Totals, calls: readonly StoredCharge[], changes: readonly CostAdjustment[], attempts: number): Totals {
   const unknown = new Set(calls.filter(({ costNanos }) => costNanos === null).map(({ id }) => id));
-  const leftFor = (reason: LeftReason): number => totals.left[reason] + calls.filter(({ charge }) => charge?.kind === reason).length;
+  const skippedFor = (reason: SkipReason): number => totals.left[reason] + calls.filter(({ charge }) => charge?.kind === reason).length;
   return {
     calls: totals.calls + calls.length,
     calls_changed: totals.calls_changed + changes.length,
     calls_newly_priced: totals.calls_newly_priced + changes.filter(({ callId }) => unknown.has(callId)).length,
     attempts_changed: totals.attempts_changed + attempts,
-    left: { price_unknown: leftFor('price_unknown'), units_not_kept: leftFor('units_not_kept'), video: leftFor('video') },
+    left: { price_unknown: skippedFor('price_unknown'), units_not_kept: skippedFor('units_not_kept'), video: skippedFor('video') },
     nanos: changes.reduce((sum, { nanos }) => sum + nanos, totals.nanos),
   };
 }

@@ -1,9 +1,9 @@
 /** The answer of `GET /status/peek` (shapes 1): what a key may still use, what its project has spent, how its providers are. */
 import type { Caller } from '../core/call.ts';
-import { usdOf } from '../core/cost.ts';
+import { toUsd } from '../core/cost.ts';
 import type { Clock } from '../core/time.ts';
 import { formatTime } from '../core/time.ts';
-import { type CeilingName, resetTime, type WindowKind, windowOf } from '../core/windows.ts';
+import { type CeilingName, type WindowKind, windowAt, windowResetAt } from '../core/windows.ts';
 import type { UsageReports } from './reports.ts';
 
 export type Ceilings = Readonly<Record<CeilingName, { readonly limit: number | null; readonly window: WindowKind }>>;
@@ -20,19 +20,19 @@ export interface StatusInput {
   /** The models are the demo vendor's: said here so that nobody takes its answers for a model's. */
   readonly demo?: boolean;
   /** What is counted of the key's ceilings and of the project's month; what nobody has limited, or called under a limit, is not there. */
-  readonly counted?: CountedUse;
+  readonly countedUsage?: CountedUsage;
 }
 
-export interface CounterUse {
+export interface CounterUsage {
   /** Calls, tokens or nano-dollars of settled calls. */
   readonly used: number;
   /** Estimates of running calls. */
   readonly reserved: number;
 }
 
-export interface CountedUse {
-  readonly key: Readonly<Partial<Record<CeilingName, CounterUse>>>;
-  readonly month?: CounterUse;
+export interface CountedUsage {
+  readonly key: Readonly<Partial<Record<CeilingName, CounterUsage>>>;
+  readonly month?: CounterUsage;
 }
 
 export interface StatusReport {
@@ -57,24 +57,24 @@ export interface CeilingReport {
   readonly resets_at: string | null;
 }
 
-export async function statusReport(input: StatusInput): Promise<StatusReport> {
-  const { reports, clock, project, caller, ceilings, breakers, providers, demo = false, counted = nothingCounted } = input;
+export async function buildStatusReport(input: StatusInput): Promise<StatusReport> {
+  const { reports, clock, project, caller, ceilings, breakers, providers, demo = false, countedUsage = noUsage } = input;
   const now = clock.now();
-  const [use, spent] = await Promise.all([
-    reports.keyUse(caller.countedAs, { calls: ceilings.calls.window, cost: ceilings.cost.window }),
-    reports.spentThisMonth(project.id),
+  const [usage, spent] = await Promise.all([
+    reports.getKeyUsage(caller.quotaKeyId, { calls: ceilings.calls.window, cost: ceilings.cost.window }),
+    reports.getMonthSpend(project.id),
   ]);
-  const report = (name: CeilingName, unit: (amount: number) => number = asIs): CeilingReport => {
+  const report = (name: CeilingName, unit: (amount: number) => number = identity): CeilingReport => {
     const { limit, window } = ceilings[name];
     // Of the row that admission goes by, where there is one (lessons 9).
-    const { used, reserved } = counted.key[name] ?? { used: use[name], reserved: 0 };
+    const { used, reserved } = countedUsage.key[name] ?? { used: usage[name], reserved: 0 };
     return {
       limit: limit === null ? null : unit(limit),
       used: unit(used),
       reserved: unit(reserved),
       remaining: limit === null ? null : unit(Math.max(0, limit - used - reserved)),
       window,
-      resets_at: resetTime(windowOf(window, now)),
+      resets_at: windowResetAt(windowAt(window, now)),
     };
   };
   return {
@@ -82,27 +82,27 @@ export async function statusReport(input: StatusInput): Promise<StatusReport> {
     key: {
       prefix: caller.keyPrefix,
       expires_at: caller.expiresAt === null ? null : formatTime(caller.expiresAt),
-      ceilings: { calls: report('calls'), cost: report('cost', usdOf), rpm: report('rpm'), tpm: report('tpm') },
+      ceilings: { calls: report('calls'), cost: report('cost', toUsd), rpm: report('rpm'), tpm: report('tpm') },
     },
-    credit: creditOf(counted.month?.used ?? spent, counted.month?.reserved ?? 0, project.settings.monthlyCapNanos),
+    credit: toCredit(countedUsage.month?.used ?? spent, countedUsage.month?.reserved ?? 0, project.settings.monthlyCapNanos),
     breakers: breakers.report(project.id, providers),
     ...(demo ? { demo: true } : {}),
   };
 }
 
 /** `near_cap` from 90 % of the cap on, what running calls hold included; `exhausted` when the cap is spent. */
-function creditOf(spent: number, held: number, cap: number | null): StatusReport['credit'] {
+function toCredit(spent: number, reserved: number, cap: number | null): StatusReport['credit'] {
   const isExhausted = cap !== null && spent >= cap;
-  const isNear = cap !== null && spent + held >= cap * 0.9;
+  const isNear = cap !== null && spent + reserved >= cap * 0.9;
   return {
     state: isExhausted ? 'exhausted' : isNear ? 'near_cap' : 'ok',
-    monthly_cap: cap === null ? null : usdOf(cap),
-    spent: usdOf(spent),
+    monthly_cap: cap === null ? null : toUsd(cap),
+    spent: toUsd(spent),
   };
 }
 
-const nothingCounted: CountedUse = { key: {} };
+const noUsage: CountedUsage = { key: {} };
 
-function asIs(amount: number): number {
+function identity(amount: number): number {
   return amount;
 }

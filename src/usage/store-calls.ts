@@ -1,18 +1,18 @@
 /** What the journal's drain writes of settled calls: a row per call and per attempt. Idempotent by call id. */
 import { createHash } from 'node:crypto';
 import type { Attempt, SettledCall } from '../core/call.ts';
-import { isVendorAsked } from '../core/ceiling-usage.ts';
+import { reachedVendor } from '../core/ceiling-usage.ts';
 import type { Queries } from '../db/database.ts';
 
 /** Stores the calls in the transaction `tx`, and attempts for those that are new; returns the ids of these. */
 export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Promise<ReadonlySet<string>> {
   if (calls.length === 0) return new Set();
-  const rows = await tx.query<{ id: string }>(insertCalls, columnsOf(calls, callRow));
+  const rows = await tx.query<{ id: string }>(insertCalls, toColumns(calls, toCallValues));
   const stored = new Set(rows.map(({ id }) => id));
   const attempts = calls
     .filter(({ facts }) => stored.has(facts.id))
     .flatMap(({ facts, result }) => result.attempts.map((attempt) => ({ callId: facts.id, attempt })));
-  if (attempts.length > 0) await tx.query(insertAttempts, columnsOf(attempts, attemptRow));
+  if (attempts.length > 0) await tx.query(insertAttempts, toColumns(attempts, toAttemptValues));
   return stored;
 }
 
@@ -33,7 +33,7 @@ const insertCalls = `
   on conflict (id) do nothing
   returning id`;
 
-function callRow({ facts, result }: SettledCall): readonly unknown[] {
+function toCallValues({ facts, result }: SettledCall): readonly unknown[] {
   const { correlation } = facts;
   return [
     facts.id,
@@ -49,26 +49,26 @@ function callRow({ facts, result }: SettledCall): readonly unknown[] {
     result.code,
     result.outcome,
     result.cache,
-    wholeNumber(result.tokens.input),
-    wholeNumber(result.tokens.cachedInput),
-    wholeNumber(result.tokens.cacheWrite),
-    wholeNumber(result.tokens.cacheWrite1h),
-    wholeNumber(result.tokens.output),
-    wholeOrNull(result.costNanos),
+    toInteger(result.tokens.input),
+    toInteger(result.tokens.cachedInput),
+    toInteger(result.tokens.cacheWrite),
+    toInteger(result.tokens.cacheWrite1h),
+    toInteger(result.tokens.output),
+    toIntegerOrNull(result.costNanos),
     result.estimated,
-    milliseconds(result.durationMs),
-    millisecondsOrNull(result.firstByteMs),
+    toMilliseconds(result.durationMs),
+    toMillisecondsOrNull(result.firstByteMs),
     correlation.taskId,
     correlation.turnId,
     correlation.agentId,
     correlation.triggerKind,
     correlation.triggerDetail,
-    wholeOrNull(correlation.iteration),
-    wholeOrNull(correlation.distilSaved),
+    toIntegerOrNull(correlation.iteration),
+    toIntegerOrNull(correlation.distilSaved),
     facts.memory.subject === null ? null : createHash('sha256').update(facts.memory.subject, 'utf8').digest(),
     JSON.stringify(facts.plan),
     new Date(facts.startedAt),
-    isVendorAsked(result),
+    reachedVendor(result),
     facts.unmetered === true,
     result.units === undefined ? null : JSON.stringify(result.units),
   ];
@@ -85,7 +85,7 @@ const insertAttempts = `
   )
   on conflict (call_id, n) do nothing`;
 
-function attemptRow({ callId, attempt }: { callId: string; attempt: Attempt }): readonly unknown[] {
+function toAttemptValues({ callId, attempt }: { callId: string; attempt: Attempt }): readonly unknown[] {
   return [
     callId,
     attempt.n,
@@ -93,42 +93,42 @@ function attemptRow({ callId, attempt }: { callId: string; attempt: Attempt }): 
     attempt.model,
     attempt.status,
     attempt.outcome,
-    milliseconds(attempt.waitMs),
+    toMilliseconds(attempt.waitMs),
     new Date(attempt.startedAt),
-    millisecondsOrNull(attempt.firstByteMs),
-    milliseconds(attempt.durationMs),
-    wholeNumber(attempt.tokens.input),
-    wholeNumber(attempt.tokens.cachedInput),
-    wholeNumber(attempt.tokens.cacheWrite),
-    wholeNumber(attempt.tokens.cacheWrite1h),
-    wholeNumber(attempt.tokens.output),
-    wholeOrNull(attempt.costNanos),
+    toMillisecondsOrNull(attempt.firstByteMs),
+    toMilliseconds(attempt.durationMs),
+    toInteger(attempt.tokens.input),
+    toInteger(attempt.tokens.cachedInput),
+    toInteger(attempt.tokens.cacheWrite),
+    toInteger(attempt.tokens.cacheWrite1h),
+    toInteger(attempt.tokens.output),
+    toIntegerOrNull(attempt.costNanos),
   ];
 }
 
 /** One array per column, as `unnest` takes them. */
-function columnsOf<Item>(items: readonly Item[], rowOf: (item: Item) => readonly unknown[]): unknown[][] {
+function toColumns<Item>(items: readonly Item[], rowOf: (item: Item) => readonly unknown[]): unknown[][] {
   const rows = items.map(rowOf);
   return (rows[0] ?? []).map((_value, column) => rows.map((row) => row[column]));
 }
 
 /** A count as SQL can hold it; the nearest one for what no bigint column takes (a fraction, an absurd size). */
-function wholeNumber(value: number): number {
+function toInteger(value: number): number {
   if (Number.isNaN(value)) return 0;
   return Math.round(Math.max(-Number.MAX_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, value)));
 }
 
-function wholeOrNull(value: number | null): number | null {
-  return value === null ? null : wholeNumber(value);
+function toIntegerOrNull(value: number | null): number | null {
+  return value === null ? null : toInteger(value);
 }
 
-const largestInteger = 2_147_483_647;
+const maxInteger = 2_147_483_647;
 
 /** A duration in an integer column: never negative (clocks are set back), at most 24 days. */
-function milliseconds(value: number): number {
-  return Math.min(largestInteger, Math.max(0, wholeNumber(value)));
+function toMilliseconds(value: number): number {
+  return Math.min(maxInteger, Math.max(0, toInteger(value)));
 }
 
-function millisecondsOrNull(value: number | null): number | null {
-  return value === null ? null : milliseconds(value);
+function toMillisecondsOrNull(value: number | null): number | null {
+  return value === null ? null : toMilliseconds(value);
 }

@@ -1,11 +1,11 @@
 /** What stored calls and their attempts were charged, and what they cost at the prices of the time; read page by page, and written where it differs. */
 import type { Route } from '../core/call.ts';
-import { firstIdOf } from '../core/ids.ts';
+import { minIdAt } from '../core/ids.ts';
 import type { CallUnits, Tokens } from '../core/pricing.ts';
 import type { Queries } from '../db/database.ts';
-import type { CostChange } from './correct-calls.ts';
-import { chargeAgain, type NewCharge } from './prices/recalculate-cost.ts';
-import { readStoredPrice } from './prices/stored-price.ts';
+import type { CostAdjustment } from './correct-calls.ts';
+import { type RecalculatedCost, recalculateCost } from './prices/recalculate-cost.ts';
+import { parseStoredPrice } from './prices/stored-price.ts';
 
 export interface ChargesWindow {
   readonly from: number;
@@ -25,29 +25,29 @@ export interface StoredCharge {
   /** Null: unknown. */
   readonly costNanos: number | null;
   /** Null: no vendor answered, or the cache did, and there is nothing to charge. */
-  readonly charge: NewCharge | null;
+  readonly charge: RecalculatedCost | null;
 }
 
 export type NewCost = Pick<StoredCharge, 'id' | 'n' | 'costNanos'> & { readonly newNanos: number };
 
 /** What one statement reads: decisions 1. */
-const pageRows = 250;
+const pageSize = 250;
 
 /** Attempts that were never charged (they failed) are left out. */
 export async function readCharges(
   tx: Queries,
   { from, to, projectIds, models, after }: ChargesWindow,
 ): Promise<{ calls: readonly StoredCharge[]; attempts: readonly StoredCharge[] }> {
-  const calls = await tx.query<ChargeRow>(selectCalls, [firstIdOf(from), firstIdOf(to), after, projectIds, models, pageRows]);
+  const calls = await tx.query<ChargeRow>(selectCalls, [minIdAt(from), minIdAt(to), after, projectIds, models, pageSize]);
   const charged = calls.filter(isCharged).map(({ id }) => id);
   const attempts = charged.length === 0 ? [] : await tx.query<ChargeRow>(selectAttempts, [charged]);
   return { calls: calls.map(toCharge), attempts: attempts.map(toCharge) };
 }
 
 /** Calls that were erased meanwhile are left out. */
-export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Promise<readonly CostChange[]> {
+export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Promise<readonly CostAdjustment[]> {
   if (costs.length === 0) return [];
-  return tx.query<CostChange>(
+  return tx.query<CostAdjustment>(
     `update calls set cost_nanos = changed.nanos
        from unnest($1::uuid[], $2::bigint[], $3::bigint[]) as changed (id, nanos, before)
       where calls.id = changed.id
@@ -58,9 +58,9 @@ export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Pr
 
 /** Returns how many there were. */
 export async function writeAttemptCosts(tx: Queries, costs: readonly NewCost[]): Promise<number> {
-  let written = 0;
-  for (let start = 0; start < costs.length; start += pageRows) {
-    const batch = costs.slice(start, start + pageRows);
+  let updated = 0;
+  for (let start = 0; start < costs.length; start += pageSize) {
+    const batch = costs.slice(start, start + pageSize);
     const rows = await tx.query(
       `update attempts set cost_nanos = changed.nanos
          from unnest($1::uuid[], $2::integer[], $3::bigint[]) as changed (call_id, n, nanos)
@@ -68,9 +68,9 @@ export async function writeAttemptCosts(tx: Queries, costs: readonly NewCost[]):
        returning attempts.n`,
       [batch.map(({ id }) => id), batch.map(({ n }) => n), batch.map(({ newNanos }) => newNanos)],
     );
-    written += rows.length;
+    updated += rows.length;
   }
-  return written;
+  return updated;
 }
 
 interface ChargeRow extends Tokens {
@@ -92,7 +92,7 @@ function isCharged({ model, cache }: ChargeRow): boolean {
 
 function toCharge(row: ChargeRow): StoredCharge {
   const { id, n, costNanos, route, units, price } = row;
-  const charge = isCharged(row) ? chargeAgain({ route, tokens: tokensOf(row), units }, price ? readStoredPrice(price) : null) : null;
+  const charge = isCharged(row) ? recalculateCost({ route, tokens: tokensOf(row), units }, price ? parseStoredPrice(price) : null) : null;
   return { id, n, costNanos, charge };
 }
 
@@ -105,14 +105,14 @@ const chargeColumns = (row: string): string => `
   ${row}.tokens_cache_write as "cacheWrite", ${row}.tokens_cache_write_1h as "cacheWrite1h", ${row}.tokens_output as output, c.units, p.price`;
 
 /** A call is charged at the prices of its beginning, whichever attempt it was. */
-const priceOf = (model: string): string => `
+const priceJoin = (model: string): string => `
   left join lateral (
     select price from model_prices where model = ${model} and effective_from <= c.started_at order by effective_from desc limit 1
   ) as p on true`;
 
 const selectCalls = `
   select c.id, 0 as n, c.route, c.model, c.cache, ${chargeColumns('c')}
-    from calls c ${priceOf('c.model')}
+    from calls c ${priceJoin('c.model')}
    where c.id >= $1::uuid and c.id < $2::uuid and ($3::uuid is null or c.id > $3::uuid) and c.project_id = any ($4::uuid[])
      and ($5::text[] is null or c.model = any ($5::text[]))
    order by c.id
@@ -122,7 +122,7 @@ const selectCalls = `
 const selectAttempts = `
   select c.id, a.n, c.route, a.provider || '/' || a.model as model, c.cache, ${chargeColumns('a')}
     from attempts a
-    join calls c on c.id = a.call_id ${priceOf(`a.provider || '/' || a.model`)}
+    join calls c on c.id = a.call_id ${priceJoin(`a.provider || '/' || a.model`)}
    where a.call_id = any ($1::uuid[])
      and (a.cost_nanos is distinct from 0
           or a.tokens_input + a.tokens_cached_input + a.tokens_cache_write + a.tokens_cache_write_1h + a.tokens_output > 0

@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { errors, Pool } from 'undici';
 import { VendorError } from '../core/errors.ts';
 
-export interface VendorRequest {
+export interface HttpRequest {
   readonly url: URL;
   readonly method: 'POST' | 'GET';
   readonly headers: Readonly<Record<string, string>>;
@@ -21,7 +21,7 @@ export interface VendorRequest {
   readonly signal?: AbortSignal;
 }
 
-export interface VendorResponse {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** Its errors become VendorErrors through `readAll` and `vendorErrorOf`. */
@@ -30,8 +30,8 @@ export interface VendorResponse {
   release(): void;
 }
 
-export interface VendorDoor {
-  send(request: VendorRequest): Promise<VendorResponse>;
+export interface VendorHttpClient {
+  send(request: HttpRequest): Promise<HttpResponse>;
   /** Ends running requests with VendorError `stopped`, and refuses new ones with `connect`: what still waits for its vendor settles at once. */
   abort(): void;
   /** Ends idle connections and waits for running requests. */
@@ -39,11 +39,11 @@ export interface VendorDoor {
 }
 
 /** Behind the last event of a stream there is at most a line end. */
-const releaseLimitBytes = 16 * 1024;
+const maxDrainBytes = 16 * 1024;
 
-export function createVendorDoor(): VendorDoor {
+export function createVendorHttpClient(): VendorHttpClient {
   const pools = new Map<string, Pool>();
-  let aborted: VendorError | null = null;
+  let abortedWith: VendorError | null = null;
 
   const poolFor = (origin: string, connectTimeoutMs: number): Pool => {
     const key = `${connectTimeoutMs} ${origin}`;
@@ -57,7 +57,7 @@ export function createVendorDoor(): VendorDoor {
 
   return {
     async send({ url, method, headers, body, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, signal }) {
-      if (aborted) throw new VendorError('connect', aborted.message);
+      if (abortedWith) throw new VendorError('connect', abortedWith.message);
       try {
         const response = await poolFor(url.origin, connectTimeoutMs).request({
           path: url.pathname + url.search,
@@ -68,36 +68,36 @@ export function createVendorDoor(): VendorDoor {
           bodyTimeout: idleTimeoutMs,
           ...(signal ? { signal } : {}),
         });
-        const { statusCode, headers: answered, body: content } = response;
-        return { status: statusCode, headers: answered, body: content, release: () => drainRest(content) };
+        const { statusCode, headers: responseHeaders, body: content } = response;
+        return { status: statusCode, headers: responseHeaders, body: content, release: () => drainRemainder(content) };
       } catch (cause) {
-        throw vendorErrorOf(cause, 'start');
+        throw toVendorError(cause, 'start');
       }
     },
     abort() {
-      aborted ??= new VendorError('stopped', 'the gateway is stopping');
-      for (const pool of pools.values()) pool.destroy(aborted, ignoreLateError);
+      abortedWith ??= new VendorError('stopped', 'the gateway is stopping');
+      for (const pool of pools.values()) pool.destroy(abortedWith, ignoreLateError);
     },
     async close() {
-      if (!aborted) await Promise.all([...pools.values()].map((pool) => pool.close()));
+      if (!abortedWith) await Promise.all([...pools.values()].map((pool) => pool.close()));
     },
   };
 }
 
 /** Reads what is left of a body, up to `releaseLimitBytes`. (undici's own `dump` counts what was read before too, and so ends every longer stream.) */
-function drainRest(body: Readable): void {
+function drainRemainder(body: Readable): void {
   if (body.destroyed || body.readableEnded) return;
-  let restBytes = 0;
+  let drainedBytes = 0;
   body.on('error', ignoreLateError);
   body.on('data', (chunk: Buffer) => {
-    restBytes += chunk.length;
-    if (restBytes > releaseLimitBytes) body.destroy();
+    drainedBytes += chunk.length;
+    if (drainedBytes > maxDrainBytes) body.destroy();
   });
   body.resume();
 }
 
 /** Ends a body of which nothing more is wanted, and with it its connection. */
-export function endBody(body: Readable): void {
+export function destroyBody(body: Readable): void {
   if (!body.destroyed) body.on('error', ignoreLateError).destroy();
 }
 
@@ -106,7 +106,7 @@ function ignoreLateError(): void {
 }
 
 /** The whole body; VendorError `unreadable` when it is larger than `limitBytes`, `broken` when it stops early. */
-export async function readAll(body: Readable, limitBytes: number): Promise<Buffer> {
+export async function readBody(body: Readable, limitBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -120,14 +120,14 @@ export async function readAll(body: Readable, limitBytes: number): Promise<Buffe
       chunks.push(bytes);
     }
   } catch (cause) {
-    throw vendorErrorOf(cause, 'body');
+    throw toVendorError(cause, 'body');
   }
   const [only] = chunks;
   return only && chunks.length === 1 ? only : Buffer.concat(chunks, size);
 }
 
 /** What a failure of the connection means. `phase` tells whether the answer had begun. */
-export function vendorErrorOf(cause: unknown, phase: 'start' | 'body'): VendorError {
+export function toVendorError(cause: unknown, phase: 'start' | 'body'): VendorError {
   if (cause instanceof VendorError) return cause;
   if (isAbort(cause)) return new VendorError('aborted', 'the request was ended', { cause });
   if (cause instanceof errors.HeadersTimeoutError) return new VendorError('timeout', 'no answer in time', { cause });

@@ -4,15 +4,15 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gatewayError, VendorError } from '../core/errors.ts';
-import { countOf, isObject, listOf, objectOf, parseJson, textOf } from '../core/json/narrow.ts';
+import { asArray, asCount, asObject, asString, isObject, parseJson } from '../core/json/narrow.ts';
 import type { Tokens } from '../core/pricing.ts';
 import { readResponsesUsage } from '../dialects/contract/token-usage.ts';
 import type { MediaFields } from '../dialects/media/image-speech.ts';
 import { countImages, readSize, writeFields } from '../dialects/media/image-speech.ts';
-import type { VendorDoor, VendorResponse } from './http-client.ts';
-import { readAll } from './http-client.ts';
+import type { HttpResponse, VendorHttpClient } from './http-client.ts';
+import { readBody } from './http-client.ts';
 import type { MediaProvider } from './media.ts';
-import { askMediaVendor, fetchVendorFile, headerOf, quote } from './media.ts';
+import { fetchVendorFile, getHeader, sendMediaRequest, vendorErrorText } from './media.ts';
 
 export interface ImageRequest {
   readonly provider: MediaProvider;
@@ -22,7 +22,7 @@ export interface ImageRequest {
   readonly now: () => number;
 }
 
-export interface ImageAnswer {
+export interface ImageResponse {
   readonly status: number;
   /** Unix seconds; null: the vendor gave none. */
   readonly created: number | null;
@@ -32,20 +32,20 @@ export interface ImageAnswer {
 }
 
 /** Ten images of ten megabytes, in base64. */
-const answerLimitBytes = 128 * 1024 * 1024;
+const maxResponseBytes = 128 * 1024 * 1024;
 
 /** What can be made ready before the vendor is asked. */
 export interface PreparedImages {
   /** How many the vendor is asked for. */
   readonly count: number;
-  readonly ask: (door: VendorDoor) => Promise<ImageAnswer>;
+  readonly send: (httpClient: VendorHttpClient) => Promise<ImageResponse>;
 }
 
 /** Throws GatewayError `bad_shape`, and `bad_json` for what the shape cannot say. */
 export function prepareImages(request: ImageRequest): PreparedImages {
   switch (request.provider.imageShape) {
     case 'openai':
-      return prepareStandard(request);
+      return prepareOpenAi(request);
     case 'artifacts':
       return prepareArtifacts(request);
     default:
@@ -54,7 +54,7 @@ export function prepareImages(request: ImageRequest): PreparedImages {
 }
 
 /** Defaults of the specification (4.6); what the caller sent goes on as it was written. */
-function prepareStandard({ provider, model, fields, now }: ImageRequest): PreparedImages {
+function prepareOpenAi({ provider, model, fields, now }: ImageRequest): PreparedImages {
   const body = writeFields({
     model: JSON.stringify(model),
     prompt: fields.prompt,
@@ -65,51 +65,55 @@ function prepareStandard({ provider, model, fields, now }: ImageRequest): Prepar
   const url = new URL(`${provider.baseUrl}/images/generations`);
   return {
     count: countImages(fields),
-    async ask(door) {
-      const response = await askMediaVendor(door, provider, { url, method: 'POST', accept: 'application/json', body, now });
-      return readStandard(door, response, { provider, now });
+    async send(httpClient) {
+      const response = await sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now });
+      return readOpenAiImages(httpClient, response, { provider, now });
     },
   };
 }
 
-async function readStandard(
-  door: VendorDoor,
-  response: VendorResponse,
+async function readOpenAiImages(
+  httpClient: VendorHttpClient,
+  response: HttpResponse,
   { provider, now }: Pick<ImageRequest, 'provider' | 'now'>,
-): Promise<ImageAnswer> {
+): Promise<ImageResponse> {
   const { status } = response;
   const answer = await readObject(response);
-  const rows = listOf(answer.data);
+  const rows = asArray(answer.data);
   if (rows.length === 0) throw unreadable('the answer holds no image', status);
   const images: string[] = [];
-  let restBytes = answerLimitBytes;
+  let remainingBytes = maxResponseBytes;
   // One after the other: they are all held until the last is there.
   for (const row of rows) {
-    const { b64_json, url: address } = objectOf(row);
-    const image = isText(b64_json) ? b64_json : isText(address) ? await fetchImage(door, { provider, address, restBytes, now }) : null;
+    const { b64_json, url: address } = asObject(row);
+    const image = isNonEmptyString(b64_json)
+      ? b64_json
+      : isNonEmptyString(address)
+        ? await fetchImage(httpClient, { provider, address, remainingBytes, now })
+        : null;
     if (image === null) throw unreadable('an image of the answer has neither b64_json nor url', status);
-    restBytes -= image.length;
+    remainingBytes -= image.length;
     images.push(image);
   }
-  return { status, created: countOf(answer.created) ?? null, images, tokens: readResponsesUsage(answer.usage) };
+  return { status, created: asCount(answer.created) ?? null, images, tokens: readResponsesUsage(answer.usage) };
 }
 
 interface ImageFile {
   readonly provider: MediaProvider;
   readonly address: string;
-  readonly restBytes: number;
+  readonly remainingBytes: number;
   readonly now: () => number;
 }
 
 /** A file that the vendor answers for; that it cannot be had makes the vendor's answer unreadable, whatever the reason. */
-async function fetchImage(door: VendorDoor, { provider, address, restBytes, now }: ImageFile): Promise<string> {
+async function fetchImage(httpClient: VendorHttpClient, { provider, address, remainingBytes, now }: ImageFile): Promise<string> {
   try {
-    const response = await fetchVendorFile(door, { provider, address, accept: 'image/*', now });
-    const bytes = await readAll(response.body, Math.floor((restBytes / 4) * 3));
+    const response = await fetchVendorFile(httpClient, { provider, address, accept: 'image/*', now });
+    const bytes = await readBody(response.body, Math.floor((remainingBytes / 4) * 3));
     if (bytes.length === 0) throw new VendorError('unreadable', 'it is empty');
     return bytes.toString('base64');
   } catch (cause) {
-    if (!(cause instanceof VendorError) || cause.fault === 'stopped') throw cause;
+    if (!(cause instanceof VendorError) || cause.kind === 'stopped') throw cause;
     throw new VendorError('unreadable', `an image cannot be fetched from the vendor: ${cause.message}`, { status: cause.status, cause });
   }
 }
@@ -128,23 +132,23 @@ function prepareArtifacts({ provider, model, fields, now }: ImageRequest): Prepa
   const url = new URL(`${provider.baseUrl}/${model.split('/').map(encodeURIComponent).join('/')}`);
   return {
     count: 1,
-    async ask(door) {
-      const first = await askMediaVendor(door, provider, { url, method: 'POST', accept: 'application/json', body, now });
-      const response = first.status === 202 ? await pollJob(door, provider, first, now) : first;
+    async send(httpClient) {
+      const first = await sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now });
+      const response = first.status === 202 ? await pollJob(httpClient, provider, first, now) : first;
       const { status } = response;
       const { artifacts } = await readObject(response);
-      const images = listOf(artifacts).map((artifact) => readArtifact(objectOf(artifact), provider, status));
+      const images = asArray(artifacts).map((artifact) => parseArtifact(asObject(artifact), provider, status));
       if (images.length === 0) throw unreadable('the answer holds no image', status);
       return { status, created: null, images, tokens: null };
     },
   };
 }
 
-function readArtifact({ base64, finishReason }: Readonly<Record<string, unknown>>, provider: MediaProvider, status: number): string {
-  if (isText(base64)) return base64;
-  const reason = textOf(finishReason);
+function parseArtifact({ base64, finishReason }: Readonly<Record<string, unknown>>, provider: MediaProvider, status: number): string {
+  if (isNonEmptyString(base64)) return base64;
+  const reason = asString(finishReason);
   if (reason === null || reason === 'SUCCESS') throw unreadable('an image of the answer is empty', status);
-  throw new VendorError('status', `the vendor answered ${status} without an image: ${quote(reason, provider)}`, { status });
+  throw new VendorError('status', `the vendor answered ${status} without an image: ${vendorErrorText(reason, provider)}`, { status });
 }
 
 /** NVIDIA answers for the slow jobs of one host at another (vendor facts 5.1); every other vendor at its own. */
@@ -153,38 +157,43 @@ const jobHosts: Readonly<Record<string, string>> = {
   'https://integrate.api.nvidia.com': 'https://api.nvcf.nvidia.com',
 };
 
-const firstPollMs = 250;
-const longestPollMs = 2_000;
+const initialBackoffMs = 250;
+const maxBackoffMs = 2_000;
 
 /** Asks for a job until it is done, at most as long as the provider may take for its first byte. */
-async function pollJob(door: VendorDoor, provider: MediaProvider, accepted: VendorResponse, now: () => number): Promise<VendorResponse> {
-  const id = headerOf(accepted, 'nvcf-reqid') ?? '';
+async function pollJob(
+  httpClient: VendorHttpClient,
+  provider: MediaProvider,
+  accepted: HttpResponse,
+  now: () => number,
+): Promise<HttpResponse> {
+  const id = getHeader(accepted, 'nvcf-reqid') ?? '';
   if (!/^[A-Za-z0-9-]{1,128}$/.test(id)) throw unreadable('the vendor accepted the job without naming it', accepted.status);
   accepted.release();
-  const { own } = provider.hosts;
-  const url = new URL(`${jobHosts[own] ?? own}/v2/nvcf/pexec/status/${id}`);
-  const until = now() + provider.firstByteTimeoutMs;
-  for (let waitMs = firstPollMs; now() + waitMs <= until; waitMs = Math.min(2 * waitMs, longestPollMs)) {
+  const { origin } = provider.hosts;
+  const url = new URL(`${jobHosts[origin] ?? origin}/v2/nvcf/pexec/status/${id}`);
+  const deadline = now() + provider.firstByteTimeoutMs;
+  for (let waitMs = initialBackoffMs; now() + waitMs <= deadline; waitMs = Math.min(2 * waitMs, maxBackoffMs)) {
     await sleep(waitMs);
-    const response = await askMediaVendor(door, provider, { url, method: 'GET', accept: 'application/json', body: null, now });
+    const response = await sendMediaRequest(httpClient, provider, { url, method: 'GET', accept: 'application/json', body: null, now });
     if (response.status !== 202) return response;
     response.release();
   }
   throw new VendorError('timeout', 'the images were not ready in time');
 }
 
-async function readObject(response: VendorResponse): Promise<Readonly<Record<string, unknown>>> {
+async function readObject(response: HttpResponse): Promise<Readonly<Record<string, unknown>>> {
   const { status } = response;
-  const bytes = await readAll(response.body, answerLimitBytes).catch((cause: unknown) => {
+  const bytes = await readBody(response.body, maxResponseBytes).catch((cause: unknown) => {
     // What broke off after it had begun is an answer that cannot be read.
-    throw cause instanceof VendorError && cause.fault === 'broken' ? unreadable(cause.message, status, cause) : cause;
+    throw cause instanceof VendorError && cause.kind === 'broken' ? unreadable(cause.message, status, cause) : cause;
   });
   const answer = parseJson(bytes.toString('utf8'));
   if (!isObject(answer)) throw unreadable('the answer is no JSON object', status);
   return answer;
 }
 
-function isText(value: unknown): value is string {
+function isNonEmptyString(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 

@@ -5,17 +5,17 @@
 import type { Readable } from 'node:stream';
 import type { MediaRoute } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
-import type { VendorDoor, VendorResponse } from './http-client.ts';
-import { endBody } from './http-client.ts';
-import { headersOf, type ProviderSource } from './registry.ts';
-import { readRetryAfter } from './retry-after.ts';
-import { secretsOf, withoutSecrets } from './strip-secrets.ts';
-import type { ProviderRow } from './vendor.ts';
+import type { HttpResponse, VendorHttpClient } from './http-client.ts';
+import { destroyBody } from './http-client.ts';
+import { buildHeaders, type ProviderSource } from './registry.ts';
+import { parseRetryAfter } from './retry-after.ts';
+import { collectSecrets, stripSecrets } from './strip-secrets.ts';
+import type { ProviderConnection } from './vendor.ts';
 import type { VendorHosts } from './vendor-hosts.ts';
-import { readRedirect, readVendorAddress, vendorHostsOf } from './vendor-hosts.ts';
+import { buildVendorHosts, parseVendorAddress, resolveRedirect } from './vendor-hosts.ts';
 
 /** A provider row as the media routes need it. Shapes are plain text: one that is not known is told to the caller as `bad_shape`. */
-export interface MediaProvider extends ProviderRow {
+export interface MediaProvider extends ProviderConnection {
   /** What its videos are spoken in: only `gemini` is known. */
   readonly dialect: string;
   readonly hosts: VendorHosts;
@@ -53,12 +53,15 @@ export function buildMediaProviders(sources: Readonly<Record<string, MediaProvid
   return new Map(
     serving.map(([name, source]) => {
       const { assetHosts, baseUrl } = source;
-      return [name, { ...source, hosts: vendorHostsOf(baseUrl, assetHosts), headers: headersOf(source), secrets: secretsOf(source) }];
+      return [
+        name,
+        { ...source, hosts: buildVendorHosts(baseUrl, assetHosts), headers: buildHeaders(source), secrets: collectSecrets(source) },
+      ];
     }),
   );
 }
 
-export interface MediaRequest {
+export interface MediaHttpRequest {
   readonly url: URL;
   readonly method: 'POST' | 'GET';
   readonly accept: string;
@@ -71,9 +74,13 @@ export interface MediaRequest {
 }
 
 /** One request to the provider's own host. Throws VendorError; a refusal's message holds the vendor's status and body. */
-export async function askMediaVendor(door: VendorDoor, provider: MediaProvider, request: MediaRequest): Promise<VendorResponse> {
+export async function sendMediaRequest(
+  httpClient: VendorHttpClient,
+  provider: MediaProvider,
+  request: MediaHttpRequest,
+): Promise<HttpResponse> {
   const { url, method, accept, body, signal, now } = request;
-  const response = await door.send({
+  const response = await httpClient.send({
     url,
     method,
     headers: {
@@ -83,27 +90,27 @@ export async function askMediaVendor(door: VendorDoor, provider: MediaProvider, 
       ...provider.headers,
     },
     body,
-    ...timeoutsOf(provider),
+    ...timeoutsFor(provider),
     ...(signal ? { signal } : {}),
   });
   if (response.status < 200 || response.status > 299) throw await readRefusal(response, provider, now);
   return response;
 }
 
-const refusalLimitBytes = 64 * 1024;
-const longestWords = 2_000;
+const maxErrorBytes = 64 * 1024;
+const maxErrorTextLength = 2_000;
 
-async function readRefusal(response: VendorResponse, provider: MediaProvider, now: () => number): Promise<VendorError> {
+async function readRefusal(response: HttpResponse, provider: MediaProvider, now: () => number): Promise<VendorError> {
   const { status } = response;
-  const bytes = await readBeginning(response.body);
-  const words = quote(bytes.toString('utf8'), provider);
-  const retryAfterMs = status === 429 ? readRetryAfter(response.headers, bytes, now()) : undefined;
-  const message = `the vendor answered ${status}${words === '' ? '' : `: ${words}`}`;
-  return new VendorError('status', message, { status, vendorMessage: words, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+  const bytes = await readErrorBody(response.body);
+  const errorText = vendorErrorText(bytes.toString('utf8'), provider);
+  const retryAfterMs = status === 429 ? parseRetryAfter(response.headers, bytes, now()) : undefined;
+  const message = `the vendor answered ${status}${errorText === '' ? '' : `: ${errorText}`}`;
+  return new VendorError('status', message, { status, vendorMessage: errorText, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
 }
 
 /** An error body that cannot be read to its end does not change what the status says: what came of it is told. */
-async function readBeginning(body: Readable): Promise<Buffer> {
+async function readErrorBody(body: Readable): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -111,21 +118,21 @@ async function readBeginning(body: Readable): Promise<Buffer> {
       const bytes: Buffer = chunk;
       size += bytes.length;
       chunks.push(bytes);
-      if (size > refusalLimitBytes) break;
+      if (size > maxErrorBytes) break;
     }
   } catch {
     // It broke off: the beginning is there.
   }
-  return Buffer.concat(chunks).subarray(0, refusalLimitBytes);
+  return Buffer.concat(chunks).subarray(0, maxErrorBytes);
 }
 
 /** A vendor's words as they may be shown: bounded, without the provider's key, which some vendors repeat. */
-export function quote(text: string, { secrets }: MediaProvider): string {
-  return withoutSecrets(text, secrets).trim().slice(0, longestWords);
+export function vendorErrorText(text: string, { secrets }: MediaProvider): string {
+  return stripSecrets(text, secrets).trim().slice(0, maxErrorTextLength);
 }
 
 /** The address is not one of the provider's hosts: the cause of a VendorError `unreadable`. */
-export class ForeignAddress extends Error {
+export class HostNotAllowedError extends Error {
   constructor() {
     super('the address is not on a host of the vendor');
     this.name = 'ForeignAddress';
@@ -141,48 +148,51 @@ export interface FileRequest {
   readonly now: () => number;
 }
 
-const longestTrail = 5;
+const maxRedirects = 5;
 
 /**
  * Fetches a file by the host rule. Redirects are followed within the provider's hosts only, and its key goes to its own host alone.
  * Throws VendorError; with the cause ForeignAddress, and without having asked there, where an address is not allowed.
  */
-export async function fetchVendorFile(door: VendorDoor, { provider, address, accept, signal, now }: FileRequest): Promise<VendorResponse> {
-  let next = readVendorAddress(address, provider.hosts);
-  for (let hops = 0; hops <= longestTrail; hops += 1) {
-    if (next === null) {
-      const cause = new ForeignAddress();
+export async function fetchVendorFile(
+  httpClient: VendorHttpClient,
+  { provider, address, accept, signal, now }: FileRequest,
+): Promise<HttpResponse> {
+  let target = parseVendorAddress(address, provider.hosts);
+  for (let hops = 0; hops <= maxRedirects; hops += 1) {
+    if (target === null) {
+      const cause = new HostNotAllowedError();
       throw new VendorError('unreadable', cause.message, { cause });
     }
-    const { url, isOwn } = next;
-    const response = await door.send({
+    const { url, isProviderOrigin } = target;
+    const response = await httpClient.send({
       url,
       method: 'GET',
-      headers: { accept, 'accept-encoding': 'identity', ...(isOwn ? provider.headers : {}) },
+      headers: { accept, 'accept-encoding': 'identity', ...(isProviderOrigin ? provider.headers : {}) },
       body: null,
-      ...timeoutsOf(provider),
+      ...timeoutsFor(provider),
       ...(signal ? { signal } : {}),
     });
-    const location = isRedirect(response.status) ? headerOf(response, 'location') : null;
+    const location = isRedirect(response.status) ? getHeader(response, 'location') : null;
     if (location === null) {
       if (response.status < 200 || response.status > 299) throw await readRefusal(response, provider, now);
       return response;
     }
-    endBody(response.body);
-    next = readRedirect(location, url, provider.hosts);
+    destroyBody(response.body);
+    target = resolveRedirect(location, url, provider.hosts);
   }
-  throw new VendorError('unreadable', `the file was redirected more than ${longestTrail} times`);
+  throw new VendorError('unreadable', `the file was redirected more than ${maxRedirects} times`);
 }
 
 function isRedirect(status: number): boolean {
   return status === 301 || status === 302 || status === 303 || status === 307 || status === 308;
 }
 
-function timeoutsOf({ connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs }: MediaProvider) {
+function timeoutsFor({ connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs }: MediaProvider) {
   return { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs };
 }
 
-export function headerOf(response: VendorResponse, name: string): string | null {
+export function getHeader(response: HttpResponse, name: string): string | null {
   const value = response.headers[name];
   return typeof value === 'string' ? value : (value?.[0] ?? null);
 }

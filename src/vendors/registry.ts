@@ -1,6 +1,6 @@
 /** Provider rows of the configuration as this room uses them. Rebuilt as a whole at reload. */
 import type { Dialect } from '../core/call.ts';
-import { secretsOf } from './strip-secrets.ts';
+import { collectSecrets } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';
 
 /** The part of a configured provider row that the text routes need. */
@@ -20,7 +20,7 @@ export function buildProviders(sources: Readonly<Record<string, ProviderSource>>
   const providers = new Map<string, Provider>();
   for (const [name, source] of Object.entries(sources)) {
     const { dialect } = source;
-    if (isTextDialect(dialect)) providers.set(name, { ...source, dialect, headers: headersOf(source), secrets: secretsOf(source) });
+    if (isTextDialect(dialect)) providers.set(name, { ...source, dialect, headers: buildHeaders(source), secrets: collectSecrets(source) });
   }
   return providers;
 }
@@ -30,7 +30,7 @@ function isTextDialect(dialect: string): dialect is Dialect {
 }
 
 /** Headers of every request to the provider, with its key. */
-export function headersOf({ apiKey, auth, headers }: ProviderSource): Record<string, string> {
+export function buildHeaders({ apiKey, auth, headers }: ProviderSource): Record<string, string> {
   const all: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) all[name.toLowerCase()] = value;
   if (apiKey !== null) all[auth.header.toLowerCase()] = auth.scheme === null ? apiKey : `${auth.scheme} ${apiKey}`;

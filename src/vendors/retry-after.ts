@@ -2,41 +2,41 @@
  * How long a vendor asks us to wait, in every form vendors use (vendor facts 3), in that order: millisecond headers, `retry-after`, a
  * hint in the body, reset headers. A time in the past is 0.
  */
-import { isObject, listOf, objectOf, parseJson, textOf } from '../core/json/narrow.ts';
+import { asArray, asObject, asString, isObject, parseJson } from '../core/json/narrow.ts';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 /** Milliseconds to wait; null: no wait helps (a spend limit or quota); undefined: the vendor named none that can be read. */
-export function readRetryAfter(headers: Headers, body: Buffer, nowMs: number): number | null | undefined {
+export function parseRetryAfter(headers: Headers, body: Buffer, nowMs: number): number | null | undefined {
   const parsed = parseJson(body.toString('utf8'));
-  if (isSpent(parsed)) return null;
+  if (isQuotaExhausted(parsed)) return null;
   return (
-    readNumber(headers['retry-after-ms'], 1) ??
-    readNumber(headers['x-ms-retry-after-ms'], 1) ??
-    readNumber(headers['retry-after'], 1000) ??
-    readDate(headers['retry-after'], nowMs) ??
-    readRetryInfo(parsed) ??
-    readResets(headers, nowMs)
+    parseNumber(headers['retry-after-ms'], 1) ??
+    parseNumber(headers['x-ms-retry-after-ms'], 1) ??
+    parseNumber(headers['retry-after'], 1000) ??
+    parseDate(headers['retry-after'], nowMs) ??
+    parseRetryInfo(parsed) ??
+    parseResetHeaders(headers, nowMs)
   );
 }
 
 /** OpenAI's used-up quota and Anthropic's enforced spend limit: 429s that no wait ends. */
-function isSpent(body: unknown): boolean {
-  const error = objectOf(objectOf(body).error);
+function isQuotaExhausted(body: unknown): boolean {
+  const error = asObject(asObject(body).error);
   if (error.code === 'insufficient_quota' || error.type === 'insufficient_quota') return true;
-  return objectOf(error.details).error_code === 'enforced_spend_limit_reached';
+  return asObject(error.details).error_code === 'enforced_spend_limit_reached';
 }
 
-function readNumber(value: string | string[] | undefined, unitMs: number): number | undefined {
-  const text = firstOf(value);
+function parseNumber(value: string | string[] | undefined, unitMs: number): number | undefined {
+  const text = firstValue(value);
   if (text === undefined || !/^\s*-?\d+(\.\d+)?\s*$/.test(text)) return undefined;
   const waitMs = Math.max(0, Math.round(Number(text) * unitMs));
   return Number.isFinite(waitMs) ? waitMs : undefined;
 }
 
 /** An HTTP date or an RFC 3339 time. The form is checked, because `Date.parse` makes a date of nearly any text with a number in it. */
-function readDate(value: string | string[] | undefined, nowMs: number): number | undefined {
-  const text = firstOf(value);
+function parseDate(value: string | string[] | undefined, nowMs: number): number | undefined {
+  const text = firstValue(value);
   if (text === undefined || !/^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*|\d{4}-\d{2}-\d{2}T)\d{2}:\d{2}:\d{2}/.test(text))
     return undefined;
   // The oldest of the three HTTP forms names no zone: it is UTC too (RFC 9110 5.6.7).
@@ -44,21 +44,21 @@ function readDate(value: string | string[] | undefined, nowMs: number): number |
   return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
 }
 
-function firstOf(value: string | string[] | undefined): string | undefined {
+function firstValue(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : value?.[0];
 }
 
 /** Google's `google.rpc.RetryInfo`: `"retryDelay": "37s"`. */
-function readRetryInfo(body: unknown): number | undefined {
-  for (const detail of listOf(objectOf(objectOf(body).error).details)) {
-    const delay = isObject(detail) ? textOf(detail.retryDelay) : null;
-    if (delay !== null) return readDuration(delay);
+function parseRetryInfo(body: unknown): number | undefined {
+  for (const detail of asArray(asObject(asObject(body).error).details)) {
+    const delay = isObject(detail) ? asString(detail.retryDelay) : null;
+    if (delay !== null) return parseDuration(delay);
   }
   return undefined;
 }
 
 /** The latest of the vendor's reset headers: durations (`6m0s`, `120ms`) or RFC 3339 times. Only limits that are used up count. */
-function readResets(headers: Headers, nowMs: number): number | undefined {
+function parseResetHeaders(headers: Headers, nowMs: number): number | undefined {
   const waits: number[] = [];
   for (const [name, value] of Object.entries(headers)) {
     if (typeof value !== 'string') continue;
@@ -66,7 +66,7 @@ function readResets(headers: Headers, nowMs: number): number | undefined {
     if (typeof remaining === 'string' && Number(remaining) > 0) continue;
     const isOpenAi = name.startsWith('x-ratelimit-reset-');
     const isAnthropic = name.startsWith('anthropic-ratelimit-') && name.endsWith('-reset');
-    const waitMs = isOpenAi ? readDuration(value) : isAnthropic ? readDate(value, nowMs) : undefined;
+    const waitMs = isOpenAi ? parseDuration(value) : isAnthropic ? parseDate(value, nowMs) : undefined;
     if (waitMs !== undefined) waits.push(waitMs);
   }
   return waits.length === 0 ? undefined : Math.max(...waits);
@@ -75,7 +75,7 @@ function readResets(headers: Headers, nowMs: number): number | undefined {
 const unitsMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
 
 /** A Go duration in milliseconds, undefined when it is none. */
-function readDuration(text: string): number | undefined {
+function parseDuration(text: string): number | undefined {
   if (!/^(\d+(\.\d+)?(h|ms|m|s))+$/.test(text)) return undefined;
   let total = 0;
   for (const [, amount = '0', unit = 's'] of text.matchAll(/(\d+(?:\.\d+)?)(h|ms|m|s)/g)) total += Number(amount) * (unitsMs[unit] ?? 0);

@@ -6,10 +6,10 @@ import type { Readable } from 'node:stream';
 import { gatewayError, VendorError } from '../core/errors.ts';
 import type { MediaFields } from '../dialects/media/image-speech.ts';
 import { writeFields } from '../dialects/media/image-speech.ts';
-import type { VendorDoor, VendorResponse } from './http-client.ts';
-import { endBody, vendorErrorOf } from './http-client.ts';
+import type { HttpResponse, VendorHttpClient } from './http-client.ts';
+import { destroyBody, toVendorError } from './http-client.ts';
 import type { MediaProvider } from './media.ts';
-import { askMediaVendor, headerOf } from './media.ts';
+import { getHeader, sendMediaRequest } from './media.ts';
 
 export interface SpeechRequest {
   readonly provider: MediaProvider;
@@ -19,33 +19,33 @@ export interface SpeechRequest {
   readonly now: () => number;
 }
 
-export interface SpeechAnswer {
+export interface SpeechResponse {
   readonly status: number;
   readonly contentType: string;
   /** Audio in order. Throws VendorError `broken` and `aborted`; stopping early (`return`) ends the vendor's request. */
-  readonly pieces: AsyncGenerator<Buffer, void>;
+  readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
 /** Resolves when the first audio is there: until then a vendor's failure can still be told with a status. */
-export type AskToSpeak = (door: VendorDoor, signal: AbortSignal | undefined) => Promise<SpeechAnswer>;
+export type SendSpeech = (httpClient: VendorHttpClient, signal: AbortSignal | undefined) => Promise<SpeechResponse>;
 
 /** Makes ready what can be made ready before the vendor is asked. Throws GatewayError `bad_shape` and `no_route`. */
-export function prepareSpeech(request: SpeechRequest): AskToSpeak {
+export function prepareSpeech(request: SpeechRequest): SendSpeech {
   const { provider, now } = request;
   const { url, body } = writeRequest(request);
-  return async (door, signal) => {
-    const asked = { url, method: 'POST', accept: '*/*', body, now, ...(signal ? { signal } : {}) } as const;
-    const response = await askMediaVendor(door, provider, asked);
+  return async (httpClient, signal) => {
+    const httpRequest = { url, method: 'POST', accept: '*/*', body, now, ...(signal ? { signal } : {}) } as const;
+    const response = await sendMediaRequest(httpClient, provider, httpRequest);
     const { status } = response;
-    const contentType = mediaTypeOf(response, provider);
+    const contentType = audioType(response, provider);
     if (contentType === null) {
-      endBody(response.body);
+      destroyBody(response.body);
       throw new VendorError('unreadable', 'the answer is no audio', { status });
     }
-    const pieces = relay(response.body);
-    const first = await pieces.next();
+    const chunks = relay(response.body);
+    const first = await chunks.next();
     if (first.done) throw new VendorError('unreadable', 'the answer is empty', { status });
-    return { status, contentType, pieces: resume(first.value, pieces) };
+    return { status, contentType, chunks: resume(first.value, chunks) };
   };
 }
 
@@ -62,7 +62,7 @@ function writeRequest({ provider, model, fields }: SpeechRequest): { url: URL; b
     case 'voice': {
       const fixed = Object.entries(speech.body).map(([name, value]) => [name, JSON.stringify(value)]);
       return {
-        url: addressOf(baseUrl, speech, model),
+        url: voiceUrl(baseUrl, speech, model),
         body: writeFields({ ...Object.fromEntries(fixed), [speech.textField]: fields.input }),
       };
     }
@@ -72,7 +72,7 @@ function writeRequest({ provider, model, fields }: SpeechRequest): { url: URL; b
 }
 
 /** The voice as a segment of the path, or in the query: where the row marks its place with `{voice}`, else as `voice` or `model` would stand. */
-function addressOf(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], voice: string): URL {
+function voiceUrl(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], voice: string): URL {
   // An address would take such a segment for a step to another path.
   if (voice === '.' || voice === '..') throw gatewayError('no_route');
   const encoded = encodeURIComponent(voice);
@@ -82,8 +82,8 @@ function addressOf(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], 
 }
 
 /** As the row says, else the vendor's own audio type, else `audio/mpeg` (specification 4.3, shapes 21); null: text, which is no audio. */
-function mediaTypeOf(response: VendorResponse, { speechMediaType }: MediaProvider): string | null {
-  const type = headerOf(response, 'content-type') ?? '';
+function audioType(response: HttpResponse, { speechMediaType }: MediaProvider): string | null {
+  const type = getHeader(response, 'content-type') ?? '';
   if (/^(?:text\/|application\/(?:[\w.+-]*\+)?json\b)/i.test(type)) return null;
   if (speechMediaType !== null) return speechMediaType;
   return /^audio\//i.test(type) ? type : 'audio/mpeg';
@@ -96,9 +96,9 @@ async function* relay(body: Readable): AsyncGenerator<Buffer, void> {
       if (bytes.length > 0) yield bytes;
     }
   } catch (cause) {
-    throw vendorErrorOf(cause, 'body');
+    throw toVendorError(cause, 'body');
   } finally {
-    endBody(body);
+    destroyBody(body);
   }
 }
 

@@ -1,18 +1,20 @@
 /** Relays a vendor's event stream: whole events, unchanged bytes, and word of how it ended. */
 import type { Readable } from 'node:stream';
 import type { SseEvent } from '../core/sse.ts';
-import { createSseParser, SseEventTooLarge } from '../core/sse.ts';
+import { createSseParser, SseEventTooLargeError } from '../core/sse.ts';
 import type { StreamReader } from '../dialects/contract/route-codec.ts';
-import { endBody, vendorErrorOf } from './http-client.ts';
-import { bytesWithoutSecrets, withoutSecrets } from './strip-secrets.ts';
+import { destroyBody, toVendorError } from './http-client.ts';
+import { stripSecrets, stripSecretsFromBytes } from './strip-secrets.ts';
 
 /** How a stream ended: whole, or broken by the vendor. `told`: the vendor's own error event has been passed on. */
-export type StreamEnd = { readonly kind: 'whole' } | { readonly kind: 'broken'; readonly message: string; readonly told: boolean };
+export type StreamEnd =
+  | { readonly kind: 'whole' }
+  | { readonly kind: 'broken'; readonly message: string; readonly errorForwarded: boolean };
 
 /** Bytes of whole events; `last` marks those that complete the answer, so that it can be recorded before they leave. */
-export interface StreamPiece {
+export interface StreamChunk {
   readonly bytes: Buffer;
-  readonly last: boolean;
+  readonly isLast: boolean;
 }
 
 /** What a batch of whole events comes to. */
@@ -25,7 +27,7 @@ interface Step {
 }
 
 /** Keep-alives that may wait for the first piece; a vendor that sends nothing else must not fill the memory. */
-const heldLimitBytes = 1024 * 1024;
+const maxBufferedBytes = 1024 * 1024;
 
 /**
  * Yields nothing before the first piece of the answer has come: keep-alives wait, since until then another model can still be tried.
@@ -38,66 +40,67 @@ export async function* relayEvents(
   body: Readable,
   reader: StreamReader,
   secrets: readonly string[] = [],
-): AsyncGenerator<StreamPiece, StreamEnd> {
+): AsyncGenerator<StreamChunk, StreamEnd> {
   const parser = createSseParser();
-  let begun = false;
+  let hasStarted = false;
   let isWhole = false;
-  let held: Buffer[] = [];
-  let heldBytes = 0;
+  let buffered: Buffer[] = [];
+  let bufferedBytes = 0;
 
   const step = ({ bytes, events }: { bytes: Buffer; events: SseEvent[] }): Step => {
     let isReadable = true;
-    for (const [position, event] of events.entries()) {
-      const meaning = reader.read(event);
-      isReadable = meaning !== 'unreadable';
-      if (meaning === 'piece') begun = true;
-      else if (meaning === 'end' && begun) return { bytes, end: { kind: 'whole' }, isReadable };
-      else if (meaning === 'error') {
+    for (const [index, event] of events.entries()) {
+      const kind = reader.read(event);
+      isReadable = kind !== 'unreadable';
+      if (kind === 'piece') hasStarted = true;
+      else if (kind === 'end' && hasStarted) return { bytes, end: { kind: 'whole' }, isReadable };
+      else if (kind === 'error') {
         // What the vendor sends behind its error, such as `[DONE]`, would make the answer look whole: it is cut off.
-        const cut = bytesWithoutSecrets(bytes.subarray(0, events[position + 1]?.start ?? bytes.length), secrets);
-        const message = withoutSecrets(reader.problem() ?? 'the vendor reported an error', secrets);
-        return { bytes: cut, end: { kind: 'broken', message, told: begun }, isReadable };
-      } else if (!isReadable && !begun) {
-        return { bytes, end: { kind: 'broken', message: 'the stream is not of this dialect', told: false }, isReadable };
+        const cut = stripSecretsFromBytes(bytes.subarray(0, events[index + 1]?.start ?? bytes.length), secrets);
+        const message = stripSecrets(reader.problem() ?? 'the vendor reported an error', secrets);
+        return { bytes: cut, end: { kind: 'broken', message, errorForwarded: hasStarted }, isReadable };
+      } else if (!isReadable && !hasStarted) {
+        return { bytes, end: { kind: 'broken', message: 'the stream is not of this dialect', errorForwarded: false }, isReadable };
       }
     }
     return { bytes, end: null, isReadable };
   };
 
-  const release = (bytes: Buffer): Buffer => {
-    if (held.length === 0) return bytes;
-    const all = Buffer.concat([...held, bytes]);
-    held = [];
+  const takeBuffered = (bytes: Buffer): Buffer => {
+    if (buffered.length === 0) return bytes;
+    const all = Buffer.concat([...buffered, bytes]);
+    buffered = [];
     return all;
   };
 
   try {
     for await (const chunk of body.iterator({ destroyOnReturn: false })) {
       const { bytes, end } = step(parser.push(chunk));
-      if (end && !begun) return end;
-      if (!begun) {
-        if (bytes.length > 0) held.push(bytes);
-        heldBytes += bytes.length;
-        if (heldBytes > heldLimitBytes) return { kind: 'broken', message: 'no piece of an answer came', told: false };
+      if (end && !hasStarted) return end;
+      if (!hasStarted) {
+        if (bytes.length > 0) buffered.push(bytes);
+        bufferedBytes += bytes.length;
+        if (bufferedBytes > maxBufferedBytes) return { kind: 'broken', message: 'no piece of an answer came', errorForwarded: false };
         continue;
       }
       isWhole = end?.kind === 'whole';
-      if (bytes.length > 0) yield { bytes: release(bytes), last: isWhole };
+      if (bytes.length > 0) yield { bytes: takeBuffered(bytes), isLast: isWhole };
       if (end) return end;
     }
     const { bytes, end, isReadable } = step(parser.end());
     const ended: StreamEnd =
-      end ?? (reader.finished() ? { kind: 'whole' } : { kind: 'broken', message: 'the vendor ended the stream early', told: false });
+      end ??
+      (reader.finished() ? { kind: 'whole' } : { kind: 'broken', message: 'the vendor ended the stream early', errorForwarded: false });
     // An event without its end is passed on only where it completes the answer: behind it no error event could be told apart.
-    if (begun && isReadable && bytes.length > 0 && (ended.kind === 'whole' || ended.told))
-      yield { bytes: release(bytes), last: ended.kind === 'whole' };
+    if (hasStarted && isReadable && bytes.length > 0 && (ended.kind === 'whole' || ended.errorForwarded))
+      yield { bytes: takeBuffered(bytes), isLast: ended.kind === 'whole' };
     return ended;
   } catch (cause) {
-    if (cause instanceof SseEventTooLarge) return { kind: 'broken', message: cause.message, told: false };
-    const error = vendorErrorOf(cause, 'body');
-    if (error.fault === 'aborted' || (error.fault === 'stopped' && !begun)) throw error;
-    return { kind: 'broken', message: error.message, told: false };
+    if (cause instanceof SseEventTooLargeError) return { kind: 'broken', message: cause.message, errorForwarded: false };
+    const error = toVendorError(cause, 'body');
+    if (error.kind === 'aborted' || (error.kind === 'stopped' && !hasStarted)) throw error;
+    return { kind: 'broken', message: error.message, errorForwarded: false };
   } finally {
-    if (!isWhole) endBody(body);
+    if (!isWhole) destroyBody(body);
   }
 }

@@ -2,7 +2,7 @@
 import type { Dialect } from '../core/call.ts';
 
 /** Where a provider is, what it is sent with every request, and how long it may take. */
-export interface ProviderRow {
+export interface ProviderConnection {
   readonly name: string;
   /** With the version prefix, without a slash at its end; the route's tail is appended (vendor facts 1). */
   readonly baseUrl: string;
@@ -16,6 +16,6 @@ export interface ProviderRow {
 }
 
 /** Of the inference routes. */
-export interface Provider extends ProviderRow {
+export interface Provider extends ProviderConnection {
   readonly dialect: Dialect;
 }

@@ -7,14 +7,14 @@
  */
 import { createHash } from 'node:crypto';
 import type { VendorHosts } from './vendor-hosts.ts';
-import { readVendorAddress } from './vendor-hosts.ts';
+import { parseVendorAddress } from './vendor-hosts.ts';
 
 /** A model may hold what specification 4.6 allows; neither part may be a dot segment, which an address would lose. */
 const operationName = /^(?:models\/(?!\.{1,2}\/)[A-Za-z0-9._:-]+\/)?operations\/(?!\.{1,2}$)[A-Za-z0-9._-]+$/;
-const longestName = 1_024;
+const maxNameLength = 1_024;
 
 /** The operation's name out of a name or an absolute address under the vendor's base address; null for anything else. */
-export function readOperationName(text: string, baseUrl: string): string | null {
+export function parseOperationName(text: string, baseUrl: string): string | null {
   const base = `${new URL(baseUrl).href.replace(/\/+$/, '')}/`;
   const name = text.startsWith(base) ? text.slice(base.length) : text;
   return isOperationName(name) ? name : null;
@@ -22,18 +22,18 @@ export function readOperationName(text: string, baseUrl: string): string | null 
 
 /** It can be asked for below the vendor's base address. */
 export function isOperationName(name: string): boolean {
-  return name.length <= longestName && operationName.test(name);
+  return name.length <= maxNameLength && operationName.test(name);
 }
 
 /** The address of a file as a caller names it; null when it is malformed or not on a host of the vendor. */
-export function readFileAddress(text: string, hosts: VendorHosts): URL | null {
-  const address = readVendorAddress(text, hosts);
+export function parseFileAddress(text: string, hosts: VendorHosts): URL | null {
+  const address = parseVendorAddress(text, hosts);
   if (address === null || address.url.href !== text || /%(?:2f|5c|00)/i.test(address.url.pathname)) return null;
   return address.url;
 }
 
 /** `files/{id}` out of the address of a file of the Gemini form, however it is written; null where the path is of something else. */
-export function fileNameOf({ pathname }: URL): string | null {
+export function getFileName({ pathname }: URL): string | null {
   const id = /\/files\/([A-Za-z0-9._-]+)(?::[a-z]+)?$/i.exec(pathname)?.[1];
   return id === undefined ? null : `files/${id}`;
 }
@@ -42,12 +42,12 @@ export function fileNameOf({ pathname }: URL): string | null {
  * What all spellings of a file's address have in common. A project's files are recognised by it, so that no other spelling leads to the file
  * of another project.
  */
-export function fileKeyOf(address: string): string {
+export function getFileKey(address: string): string {
   if (!URL.canParse(address)) return address;
   const url = new URL(address);
-  const key = fileNameOf(url) ?? `${url.host}${url.pathname}`;
-  return key.length <= longestKey ? key : `sha256:${createHash('sha256').update(key).digest('hex')}`;
+  const key = getFileName(url) ?? `${url.host}${url.pathname}`;
+  return key.length <= maxKeyLength ? key : `sha256:${createHash('sha256').update(key).digest('hex')}`;
 }
 
 /** The database's index takes none of some thousands. */
-const longestKey = 1_024;
+const maxKeyLength = 1_024;

@@ -7,15 +7,15 @@
 import type { Readable } from 'node:stream';
 import { VendorError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json/narrow.ts';
-import { countOf, isObject, listOf, objectOf, parseJson, textOf } from '../core/json/narrow.ts';
-import type { VendorDoor, VendorResponse } from './http-client.ts';
-import { endBody, readAll, vendorErrorOf } from './http-client.ts';
-import { askMediaVendor, fetchVendorFile, headerOf, type MediaProvider, quote } from './media.ts';
+import { asArray, asCount, asObject, asString, isObject, parseJson } from '../core/json/narrow.ts';
+import type { HttpResponse, VendorHttpClient } from './http-client.ts';
+import { destroyBody, readBody, toVendorError } from './http-client.ts';
+import { fetchVendorFile, getHeader, type MediaProvider, sendMediaRequest, vendorErrorText } from './media.ts';
 import { isAddress } from './vendor-hosts.ts';
 import { isOperationName } from './video-address.ts';
 
 export interface VideoVendorDeps {
-  readonly door: VendorDoor;
+  readonly httpClient: VendorHttpClient;
   /** For a `Retry-After` that is a date. */
   readonly now: () => number;
 }
@@ -32,7 +32,7 @@ export interface VideoFile {
   /** As the vendor declared it; null when it did not. */
   readonly lengthBytes: number | null;
   /** Read only as fast as it is taken. Throws VendorError `broken` and `aborted`; stopping early (`return`) ends the vendor's request. */
-  readonly pieces: AsyncGenerator<Buffer, void>;
+  readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
 export interface VideoVendor {
@@ -43,17 +43,17 @@ export interface VideoVendor {
   open(provider: MediaProvider, address: URL, signal: AbortSignal): Promise<VideoFile>;
 }
 
-const answerLimitBytes = 1024 * 1024;
-const failureMessageLength = 500;
+const maxResponseBytes = 1024 * 1024;
+const maxFailureMessageLength = 500;
 /** A poll tells what the vendor knows; one that takes longer is asked again later. */
 const pollTimeoutMs = 30_000;
 
-export function createVideoVendor({ door, now }: VideoVendorDeps): VideoVendor {
+export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVendor {
   return {
     async start(provider, model, body) {
       const url = new URL(`${provider.baseUrl}/models/${model}:predictLongRunning`);
-      const response = await askMediaVendor(door, provider, { url, method: 'POST', accept: 'application/json', body, now });
-      const name = textOf((await readObject(response)).name);
+      const response = await sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now });
+      const name = asString((await readObject(response)).name);
       // One that nobody could be asked about is none: the video would be lost to its caller.
       if (name === null || !isOperationName(name))
         throw new VendorError('unreadable', 'the answer names no operation', { status: response.status });
@@ -61,20 +61,20 @@ export function createVideoVendor({ door, now }: VideoVendorDeps): VideoVendor {
     },
 
     async poll(provider, operation, signal) {
-      const hurried = { ...provider, firstByteTimeoutMs: Math.min(pollTimeoutMs, provider.firstByteTimeoutMs) };
+      const connection = { ...provider, firstByteTimeoutMs: Math.min(pollTimeoutMs, provider.firstByteTimeoutMs) };
       const url = new URL(`${provider.baseUrl}/${operation}`);
       const request = { url, method: 'GET' as const, accept: 'application/json', body: null, now, ...(signal && { signal }) };
-      const response = await askMediaVendor(door, hurried, request);
-      return stateOf(await readObject(response), response.status, provider);
+      const response = await sendMediaRequest(httpClient, connection, request);
+      return toVideoState(await readObject(response), response.status, provider);
     },
 
     async open(provider, address, signal) {
-      const response = await fetchVendorFile(door, { provider, address: address.href, accept: '*/*', signal, now });
-      const length = headerOf(response, 'content-length');
+      const response = await fetchVendorFile(httpClient, { provider, address: address.href, accept: '*/*', signal, now });
+      const length = getHeader(response, 'content-length');
       return {
-        contentType: headerOf(response, 'content-type') ?? 'video/mp4',
+        contentType: getHeader(response, 'content-type') ?? 'video/mp4',
         lengthBytes: length !== null && /^\d{1,15}$/.test(length) ? Number(length) : null,
-        pieces: relay(response.body),
+        chunks: relay(response.body),
       };
     },
   };
@@ -84,36 +84,36 @@ async function* relay(body: Readable): AsyncGenerator<Buffer, void> {
   try {
     yield* body;
   } catch (cause) {
-    throw vendorErrorOf(cause, 'body');
+    throw toVendorError(cause, 'body');
   } finally {
-    endBody(body);
+    destroyBody(body);
   }
 }
 
-async function readObject({ body, status }: VendorResponse): Promise<JsonObject> {
-  const json = parseJson((await readAll(body, answerLimitBytes)).toString('utf8'));
+async function readObject({ body, status }: HttpResponse): Promise<JsonObject> {
+  const json = parseJson((await readBody(body, maxResponseBytes)).toString('utf8'));
   if (!isObject(json)) throw new VendorError('unreadable', 'the answer is no JSON object', { status });
   return json;
 }
 
-function stateOf(answer: JsonObject, status: number, provider: MediaProvider): VideoState {
-  if (answer.done !== true) return { kind: 'running' };
+function toVideoState(json: JsonObject, status: number, provider: MediaProvider): VideoState {
+  if (json.done !== true) return { kind: 'running' };
   const failedAs = (reason: string, message: string): VideoState => ({
     kind: 'failed',
     reason: /^[A-Z0-9_]{1,64}$/.test(reason) ? reason : 'FAILED',
-    message: quote(message, provider).slice(0, failureMessageLength),
+    message: vendorErrorText(message, provider).slice(0, maxFailureMessageLength),
   });
-  if (isObject(answer.error)) {
-    const { status: reason, code, message } = answer.error;
-    return failedAs(textOf(reason) ?? `CODE_${String(code)}`, textOf(message) ?? '');
+  if (isObject(json.error)) {
+    const { status: reason, code, message } = json.error;
+    return failedAs(asString(reason) ?? `CODE_${String(code)}`, asString(message) ?? '');
   }
-  const { generatedSamples, raiMediaFilteredCount, raiMediaFilteredReasons } = objectOf(objectOf(answer.response).generateVideoResponse);
-  const samples = listOf(generatedSamples);
-  const reasons = listOf(raiMediaFilteredReasons);
+  const { generatedSamples, raiMediaFilteredCount, raiMediaFilteredReasons } = asObject(asObject(json.response).generateVideoResponse);
+  const samples = asArray(generatedSamples);
+  const reasons = asArray(raiMediaFilteredReasons);
   // None is there, and none is billed: all were filtered, or the vendor does not say why.
   if (samples.length === 0)
-    return failedAs(reasons.length > 0 || countOf(raiMediaFilteredCount) ? 'FILTERED' : 'NO_VIDEO', reasons.map(String).join(' '));
-  const uris = samples.map((sample) => textOf(objectOf(objectOf(sample).video).uri) ?? '').filter(isAddress);
+    return failedAs(reasons.length > 0 || asCount(raiMediaFilteredCount) ? 'FILTERED' : 'NO_VIDEO', reasons.map(String).join(' '));
+  const uris = samples.map((sample) => asString(asObject(asObject(sample).video).uri) ?? '').filter(isAddress);
   if (uris.length < samples.length) throw new VendorError('unreadable', 'the answer does not say where the video is', { status });
   return { kind: 'done', uris };
 }

@@ -4,12 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import type { Outcome } from '../core/call.ts';
-import { unitCostOf } from '../core/cost.ts';
+import { unitsCost } from '../core/cost.ts';
 import { gatewayError } from '../core/errors.ts';
-import { isConnectionFault } from '../db/connection-errors.ts';
+import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { enqueue, type OutboxEntry } from '../db/outbox.ts';
-import { answerWithin } from '../db/query-timeout.ts';
+import { withQueryTimeout } from '../db/query-timeout.ts';
 
 export interface NewVideo {
   readonly callId: string;
@@ -33,7 +33,7 @@ export interface Video extends NewVideo {
 }
 
 /** How a video ended. `unknown`: given up. */
-export type VideoEnding =
+export type VideoResult =
   | { readonly kind: 'done'; readonly uris: readonly string[]; readonly fileKeys: readonly string[] }
   | { readonly kind: 'failed'; readonly failure: string }
   | { readonly kind: 'unknown' };
@@ -56,7 +56,7 @@ export interface VideosDeps {
 /** A database that cannot be reached is `budget_unavailable` here: what is not written down may not be made. */
 export interface Videos {
   /** Rejects when no video could be written down now: then no vendor may be asked for one. */
-  probe(): Promise<void>;
+  assertWritable(): Promise<void>;
   /** The row and the wish for its workflow, in one transaction. May be tried again when it is not known whether it was done. */
   add(video: NewVideo): Promise<void>;
   get(callId: string): Promise<Video | null>;
@@ -64,32 +64,32 @@ export interface Videos {
   findByOperation(projectId: string, operation: string): Promise<Video | null>;
   findByFile(projectId: string, fileKey: string): Promise<Video | null>;
   /** The vendor was asked, and it still runs. */
-  notePoll(callId: string, polledAt: number): Promise<void>;
+  recordPoll(callId: string, polledAt: number): Promise<void>;
   /** Settles a video that is not settled yet, and its call. Doing it again changes nothing. */
-  settle(video: Video, ending: VideoEnding, settledAt: number): Promise<void>;
+  settle(video: Video, result: VideoResult, settledAt: number): Promise<void>;
 }
 
 export function createVideos({ database, correctCalls }: VideosDeps): Videos {
-  const reaching = async <Result>(work: Promise<Result>): Promise<Result> => {
+  const mapUnavailable = async <Result>(work: Promise<Result>): Promise<Result> => {
     try {
-      return await answerWithin(database, work);
+      return await withQueryTimeout(database, work);
     } catch (cause) {
-      if (!isConnectionFault(cause)) throw cause;
+      if (!isConnectionError(cause)) throw cause;
       throw gatewayError('budget_unavailable', { message: 'videos cannot be recorded at the moment', cause });
     }
   };
   const findVideo = async (condition: string, values: readonly unknown[]): Promise<Video | null> => {
-    const [row] = await reaching(database.query<VideoRow>(`${selectVideo} ${condition}`, values));
+    const [row] = await mapUnavailable(database.query<VideoRow>(`${selectVideo} ${condition}`, values));
     return row ? toVideo(row) : null;
   };
 
   return {
-    async probe() {
-      await reaching(database.query('select 1 from videos limit 1'));
+    async assertWritable() {
+      await mapUnavailable(database.query('select 1 from videos limit 1'));
     },
 
     add: (video) =>
-      reaching(
+      mapUnavailable(
         database.transaction(async (tx) => {
           await tx.query(
             `insert into videos (
@@ -106,26 +106,26 @@ export function createVideos({ database, correctCalls }: VideosDeps): Videos {
               video.secondNanos,
               video.durationMs,
               video.samples,
-              costOfVideos(video, video.samples),
+              videoCost(video, video.samples),
               new Date(video.startedAt),
             ],
           );
-          await enqueue(tx, [videoEntry(video)]);
+          await enqueue(tx, [toOutboxEntry(video)]);
         }),
       ),
 
     get: (callId) => findVideo('where call_id = $1::uuid', [callId]),
-    findByOperation: (projectId, operation) => findVideo(`where operation = $2::text ${ownFirst}`, [projectId, operation]),
-    findByFile: (projectId, fileKey) => findVideo(`where file_keys @> array[$2::text] ${ownFirst}`, [projectId, fileKey]),
+    findByOperation: (projectId, operation) => findVideo(`where operation = $2::text ${ownProjectFirst}`, [projectId, operation]),
+    findByFile: (projectId, fileKey) => findVideo(`where file_keys @> array[$2::text] ${ownProjectFirst}`, [projectId, fileKey]),
 
-    async notePoll(callId, polledAt) {
-      await reaching(
+    async recordPoll(callId, polledAt) {
+      await mapUnavailable(
         database.query('update videos set polled_at = $2::timestamptz where call_id = $1::uuid', [callId, new Date(polledAt)]),
       );
     },
 
-    settle: (video, ending, settledAt) =>
-      reaching(
+    settle: (video, result, settledAt) =>
+      mapUnavailable(
         database.transaction(async (tx) => {
           const rows = await tx.query<CorrectionRow>(
             `update videos
@@ -135,11 +135,11 @@ export function createVideos({ database, correctCalls }: VideosDeps): Videos {
             returning ${correctionColumns}`,
             [
               video.callId,
-              ending.kind,
-              ending.kind === 'done' ? ending.uris : [],
-              ending.kind === 'done' ? ending.fileKeys : [],
-              ending.kind === 'failed' ? ending.failure : null,
-              costOfEnding(video, ending),
+              result.kind,
+              result.kind === 'done' ? result.uris : [],
+              result.kind === 'done' ? result.fileKeys : [],
+              result.kind === 'failed' ? result.failure : null,
+              resultCost(video, result),
               new Date(settledAt),
             ],
           );
@@ -163,20 +163,20 @@ export async function lockCorrections(tx: Queries, callIds: readonly string[]): 
 }
 
 /** A statement on the embedded database holds up the event loop: slices of this size (decisions 1). */
-const sliceRows = 500;
+const batchSize = 500;
 
 /** Asks again for the polling of all videos that run: Temporal lost its state, or came late (decisions 8). One whose workflow runs is not started twice. */
-export async function enqueueRunning(database: Database): Promise<void> {
+export async function reenqueueVideoPolls(database: Database): Promise<void> {
   let after = '00000000-0000-0000-0000-000000000000';
   for (;;) {
     const last = await database.transaction(async (tx) => {
-      const rows = await tx.query<VideoName>(
+      const rows = await tx.query<VideoKey>(
         `select call_id as "callId", project_id as "projectId", provider, operation from videos
           where state = 'running' and call_id > $1::uuid order by call_id limit $2::integer`,
-        [after, sliceRows],
+        [after, batchSize],
       );
-      await enqueue(tx, rows.map(videoEntry));
-      return rows.length < sliceRows ? null : (rows.at(-1)?.callId ?? null);
+      await enqueue(tx, rows.map(toOutboxEntry));
+      return rows.length < batchSize ? null : (rows.at(-1)?.callId ?? null);
     });
     if (last === null) return;
     after = last;
@@ -184,28 +184,28 @@ export async function enqueueRunning(database: Database): Promise<void> {
 }
 
 /** Nano-dollars of `samples` videos, rounded once. */
-function costOfVideos({ secondNanos, durationMs }: Pick<NewVideo, 'secondNanos' | 'durationMs'>, samples: number): number | null {
+function videoCost({ secondNanos, durationMs }: Pick<NewVideo, 'secondNanos' | 'durationMs'>, samples: number): number | null {
   if (secondNanos === null) return null;
   const prices = { perSecondNanos: BigInt(secondNanos), perImageNanos: null, perMillionCharactersNanos: null };
-  return unitCostOf({ seconds: (durationMs * samples) / 1_000 }, prices);
+  return unitsCost({ seconds: (durationMs * samples) / 1_000 }, prices);
 }
 
 /** What failed was made for nothing; what is not known keeps its estimate. */
-function costOfEnding(video: Video, ending: VideoEnding): number | null {
-  switch (ending.kind) {
+function resultCost(video: Video, result: VideoResult): number | null {
+  switch (result.kind) {
     case 'done':
-      return costOfVideos(video, ending.uris.length);
+      return videoCost(video, result.uris.length);
     case 'failed':
       return 0;
     case 'unknown':
-      return costOfVideos(video, video.samples);
+      return videoCost(video, video.samples);
   }
 }
 
 /** The call is part of the hash: a vendor that forgot its operations may use their names again. */
-type VideoName = Pick<NewVideo, 'callId' | 'projectId' | 'provider' | 'operation'>;
+type VideoKey = Pick<NewVideo, 'callId' | 'projectId' | 'provider' | 'operation'>;
 
-function videoEntry({ callId, projectId, provider, operation }: VideoName): OutboxEntry {
+function toOutboxEntry({ callId, projectId, provider, operation }: VideoKey): OutboxEntry {
   const hash = createHash('sha256').update([provider, operation, callId].join('\n')).digest('hex');
   return { workflow: 'videoOperation', workflowId: `video/${hash}`, input: { call_id: callId }, projectId };
 }
@@ -217,7 +217,7 @@ const selectVideo = `
          duration_ms as "durationMs", samples, started_at as "startedAt", polled_at as "polledAt"
     from videos`;
 
-const ownFirst = 'order by project_id = $1::uuid desc, started_at desc limit 1';
+const ownProjectFirst = 'order by project_id = $1::uuid desc, started_at desc limit 1';
 
 function toVideo(row: VideoRow): Video {
   return { ...row, startedAt: row.startedAt.getTime(), polledAt: row.polledAt?.getTime() ?? null };

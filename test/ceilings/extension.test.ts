@@ -19,7 +19,7 @@ describeDatabases('a call that grows after its admission', (database) => {
     const { admit, settle, store } = await start();
     const call = await admit(limits, { costNanos: 100, tokens: 100 });
     if (!call) throw new Error('it is let in');
-    expect(await call.holds.grow(() => ({ costNanos: 1_000, tokens: 1_000 }))).toBe(true);
+    expect(await call.holds.extend(() => ({ costNanos: 1_000, tokens: 1_000 }))).toBe(true);
     const [large, small] = [admit(limits, { costNanos: 900, tokens: 900 }), admit(limits, { costNanos: 200, tokens: 200 })];
     settle(call, { costNanos: 800, tokens: 800 });
     expect(await large).toBeNull();
@@ -37,9 +37,9 @@ describeDatabases('a call that grows after its admission', (database) => {
     const { admit, settle } = await start();
     const call = await admit(limits, { costNanos: 100, tokens: 100 });
     if (!call) throw new Error('it is let in');
-    expect(await call.holds.grow(() => ({ costNanos: 400, tokens: 600 }))).toBe(false);
-    expect(await call.holds.grow(() => ({ costNanos: 300, tokens: 300 }))).toBe(true);
-    expect(await call.holds.grow(() => ({ costNanos: 200, tokens: 200 }))).toBe(true);
+    expect(await call.holds.extend(() => ({ costNanos: 400, tokens: 600 }))).toBe(false);
+    expect(await call.holds.extend(() => ({ costNanos: 300, tokens: 300 }))).toBe(true);
+    expect(await call.holds.extend(() => ({ costNanos: 200, tokens: 200 }))).toBe(true);
     const other = await admit(limits, { costNanos: 700, tokens: 200 });
     expect(other).not.toBeNull();
     expect(await admit(limits, { costNanos: 1, tokens: 1 })).toBeNull();
@@ -52,9 +52,9 @@ describeDatabases('a call that grows after its admission', (database) => {
     const { id, admission, admit, settle } = await start();
     const call = await admit(limits, { costNanos: 100 });
     if (!call) throw new Error('it is let in');
-    await admission.leases.release(id);
-    admission.doubtLeases();
-    expect(await call.holds.grow(() => ({ costNanos: 600, tokens: 0 }))).toBe(false);
+    await admission.leases.revokeAll(id);
+    admission.verifyLeases();
+    expect(await call.holds.extend(() => ({ costNanos: 600, tokens: 0 }))).toBe(false);
     settle(call, { costNanos: 100 });
     expect(await admit(limits, { costNanos: 1_000 })).not.toBeNull();
   });

@@ -52,7 +52,7 @@ describeDatabases('admission under random interleavings', (database) => {
                   if (!admitted) return;
                   // Every third becomes larger before it is made.
                   const larger = Math.min(700, amount * 2);
-                  const grows = share % 3 === 0 && (await admitted.holds.grow(() => ({ costNanos: larger, tokens: larger })));
+                  const grows = share % 3 === 0 && (await admitted.holds.extend(() => ({ costNanos: larger, tokens: larger })));
                   running.push(admitted);
                   bounds.push(grows ? larger : amount);
                 });
@@ -81,15 +81,15 @@ describeDatabases('admission under random interleavings', (database) => {
                 dead.push(process);
                 await storeAndCount(database(), left);
                 await storeAndCount(database(), left);
-                await process.admission.leases.release(process.id);
+                await process.admission.leases.revokeAll(process.id);
                 all[index] = await start();
                 break;
               }
               case 'write off': {
                 // An operator takes it for dead; it was only cut off, and goes on.
                 await Promise.all(pending.splice(0));
-                await process.admission.leases.release(process.id);
-                process.admission.doubtLeases();
+                await process.admission.leases.revokeAll(process.id);
+                process.admission.verifyLeases();
                 const unstored = process.journal();
                 excess.calls += running.length + unstored.length;
                 excess.amount += bounds.reduce((sum, bound) => sum + bound, 0);
@@ -109,7 +109,7 @@ describeDatabases('admission under random interleavings', (database) => {
         } finally {
           for (const process of [...dead, ...all.map((one) => one.process)]) {
             await process.admission.stop();
-            await process.admission.leases.release(process.id);
+            await process.admission.leases.revokeAll(process.id);
           }
         }
         const rows = await countersIn(database(), limits.projectId);

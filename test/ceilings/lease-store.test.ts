@@ -1,7 +1,7 @@
 /** The counters and leases in the store: what goes back by itself, what is deleted, and what becomes of callers when a statement hangs. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, expect, jest, test } from '@jest/globals';
-import { deleteOldCounters } from '../../src/ceilings/expired-counters.ts';
+import { deleteExpiredBatch } from '../../src/ceilings/expired-counters.ts';
 import type { Database } from '../../src/db/database.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
@@ -77,7 +77,7 @@ describeDatabases('counters and leases', (database) => {
     if (!call) throw new Error('it is let in');
     settle(call);
     expect(await admit(limits)).toBeNull();
-    for (const unstored of journal()) admission.uncounted(unstored);
+    for (const unstored of journal()) admission.revert(unstored);
     expect(await admit(limits)).not.toBeNull();
   });
 
@@ -114,7 +114,7 @@ describeDatabases('counters and leases', (database) => {
       [projectId],
     );
     const keptNow = async (): Promise<object[]> => {
-      for (let deleted = 1; deleted > 0; ) deleted = await deleteOldCounters(database(), clock);
+      for (let deleted = 1; deleted > 0; ) deleted = await deleteExpiredBatch(database(), clock);
       return database().query(
         `select window_kind as kind, count(*) as count from limit_counters where project_id = $1::uuid group by 1 order by 1`,
         [projectId],

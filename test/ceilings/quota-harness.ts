@@ -1,9 +1,9 @@
 /** What the tests of ceilings share: processes that admit, end and store calls against a real database, and the sums that must hold. */
 import { randomUUID } from 'node:crypto';
 import { type Admission, createAdmission } from '../../src/ceilings/admission.ts';
-import { countCalls } from '../../src/ceilings/counter-updates.ts';
+import { applyCalls } from '../../src/ceilings/counter-updates.ts';
 import type { Limits, ProjectLimits } from '../../src/ceilings/counters.ts';
-import type { Holds } from '../../src/ceilings/reservation.ts';
+import type { Reservation } from '../../src/ceilings/reservation.ts';
 import type { SettledCall } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
 import { noTokens } from '../../src/core/pricing.ts';
@@ -40,7 +40,7 @@ export interface Bounds {
 
 /** A call that was let in. */
 export interface RunningCall {
-  readonly holds: Holds;
+  readonly holds: Reservation;
   readonly limits: Limits;
   readonly startedAt: number;
 }
@@ -90,7 +90,7 @@ export function createTestProcess({
       const batch = settled;
       settled = [];
       await storeAndCount(database, batch);
-      admission.counted(batch);
+      admission.commit(batch);
     },
     journal: () => settled,
   };
@@ -107,7 +107,7 @@ function settledCallOf(limits: Limits, startedAt: number, { costNanos, tokens }:
 export async function storeAndCount(database: Database, calls: readonly SettledCall[]): Promise<void> {
   await database.transaction(async (tx) => {
     const added = await storeCalls(tx, calls);
-    await countCalls(
+    await applyCalls(
       tx,
       calls.filter(({ facts }) => added.has(facts.id)),
     );

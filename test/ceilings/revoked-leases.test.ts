@@ -28,8 +28,8 @@ describeDatabases('leases that were written off', (database) => {
     const limits = limitsOf({ calls: 100 });
     const [cutOff, other] = [await start(), await start()];
     const running = await admitted(cutOff, limits, 1);
-    expect(await cutOff.admission.leases.release(cutOff.id)).toBe(1);
-    cutOff.admission.doubtLeases();
+    expect(await cutOff.admission.leases.revokeAll(cutOff.id)).toBe(1);
+    cutOff.admission.verifyLeases();
     // The others have all of it now; one call more runs than the ceiling has room for, that of the process that was taken for dead.
     expect(await admitted(other, limits, 120)).toHaveLength(100);
     expect(await admitted(cutOff, limits, 3)).toHaveLength(0);
@@ -43,7 +43,7 @@ describeDatabases('leases that were written off', (database) => {
     const cutOff = await start();
     // A slice of two calls: one runs, one is free.
     const [first] = await admitted(cutOff, limits, 1);
-    await cutOff.admission.leases.release(cutOff.id);
+    await cutOff.admission.leases.revokeAll(cutOff.id);
     const others = await admitted(cutOff, limits, 3);
     expect(others).toHaveLength(3);
     for (const call of [first, ...others]) if (call) cutOff.settle(call);
@@ -58,7 +58,7 @@ describeDatabases('leases that were written off', (database) => {
     const limits = limitsOf({ calls: 100 });
     const process = await start();
     await admitted(process, limits, 10);
-    process.admission.doubtLeases();
+    process.admission.verifyLeases();
     expect(await admitted(process, limits, 100)).toHaveLength(90);
     const [counter] = await countersIn(database(), limits.projectId);
     expect(counter).toMatchObject({ leased: 100, leases: 100 });

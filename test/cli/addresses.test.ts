@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { announceAddress, findAddress } from '../../src/cli/addresses.ts';
+import { findAddress, publishAddress } from '../../src/cli/addresses.ts';
 import { unusedUrl } from '../support/gateway.ts';
 
 let dataDir = '';
@@ -20,10 +20,10 @@ test('of two services on one directory the one that still runs is found, whichev
   const address = service.address();
   const living = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
   try {
-    await announceAddress(dataDir, living);
+    await publishAddress(dataDir, living);
     await utimes(join(dataDir, 'addresses', new URL(living).host.replace(':', '-')), 1, 1);
     const killed = await unusedUrl();
-    const withdraw = await announceAddress(dataDir, killed);
+    const withdraw = await publishAddress(dataDir, killed);
     expect(await findAddress(dataDir)).toBe(living);
     await withdraw();
     expect(await findAddress(dataDir)).toBe(living);
@@ -35,8 +35,8 @@ test('of two services on one directory the one that still runs is found, whichev
 test('when none answers the newest is named, and null where none ever was', async () => {
   expect(await findAddress(dataDir)).toBe(null);
   const [older, newer] = [await unusedUrl(), await unusedUrl()];
-  await announceAddress(dataDir, older);
+  await publishAddress(dataDir, older);
   await utimes(join(dataDir, 'addresses', new URL(older).host.replace(':', '-')), 1, 1);
-  await announceAddress(dataDir, newer);
+  await publishAddress(dataDir, newer);
   expect(await findAddress(dataDir)).toBe(newer);
 });

@@ -73,12 +73,12 @@ test('a batch that is done: list, show, --json; a replay says that nothing is le
   expect(shown.written).toMatch(new RegExp(`^workflow +learning/[0-9a-f-]{36}/batch/${id}$`, 'm'));
   // Whose batch it is stands there as a hash, and nothing of what was said.
   expect(shown.written).not.toMatch(/ann|Oslo/);
-  const asked = vendor.asked.length;
+  const asked = vendor.requests.length;
   const replayed = await gateway(`batches replay ${id} --project cli-done`);
   expect(replayed).toEqual({ status: 0, written: `Nothing of it is left to be tried.\n\n${shown.written}`, complained: '' });
   const { written } = await gateway(`batches show ${id} --project cli-done --json`);
   expect(JSON.parse(written)).toMatchObject({ id, object: 'memory.batch', state: 'done', groups: [{ position: 0, state: 'done' }] });
-  expect(vendor.asked).toHaveLength(asked);
+  expect(vendor.requests).toHaveLength(asked);
 }, 300_000);
 
 test('a batch that runs: a replay leaves it running, and it is learned once', async () => {

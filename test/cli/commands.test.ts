@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import express from 'express';
-import { createLeases } from '../../src/ceilings/lease-store.ts';
-import { announceAddress } from '../../src/cli/addresses.ts';
+import { createLeaseStore } from '../../src/ceilings/lease-store.ts';
+import { publishAddress } from '../../src/cli/addresses.ts';
 import { runCommand } from '../../src/cli/commands.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
@@ -53,8 +53,8 @@ beforeAll(async () => {
   const memorySettings = createMemorySettings({ database, clock });
   const erasures = { listErasures: async () => [], findErasure: async () => null };
   const batches = createBatches({ database });
-  const rows = createLeases(database);
-  const leases = { leases: rows, listLive: async () => [], writeOff: rows.release };
+  const rows = createLeaseStore(database);
+  const leases = { leases: rows, listLive: async () => [], writeOff: rows.revokeAll };
   const app = express();
   app.use(
     '/provision',
@@ -65,7 +65,7 @@ beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   // What the service leaves for its commands.
-  await announceAddress(dataDir, `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`);
+  await publishAddress(dataDir, `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`);
   await writeFile(join(dataDir, 'admin-token'), `${adminToken}\n`);
 });
 afterAll(async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { convertPriceTable, type TableProvider } from '../../src/cli/price-table.ts';
-import { readImportedRows } from '../../src/config/catalog.ts';
+import { parseImportedRows } from '../../src/config/catalog.ts';
 
 const chatRoutes = ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech'];
 const provider = (name: string, tableNames: string[], serves = chatRoutes): TableProvider => ({ name, tableNames, serves });
@@ -84,7 +84,7 @@ describe('an entry of the public price table', () => {
     ],
   ])('%s', (_title, fields, row) => {
     expect(convert(fields)).toEqual(row);
-    expect(readImportedRows({ 'p/m': row }, () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' })).faults).toEqual([]);
+    expect(parseImportedRows({ 'p/m': row }, () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' })).faults).toEqual([]);
   });
 
   test.each([
@@ -150,7 +150,11 @@ describe('the public price table', () => {
   });
 
   test('gives each provider its vendor, under its own name, without the vendor before the slash', () => {
-    const { models, skipped, foreign } = convertPriceTable(table, [
+    const {
+      models,
+      skipped,
+      unmatched: foreign,
+    } = convertPriceTable(table, [
       provider('mine', ['openai']),
       provider('second', ['openai']),
       provider('groq', ['groq']),

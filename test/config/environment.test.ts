@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
-import { readEnvironment } from '../../src/config/environment.ts';
+import { parseEnvironment } from '../../src/config/environment.ts';
 
 test('an empty environment is the embedded service on the loopback', () => {
-  expect(readEnvironment({})).toEqual({
+  expect(parseEnvironment({})).toEqual({
     faults: [],
     settings: {
       server: { host: '127.0.0.1', port: 8080, dataDir: '.gateway', databaseUrl: null, logLevel: 'info', workers: 1, otlpEndpoint: null },
@@ -14,7 +14,7 @@ test('an empty environment is the embedded service on the loopback', () => {
 });
 
 test('every wrong variable is named at once, and none of their values', () => {
-  const { faults } = readEnvironment({
+  const { errors: faults } = parseEnvironment({
     PORT: '80x',
     LOG_LEVEL: 'loud',
     DATABASE_URL: 'mysql://user:hunter2@host/db',
@@ -40,25 +40,25 @@ test('every wrong variable is named at once, and none of their values', () => {
 });
 
 test('serve and worker need a database server and Temporal, or its absence said; several processes need a database server', () => {
-  expect(readEnvironment({ GATEWAY_WORKERS: '2' }).faults).toEqual([
+  expect(parseEnvironment({ GATEWAY_WORKERS: '2' }).errors).toEqual([
     expect.stringContaining('GATEWAY_WORKERS: more than 1 needs DATABASE_URL'),
   ]);
-  expect(readEnvironment({ GATEWAY_WORKERS: '2', DATABASE_URL: 'postgres://gateway@db/gateway' }).faults).toEqual([]);
+  expect(parseEnvironment({ GATEWAY_WORKERS: '2', DATABASE_URL: 'postgres://gateway@db/gateway' }).errors).toEqual([]);
   for (const command of ['serve', 'worker', 'migrate'] as const) {
-    expect(readEnvironment({ GATEWAY_TEMPORAL: 'off' }, command).faults).toEqual([
+    expect(parseEnvironment({ GATEWAY_TEMPORAL: 'off' }, command).errors).toEqual([
       expect.stringContaining(`DATABASE_URL: gateway ${command} needs it`),
     ]);
   }
   const env = { DATABASE_URL: 'postgres://gateway@db/gateway' };
   for (const command of ['serve', 'worker'] as const) {
-    expect(readEnvironment(env, command).faults).toEqual([expect.stringContaining(`TEMPORAL_ADDRESS: gateway ${command} needs it`)]);
-    expect(readEnvironment({ ...env, TEMPORAL_ADDRESS: 'a:7233' }, command).faults).toEqual([]);
+    expect(parseEnvironment(env, command).errors).toEqual([expect.stringContaining(`TEMPORAL_ADDRESS: gateway ${command} needs it`)]);
+    expect(parseEnvironment({ ...env, TEMPORAL_ADDRESS: 'a:7233' }, command).errors).toEqual([]);
   }
-  expect(readEnvironment(env, 'migrate').faults).toEqual([]);
+  expect(parseEnvironment(env, 'migrate').errors).toEqual([]);
 });
 
 test('Temporal: off, external with an API key over TLS, or a dev server', () => {
-  const temporalOf = (env: Record<string, string>) => readEnvironment(env).settings.temporal;
+  const temporalOf = (env: Record<string, string>) => parseEnvironment(env).settings.temporal;
   expect(temporalOf({ GATEWAY_TEMPORAL: 'off', TEMPORAL_ADDRESS: 'a:7233' })).toMatchObject({ mode: 'off', address: null });
   expect(temporalOf({ TEMPORAL_ADDRESS: 'a:7233' })).toMatchObject({
     mode: 'external',
@@ -77,11 +77,11 @@ test('Temporal: off, external with an API key over TLS, or a dev server', () => 
 test('TEMPORAL_PAYLOAD_KEY is one key or several, and a wrong one is told without being quoted', () => {
   const key = Buffer.alloc(32, 7).toString('base64');
   const other = Buffer.alloc(32, 8).toString('base64');
-  expect(readEnvironment({ TEMPORAL_PAYLOAD_KEY: key }).settings.temporal.payloadKeys).toEqual([key]);
-  expect(readEnvironment({ TEMPORAL_PAYLOAD_KEY: `${key}, ${other}` }).settings.temporal.payloadKeys).toEqual([key, other]);
+  expect(parseEnvironment({ TEMPORAL_PAYLOAD_KEY: key }).settings.temporal.payloadKeys).toEqual([key]);
+  expect(parseEnvironment({ TEMPORAL_PAYLOAD_KEY: `${key}, ${other}` }).settings.temporal.payloadKeys).toEqual([key, other]);
   const short = Buffer.alloc(16, 9).toString('base64');
   for (const wrong of [short, `${key},`, `${key},${short}`, 'secret']) {
-    const { faults } = readEnvironment({ TEMPORAL_PAYLOAD_KEY: wrong });
+    const { errors: faults } = parseEnvironment({ TEMPORAL_PAYLOAD_KEY: wrong });
     expect(faults).toEqual([expect.stringContaining('TEMPORAL_PAYLOAD_KEY: must be 32 random bytes in base64')]);
     expect(faults.join()).not.toContain(short);
   }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { type Config, ConfigError } from '../../src/config/config.ts';
 import { demoConfig, loadConfig, readConfigSource } from '../../src/config/load.ts';
-import { costOf } from '../../src/core/cost.ts';
+import { tokenCost } from '../../src/core/cost.ts';
 
 const load = (fileText: string | null, env: Record<string, string> = {}): Config => loadConfig({ env, fileText, fileName: 'gateway.yaml' });
 
@@ -10,7 +10,7 @@ const faultsOf = (fileText: string, env: Record<string, string> = {}): readonly 
   try {
     load(fileText, env);
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults;
+    if (error instanceof ConfigError) return error.errors;
     throw error;
   }
   return [];
@@ -256,7 +256,9 @@ describe('without a providers section', () => {
       expect(new Set(chain.map((id) => demo.providers[id.slice(0, id.indexOf('/'))]?.dialect))).toEqual(new Set(['chat', 'messages']));
       for (const id of chain) {
         const price = demo.models[id]?.price;
-        expect(price && costOf({ input: 1_000, output: 1_000, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0 }, price)).toBeGreaterThan(0);
+        expect(price && tokenCost({ input: 1_000, output: 1_000, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0 }, price)).toBeGreaterThan(
+          0,
+        );
       }
     }
     for (const chain of [...Object.values(demo.tiers), ...Object.values(demo.imageTiers), ...Object.values(demo.speechTiers)]) {

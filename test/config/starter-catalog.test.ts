@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import { readImportedRows } from '../../src/config/catalog.ts';
+import { parseImportedRows } from '../../src/config/catalog.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { vendorOfHost } from '../../src/config/starter-catalog.ts';
-import { costOf } from '../../src/core/cost.ts';
-import { priceOf } from '../../src/routing/catalog.ts';
+import { findVendorByHost } from '../../src/config/starter-catalog.ts';
+import { tokenCost } from '../../src/core/cost.ts';
+import { toPrice } from '../../src/routing/catalog.ts';
 
 const load = (fileText: string): Config => loadConfig({ env: {}, fileText, fileName: 'gateway.yaml' });
 
@@ -23,14 +23,14 @@ const hosts = [
 
 describe('the starter catalog', () => {
   test.each(hosts)('every row of %s is a good row with a price, and longer calls are never cheaper', (host) => {
-    const models = vendorOfHost(host)?.models ?? {};
+    const models = findVendorByHost(host)?.models ?? {};
     expect(Object.keys(models).length).toBeGreaterThan(0);
     const named = Object.fromEntries(Object.entries(models).map(([model, row]) => [`p/${model}`, row]));
-    const { rows, faults } = readImportedRows(named, () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' }));
+    const { rows, faults } = parseImportedRows(named, () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' }));
     expect(faults).toEqual([]);
     for (const [id, row] of Object.entries(rows)) {
       const counted = row.perImageNanos ?? row.perMillionCharactersNanos ?? row.perSecondNanos;
-      expect([id, priceOf(row) !== null || counted !== null]).toEqual([id, true]);
+      expect([id, toPrice(row) !== null || counted !== null]).toEqual([id, true]);
       if (!row.price) continue;
       expect([id, row.price.cachedInputNanos <= row.price.inputNanos]).toEqual([id, true]);
       for (const { price } of row.aboveTokens) {
@@ -89,17 +89,17 @@ models:
     expect(models['claude/claude-sonnet-4-5']?.traits).toEqual({ supportsSchema: true, thinking: 'budget' });
     expect(models['proxy/claude-opus-4-7']).toMatchObject({ traits: {}, serves: null });
     const imported = { 'openai/gpt-4o': { input: '1', output: '1' }, 'openai/gpt-5': { input: '1', output: '1', reasons: false } };
-    const { rows } = readImportedRows(imported, () => ({ dialect: 'chat', baseUrl: 'https://api.openai.com/v1' }));
+    const { rows } = parseImportedRows(imported, () => ({ dialect: 'chat', baseUrl: 'https://api.openai.com/v1' }));
     expect([rows['openai/gpt-4o']?.traits, rows['openai/gpt-5']?.traits]).toEqual([{ reasons: false }, { reasons: false }]);
   });
 
   test('a call is priced by it: a long one at the dearer price', () => {
     const { models } = load('providers: { a: { base_url: https://api.anthropic.com/v1, dialect: messages } }');
     const row = models['a/claude-sonnet-4-5'];
-    const price = row ? priceOf(row) : null;
+    const price = row ? toPrice(row) : null;
     const tokens = { input: 100_000, cachedInput: 100_000, cacheWrite: 0, cacheWrite1h: 0, output: 1_000 };
-    expect(price && costOf(tokens, price)).toBe(345_000_000);
-    expect(price && costOf({ ...tokens, cacheWrite1h: 1 }, price)).toBe(600_000_000 + 60_000_000 + 12_000 + 22_500_000);
+    expect(price && tokenCost(tokens, price)).toBe(345_000_000);
+    expect(price && tokenCost({ ...tokens, cacheWrite1h: 1 }, price)).toBe(600_000_000 + 60_000_000 + 12_000 + 22_500_000);
   });
 });
 
@@ -107,7 +107,7 @@ describe('rows that are imported', () => {
   const findProvider = (name: string) => (name === 'a' ? { dialect: 'messages' as const, baseUrl: 'https://api.anthropic.com/v1' } : null);
 
   test('are read in the form of the file, exactly, from numbers and texts', () => {
-    const { rows, faults } = readImportedRows({ 'a/b/c': { input: 0.1, output: '0.30', max_output_tokens: 5 } }, findProvider);
+    const { rows, faults } = parseImportedRows({ 'a/b/c': { input: 0.1, output: '0.30', max_output_tokens: 5 } }, findProvider);
     expect(faults).toEqual([]);
     expect(rows['a/b/c']).toMatchObject({
       source: 'import',
@@ -118,7 +118,7 @@ describe('rows that are imported', () => {
   });
 
   test('all faults are told, and good rows stay', () => {
-    const { rows, faults } = readImportedRows(
+    const { rows, faults } = parseImportedRows(
       {
         'a/good': { per_search: '0.002' },
         'a/free': { input: 'free', output: '1' },
@@ -145,6 +145,6 @@ describe('rows that are imported', () => {
       'models.a/null\u0000: must be a model as <provider>/<model>',
       'models.a/\ud800: must be a model as <provider>/<model>',
     ]);
-    expect(readImportedRows([], findProvider).faults).toEqual(['models: must be rows by model']);
+    expect(parseImportedRows([], findProvider).faults).toEqual(['models: must be rows by model']);
   });
 });

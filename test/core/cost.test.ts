@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { costOf, nanosOfUsd, shiftDecimal, usdOf } from '../../src/core/cost.ts';
+import { nanosFromUsd, shiftDecimal, tokenCost, toUsd } from '../../src/core/cost.ts';
 import type { Price, Tokens } from '../../src/core/pricing.ts';
 import { noTokens } from '../../src/core/pricing.ts';
 
@@ -48,7 +48,7 @@ describe('nanosOfUsd', () => {
     [1e21, 10n ** 30n],
     [1.5e22, 15n * 10n ** 30n],
   ])('%p is %p nano-dollars', (usd, nanos) => {
-    expect(nanosOfUsd(usd)).toBe(nanos);
+    expect(nanosFromUsd(usd)).toBe(nanos);
   });
 
   test.each([
@@ -72,7 +72,7 @@ describe('nanosOfUsd', () => {
     -1,
     -1e-7,
   ])('%p is no amount', (usd) => {
-    expect(() => nanosOfUsd(usd)).toThrow(RangeError);
+    expect(() => nanosFromUsd(usd)).toThrow(RangeError);
   });
 
   test('takes every decimal text exactly, rounded half up at the tenth decimal', () => {
@@ -80,7 +80,7 @@ describe('nanosOfUsd', () => {
       fc.property(fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.nat({ max: 25 }), (digits, decimals) => {
         const text = String(digits).padStart(decimals + 1, '0');
         const usd = decimals === 0 ? text : `${text.slice(0, -decimals)}.${text.slice(-decimals)}`;
-        expect(nanosOfUsd(usd)).toBe(exactNanos(digits, -decimals));
+        expect(nanosFromUsd(usd)).toBe(exactNanos(digits, -decimals));
       }),
     );
   });
@@ -89,7 +89,7 @@ describe('nanosOfUsd', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1e24, noNaN: true }), fc.integer({ min: -12, max: 3 }), (value, scale) => {
         for (const usd of [value, value * 10 ** (scale - 20), Number(`${(value % 1e4).toFixed(3)}e${scale}`)]) {
-          expect(nanosOfUsd(usd)).toBe(exactNanos(...decimalOf(usd)));
+          expect(nanosFromUsd(usd)).toBe(exactNanos(...decimalOf(usd)));
         }
       }),
       { numRuns: 1000 },
@@ -99,21 +99,21 @@ describe('nanosOfUsd', () => {
 
 describe('costOf', () => {
   const price: Price = {
-    inputNanos: nanosOfUsd('3'),
-    outputNanos: nanosOfUsd('15'),
-    cachedInputNanos: nanosOfUsd('0.3'),
-    cacheWriteNanos: nanosOfUsd('3.75'),
-    cacheWrite1hNanos: nanosOfUsd('6'),
+    inputNanos: nanosFromUsd('3'),
+    outputNanos: nanosFromUsd('15'),
+    cachedInputNanos: nanosFromUsd('0.3'),
+    cacheWriteNanos: nanosFromUsd('3.75'),
+    cacheWrite1hNanos: nanosFromUsd('6'),
   };
 
   test('prices each of the five counters at its own rate', () => {
-    expect(costOf({ ...noTokens, input: 1 }, price)).toBe(3000);
-    expect(costOf({ ...noTokens, output: 1 }, price)).toBe(15_000);
-    expect(costOf({ ...noTokens, cachedInput: 1 }, price)).toBe(300);
-    expect(costOf({ ...noTokens, cacheWrite: 1 }, price)).toBe(3750);
-    expect(costOf({ ...noTokens, cacheWrite1h: 1 }, price)).toBe(6000);
-    expect(costOf({ input: 1000, cachedInput: 2000, cacheWrite: 300, cacheWrite1h: 40, output: 500 }, price)).toBe(12_465_000);
-    expect(costOf(noTokens, price)).toBe(0);
+    expect(tokenCost({ ...noTokens, input: 1 }, price)).toBe(3000);
+    expect(tokenCost({ ...noTokens, output: 1 }, price)).toBe(15_000);
+    expect(tokenCost({ ...noTokens, cachedInput: 1 }, price)).toBe(300);
+    expect(tokenCost({ ...noTokens, cacheWrite: 1 }, price)).toBe(3750);
+    expect(tokenCost({ ...noTokens, cacheWrite1h: 1 }, price)).toBe(6000);
+    expect(tokenCost({ input: 1000, cachedInput: 2000, cacheWrite: 300, cacheWrite1h: 40, output: 500 }, price)).toBe(12_465_000);
+    expect(tokenCost(noTokens, price)).toBe(0);
   });
 
   test.each([
@@ -122,8 +122,8 @@ describe('costOf', () => {
     [3, 500_000n, 2],
     [7, 142_857n, 1],
   ])('is rounded once, half up: %p tokens at %p are %p', (input, inputNanos, cost) => {
-    expect(costOf({ ...noTokens, input }, { ...free, inputNanos })).toBe(cost);
-    expect(costOf({ ...noTokens, output: input }, { ...free, outputNanos: inputNanos })).toBe(cost);
+    expect(tokenCost({ ...noTokens, input }, { ...free, inputNanos })).toBe(cost);
+    expect(tokenCost({ ...noTokens, output: input }, { ...free, outputNanos: inputNanos })).toBe(cost);
   });
 
   test('the sum is rounded, not its parts', () => {
@@ -134,12 +134,12 @@ describe('costOf', () => {
       cacheWriteNanos: 400_000n,
       cacheWrite1hNanos: 400_000n,
     };
-    expect(costOf({ input: 1, cachedInput: 1, cacheWrite: 1, cacheWrite1h: 1, output: 1 }, tenth)).toBe(2);
+    expect(tokenCost({ input: 1, cachedInput: 1, cacheWrite: 1, cacheWrite1h: 1, output: 1 }, tenth)).toBe(2);
   });
 
   describe('above a bound of input tokens', () => {
-    const long = { ...price, inputNanos: nanosOfUsd('6'), outputNanos: nanosOfUsd('22.5') };
-    const longest = { ...price, inputNanos: nanosOfUsd('12'), outputNanos: nanosOfUsd('45') };
+    const long = { ...price, inputNanos: nanosFromUsd('6'), outputNanos: nanosFromUsd('22.5') };
+    const longest = { ...price, inputNanos: nanosFromUsd('12'), outputNanos: nanosFromUsd('45') };
     const tiered: Price = {
       ...price,
       above: [
@@ -155,16 +155,16 @@ describe('costOf', () => {
       ['output does not', { ...noTokens, input: 1, output: 5_000 }, price],
       ['the largest bound below it counts', { ...noTokens, input: 2_001, output: 10 }, longest],
     ])('%s', (_title, used, at) => {
-      expect(costOf(used, tiered)).toBe(costOf(used, at));
+      expect(tokenCost(used, tiered)).toBe(tokenCost(used, at));
     });
   });
 
   test('searches are added to the tokens before the sum is rounded', () => {
     const search: Price = { ...free, inputNanos: 400_000n, perSearchNanos: 2_000_000n };
-    expect(costOf(noTokens, search, 3)).toBe(6_000_000);
-    expect(costOf({ ...noTokens, input: 2 }, search, 1)).toBe(2_000_001);
-    expect(costOf({ ...noTokens, input: 1 }, price, 5)).toBe(3_000);
-    expect(costOf(noTokens, search)).toBe(0);
+    expect(tokenCost(noTokens, search, 3)).toBe(6_000_000);
+    expect(tokenCost({ ...noTokens, input: 2 }, search, 1)).toBe(2_000_001);
+    expect(tokenCost({ ...noTokens, input: 1 }, price, 5)).toBe(3_000);
+    expect(tokenCost(noTokens, search)).toBe(0);
   });
 
   test('is never off by a nano-dollar', () => {
@@ -192,7 +192,7 @@ describe('costOf', () => {
           BigInt(used.cacheWrite) * at.cacheWriteNanos +
           BigInt(used.cacheWrite1h) * at.cacheWrite1hNanos +
           BigInt(used.output) * at.outputNanos;
-        const cost = BigInt(costOf(used, at)) * 1_000_000n;
+        const cost = BigInt(tokenCost(used, at)) * 1_000_000n;
         expect(cost - exact <= 500_000n && exact - cost < 500_000n).toBe(true);
       }),
     );
@@ -206,11 +206,11 @@ test.each([
   [12_465_000, '0.012465'],
   [7_999_999_999_999_999, '7999999.999999999'],
 ])('%p nano-dollars are shown as the decimal %s', (nanos, text) => {
-  expect(String(usdOf(nanos))).toBe(text);
+  expect(String(toUsd(nanos))).toBe(text);
 });
 
 test('amounts that are shown and read again stay the same', () => {
-  fc.assert(fc.property(fc.nat({ max: 8_000_000_000_000_000 }), (nanos) => expect(nanosOfUsd(usdOf(nanos))).toBe(BigInt(nanos))));
+  fc.assert(fc.property(fc.nat({ max: 8_000_000_000_000_000 }), (nanos) => expect(nanosFromUsd(toUsd(nanos))).toBe(BigInt(nanos))));
 });
 
 describe('shiftDecimal', () => {
@@ -240,7 +240,7 @@ describe('shiftDecimal', () => {
         const moved = shiftDecimal(String(value), 6);
         expect(moved).not.toBeNull();
         const [digits, exponent] = decimalOf(value);
-        expect(nanosOfUsd(moved ?? '')).toBe(exactNanos(digits, exponent + 6));
+        expect(nanosFromUsd(moved ?? '')).toBe(exactNanos(digits, exponent + 6));
       }),
     );
   });

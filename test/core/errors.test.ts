@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ErrorCode } from '../../src/core/errors.ts';
-import { codeRow, GatewayError, gatewayError, VendorError } from '../../src/core/errors.ts';
+import { errorSpec, GatewayError, gatewayError, VendorError } from '../../src/core/errors.ts';
 
 /** Specification 7.4, and the answers of 4.3. */
 const rows: { code: ErrorCode; status: number; retryAfterSeconds?: number }[] = [
@@ -39,7 +39,7 @@ const rows: { code: ErrorCode; status: number; retryAfterSeconds?: number }[] = 
 
 describe('the table of codes', () => {
   test.each(rows)('$code has status $status and retry-after $retryAfterSeconds', ({ code, status, retryAfterSeconds }) => {
-    const row = codeRow(code);
+    const row = errorSpec(code);
     expect(row.status).toBe(status);
     expect(row.retryAfterSeconds).toBe(retryAfterSeconds);
     expect(row.message).not.toBe('');
@@ -72,6 +72,6 @@ describe('VendorError', () => {
   });
 
   test('has no status where none came', () => {
-    expect(new VendorError('connect', 'x')).toMatchObject({ fault: 'connect', status: null, vendorMessage: null });
+    expect(new VendorError('connect', 'x')).toMatchObject({ kind: 'connect', status: null, vendorMessage: null });
   });
 });

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { takeLock } from '../../src/core/file-lock.ts';
+import { acquireFileLock } from '../../src/core/file-lock.ts';
 
 const module = new URL('../../src/core/file-lock.ts', import.meta.url).href;
 let folder = '';
@@ -15,26 +15,26 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 test('one holder at a time in a process, and the next after a release', async () => {
   const file = join(folder, 'one', 'deep', 'owner.lock');
-  const first = await takeLock(file);
+  const first = await acquireFileLock(file);
   expect(first).not.toBeNull();
-  expect(await takeLock(file)).toBeNull();
+  expect(await acquireFileLock(file)).toBeNull();
   first?.release();
   first?.release();
-  const second = await takeLock(file);
+  const second = await acquireFileLock(file);
   expect(second).not.toBeNull();
   second?.release();
 });
 
 test('of many who ask at once one gets it', async () => {
-  const answers = await Promise.all(Array.from({ length: 20 }, () => takeLock(join(folder, 'many.lock'))));
+  const answers = await Promise.all(Array.from({ length: 20 }, () => acquireFileLock(join(folder, 'many.lock'))));
   const holders = answers.filter((lock) => lock !== null);
   expect(holders).toHaveLength(1);
-  expect(await takeLock(join(folder, 'many.lock'))).toBeNull();
+  expect(await acquireFileLock(join(folder, 'many.lock'))).toBeNull();
   holders[0]?.release();
 });
 
 test('the file is private, its folder too, and nothing is put beside it', async () => {
-  const lock = await takeLock(join(folder, 'private', 'owner.lock'));
+  const lock = await acquireFileLock(join(folder, 'private', 'owner.lock'));
   expect((await stat(join(folder, 'private'))).mode & 0o777).toBe(0o700);
   expect((await stat(join(folder, 'private', 'owner.lock'))).mode & 0o777).toBe(0o600);
   expect(await readdir(join(folder, 'private'))).toEqual(['owner.lock']);
@@ -51,10 +51,10 @@ test('another process is kept out while the holder lives; after a kill -9 the fi
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [said] = await once(child.stdout, 'data');
   expect(String(said)).toBe('held\n');
-  expect(await takeLock(file)).toBeNull();
+  expect(await acquireFileLock(file)).toBeNull();
   child.kill('SIGKILL');
   await once(child, 'exit');
-  const lock = await takeLock(file);
+  const lock = await acquireFileLock(file);
   expect(lock).not.toBeNull();
   lock?.release();
 });
@@ -62,5 +62,5 @@ test('another process is kept out while the holder lives; after a kill -9 the fi
 test('a place where no file can be made is said by name', async () => {
   const file = join(folder, 'a file');
   await writeFile(file, '');
-  await expect(takeLock(join(file, 'owner.lock'))).rejects.toThrow(`cannot lock ${join(file, 'owner.lock')}`);
+  await expect(acquireFileLock(join(file, 'owner.lock'))).rejects.toThrow(`cannot lock ${join(file, 'owner.lock')}`);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { firstIdOf, isUuid, newId } from '../../src/core/ids.ts';
+import { isUuid, minIdAt, newId } from '../../src/core/ids.ts';
 
 const instants = [0, 1, 1_763_632_800_000, 1_763_632_800_001, 281_474_976_710_655];
 
@@ -20,12 +20,12 @@ test('ids sort by their instants, and two of the same instant differ', () => {
 
 test('firstIdOf is at most every id of its instant, and above every id made before', () => {
   for (const instant of instants) {
-    const first = firstIdOf(instant);
+    const first = minIdAt(instant);
     expect(isUuid(first)).toBe(true);
     for (let n = 0; n < 50; n += 1) expect(first <= newId(instant)).toBe(true);
     if (instant > 0) for (let n = 0; n < 50; n += 1) expect(newId(instant - 1) < first).toBe(true);
   }
-  expect(firstIdOf(-5)).toBe(firstIdOf(0));
+  expect(minIdAt(-5)).toBe(minIdAt(0));
 });
 
 test.each([

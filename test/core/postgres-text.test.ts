@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { makeStorable } from '../../src/core/postgres-text.ts';
+import { toPostgresText } from '../../src/core/postgres-text.ts';
 
 const cases: [title: string, text: string, max: number | undefined, storable: string][] = [
   ['ordinary text stays', 'Grüße 👋', undefined, 'Grüße 👋'],
@@ -11,5 +11,5 @@ const cases: [title: string, text: string, max: number | undefined, storable: st
 ];
 
 test.each(cases)('%s', (_title, text, max, storable) => {
-  expect(makeStorable(text, max)).toBe(storable);
+  expect(toPostgresText(text, max)).toBe(storable);
 });

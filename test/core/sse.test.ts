@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createSseParser, formatEvent, SseEventTooLarge } from '../../src/core/sse.ts';
+import { createSseParser, formatEvent, SseEventTooLargeError } from '../../src/core/sse.ts';
 
 interface Read {
   readonly events: { name: string; data: string; bytes: string }[];
@@ -179,7 +179,7 @@ describe('push', () => {
     const push = (): void => {
       for (let n = 0; n < 50; n += 1) parser.push(Buffer.from('0123456789'));
     };
-    expect(push).toThrow(SseEventTooLarge);
+    expect(push).toThrow(SseEventTooLargeError);
     expect(() => createSseParser(100).push(Buffer.from(`data: ${'x'.repeat(200)}`))).toThrow('larger than 100 bytes');
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { formatTime, minuteOf, monthOf, systemClock } from '../../src/core/time.ts';
+import { formatTime, minuteAt, monthAt, systemClock } from '../../src/core/time.ts';
 
 test.each([
   ['2026-11-20T10:00:00.000Z', '2026-11-20T10:00:00Z'],
@@ -15,14 +15,14 @@ test.each([
   ['2027-01-01T00:00:00Z', '2027-01', '2027-01-01T00:00:00Z', '2027-02-01T00:00:00Z'],
   ['2028-02-29T12:00:00Z', '2028-02', '2028-02-01T00:00:00Z', '2028-03-01T00:00:00Z'],
 ])('the month of %s is %s, in UTC', (text, name, start, end) => {
-  expect(monthOf(Date.parse(text))).toEqual({ name, start: Date.parse(start), end: Date.parse(end) });
+  expect(monthAt(Date.parse(text))).toEqual({ name, start: Date.parse(start), end: Date.parse(end) });
 });
 
 test.each([
   ['2026-11-20T10:00:00Z', '2026-11-20T10:00:00Z', '2026-11-20T10:01:00Z'],
   ['2026-11-20T10:59:59.999Z', '2026-11-20T10:59:00Z', '2026-11-20T11:00:00Z'],
 ])('the minute of %s begins at %s', (text, start, end) => {
-  expect(minuteOf(Date.parse(text))).toEqual({ start: Date.parse(start), end: Date.parse(end) });
+  expect(minuteAt(Date.parse(text))).toEqual({ start: Date.parse(start), end: Date.parse(end) });
 });
 
 test('the system clock counts milliseconds since 1970', () => {

@@ -3,8 +3,8 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { isConnectionFault } from '../../src/db/connection-errors.ts';
-import { DataDirInUse, DataDirUnusable, openEmbeddedDatabase } from '../../src/db/embedded.ts';
+import { isConnectionError } from '../../src/db/connection-errors.ts';
+import { DataDirError, DataDirLockedError, openEmbeddedDatabase } from '../../src/db/embedded.ts';
 
 let dataDir = '';
 beforeAll(async () => {
@@ -14,7 +14,7 @@ afterAll(() => rm(dataDir, { recursive: true, force: true }));
 
 test('the directory belongs to one opener at a time, keeps its rows, and is free after close', async () => {
   const first = await openEmbeddedDatabase({ dataDir });
-  await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(DataDirInUse);
+  await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(DataDirLockedError);
   await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(/^the data directory \S+ is in use by another gateway process; [^\n]+$/);
   await first.query('create table kept as select 1 as n');
   await first.close();
@@ -30,7 +30,7 @@ test('a query after close is a fault of the connection', async () => {
   const database = await openEmbeddedDatabase({ dataDir });
   await database.close();
   const error: unknown = await database.query('select 1').catch((fault: unknown) => fault);
-  expect(isConnectionFault(error)).toBe(true);
+  expect(isConnectionError(error)).toBe(true);
 });
 
 test('a process that is killed leaves no lock, and what it committed', async () => {
@@ -46,7 +46,7 @@ test('a process that is killed leaves no lock, and what it committed', async () 
   expect(await Promise.race([ended, new Promise((resolve) => child.stdout.once('data', (text) => resolve(String(text))))])).toBe(
     'written\n',
   );
-  await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(DataDirInUse);
+  await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(DataDirLockedError);
   child.kill('SIGKILL');
   await ended;
   const database = await openEmbeddedDatabase({ dataDir });
@@ -58,8 +58,8 @@ test('a database whose making was cut short is made anew; without the mark of th
   const cut = await mkdtemp(join(tmpdir(), 'gateway-cut-short-'));
   await mkdir(join(cut, 'db', 'base'), { recursive: true });
   await writeFile(join(cut, 'db', 'PG_VERSION'), '18\n');
-  await expect(openEmbeddedDatabase({ dataDir: cut })).rejects.toThrow(DataDirUnusable);
-  await expect(openEmbeddedDatabase({ dataDir: cut })).rejects.toThrow(DataDirUnusable);
+  await expect(openEmbeddedDatabase({ dataDir: cut })).rejects.toThrow(DataDirError);
+  await expect(openEmbeddedDatabase({ dataDir: cut })).rejects.toThrow(DataDirError);
 
   await writeFile(join(cut, 'db', 'PG_VERSION'), '');
   await writeFile(join(cut, 'db.unfinished'), '');
@@ -86,7 +86,7 @@ test('a directory that cannot be made is refused in one line', async () => {
   await writeFile(file, '');
   await chmod(file, 0o400);
   const opening = openEmbeddedDatabase({ dataDir: join(file, 'data') });
-  await expect(opening).rejects.toThrow(DataDirUnusable);
+  await expect(opening).rejects.toThrow(DataDirError);
   await expect(opening).rejects.toThrow(/^the data directory \S+ cannot be written: [^\n]+$/);
   await rm(folder, { recursive: true });
 });

@@ -1,6 +1,6 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
-import { isConnectionFault } from '../../src/db/connection-errors.ts';
+import { isConnectionError } from '../../src/db/connection-errors.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { describePostgres, withPostgres } from '../support/postgres.ts';
@@ -19,7 +19,7 @@ test('opening needs no server; each query says that there is none', async () => 
   const database = lend(openServerDatabase({ connectionString: 'postgres://nobody@127.0.0.1:1/none' }));
   for (const work of [() => database.query('select 1'), () => database.transaction((tx) => tx.query('select 1'))]) {
     const error: unknown = await work().catch((fault: unknown) => fault);
-    expect(isConnectionFault(error)).toBe(true);
+    expect(isConnectionError(error)).toBe(true);
   }
   const { stop } = await database.listen('somewhere', () => undefined);
   await stop();
@@ -29,7 +29,7 @@ test('a server that takes the connection and says nothing is given up in time', 
   const silent = lend(await startProxy(null));
   const database = lend(openServerDatabase({ connectionString: `postgres://nobody@127.0.0.1:${silent.port}/none`, connectTimeoutMs: 200 }));
   const error: unknown = await database.query('select 1').catch((fault: unknown) => fault);
-  expect(isConnectionFault(error)).toBe(true);
+  expect(isConnectionError(error)).toBe(true);
 });
 
 describePostgres('behind a network that fails', () => {
@@ -70,7 +70,7 @@ describePostgres('behind a network that fails', () => {
           await tx.query('insert into money values (2)');
         })
         .catch((fault: unknown) => fault);
-      expect(isConnectionFault(error)).toBe(true);
+      expect(isConnectionError(error)).toBe(true);
       expect(await direct.query('select n from money')).toEqual([]);
     }));
 

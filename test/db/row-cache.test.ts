@@ -87,9 +87,9 @@ describe('a row cache', () => {
     state.rows.set('a', 'one');
     await state.cache.get('a');
     state.rows.set('a', 'two');
-    state.cache.drop('a');
+    state.cache.invalidate('a');
     expect(await state.cache.get('a')).toBe('two');
-    state.cache.drop('a');
+    state.cache.invalidate('a');
     state.down = true;
     await expect(state.cache.get('a')).rejects.toThrow('the store is down');
   });
@@ -103,7 +103,7 @@ describe('a row cache', () => {
     state.rows.set('a', 'before');
     const waiting = state.cache.get('a');
     state.rows.set('a', 'after');
-    state.cache.drop('a');
+    state.cache.invalidate('a');
     openGate();
     expect(await waiting).toBe('after');
     expect(state.cache.get('a')).toBe('after');
@@ -114,7 +114,7 @@ describe('a row cache', () => {
     state.rows.set('a', 'one').set('b', 'one');
     await Promise.all([state.cache.get('a'), state.cache.get('b')]);
     state.rows.set('a', 'two');
-    state.cache.suspectAll();
+    state.cache.invalidateAll();
     expect(await state.cache.get('a')).toBe('two');
     state.down = true;
     expect(await state.cache.get('b')).toBe('one');
@@ -126,7 +126,7 @@ describe('a row cache', () => {
     expect(await state.cache.get('a')).toBeNull();
     expect(state.cache.get('a')).toBeNull();
     state.rows.set('a', 'one');
-    state.cache.drop('a');
+    state.cache.invalidate('a');
     expect(await state.cache.get('a')).toBe('one');
     expect(await state.cache.get('b')).toBeNull();
     state.rows.set('b', 'one');

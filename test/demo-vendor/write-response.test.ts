@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, test } from '@jest/globals';
-import { readScript } from '../../src/demo-vendor/scripts.ts';
-import { deliver } from '../../src/demo-vendor/write-response.ts';
+import { parseScript } from '../../src/demo-vendor/scripts.ts';
+import { writeResponse } from '../../src/demo-vendor/write-response.ts';
 
 const EVENT = `data: ${'x'.repeat(16 * 1024)}\n\n`;
 /** More than the socket buffers of any machine hold, far less than a stream without end. */
@@ -28,7 +28,7 @@ test.each(['echo', 'crlf'])('a caller that does not read holds the stream, a cal
   const stream = { opening: [], pieces: endless(), closing: [], fault: () => '' };
   let delivery: Promise<void> = Promise.resolve();
   const server = createServer((_request, response) => {
-    delivery = deliver(response, { answer: { kind: 'stream', stream }, script: readScript(model), paceMs: 0, headers: {} });
+    delivery = writeResponse(response, { outgoing: { kind: 'stream', stream }, script: parseScript(model), paceMs: 0, headers: {} });
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').pause();

@@ -13,12 +13,12 @@ beforeEach(() => {
   breakers = createBreakers({ now: () => now });
 });
 
-const admits = (): boolean => breakers.admits('acme', 'openai');
+const admits = (): boolean => breakers.tryAcquire('acme', 'openai');
 const fail = (times = 1): void => {
-  for (let n = 0; n < times; n += 1) breakers.failed('acme', 'openai');
+  for (let n = 0; n < times; n += 1) breakers.recordFailure('acme', 'openai');
 };
 const succeed = (times = 1): void => {
-  for (let n = 0; n < times; n += 1) breakers.succeeded('acme', 'openai');
+  for (let n = 0; n < times; n += 1) breakers.recordSuccess('acme', 'openai');
 };
 const report = (): BreakerReport | undefined => breakers.report('acme', ['openai'])[0];
 
@@ -186,7 +186,7 @@ describe('a half-open breaker', () => {
 
 describe('cooling after a 429', () => {
   test('admits nobody until the time has come, and leaves the breaker as it is', () => {
-    breakers.cool('acme', 'openai', now + 5 * second);
+    breakers.coolDown('acme', 'openai', now + 5 * second);
     expect(admits()).toBe(false);
     expect(report()).toMatchObject({ state: 'closed', failures: 0 });
     now += 5 * second;
@@ -194,14 +194,14 @@ describe('cooling after a 429', () => {
   });
 
   test('the longest pause holds', () => {
-    breakers.cool('acme', 'openai', now + 5 * second);
-    breakers.cool('acme', 'openai', now + 1 * second);
+    breakers.coolDown('acme', 'openai', now + 5 * second);
+    breakers.coolDown('acme', 'openai', now + 1 * second);
     now += 2 * second;
     expect(admits()).toBe(false);
   });
 
   test('five minutes are the most, whatever the vendor names', () => {
-    breakers.cool('acme', 'openai', now + 1e18);
+    breakers.coolDown('acme', 'openai', now + 1e18);
     now += 300 * second - 1;
     expect(admits()).toBe(false);
     now += 1;
@@ -210,13 +210,13 @@ describe('cooling after a 429', () => {
 
   test('is no fault and no success', () => {
     fail(4);
-    breakers.cool('acme', 'openai', now + second);
+    breakers.coolDown('acme', 'openai', now + second);
     fail();
     expect(report()?.state).toBe('open');
   });
 
   test('a success does not end it, neither in a closed breaker nor in one that it closes', () => {
-    breakers.cool('acme', 'openai', now + 90 * second);
+    breakers.coolDown('acme', 'openai', now + 90 * second);
     succeed();
     expect(admits()).toBe(false);
     fail(5);
@@ -232,7 +232,7 @@ describe('cooling after a 429', () => {
     fail(5);
     now += 30 * second;
     expect(admits()).toBe(true);
-    breakers.cool('acme', 'openai', now + 2 * second);
+    breakers.coolDown('acme', 'openai', now + 2 * second);
     expect(admits()).toBe(false);
     now += 2 * second;
     expect(admits()).toBe(true);
@@ -241,8 +241,8 @@ describe('cooling after a 429', () => {
 
 test('every project and every provider has a breaker of its own', () => {
   fail(5);
-  expect(breakers.admits('other', 'openai')).toBe(true);
-  expect(breakers.admits('acme', 'anthropic')).toBe(true);
+  expect(breakers.tryAcquire('other', 'openai')).toBe(true);
+  expect(breakers.tryAcquire('acme', 'anthropic')).toBe(true);
   expect(breakers.report('acme', ['anthropic', 'openai']).map(({ provider, state }) => [provider, state])).toEqual([
     ['anthropic', 'closed'],
     ['openai', 'open'],

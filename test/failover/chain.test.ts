@@ -43,7 +43,7 @@ async function run({ plan, replies, deadlineMs, attemptMs = 10, stopsInPause = f
   const asked = new Map<string, number>();
   const result = await runChain<string>({
     candidates: plan.split(' ').filter(Boolean).map(candidateOf),
-    async tryOne({ model }, waitMs) {
+    async attempt({ model }, waitMs) {
       const times = asked.get(model) ?? 0;
       asked.set(model, times + 1);
       story.push(waitMs > 0 ? `${model}(${waitMs})` : model);
@@ -190,7 +190,7 @@ test('whatever vendors do, the chain ends: each model at most twice, twice only 
           expect(times).toBeLessThanOrEqual(script[name]?.[0] instanceof VendorError && script[name]?.[0].status === 429 ? 2 : 1);
           if (result.kind === 'exhausted') expect(times).toBeGreaterThanOrEqual(1);
         }
-        if (result.kind === 'answered') expect(result.answer).toBe(attempts.at(-1));
+        if (result.kind === 'answered') expect(result.response).toBe(attempts.at(-1));
         else expect(result).toMatchObject({ kind: 'exhausted', failures: attempts.map((model) => ({ candidate: { model } })) });
       },
     ),

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import type { VendorFault } from '../../src/core/errors.ts';
+import type { VendorErrorKind } from '../../src/core/errors.ts';
 import { VendorError } from '../../src/core/errors.ts';
 import type { FailureKind } from '../../src/failover/classify-failure.ts';
-import { isProviderFault, kindOf, waitBeforeRetry } from '../../src/failover/classify-failure.ts';
+import { classifyFailure, isProviderFailure, retryDelay } from '../../src/failover/classify-failure.ts';
 
 describe('what a vendor status means', () => {
   test.each<[number, FailureKind, boolean]>([
@@ -36,13 +36,13 @@ describe('what a vendor status means', () => {
     [307, 'failed', false],
   ])('%p: %s, counts against the breaker: %p', (status, kind, isFault) => {
     const error = new VendorError('status', 'x', { status });
-    expect(kindOf(error)).toBe(kind);
-    expect(isProviderFault(error)).toBe(isFault);
+    expect(classifyFailure(error)).toBe(kind);
+    expect(isProviderFailure(error)).toBe(isFault);
   });
 });
 
 describe('what other faults mean', () => {
-  test.each<[VendorFault, number | null, FailureKind, boolean]>([
+  test.each<[VendorErrorKind, number | null, FailureKind, boolean]>([
     ['connect', null, 'failed', true],
     ['timeout', null, 'failed', true],
     ['unreadable', 200, 'failed', true],
@@ -51,8 +51,8 @@ describe('what other faults mean', () => {
     ['aborted', 500, 'aborted', false],
   ])('%s with status %p: %s, counts against the breaker: %p', (fault, status, kind, isFault) => {
     const error = new VendorError(fault, 'x', { status });
-    expect(kindOf(error)).toBe(kind);
-    expect(isProviderFault(error)).toBe(isFault);
+    expect(classifyFailure(error)).toBe(kind);
+    expect(isProviderFailure(error)).toBe(isFault);
   });
 });
 
@@ -72,6 +72,6 @@ describe('waitBeforeRetry', () => {
     ['nothing to wait, but nothing left', 0, 0, null],
   ])('%s', (_name, retryAfterMs, remainingMs, waitMs) => {
     const error = new VendorError('status', 'x', { status: 429, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
-    expect(waitBeforeRetry(error, remainingMs)).toBe(waitMs);
+    expect(retryDelay(error, remainingMs)).toBe(waitMs);
   });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { finders } from '../../src/guardrails/content-classes.ts';
+import { detectors } from '../../src/guardrails/content-classes.ts';
 
 test.each([
   ['card_number', '4111 1111 1111 1111'],
@@ -26,7 +26,7 @@ test.each([
   ['iban', 'fr14 2004 1010 0505 0001 3M02 606 and more words'],
   ['credential', 'password=hunter2x'],
 ] as const)('%s is found in: %s', (ruleClass, text) => {
-  expect(finders[ruleClass](text)).toBe(true);
+  expect(detectors[ruleClass](text)).toBe(true);
 });
 
 test.each([
@@ -45,7 +45,7 @@ test.each([
   ['iban', 'AB12 3456 7890 1234 5678 90'],
   ['iban', 'in 12 months we will have seen 3 of 4 parts'],
 ] as const)('%s is not found in: %s', (ruleClass, text) => {
-  expect(finders[ruleClass](text)).toBe(false);
+  expect(detectors[ruleClass](text)).toBe(false);
 });
 
 test('a card number is found by its check digit, whatever the groups', () => {
@@ -54,7 +54,7 @@ test('a card number is found by its check digit, whatever the groups', () => {
     fc.property(digits, fc.constantFrom('', ' ', '-'), (middle, between) => {
       const start = `4${middle.join('')}`;
       const complete = Array.from({ length: 10 }, (_, last) => start + last).filter((number) =>
-        finders.card_number((number.match(/\d{4}/g) ?? []).join(between)),
+        detectors.card_number((number.match(/\d{4}/g) ?? []).join(between)),
       );
       expect(complete).toHaveLength(1);
     }),
@@ -66,7 +66,7 @@ test('an IBAN with one character changed is none', () => {
     fc.property(fc.integer({ min: 4, max: 21 }), fc.integer({ min: 1, max: 9 }), (place, more) => {
       const iban = 'DE89370400440532013000';
       const changed = (Number(iban.charAt(place)) + more) % 10;
-      expect(finders.iban(iban.slice(0, place) + changed + iban.slice(place + 1))).toBe(false);
+      expect(detectors.iban(iban.slice(0, place) + changed + iban.slice(place + 1))).toBe(false);
     }),
   );
 });
@@ -76,6 +76,6 @@ test.each(['4', '4 ', '4111-', 'a@', '@a.', 'a.', '+1', '+1 ', '0', '01 ', '(415
   '4 MiB of %j are read in time that grows with their length',
   (unit) => {
     const text = unit.repeat(Math.ceil((4 * mib) / unit.length));
-    for (const find of Object.values(finders)) expect(() => find(text)).not.toThrow();
+    for (const find of Object.values(detectors)) expect(() => find(text)).not.toThrow();
   },
 );

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { findCredentials, maskCredentials } from '../../src/guardrails/credentials.ts';
-import { makeSecret } from '../../src/keys/secret.ts';
+import { generateSecret } from '../../src/keys/secret.ts';
 
 /** Characters as an issuer draws them, the same in each run; always with a digit. */
 function drawn(length: number, alphabet = 'Zk93hTPLmXw4Rb8VnYc2Jdq7GsAf6EuKt5Bo1Wx'): string {
@@ -16,7 +16,7 @@ const pem = (label: string): string => `-----BEGIN ${label}-----\n${`${drawn(64)
 
 /** Kind, and the secret. */
 const secrets: readonly (readonly [string, string])[] = [
-  ['gateway_key', makeSecret().secret],
+  ['gateway_key', generateSecret().secret],
   ['gateway_personal_token', `gwp_${drawn(40)}`],
   ['openai', `sk-${drawn(48)}`],
   ['openai', `sk-proj-${drawn(60)}_T3BlbkFJ-${drawn(60)}`],

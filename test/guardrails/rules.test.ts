@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
-import { type ContentRule, readRulesInput } from '../../src/guardrails/content-rule.ts';
-import { createRuleReader, judgeTexts, type PlaceRules } from '../../src/guardrails/rules.ts';
+import { type ContentRule, parseRulesInput } from '../../src/guardrails/content-rule.ts';
+import { createRuleCompiler, evaluateTexts, type PlaceRules } from '../../src/guardrails/rules.ts';
 
 function inputRules(...rules: Omit<ContentRule, 'place'>[]): PlaceRules {
-  const { input } = createRuleReader()(rules.map((rule) => ({ ...rule, place: 'input' })));
+  const { input } = createRuleCompiler()(rules.map((rule) => ({ ...rule, place: 'input' })));
   if (!input) throw new Error('no rules of input');
   return input;
 }
@@ -14,9 +14,9 @@ test('the first rule that blocks is told; what is observed is told once', async 
     { class: 'expression', action: 'block', expression: 'ACME-\\d{4}' },
     { class: 'iban', action: 'block' },
   );
-  expect(await judgeTexts(rules, ['a@example.com', 'b@example.com'])).toEqual({ blockedBy: null, observed: ['email'] });
-  expect(await judgeTexts(rules, ['a@example.com', 'see ACME-1234'])).toEqual({ blockedBy: 'expression', observed: ['email'] });
-  expect(await judgeTexts(rules, [])).toEqual({ blockedBy: null, observed: [] });
+  expect(await evaluateTexts(rules, ['a@example.com', 'b@example.com'])).toEqual({ blockedBy: null, observed: ['email'] });
+  expect(await evaluateTexts(rules, ['a@example.com', 'see ACME-1234'])).toEqual({ blockedBy: 'expression', observed: ['email'] });
+  expect(await evaluateTexts(rules, [])).toEqual({ blockedBy: null, observed: [] });
 });
 
 test.each([
@@ -33,13 +33,13 @@ test.each([
     action: 'block',
     ...(ruleClass === 'expression' && { expression: '(?i)project nightjar' }),
   });
-  expect(await judgeTexts(rules, [`see ${text} there`])).toMatchObject({ blockedBy: ruleClass });
-  expect(await judgeTexts(rules, ['ünrelated – words 👍 42'])).toMatchObject({ blockedBy: null });
+  expect(await evaluateTexts(rules, [`see ${text} there`])).toMatchObject({ blockedBy: ruleClass });
+  expect(await evaluateTexts(rules, ['ünrelated – words 👍 42'])).toMatchObject({ blockedBy: null });
 });
 
 test('a place without rules has nothing to ask', () => {
-  expect(createRuleReader()([])).toEqual({ input: null, output: null });
-  const { input, output } = createRuleReader()([{ class: 'email', place: 'output', action: 'observe' }]);
+  expect(createRuleCompiler()([])).toEqual({ input: null, output: null });
+  const { input, output } = createRuleCompiler()([{ class: 'email', place: 'output', action: 'observe' }]);
   expect([input, output?.blocks]).toEqual([null, false]);
 });
 
@@ -47,10 +47,12 @@ test('in a long text a match is found wherever it stands, also where the text is
   const rules = inputRules({ class: 'card_number', action: 'block' }, { class: 'expression', action: 'block', expression: 'needle' });
   const around = 'words and words '.repeat(20_000);
   for (let at = 261_000; at < 262_400; at += 50) {
-    expect(await judgeTexts(rules, [`${around.slice(0, at)}needle${around}`])).toMatchObject({ blockedBy: 'expression' });
-    expect(await judgeTexts(rules, [`${around.slice(0, at)} 4111 1111 1111 1111 ${around}`])).toMatchObject({ blockedBy: 'card_number' });
+    expect(await evaluateTexts(rules, [`${around.slice(0, at)}needle${around}`])).toMatchObject({ blockedBy: 'expression' });
+    expect(await evaluateTexts(rules, [`${around.slice(0, at)} 4111 1111 1111 1111 ${around}`])).toMatchObject({
+      blockedBy: 'card_number',
+    });
   }
-  expect(await judgeTexts(rules, [around])).toEqual({ blockedBy: null, observed: [] });
+  expect(await evaluateTexts(rules, [around])).toEqual({ blockedBy: null, observed: [] });
 });
 
 test('expressions for which others need time without end are linear', async () => {
@@ -61,7 +63,7 @@ test('expressions for which others need time without end are linear', async () =
       expression,
     })),
   );
-  expect(await judgeTexts(rules, [`${'a'.repeat(100_000)}b`, 'x'.repeat(100_000)])).toEqual({ blockedBy: null, observed: [] });
+  expect(await evaluateTexts(rules, [`${'a'.repeat(100_000)}b`, 'x'.repeat(100_000)])).toEqual({ blockedBy: null, observed: [] });
 });
 
 test('others get their turn while a long text is read', async () => {
@@ -69,7 +71,7 @@ test('others get their turn while a long text is read', async () => {
   const timer = setInterval(() => {
     turns += 1;
   }, 1);
-  await judgeTexts(
+  await evaluateTexts(
     inputRules({ class: 'credential', action: 'block' }, { class: 'expression', action: 'block', expression: '(?i)secret\\s+plan' }),
     ['words and words '.repeat(1_000_000)],
   );
@@ -114,5 +116,5 @@ test.each<[string, unknown, RegExp[]]>([
   ['too many', { rules: Array.from({ length: 51 }, () => rule) }, [/rules: .*50/]],
 ])('rules are refused with their place: %s', (_name, input, messages) => {
   for (const message of messages)
-    expect(() => readRulesInput(input)).toThrow(expect.objectContaining({ code: 'bad_request', message: expect.stringMatching(message) }));
+    expect(() => parseRulesInput(input)).toThrow(expect.objectContaining({ code: 'bad_request', message: expect.stringMatching(message) }));
 });

@@ -5,28 +5,28 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { z } from 'zod';
 import type { JsonObject } from '../../src/core/json/narrow.ts';
-import { isObject, objectOf, textOf } from '../../src/core/json/narrow.ts';
+import { asObject, asString, isObject } from '../../src/core/json/narrow.ts';
 import { scanObject } from '../../src/core/json/spans.ts';
 import { rulesOf } from '../../src/dialects/routes/route-codecs.ts';
-import { readRulesInput } from '../../src/guardrails/content-rule.ts';
+import { parseRulesInput } from '../../src/guardrails/content-rule.ts';
 import { inferenceBodies } from '../../src/http/openapi/schemas/inference-requests.ts';
 import { memoryBodies } from '../../src/http/openapi/schemas/memory-requests.ts';
 import { provisionBodies } from '../../src/http/openapi/schemas/provision-requests.ts';
 import { describeApi } from '../../src/http/openapi.ts';
-import { readGraceSeconds, readKeyInput } from '../../src/keys/key-input.ts';
-import { readCorrection, readNewItem, readRating, readRemember, readWakeUp } from '../../src/memory/items/item-schemas.ts';
-import { defaultMemorySettings, memorySettingsJson, readMemorySettingsChange } from '../../src/memory/records/settings.ts';
-import { graphQuery } from '../../src/memory/search/graph.ts';
-import { searchBody } from '../../src/memory/search/search.ts';
-import { readApplicationChange } from '../../src/projects/application-settings.ts';
-import { readProjectChange } from '../../src/projects/project-settings.ts';
+import { parseGraceSeconds, parseKeyInput } from '../../src/keys/key-input.ts';
+import { parseCorrection, parseNewItem, parseRating, parseRemember, parseWakeUp } from '../../src/memory/items/item-schemas.ts';
+import { defaultMemorySettings, parseMemorySettingsChange, toMemorySettingsJson } from '../../src/memory/records/settings.ts';
+import { graphQuerySchema } from '../../src/memory/search/graph.ts';
+import { searchRequestSchema } from '../../src/memory/search/search.ts';
+import { parseApplicationChange } from '../../src/projects/application-settings.ts';
+import { parseProjectChange } from '../../src/projects/project-settings.ts';
 import { fitting, nearlyFitting, resolveRefs } from '../support/schema-values.ts';
 
 const root = join(import.meta.dirname, '../..');
 const document = describeApi();
-const paths = objectOf(document.paths);
+const paths = asObject(document.paths);
 const operations = Object.entries(paths).flatMap(([path, methods]) =>
-  Object.entries(objectOf(methods)).map(([method, operation]) => ({ path, method, operation: objectOf(operation) })),
+  Object.entries(asObject(methods)).map(([method, operation]) => ({ path, method, operation: asObject(operation) })),
 );
 
 test('it is version 0.1.0 of the interface, in OpenAPI 3.1', () => {
@@ -54,15 +54,15 @@ test('what it refers to is there, and everything that is there is referred to', 
     if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) collect(part);
   };
   collect(document);
-  const components = Object.entries(objectOf(document.components)).filter(([kind]) => kind !== 'securitySchemes');
-  const there = components.flatMap(([kind, parts]) => Object.keys(objectOf(parts)).map((name) => `#/components/${kind}/${name}`));
+  const components = Object.entries(asObject(document.components)).filter(([kind]) => kind !== 'securitySchemes');
+  const there = components.flatMap(([kind, parts]) => Object.keys(asObject(parts)).map((name) => `#/components/${kind}/${name}`));
   expect([...refs].sort()).toEqual(there.sort());
 });
 
 test('operations have names of their own, a door, and a description of each place in their address', () => {
   const names = operations.map(({ operation }) => operation.operationId);
   expect(new Set(names).size).toBe(operations.length);
-  const schemes = Object.keys(objectOf(objectOf(document.components).securitySchemes));
+  const schemes = Object.keys(asObject(asObject(document.components).securitySchemes));
   for (const { path, operation } of operations) {
     const parameters = resolveRefs(operation.parameters ?? [], document);
     const inPath = (parameters as JsonObject[]).filter((parameter) => parameter.in === 'path').map(({ name }) => name);
@@ -73,7 +73,7 @@ test('operations have names of their own, a door, and a description of each plac
 
 test('every route with a key tells of 401 and 503, every route with a body of 413 and 415', () => {
   for (const { path, method, operation } of operations) {
-    const statuses = Object.keys(objectOf(operation.responses));
+    const statuses = Object.keys(asObject(operation.responses));
     const needsKey = (operation.security as unknown[]).length > 0;
     const expected = [...(needsKey ? ['401', '503'] : []), ...(operation.requestBody ? ['400', '413', '415'] : [])];
     expect([method, path, statuses]).toEqual([method, path, expect.arrayContaining(expected)]);
@@ -124,29 +124,29 @@ describe('the schema of a body accepts what its room accepts', () => {
       .every((part) =>
         /must be in the future|there is no ceiling|must be shorter than|is no regular expression|matches the empty text/.test(part),
       );
-  const defaults = memorySettingsJson(defaultMemorySettings);
+  const defaults = toMemorySettingsJson(defaultMemorySettings);
 
   test.each<[string, z.ZodType, (body: unknown) => unknown]>([
-    ['ProjectBody', provisionBodies.project, readProjectChange],
-    ['KeyBody', provisionBodies.key, (body) => readKeyInput(body, now)],
-    ['RotateBody', provisionBodies.rotate, readGraceSeconds],
-    ['ApplicationBody', provisionBodies.application, readApplicationChange],
-    ['RulesBody', provisionBodies.rules, readRulesInput],
-    ['MemorySettingsBody', memoryBodies.settings, (body) => readMemorySettingsChange(body)(defaults)],
-    ['MemoryItemBody', memoryBodies.item, readNewItem],
-    ['MemoryCorrectionBody', memoryBodies.correction, readCorrection],
-    ['MemoryRatingBody', memoryBodies.rating, readRating],
-    ['MemoryRememberBody', memoryBodies.remember, readRemember],
-    ['MemoryWakeUpBody', memoryBodies.wakeUp, readWakeUp],
-    ['MemorySearchBody', memoryBodies.search, (body) => searchBody.parse(body)],
-    ['MemoryGraphBody', memoryBodies.graph, (body) => graphQuery.parse(body)],
+    ['ProjectBody', provisionBodies.project, parseProjectChange],
+    ['KeyBody', provisionBodies.key, (body) => parseKeyInput(body, now)],
+    ['RotateBody', provisionBodies.rotate, parseGraceSeconds],
+    ['ApplicationBody', provisionBodies.application, parseApplicationChange],
+    ['RulesBody', provisionBodies.rules, parseRulesInput],
+    ['MemorySettingsBody', memoryBodies.settings, (body) => parseMemorySettingsChange(body)(defaults)],
+    ['MemoryItemBody', memoryBodies.item, parseNewItem],
+    ['MemoryCorrectionBody', memoryBodies.correction, parseCorrection],
+    ['MemoryRatingBody', memoryBodies.rating, parseRating],
+    ['MemoryRememberBody', memoryBodies.remember, parseRemember],
+    ['MemoryWakeUpBody', memoryBodies.wakeUp, parseWakeUp],
+    ['MemorySearchBody', memoryBodies.search, (body) => searchRequestSchema.parse(body)],
+    ['MemoryGraphBody', memoryBodies.graph, (body) => graphQuerySchema.parse(body)],
   ])('%s', (name, schema, read) => {
     const refusal = (body: unknown): string | null => {
       try {
         read(body);
         return null;
       } catch (error) {
-        return textOf(objectOf(error).message) ?? 'refused';
+        return asString(asObject(error).message) ?? 'refused';
       }
     };
     let accepted = 0;

@@ -36,7 +36,7 @@ describe('durable work', () => {
       dataDir,
       database,
       activities: createConversationActivities(memory),
-      repair: async () => {
+      reenqueueUnfinished: async () => {
         repairs++;
       },
       logger,

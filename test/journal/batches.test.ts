@@ -8,8 +8,8 @@ test('a batch has at most 500 calls and four megabytes of text; a longer text st
     database: emptyDatabase(),
     store: async (_tx, calls) => batches.push(calls.length),
     quarantine: {
-      keepRecord: () => Promise.reject(new Error('nothing is bad here')),
-      keepSegment: () => Promise.reject(new Error('nor here')),
+      addRecord: () => Promise.reject(new Error('nothing is bad here')),
+      addSegment: () => Promise.reject(new Error('nor here')),
     },
     logger: keepingLogger(),
     faultPoint: () => undefined,

@@ -1,8 +1,8 @@
 /** The real disk behind a switch: full, broken, or with a bounded number of free bytes. */
-import { diskFiles, type JournalFiles } from '../../src/journal/file-system.ts';
+import { type JournalFileSystem, nodeFileSystem } from '../../src/journal/file-system.ts';
 
 export interface BrokenDisk {
-  readonly files: JournalFiles;
+  readonly files: JournalFileSystem;
   /** From now on this many bytes fit; removing a file gives its bytes back. Null: as many as one likes. */
   leave(bytes: number | null): void;
   /** From now on every write fails with this code; null: none does. */
@@ -19,11 +19,11 @@ export function createBrokenDisk(): BrokenDisk {
   const refuse = (reason: string): never => {
     throw Object.assign(new Error(`${reason}: simulated`), { code: reason });
   };
-  const files: JournalFiles = {
-    ...diskFiles,
+  const files: JournalFileSystem = {
+    ...nodeFileSystem,
     async create(file) {
       if (code !== null) refuse(code);
-      const real = await diskFiles.create(file);
+      const real = await nodeFileSystem.create(file);
       sizes.set(file, 0);
       return {
         ...real,
@@ -47,12 +47,12 @@ export function createBrokenDisk(): BrokenDisk {
       };
     },
     async rename(from, to) {
-      await diskFiles.rename(from, to);
+      await nodeFileSystem.rename(from, to);
       sizes.set(to, sizes.get(from) ?? 0);
       sizes.delete(from);
     },
     async remove(path) {
-      await diskFiles.remove(path);
+      await nodeFileSystem.remove(path);
       for (const [file, bytes] of sizes) {
         if (file !== path && !file.startsWith(`${path}/`)) continue;
         if (free !== null) free += bytes;

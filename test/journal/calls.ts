@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Attempt, CallContent, CallFacts, CallResult, SettledCall } from '../../src/core/call.ts';
+import type { Attempt, CallContent, CallMetadata, CallResult, SettledCall } from '../../src/core/call.ts';
 import { noCorrelation } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
 import type { Tokens } from '../../src/core/pricing.ts';
@@ -40,7 +40,7 @@ export function keepingLogger(): Logger & { lines: LogLine[] } {
 
 export const attemptStart = { n: 1, provider: 'openai', model: 'gpt-4o', startedAt: noon };
 
-export function factsOf(changes: Partial<CallFacts> = {}): CallFacts {
+export function factsOf(changes: Partial<CallMetadata> = {}): CallMetadata {
   const startedAt = changes.startedAt ?? noon;
   return {
     id: newId(startedAt),
@@ -62,7 +62,7 @@ export function factsOf(changes: Partial<CallFacts> = {}): CallFacts {
 }
 
 export interface CallChanges {
-  facts?: Partial<CallFacts>;
+  facts?: Partial<CallMetadata>;
   result?: Partial<CallResult>;
   content?: CallContent | null;
 }
@@ -144,7 +144,7 @@ export function emptyDatabase(): Database & { fail(error: Error | null): void; t
       if (failure) throw failure;
       return work({ query });
     },
-    runLong: async () => {},
+    runWithoutTimeout: async () => {},
     listen: async () => ({ stop: async () => {} }),
     close: async () => {},
     fail(error) {

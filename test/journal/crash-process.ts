@@ -31,7 +31,7 @@ const say = (text: string): void => {
 /** Calls that settle, with every tenth that never does, for as long as the process lives. */
 async function serve(): Promise<void> {
   const options = { dataDir, clock: systemClock, logger, faultPoint };
-  const journal = await createJournal({ ...options, sync: false, reserveBytes: 1_000, segmentBytes: 20_000 });
+  const journal = await createJournal({ ...options, sync: false, ballastBytes: 1_000, segmentBytes: 20_000 });
   const drain = createDrain({ ...options, journal, database, store: storeCalls, intervalMs: 1 });
   drain.start();
   let number = 0;
@@ -52,7 +52,15 @@ async function serve(): Promise<void> {
 }
 
 async function recover(): Promise<void> {
-  const recovery = createRecovery({ dataDir, ownId: 'none', database, store: storeCalls, logger, faultPoint, estimateCost: () => 7 });
+  const recovery = createRecovery({
+    dataDir,
+    ownId: 'none',
+    database,
+    store: storeCalls,
+    logger,
+    failpoint: faultPoint,
+    estimateCost: () => 7,
+  });
   await recovery.recover();
   say('recovered');
   process.exit(0);

@@ -24,7 +24,7 @@ export function withDrain(
 ) {
   return withFolder(async (dataDir) => {
     const [clock, logger, database] = [clockAt(noon), keepingLogger(), emptyDatabase()];
-    const journal = await createJournal({ dataDir, clock, logger, sync: false, reserveBytes: 100, segmentBytes });
+    const journal = await createJournal({ dataDir, clock, logger, sync: false, ballastBytes: 100, segmentBytes });
     const batches: SettledCall[][] = [];
     const drain = createDrain({
       dataDir,

@@ -37,7 +37,7 @@ describe('draining', () => {
       async ({ journal, drain, batches }) => {
         const calls = Array.from({ length: 1_200 }, () => settledCall());
         await Promise.all(calls.map((call) => journal.settle(call)));
-        await drain.drained();
+        await drain.waitUntilDrained();
         expect(idsOf(batches)).toEqual(calls.map(({ facts }) => facts.id));
         expect(Math.max(...batches.map((batch) => batch.length))).toBe(500);
       },
@@ -48,7 +48,7 @@ describe('draining', () => {
     withDrain(async ({ journal, drain, database }) => {
       database.fail(connectionFault());
       await journal.settle(settledCall());
-      await drain.drained(20);
+      await drain.waitUntilDrained(20);
       expect(drain.counts()).toMatchObject({ stored: 0 });
       expect(drain.counts().backlogBytes).toBeGreaterThan(0);
       database.fail(null);
@@ -60,7 +60,7 @@ describe('draining', () => {
       const open = factsOf();
       await journal.open(open, attemptStart);
       for (let round = 0; round < 20; round += 1) await journal.settle(settledCall({ content: withText('x'.repeat(10_000)) }));
-      await drain.drained();
+      await drain.waitUntilDrained();
       await until(() => journal.segments().length === 1, 'drained segments are gone');
       expect(journal.segments()[0]?.number).toBeGreaterThan(3);
       expect(journal.state().openCalls).toBe(1);
@@ -72,7 +72,7 @@ describe('draining', () => {
     withDrain(async ({ journal, drain, clock }) => {
       drain.start();
       await journal.settle(settledCall({ content: withText('private') }));
-      await drain.drained();
+      await drain.waitUntilDrained();
       clock.move(10_001);
       await journal.settle(settledCall());
       await until(async () => (await readdir(journal.folder)).every((name) => !name.startsWith('segment')), 'the last segment is gone');
@@ -101,7 +101,7 @@ describe('draining', () => {
       const call = settledCall({ content: withText('x'.repeat(6 * 1024 * 1024)) });
       await journal.settle(settledCall());
       await journal.settle(call);
-      await drain.drained(60_000);
+      await drain.waitUntilDrained(60_000);
       expect(batches.flat().at(-1)?.content?.request).toHaveLength(6 * 1024 * 1024);
     }));
 
@@ -109,7 +109,7 @@ describe('draining', () => {
     withDrain(async ({ journal, drain, batches }) => {
       const call = settledCall();
       await Promise.all([journal.settle(call), journal.settle(call)]);
-      await drain.drained();
+      await drain.waitUntilDrained();
       expect(batches).toEqual([[call]]);
     }));
 
@@ -122,7 +122,7 @@ describe('draining', () => {
       await journal.seal();
       await journal.settle(after);
       await truncate(journal.segments()[0]?.file ?? '', good + 10);
-      await drain.drained();
+      await drain.waitUntilDrained();
       expect(idsOf(batches)).toEqual([before, after].map(({ facts }) => facts.id));
       expect(await readdir(join(dataDir, 'journal', 'quarantine'))).toEqual([`${journal.id}-1.segment`]);
       expect(logger.lines.map(({ level }) => level)).toContain('error');
@@ -154,7 +154,7 @@ describe('a database that is away', () => {
         await Promise.all(calls.map((call) => journal.settle(call)));
         drain.start();
         await until(() => idsOf(told).length >= calls.length, 'all calls are stored');
-        await drain.drained();
+        await drain.waitUntilDrained();
         expect(idsOf(told)).toEqual(calls.map(({ facts }) => facts.id));
         expect(drain.counts()).toMatchObject({ stored: 1_200 });
         expect(isTaken).toBeGreaterThan(3);
@@ -186,11 +186,11 @@ describe('a database that is away', () => {
         await until(() => batches.length === 1, 'the call is stored');
         const before = asked;
         await journal.settle(settledCall());
-        await drain.drained();
+        await drain.waitUntilDrained();
         expect(asked).toBe(before);
         clock.move(86_400_000);
         await journal.settle(settledCall());
-        await drain.drained();
+        await drain.waitUntilDrained();
         expect(asked).toBe(before + 1);
       },
       { prepare },
@@ -205,7 +205,7 @@ test('partitions that cannot be made do not keep the calls waiting', () => {
   return withDrain(
     async ({ journal, drain, batches, logger }) => {
       await journal.settle(settledCall());
-      await drain.drained();
+      await drain.waitUntilDrained();
       expect(batches).toHaveLength(1);
       expect(logger.lines.map(({ level }) => level)).toEqual(['error']);
     },
@@ -217,7 +217,7 @@ describeDatabases('journal to tables', (database) => {
   const withStore = (work: (lent: { journal: Journal; drain: Drain }) => Promise<void>): Promise<void> =>
     withFolder(async (dataDir) => {
       const [clock, logger] = [clockAt(noon), keepingLogger()];
-      const journal = await createJournal({ dataDir, clock, logger, sync: false, reserveBytes: 100 });
+      const journal = await createJournal({ dataDir, clock, logger, sync: false, ballastBytes: 100 });
       const drain = createDrain({ dataDir, journal, database: database(), store: storeCalls, clock, logger });
       await work({ journal, drain }).finally(() => drain.stop());
       await journal.close();
@@ -229,7 +229,7 @@ describeDatabases('journal to tables', (database) => {
       const odd = settledCall({ facts: { ...facts, source: 'a\0b\ud800', plan: [{ model: 'x\0\udfff', skipped: 'no \0' }] } });
       const calls = [odd, ...Array.from({ length: 700 }, () => settledCall())];
       await Promise.all(calls.map((call) => journal.settle(call)));
-      await drain.drained(60_000);
+      await drain.waitUntilDrained(60_000);
       expect(await countRows(database(), calls)).toEqual({ calls: 701, attempts: 701, cost: 701_000 });
       expect(drain.counts()).toMatchObject({ stored: 701, quarantined: 0 });
     }));
@@ -239,7 +239,7 @@ describeDatabases('journal to tables', (database) => {
       const good = [settledCall(), settledCall()];
       const bad = settledCall({ facts: { keyId: 'no uuid' } });
       await Promise.all([good[0], bad, good[1]].map((call) => call && journal.settle(call)));
-      await drain.drained(60_000);
+      await drain.waitUntilDrained(60_000);
       expect(await countRows(database(), good)).toMatchObject({ calls: 2 });
       expect(drain.counts()).toMatchObject({ stored: 2, quarantined: 1, refused: 1 });
     }));

@@ -4,7 +4,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { createQuarantine, removeQuarantined } from '../../src/journal/quarantine.ts';
+import { createQuarantine, deleteQuarantined } from '../../src/journal/quarantine.ts';
 import { attemptStart, connectionFault, factsOf, settledCall, until, withFolder, withText } from './calls.ts';
 import { withDrain } from './drain-helper.ts';
 
@@ -22,17 +22,17 @@ test('an open call whose subject is erased goes on, and neither its beginning no
   withDrain(async ({ journal, drain, batches }) => {
     const [ada, bob] = [factsOf({ ...about('Ada'), correlation }), factsOf(about('Bob'))];
     for (const facts of [ada, bob]) await journal.open(facts, attemptStart);
-    expect(journal.forgetSubject(({ memory }) => memory.subject === 'Ada')).toBe(1);
+    expect(journal.redactSubject(({ memory }) => memory.subject === 'Ada')).toBe(1);
     expect(await textOf(journal.folder)).toContain('Ada');
     drain.start();
-    expect(await drain.clear()).toBe(true);
+    expect(await drain.drainAndDelete()).toBe(true);
     // The beginnings were carried over, since both calls are open.
     const kept = await textOf(journal.folder);
     expect(kept).toContain(ada.id);
     expect(kept).toContain('Bob');
     expect(kept).not.toContain('Ada');
     for (const facts of [ada, bob]) await journal.settle(settledCall({ facts, content: withText('words of Ada') }));
-    await drain.drained();
+    await drain.waitUntilDrained();
     const [first, second] = batches.flat();
     expect(first).toMatchObject({ facts: { memory: { subject: null }, correlation: { taskId: null, iteration: 3 } }, content: null });
     expect(second).toMatchObject({ facts: { memory: { subject: 'Bob' } }, content: { request: Buffer.from('words of Ada') } });
@@ -41,22 +41,22 @@ test('an open call whose subject is erased goes on, and neither its beginning no
 test('clear() is true when all that was there is stored and deleted, also what was being written', () =>
   withDrain(async ({ journal, drain, batches }) => {
     const writing = Promise.all(Array.from({ length: 50 }, () => journal.settle(settledCall({ content: withText('private') }))));
-    expect(await drain.clear()).toBe(true);
+    expect(await drain.drainAndDelete()).toBe(true);
     await writing;
     expect(batches.flat()).toHaveLength(50);
     expect(await textOf(journal.folder)).not.toContain('private');
-    expect(await drain.clear()).toBe(true);
+    expect(await drain.drainAndDelete()).toBe(true);
   }));
 
 test('clear() is false as long as the database is away', () =>
   withDrain(async ({ journal, drain, database }) => {
     await journal.settle(settledCall({ content: withText('private') }));
     database.fail(connectionFault());
-    expect(await drain.clear(50)).toBe(false);
+    expect(await drain.drainAndDelete(50)).toBe(false);
     expect(await textOf(journal.folder)).toContain('private');
     database.fail(null);
     drain.start();
-    expect(await drain.clear()).toBe(true);
+    expect(await drain.drainAndDelete()).toBe(true);
     await until(async () => (await textOf(journal.folder)) === '', 'it is gone');
   }));
 
@@ -64,7 +64,7 @@ test('the quarantine loses what names the subject in this project, and nothing e
   withFolder(async (dataDir) => {
     const folder = join(dataDir, 'journal', 'quarantine');
     const sha256 = createHash('sha256').update('Ada "the" ünique').digest('hex');
-    expect(await removeQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(0);
+    expect(await deleteQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(0);
     await mkdir(folder, { recursive: true });
     const record = (projectId: string, subject: string | null): string =>
       `\u0000\u0001${JSON.stringify({ facts: { projectId, memory: { subject } } })}\u0002 cut`;
@@ -72,7 +72,7 @@ test('the quarantine loses what names the subject in this project, and nothing e
     await writeFile(join(folder, 'b.record'), record('p1', 'Bob'));
     await writeFile(join(folder, 'c.record'), record('p2', 'Ada "the" ünique'));
     await writeFile(join(folder, 'd.segment'), record('p1', null) + record('p1', 'Ada "the" ünique'));
-    expect(await removeQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(2);
+    expect(await deleteQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(2);
     expect((await readdir(folder)).sort()).toEqual(['b.record', 'c.record']);
   }));
 
@@ -85,12 +85,12 @@ test('what comes to the quarantine from before an erasure is not kept; later cal
     const record = (projectId: string, subject: string | null, startedAt: number): Buffer =>
       Buffer.from(`\u0001${JSON.stringify({ facts: { id: 'x', startedAt, projectId, memory: { subject } } })}\u0002 cut`);
     const kept = [record(ours, 'Ada "the"', 1_001), record(ours, 'Bob', 5), record(other, 'Ada "the"', 5), record(ours, null, 5)];
-    for (const raw of [...kept, record(ours, 'Ada "the"', 1_000)]) await quarantine.keepRecord(null, raw);
+    for (const raw of [...kept, record(ours, 'Ada "the"', 1_000)]) await quarantine.addRecord(null, raw);
     const [clean, damaged] = [join(dataDir, 'clean'), join(dataDir, 'damaged')];
     await writeFile(clean, Buffer.concat(kept));
     await writeFile(damaged, Buffer.concat([...kept, record(ours, 'Ada "the"', 999)]));
-    await quarantine.keepSegment('j', 1, clean);
-    await quarantine.keepSegment('j', 2, damaged);
+    await quarantine.addSegment('j', 1, clean);
+    await quarantine.addSegment('j', 2, damaged);
     const names = await readdir(join(dataDir, 'journal', 'quarantine'));
     expect(names.filter((name) => name.endsWith('.record'))).toHaveLength(kept.length);
     expect(names.filter((name) => name.endsWith('.segment'))).toEqual(['j-1.segment']);

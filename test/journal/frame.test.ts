@@ -13,7 +13,7 @@ describe('frames', () => {
       fc.property(fc.array(fc.tuple(fc.string({ unit: 'binary' }), bytes), { maxLength: 6 }), (records) => {
         const file = Buffer.concat(records.map(([meta, attachment]) => frameOf(meta, Buffer.from(attachment))));
         const run = decodeFrames(file);
-        expect(run.stop).toBe('end');
+        expect(run.end).toBe('end');
         expect(run.usedBytes).toBe(file.length);
         expect(run.frames.map((frame) => [frame.meta, frame.attachment])).toEqual(
           records.map(([meta, attachment]) => [Buffer.from(meta), Buffer.from(attachment)]),

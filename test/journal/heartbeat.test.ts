@@ -4,13 +4,13 @@ import { newId } from '../../src/core/ids.ts';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createPresence, forgetDead, forgetProcess, listLive, type Presence } from '../../src/journal/heartbeat.ts';
+import { createHeartbeat, deleteIfStale, deleteProcess, type Heartbeat, listLiveProcesses } from '../../src/journal/heartbeat.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { withDatabaseDoor } from '../support/database-proxy.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 import { keepingLogger, noon, until } from './calls.ts';
 
-const idsOf = async (database: Database): Promise<string[]> => (await listLive(database)).map(({ id }) => id);
+const idsOf = async (database: Database): Promise<string[]> => (await listLiveProcesses(database)).map(({ id }) => id);
 
 const age = (database: Database, id: string, seconds: number): Promise<unknown> =>
   database.query('update processes set heartbeat_at = now() - make_interval(secs => $2::double precision) where id = $1::uuid', [
@@ -19,18 +19,18 @@ const age = (database: Database, id: string, seconds: number): Promise<unknown> 
   ]);
 
 describeDatabases('processes', (database) => {
-  const present = (): { id: string; presence: Presence } => {
+  const present = (): { id: string; presence: Heartbeat } => {
     const id = newId(noon);
-    return { id, presence: createPresence({ database: database(), journalId: id, logger: keepingLogger(), intervalMs: 5 }) };
+    return { id, presence: createHeartbeat({ database: database(), journalId: id, logger: keepingLogger(), intervalMs: 5 }) };
   };
 
   test('one that started is listed, its heartbeat goes on, and it is gone after its stop', async () => {
     const { id, presence } = present();
     presence.start();
     await until(async () => (await idsOf(database())).includes(id), 'it is listed');
-    const [first] = await listLive(database());
-    await until(async () => Number((await listLive(database()))[0]?.heartbeatAt) > Number(first?.heartbeatAt), 'its heart beats');
-    const [later] = await listLive(database());
+    const [first] = await listLiveProcesses(database());
+    await until(async () => Number((await listLiveProcesses(database()))[0]?.heartbeatAt) > Number(first?.heartbeatAt), 'its heart beats');
+    const [later] = await listLiveProcesses(database());
     expect(later).toEqual({ ...first, heartbeatAt: expect.anything() });
     await presence.stop();
     expect(await idsOf(database())).toEqual([]);
@@ -50,17 +50,23 @@ describeDatabases('processes', (database) => {
     await until(async () => (await rows()).length === 3, 'it beats');
     expect(await rows()).toContain(dead);
     await presence.stop();
-    const patient = createPresence({ database: database(), journalId: newId(noon), logger: keepingLogger(), intervalMs: 5, staleMs: 60 });
+    const patient = createHeartbeat({
+      database: database(),
+      journalId: newId(noon),
+      logger: keepingLogger(),
+      intervalMs: 5,
+      livenessTimeoutMs: 60,
+    });
     await age(database(), dying, 0);
     patient.start();
     await until(async () => !(await rows()).includes(dead), 'the dead one is forgotten');
     await patient.stop();
-    await forgetProcess(database(), dying);
+    await deleteProcess(database(), dying);
   });
 
   test('one is taken for dead only after a minute of silence, also when it has no row any more', async () => {
     const id = newId(noon);
-    const forget = (): Promise<boolean> => database().transaction((tx) => forgetDead(tx, id));
+    const forget = (): Promise<boolean> => database().transaction((tx) => deleteIfStale(tx, id));
     await database().query('insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())', [id]);
     await age(database(), id, -600);
     expect(await forget()).toBe(false);
@@ -90,19 +96,19 @@ describePostgres('a process whose database is away', () => {
       const onReturned = (): void => {
         returned += 1;
       };
-      const presence = createPresence({ database, journalId: id, logger, intervalMs: 5, onReturned });
+      const presence = createHeartbeat({ database, journalId: id, logger, intervalMs: 5, onReconnected: onReturned });
       try {
         await door.open();
         presence.start();
         await until(async () => (await idsOf(direct)).length === 1, 'it is listed');
         await until(async () => {
-          const [row] = await listLive(direct);
+          const [row] = await listLiveProcesses(direct);
           return row !== undefined && row.heartbeatAt > row.startedAt;
         }, 'it beats');
         expect(returned).toBe(0);
         await door.shut();
         await until(() => logger.lines.length > 0, 'it says that the database is away');
-        await forgetProcess(direct, id);
+        await deleteProcess(direct, id);
         await door.open();
         await until(async () => (await idsOf(direct)).includes(id), 'it is listed again');
         expect(logger.lines.map(({ level }) => level)).toEqual(['warn']);
@@ -122,7 +128,7 @@ describePostgres('a process whose database is away', () => {
       const logger = keepingLogger();
       const [id, neighbour] = [newId(noon), newId(noon)];
       const staleMs = 1_500;
-      const presence = createPresence({ database, journalId: id, logger, intervalMs: 5, staleMs });
+      const presence = createHeartbeat({ database, journalId: id, logger, intervalMs: 5, livenessTimeoutMs: staleMs });
       const rows = async (): Promise<string[]> => (await direct.query<{ id: string }>('select id from processes')).map((row) => row.id);
       try {
         await door.open();
@@ -136,7 +142,7 @@ describePostgres('a process whose database is away', () => {
         const now = performance.now.bind(performance);
         jest.spyOn(performance, 'now').mockImplementation(() => now() + 600_000);
         await door.open();
-        const beats = async (): Promise<number> => Number((await listLive(direct)).find((row) => row.id === id)?.heartbeatAt ?? 0);
+        const beats = async (): Promise<number> => Number((await listLiveProcesses(direct)).find((row) => row.id === id)?.heartbeatAt ?? 0);
         await until(async () => (await beats()) > 0, 'it is heard again');
         const first = await beats();
         await until(async () => (await beats()) > first, 'it beats again');

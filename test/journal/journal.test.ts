@@ -2,10 +2,10 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import type { JournalFiles } from '../../src/journal/file-system.ts';
+import type { JournalFileSystem } from '../../src/journal/file-system.ts';
 import { decodeFrames } from '../../src/journal/frame.ts';
 import { createJournal, type Journal, type JournalOptions } from '../../src/journal/journal.ts';
-import { decodeRecord, type ReadRecord } from '../../src/journal/record.ts';
+import { type DecodedRecord, decodeRecord } from '../../src/journal/record.ts';
 import { type BrokenDisk, createBrokenDisk } from './broken-disk.ts';
 import { attemptStart, clockAt, factsOf, keepingLogger, noon, settledCall, until, withFolder, withText } from './calls.ts';
 
@@ -14,7 +14,7 @@ interface Lent {
   disk: BrokenDisk;
   logger: ReturnType<typeof keepingLogger>;
   writes: () => number;
-  records(): Promise<ReadRecord[]>;
+  records(): Promise<DecodedRecord[]>;
 }
 
 function withJournal(work: (lent: Lent) => Promise<void>, options: Partial<JournalOptions> = {}): Promise<void> {
@@ -27,11 +27,11 @@ function withJournal(work: (lent: Lent) => Promise<void>, options: Partial<Journ
       clock: clockAt(noon),
       logger,
       sync: false,
-      reserveBytes: 10_000,
+      ballastBytes: 10_000,
       segmentBytes: 20_000,
-      retryMs: 5,
+      retryIntervalMs: 5,
       files: disk.files,
-      faultPoint: (name) => {
+      failpoint: (name) => {
         if (name === 'before write') writes += 1;
       },
       ...options,
@@ -48,17 +48,17 @@ function withJournal(work: (lent: Lent) => Promise<void>, options: Partial<Journ
 }
 
 /** What the files hold, up to the known length of each, as the drain sees it. */
-async function readRecords(journal: Journal): Promise<ReadRecord[]> {
-  const records: ReadRecord[] = [];
+async function readRecords(journal: Journal): Promise<DecodedRecord[]> {
+  const records: DecodedRecord[] = [];
   for (const { file, bytes } of journal.segments()) {
     const run = decodeFrames((await readFile(file)).subarray(0, bytes));
-    expect(run.stop).toBe('end');
+    expect(run.end).toBe('end');
     records.push(...run.frames.map(decodeRecord));
   }
   return records;
 }
 
-function settledIds(records: readonly ReadRecord[]): string[] {
+function settledIds(records: readonly DecodedRecord[]): string[] {
   return records.flatMap((record) => (record.kind === 'settled' ? [record.call.facts.id] : []));
 }
 
@@ -126,7 +126,7 @@ describe('segments', () => {
         [2, true],
         [3, false],
       ]);
-      expect(await journal.discard(1)).toBe(true);
+      expect(await journal.deleteSegment(1)).toBe(true);
       expect((await readdir(journal.folder)).sort()).toEqual(['owner.lock', 'reserve', 'segment-00000002', 'segment-00000003']);
       expect(settledIds(await records())).toHaveLength(2);
     }));
@@ -137,7 +137,7 @@ describe('segments', () => {
       await journal.open(facts, attemptStart);
       await journal.attempt(facts.id, { ...attemptStart, n: 2 });
       await journal.seal();
-      expect(await journal.discard(1)).toBe(true);
+      expect(await journal.deleteSegment(1)).toBe(true);
       expect(await records()).toEqual([{ kind: 'opened', facts, attempts: [attemptStart, { ...attemptStart, n: 2 }] }]);
       expect(journal.segments().map(({ number }) => number)).toEqual([2]);
     }));
@@ -172,7 +172,7 @@ describe('a disk that fails', () => {
 
   test('calls stay refused while the reserve is given up, however long its removal takes', () => {
     const disk = createBrokenDisk();
-    const files: JournalFiles = {
+    const files: JournalFileSystem = {
       ...disk.files,
       async remove(path) {
         if (path.endsWith('reserve')) await sleep(60);
@@ -265,7 +265,7 @@ describe('a disk that fails', () => {
         await until(() => journal.state().accepting, 'the journal accepts calls again');
         expect(settledIds(await records())).toHaveLength(parkedCalls);
       },
-      { parkedBytes: 8_000, retryMs: 50 },
+      { parkedBytes: 8_000, retryIntervalMs: 50 },
     ));
 
   test('a start on a full disk refuses calls until there is room', () =>

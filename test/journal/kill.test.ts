@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { livingPoints, recoveryPoints } from '../../src/journal/failpoints.ts';
+import { liveFailpoints, recoveryFailpoints } from '../../src/journal/failpoints.ts';
 import { encodeFrame } from '../../src/journal/frame.ts';
 import { createRecovery } from '../../src/journal/recover.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
@@ -98,7 +98,7 @@ describePostgres('kill -9', () => {
   };
 
   test('there is a kill for every point of the journal and the drain', () => {
-    expect(Object.keys(passesOf)).toEqual([...livingPoints]);
+    expect(Object.keys(passesOf)).toEqual([...liveFailpoints]);
   });
 
   test.each(Object.entries(passesOf).flatMap(([point, all]) => all.map((passes) => [point, passes] as const)))(
@@ -122,7 +122,7 @@ describePostgres('kill -9', () => {
     }),
   );
 
-  test.each(recoveryPoints)('of the recovery itself, %s: whoever comes next ends it', (point) =>
+  test.each(recoveryFailpoints)('of the recovery itself, %s: whoever comes next ends it', (point) =>
     withFolder(async (dataDir) => {
       const death = await runDoomed('serve', dataDir, 'after write', 60);
       expect((await runDoomed('recover', dataDir, point, 0)).signal).toBe('SIGKILL');

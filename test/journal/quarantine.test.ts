@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import type { SettledCall } from '../../src/core/call.ts';
-import { isDataFault } from '../../src/journal/batch-store.ts';
+import { isDataError } from '../../src/journal/batch-store.ts';
 import { factsOf, settledCall, withText } from './calls.ts';
 import { idsOf, withDrain } from './drain-helper.ts';
 
@@ -15,7 +15,7 @@ describe('a record that the database refuses', () => {
         const calls = Array.from({ length: 300 }, (_value, index) => settledCall({ content: withText(index === 77 ? 'poison' : 'good') }));
         const poison = calls[77];
         await Promise.all(calls.map((call) => journal.settle(call)));
-        await drain.drained();
+        await drain.waitUntilDrained();
         expect(idsOf(batches).sort()).toEqual(calls.map(({ facts }) => facts.id).sort());
         const stored = batches.flat().find(({ facts }) => facts.id === poison?.facts.id);
         expect(stored).toEqual({ ...poison, content: null });
@@ -34,7 +34,7 @@ describe('a record that the database refuses', () => {
         const facts = factsOf();
         const call = settledCall({ facts: { ...facts, correlation: { ...facts.correlation, taskId: 'poison' } } });
         await journal.settle(call);
-        await drain.drained();
+        await drain.waitUntilDrained();
         expect(batches.flat()).toEqual([{ ...call, facts: { ...facts, plan: [] } }]);
         expect(drain.counts()).toMatchObject({ stored: 1, quarantined: 1, refused: 0 });
       },
@@ -47,14 +47,14 @@ describe('a record that the database refuses', () => {
       async ({ journal, drain, batches, logger }) => {
         const [bad, good] = [settledCall({ facts: { keyId: 'no uuid' } }), settledCall()];
         await Promise.all([journal.settle(bad), journal.settle(good)]);
-        await drain.drained();
+        await drain.waitUntilDrained();
         expect(idsOf(batches)).toEqual([good.facts.id]);
         expect(drain.counts()).toMatchObject({ stored: 1, quarantined: 1, refused: 1 });
         const line = logger.lines.find(({ message }) => message.includes('could not be stored at all'));
         expect(line?.fields).toMatchObject({ call: bad.facts.id, costNanos: 1_000 });
         expect(idsOf([refused])).toEqual([bad.facts.id]);
       },
-      { refuses: ({ facts }) => facts.keyId === 'no uuid', onRefused: (call) => void refused.push(call) },
+      { refuses: ({ facts }) => facts.keyId === 'no uuid', onRejected: (call) => void refused.push(call) },
     );
   });
 
@@ -63,7 +63,7 @@ describe('a record that the database refuses', () => {
       async ({ dataDir, journal, drain, batches }) => {
         await writeFile(join(dataDir, 'journal', 'quarantine'), 'a file where the folder should be');
         await journal.settle(settledCall({ content: withText('poison') }));
-        await drain.drained();
+        await drain.waitUntilDrained();
         expect(batches.flat()).toMatchObject([{ content: null }]);
       },
       { refuses: isPoison },
@@ -78,7 +78,7 @@ describe('a record that the database refuses', () => {
         content: { request: Buffer.from('{}'), answer: { text: 'a\0b\udc00', toolCalls: [{ name: 'n\0', arguments: '"\ud83d"' }] } },
       });
       await journal.settle(call);
-      await drain.drained();
+      await drain.waitUntilDrained();
       expect(batches.flat()[0]).toMatchObject({
         facts: { source: 'é'.repeat(256), modelAsked: 'mx', correlation: { taskId: '😀'.repeat(256), agentId: 'a\ufffdb' } },
         content: { answer: { text: 'ab\ufffd', toolCalls: [{ name: 'n', arguments: '"\ufffd"' }] } },
@@ -101,6 +101,6 @@ describe('a record that the database refuses', () => {
     ['ENOSPC', false],
     [undefined, true],
   ])('%s is a fault of the data: %s', (code, expected) => {
-    expect(isDataFault(Object.assign(new Error('said the database'), code === undefined ? {} : { code }))).toBe(expected);
+    expect(isDataError(Object.assign(new Error('said the database'), code === undefined ? {} : { code }))).toBe(expected);
   });
 });

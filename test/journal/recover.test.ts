@@ -3,7 +3,7 @@ import { appendFile, copyFile, mkdir, readdir, readFile, rm, truncate, writeFile
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import type { SettledCall } from '../../src/core/call.ts';
-import { takeLock } from '../../src/core/file-lock.ts';
+import { acquireFileLock } from '../../src/core/file-lock.ts';
 import { createJournal, type Journal } from '../../src/journal/journal.ts';
 import { createRecovery, type RecoveryOptions } from '../../src/journal/recover.ts';
 import { segmentName } from '../../src/journal/segment-name.ts';
@@ -24,7 +24,7 @@ import {
 
 /** What a process leaves behind that wrote `work` and died: the files of its journal under another name, with a lock that nobody holds. */
 async function leaveBehind(dataDir: string, work: (journal: Journal) => Promise<void>): Promise<string> {
-  const journal = await createJournal({ dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, reserveBytes: 100 });
+  const journal = await createJournal({ dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 100 });
   await work(journal);
   const dead = join(dataDir, 'journal', `${journal.id.slice(0, -4)}dead`);
   await mkdir(dead);
@@ -154,7 +154,7 @@ describe('recovery', () => {
 
   test('the journal of a living process is left alone', () =>
     withFolder(async (dataDir) => {
-      const journal = await createJournal({ dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, reserveBytes: 100 });
+      const journal = await createJournal({ dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 100 });
       await journal.settle(settledCall());
       await withRecovery(dataDir, async ({ recovery, stored }) => {
         expect(await recovery.recover()).toBe(0);
@@ -172,7 +172,7 @@ describe('recovery', () => {
         async ({ recovery, database, stored }) => {
           database.fail(connectionFault());
           await expect(recovery.recover()).rejects.toThrow('some journals could not be recovered');
-          expect(await takeLock(join(folder, 'owner.lock'))).toBeNull();
+          expect(await acquireFileLock(join(folder, 'owner.lock'))).toBeNull();
           database.fail(null);
           recovery.start();
           await until(() => stored.length === 1, 'the call is stored');

@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
-import { readGraceSeconds, readKeyInput } from '../../src/keys/key-input.ts';
+import { parseGraceSeconds, parseKeyInput } from '../../src/keys/key-input.ts';
 
 const now = Date.parse('2026-11-20T10:00:00Z');
 
 test('a key needs a name only; the rest has no limit', () => {
-  expect(readKeyInput({ name: 'ci' }, now)).toEqual({
+  expect(parseKeyInput({ name: 'ci' }, now)).toEqual({
     name: 'ci',
     models: null,
     expiresAt: null,
@@ -18,7 +18,7 @@ test('a key needs a name only; the rest has no limit', () => {
 });
 
 test('money becomes whole nano-dollars, times become instants', () => {
-  const settings = readKeyInput(
+  const settings = parseKeyInput(
     {
       name: 'ci',
       models: ['standard', 'openai/gpt-4o'],
@@ -40,7 +40,7 @@ test('money becomes whole nano-dollars, times become instants', () => {
 
 test('every mistake is named in one answer', () => {
   const read = (): unknown =>
-    readKeyInput(
+    parseKeyInput(
       { models: 'all', ceilings: { rpm: 1.5, cost: -1 }, windows: { calls: 'week' }, expires_at: 'tomorrow', colour: 'red' },
       now,
     );
@@ -59,19 +59,19 @@ test('every mistake is named in one answer', () => {
 });
 
 test('mistakes that a form does not show are named too', () => {
-  const read = (): unknown => readKeyInput({ name: 'a', windows: { calls: 'day' }, expires_at: '2026-11-20T10:00:00Z' }, now);
+  const read = (): unknown => parseKeyInput({ name: 'a', windows: { calls: 'day' }, expires_at: '2026-11-20T10:00:00Z' }, now);
   expect(read).toThrow('expires_at: must be in the future; windows.calls: there is no ceiling calls');
 });
 
 test.each([null, 'text', [], 7])('%j is no body', (body) => {
-  expect(() => readKeyInput(body, now)).toThrow(expect.objectContaining({ code: 'bad_request' }));
+  expect(() => parseKeyInput(body, now)).toThrow(expect.objectContaining({ code: 'bad_request' }));
 });
 
 test('grace is 0 unless given, and a whole number of seconds', () => {
-  expect(readGraceSeconds(undefined)).toBe(0);
-  expect(readGraceSeconds({})).toBe(0);
-  expect(readGraceSeconds({ grace_seconds: 60 })).toBe(60);
+  expect(parseGraceSeconds(undefined)).toBe(0);
+  expect(parseGraceSeconds({})).toBe(0);
+  expect(parseGraceSeconds({ grace_seconds: 60 })).toBe(60);
   for (const wrong of [{ grace_seconds: -1 }, { grace_seconds: '60' }, { grace: 60 }]) {
-    expect(() => readGraceSeconds(wrong)).toThrow(expect.objectContaining({ code: 'bad_request' }));
+    expect(() => parseGraceSeconds(wrong)).toThrow(expect.objectContaining({ code: 'bad_request' }));
   }
 });

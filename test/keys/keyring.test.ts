@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { createKeyring, type Keyring } from '../../src/keys/keyring.ts';
-import { makeSecret } from '../../src/keys/secret.ts';
+import { generateSecret } from '../../src/keys/secret.ts';
 import { createProjects, type Project } from '../../src/projects/projects.ts';
 import { describeDatabases } from '../db/databases.ts';
 
@@ -33,7 +33,7 @@ describeDatabases('a keyring', (database) => {
     keyring = createKeyring({ database: watched(), clock });
     elsewhere = createKeyring({ database: database(), clock });
     await Promise.all([keyring.start(), elsewhere.start()]);
-    ({ project } = await createProjects({ database: database(), clock }).put(`project-${makeSecret().prefix}`, {}));
+    ({ project } = await createProjects({ database: database(), clock }).put(`project-${generateSecret().prefix}`, {}));
     queries = [];
   });
   afterEach(() => Promise.all([keyring.stop(), elsewhere.stop()]));
@@ -72,7 +72,7 @@ describeDatabases('a keyring', (database) => {
   test('a key with a wrong checksum costs no query; a made-up one costs a single one', async () => {
     expect(() => keyring.find('sk-gw-abcdefgh-nonsense')).toThrow(invalid);
     expect(queries).toEqual([]);
-    const { secret } = makeSecret();
+    const { secret } = generateSecret();
     await expect(keyring.find(secret)).rejects.toEqual(invalid);
     expect(() => keyring.find(secret)).toThrow(invalid);
     expect(queries.length).toBe(1);
@@ -80,7 +80,7 @@ describeDatabases('a keyring', (database) => {
 
   test('the prefix of a key alone opens nothing', async () => {
     const { record } = await keyring.issue(project.id, { name: 'ci' });
-    const forged = makeSecret().secret;
+    const forged = generateSecret().secret;
     await database().query('update virtual_keys set prefix = $2::text where id = $1::uuid', [record.id, forged.slice(6, 14)]);
     await expect(keyring.find(forged)).rejects.toEqual(invalid);
   });
@@ -164,10 +164,10 @@ describeDatabases('a keyring', (database) => {
   test('ceilings are known from memory, and from the database where they are not', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci', ceilings: { rpm: 60 } });
     await heard();
-    expect(await elsewhere.ceilingsOf(record.id)).toEqual(record.ceilings);
+    expect(await elsewhere.getCeilings(record.id)).toEqual(record.ceilings);
     await keyring.find(secret);
     queries = [];
-    expect(keyring.ceilingsOf(record.id)).toEqual(record.ceilings);
+    expect(keyring.getCeilings(record.id)).toEqual(record.ceilings);
     expect(queries).toEqual([]);
     expect(await keyring.describe(record.id)).toEqual(record);
     await expect(keyring.describe('0193a8f0-0000-7000-8000-000000000000')).rejects.toMatchObject({ code: 'not_found' });

@@ -1,43 +1,43 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { hashSecret, makeSecret, matchesHash, splitSecret } from '../../src/keys/secret.ts';
+import { generateSecret, hashSecret, matchesHash, parseSecret } from '../../src/keys/secret.ts';
 
 describe('a virtual key', () => {
   test('has the form of shapes 15', () => {
-    const { secret, prefix } = makeSecret();
+    const { secret, prefix } = generateSecret();
     expect(secret).toMatch(/^sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{49}$/);
     expect(secret.slice(6, 14)).toBe(prefix);
-    expect(splitSecret(secret)).toEqual({ prefix });
+    expect(parseSecret(secret)).toEqual({ prefix });
   });
 
   test('is a new one each time', () => {
-    const made = Array.from({ length: 200 }, makeSecret);
+    const made = Array.from({ length: 200 }, generateSecret);
     expect(new Set(made.map(({ secret }) => secret)).size).toBe(200);
     expect(new Set(made.map(({ prefix }) => prefix)).size).toBe(200);
   });
 
   test('with one character changed is refused without the database', () => {
-    const { secret } = makeSecret();
+    const { secret } = generateSecret();
     const position = fc.integer({ min: 0, max: secret.length - 1 });
     fc.assert(
       fc.property(position, fc.constantFrom(...'0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_ '), (at, character) => {
         fc.pre(secret[at] !== character);
-        expect(splitSecret(secret.slice(0, at) + character + secret.slice(at + 1))).toBeNull();
+        expect(parseSecret(secret.slice(0, at) + character + secret.slice(at + 1))).toBeNull();
       }),
     );
   });
 
   test.each(['', 'sk-gw-', 'sk-abc', `sk-gw-abcdefgh-${'0'.repeat(49)}`, `sk-gw-ABCDEFGH-${'0'.repeat(49)}`])('%j is none', (text) => {
-    expect(splitSecret(text)).toBeNull();
+    expect(parseSecret(text)).toBeNull();
   });
 
   test('with anything before or after it is none', () => {
-    const { secret } = makeSecret();
-    for (const text of [` ${secret}`, `${secret} `, `${secret}\n`, `${secret}0`]) expect(splitSecret(text)).toBeNull();
+    const { secret } = generateSecret();
+    for (const text of [` ${secret}`, `${secret} `, `${secret}\n`, `${secret}0`]) expect(parseSecret(text)).toBeNull();
   });
 
   test('matches the hash of itself and of no other', () => {
-    const [one, other] = [makeSecret().secret, makeSecret().secret];
+    const [one, other] = [generateSecret().secret, generateSecret().secret];
     expect(matchesHash(one, hashSecret(one))).toBe(true);
     expect(matchesHash(other, hashSecret(one))).toBe(false);
     expect(matchesHash(one, Buffer.alloc(0))).toBe(false);

@@ -1,6 +1,6 @@
 /** Settled calls as the journal hands them over, and what the database then knows of their conversations. */
 import { randomUUID } from 'node:crypto';
-import type { AssistantTurn, CallFacts, MemoryWish, Outcome, Route, SettledCall } from '../../src/core/call.ts';
+import type { AssistantTurn, CallMetadata, MemoryOptions, Outcome, Route, SettledCall } from '../../src/core/call.ts';
 import { noCorrelation } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
 import { noTokens } from '../../src/core/pricing.ts';
@@ -10,9 +10,9 @@ import { recordCalls } from '../../src/memory/conversations/record-calls.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';
 
 /** 2026-11-20T10:00:00Z, when the first call of a test begins. */
-const morning = Date.UTC(2026, 10, 20, 10);
+const baseTime = Date.UTC(2026, 10, 20, 10);
 
-export interface CallWish {
+export interface CallOptions {
   readonly projectId: string;
   /** Seconds after `morning`. */
   readonly at?: number;
@@ -20,7 +20,7 @@ export interface CallWish {
   readonly source?: string;
   readonly sourceGiven?: boolean;
   readonly subject?: string | null;
-  readonly mode?: MemoryWish['mode'];
+  readonly mode?: MemoryOptions['mode'];
   readonly explicitWrite?: boolean;
   readonly outcome?: Outcome;
   readonly body?: unknown;
@@ -28,29 +28,29 @@ export interface CallWish {
 }
 
 /** A successful chat call of one second. */
-export function settledCall(wish: CallWish): SettledCall {
-  const startedAt = morning + (wish.at ?? 0) * 1_000;
-  const facts: CallFacts = {
+export function settledCall(options: CallOptions): SettledCall {
+  const startedAt = baseTime + (options.at ?? 0) * 1_000;
+  const facts: CallMetadata = {
     id: newId(startedAt),
     startedAt,
-    projectId: wish.projectId,
+    projectId: options.projectId,
     keyId: randomUUID(),
     keyPrefix: 'k7f3a9c2',
-    source: wish.source ?? 'acme',
-    sourceGiven: wish.sourceGiven ?? true,
-    route: wish.route ?? 'chat',
+    source: options.source ?? 'acme',
+    sourceGiven: options.sourceGiven ?? true,
+    route: options.route ?? 'chat',
     modelAsked: 'standard',
     stream: false,
-    memory: { mode: wish.mode ?? 'write', explicitWrite: wish.explicitWrite ?? false, subject: wish.subject ?? null },
+    memory: { mode: options.mode ?? 'write', explicitWrite: options.explicitWrite ?? false, subject: options.subject ?? null },
     correlation: noCorrelation,
     plan: [],
     bodyBytes: 0,
   };
-  const { answer = null } = wish;
+  const { answer = null } = options;
   return {
     facts,
     result: {
-      outcome: wish.outcome ?? 'ok',
+      outcome: options.outcome ?? 'ok',
       status: 200,
       code: null,
       model: 'demo/small',
@@ -63,7 +63,7 @@ export function settledCall(wish: CallWish): SettledCall {
       attempts: [],
     },
     content: {
-      request: Buffer.from(typeof wish.body === 'string' ? wish.body : JSON.stringify(wish.body ?? { messages: [] })),
+      request: Buffer.from(typeof options.body === 'string' ? options.body : JSON.stringify(options.body ?? { messages: [] })),
       answer: typeof answer === 'string' ? { text: answer, toolCalls: [] } : answer,
     },
   };
@@ -92,10 +92,10 @@ export async function record(database: Database, calls: readonly SettledCall[]):
 
 /** Changes memory settings as `PUT /provision/teams/{project}/memory` does. */
 export async function putMemorySettings(database: Database, projectId: string, input: unknown): Promise<void> {
-  await createMemorySettings({ database, clock: systemClock }).put(projectId, input);
+  await createMemorySettings({ database, clock: systemClock }).update(projectId, input);
 }
 
-export interface SeenConversation {
+export interface StoredConversation {
   readonly id: string;
   readonly subject: string | null;
   readonly source: string;
@@ -108,8 +108,8 @@ export interface SeenConversation {
 }
 
 /** Conversations of a project, the oldest first. */
-export async function seeConversations(database: Database, projectId: string): Promise<SeenConversation[]> {
-  return database.query<SeenConversation>(
+export async function listConversations(database: Database, projectId: string): Promise<StoredConversation[]> {
+  return database.query<StoredConversation>(
     `select c.id, c.subject, c.source, c.state, c.opened, c.learnable, c.calls,
             array(select left(part.role, 1) || ' ' || (part.content ->> 'text')
                     from conversation_parts place
@@ -124,12 +124,12 @@ export async function seeConversations(database: Database, projectId: string): P
 }
 
 /** As if the memory worker had read all conversations of a project. */
-export async function readAll(database: Database, projectId: string): Promise<void> {
+export async function markAllRead(database: Database, projectId: string): Promise<void> {
   await database.query(`update conversations set state = 'read', read_at = now() where project_id = $1::uuid`, [projectId]);
 }
 
 /** Workflow ids that wait in the outbox for conversations of a project. */
-export async function seeOutbox(database: Database, projectId: string): Promise<string[]> {
+export async function listOutboxIds(database: Database, projectId: string): Promise<string[]> {
   const rows = await database.query<{ workflowId: string }>(
     `select workflow_id as "workflowId" from outbox
       where (input ->> 'conversation_id')::uuid in (select id from conversations where project_id = $1::uuid)
@@ -140,7 +140,7 @@ export async function seeOutbox(database: Database, projectId: string): Promise<
 }
 
 /** Which conversation each call is filed under. */
-export async function seeFiled(database: Database, calls: readonly SettledCall[]): Promise<(string | null)[]> {
+export async function listConversationIds(database: Database, calls: readonly SettledCall[]): Promise<(string | null)[]> {
   const rows = await database.query<{ callId: string; conversationId: string | null }>(
     `select call_id as "callId", conversation_id as "conversationId" from call_texts where call_id = any($1::uuid[])`,
     [calls.map((call) => call.facts.id)],

@@ -2,17 +2,17 @@
 import type { Database } from '../../src/db/database.ts';
 
 /** Tables that hold `text` anywhere, also folded, stemmed to it or as bytes. */
-export async function findText(database: Database, text: string): Promise<string[]> {
-  const found: string[] = [];
+export async function findTablesHolding(database: Database, text: string): Promise<string[]> {
+  const tables: string[] = [];
   for (const table of await listTables(database)) {
-    const [hit] = await database.query(
+    const [match] = await database.query(
       `select 1 from ${table} as whole
         where position(lower($1::text) in lower(whole::text)) > 0 or position($2::text in whole::text) > 0 limit 1`,
       [text, Buffer.from(text).toString('hex')],
     );
-    if (hit) found.push(table);
+    if (match) tables.push(table);
   }
-  return found;
+  return tables;
 }
 
 /** Those of ours; a partitioned table once. */
@@ -26,7 +26,7 @@ export async function listTables(database: Database): Promise<string[]> {
 }
 
 /** All that the database holds, as one text; bytes are in hexadecimal. */
-export async function dump(database: Database): Promise<string> {
+export async function dumpDatabase(database: Database): Promise<string> {
   const texts: string[] = [];
   for (const table of await listTables(database)) {
     const rows = await database.query<{ text: string }>(`select whole::text as text from ${table} as whole`);

@@ -3,44 +3,44 @@ import { expect } from '@jest/globals';
 import { createLearning } from '../../src/app/learning.ts';
 import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
-import type { MemoryAnswer, MemoryCall } from '../../src/memory/learning/learn-group.ts';
+import type { MemoryCall, MemoryResponse } from '../../src/memory/learning/learn-group.ts';
 import { chatBody, record, settledCall } from './calls.ts';
 
 export const retry = { firstMs: 60_000, factor: 2, longestMs: 600_000 };
 
-type Reply = MemoryAnswer | string | object;
+type Reply = MemoryResponse | string | object;
 
 export interface TestLearning extends ReturnType<typeof createLearning> {
   /** Questions so far. */
-  readonly asked: readonly MemoryCall[];
-  routed: boolean;
+  readonly requests: readonly MemoryCall[];
+  hasRoute: boolean;
   /** What the model answers; by default it has learned nothing. */
-  reply: (call: MemoryCall) => Reply | Promise<Reply>;
+  respond: (call: MemoryCall) => Reply | Promise<Reply>;
   /** Works on each open group of a project's batches until it is settled or must wait; returns the waits. */
-  work(projectId: string): Promise<number[]>;
+  runBatches(projectId: string): Promise<number[]>;
 }
 
 export function createTestLearning(database: Database): TestLearning {
-  const asked: MemoryCall[] = [];
+  const requests: MemoryCall[] = [];
   const learning: TestLearning = {
     ...createLearning({
       database,
       clock: systemClock,
       retry: () => retry,
       model: {
-        hasRoute: async () => learning.routed,
-        async ask(call) {
-          asked.push(call);
-          const reply = await learning.reply(call);
+        hasRoute: async () => learning.hasRoute,
+        async complete(call) {
+          requests.push(call);
+          const reply = await learning.respond(call);
           if (typeof reply === 'string') return { kind: 'answer', text: reply };
-          return 'kind' in reply ? (reply as MemoryAnswer) : { kind: 'answer', text: JSON.stringify(reply) };
+          return 'kind' in reply ? (reply as MemoryResponse) : { kind: 'answer', text: JSON.stringify(reply) };
         },
       },
     }),
-    asked,
-    routed: true,
-    reply: ({ job }) => (job === 'extract' ? { memories: [] } : { merges: [], facts: [], page: '' }),
-    async work(projectId) {
+    requests,
+    hasRoute: true,
+    respond: ({ job }) => (job === 'extract' ? { memories: [] } : { merges: [], facts: [], page: '' }),
+    async runBatches(projectId) {
       const batches = await database.query<{ id: string }>(
         `select id from memory_batches where project_id = $1::uuid and state = 'running' order by id`,
         [projectId],
@@ -66,23 +66,23 @@ export function createTestLearning(database: Database): TestLearning {
 export const memory = (text: string, evidence = text) => ({ text, kind: 'fact', importance: 3, evidence });
 
 /** Learns every word of the user. */
-export function learnAll({ job, text }: MemoryCall): object {
+export function learnEveryMessage({ job, text }: MemoryCall): object {
   if (job === 'consolidate') return { merges: [], facts: [], page: '' };
   const { conversations } = JSON.parse(text) as { conversations: { messages: { role: string; text: string }[] }[] };
   const said = conversations.flatMap(({ messages }) => messages.filter(({ role }) => role === 'user').map((message) => message.text));
   return { memories: said.map((words) => memory(words)) };
 }
 
-let begun = 0;
+let startedAt = 0;
 
 /** A conversation of so many turns that is read: `words` by the user, each answered `Noted.` */
-export async function storeRead(
+export async function storeReadConversation(
   database: Database,
   { projectId, subject = null, words }: { projectId: string; subject?: string | null; words: readonly string[] },
 ): Promise<string> {
   const lines: string[] = [];
-  begun += 100;
-  const first = begun;
+  startedAt += 100;
+  const first = startedAt;
   for (const [turn, text] of words.entries()) {
     lines.push(`u ${text}`);
     await record(database, [settledCall({ projectId, subject, at: first + turn * 2, body: chatBody(...lines), answer: 'Noted.' })]);
@@ -98,7 +98,7 @@ export async function storeRead(
   return row?.id ?? '';
 }
 
-export interface SeenItem {
+export interface StoredItem {
   readonly id: string;
   readonly text: string;
   readonly subject: string | null;
@@ -108,8 +108,8 @@ export interface SeenItem {
   readonly supersededBy: string | null;
 }
 
-export async function seeItems(database: Database, projectId: string): Promise<SeenItem[]> {
-  return database.query<SeenItem>(
+export async function listItems(database: Database, projectId: string): Promise<StoredItem[]> {
+  return database.query<StoredItem>(
     `select id, text, subject, origin, evidence, state, superseded_by as "supersededBy"
        from memory_items where project_id = $1::uuid order by created_at, text`,
     [projectId],
@@ -117,7 +117,7 @@ export async function seeItems(database: Database, projectId: string): Promise<S
 }
 
 /** Rows of groups, for what the steps leave behind. */
-export async function seeGroups(database: Database, projectId: string): Promise<Record<string, unknown>[]> {
+export async function listGroups(database: Database, projectId: string): Promise<Record<string, unknown>[]> {
   return database.query(
     `select subject, state, messages, attempts, failures, unusable, error, written, repeated, dropped, merged, facts
        from memory_batch_groups where project_id = $1::uuid order by batch_id, position`,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { makeSecret } from '../../src/keys/secret.ts';
-import { applicationJson } from '../../src/projects/applications.ts';
+import { generateSecret } from '../../src/keys/secret.ts';
+import { toApplicationJson } from '../../src/projects/applications.ts';
 import { createProjects, type Project, type Projects } from '../../src/projects/projects.ts';
 import { describeDatabases } from '../db/databases.ts';
 
@@ -16,14 +16,14 @@ describeDatabases('applications of a project', (database) => {
     projects = createProjects({ database: database(), clock });
     elsewhere = createProjects({ database: database(), clock });
     await Promise.all([projects.start(), elsewhere.start()]);
-    project = (await projects.put(`acme-${makeSecret().prefix}`, {})).project;
+    project = (await projects.put(`acme-${generateSecret().prefix}`, {})).project;
   });
   afterEach(() => Promise.all([projects.stop(), elsewhere.stop()]));
 
   const put = (source: string, input: unknown, id = project.id) => projects.applications.put(id, source, input);
 
   test('what nobody has set is the default, and nothing is made by looking', async () => {
-    expect(applicationJson(await projects.applications.find(project.id, 'bot'))).toEqual({
+    expect(toApplicationJson(await projects.applications.find(project.id, 'bot'))).toEqual({
       source: 'bot',
       ceilings: { calls: null, cost: null },
       windows: { calls: 'month', cost: 'month' },
@@ -44,7 +44,7 @@ describeDatabases('applications of a project', (database) => {
       tiers: { standard: ['openai/a'], own: ['openai/b'] },
     });
     now += 1_000;
-    expect(applicationJson(await put('bot', { ceilings: { calls: null }, windows: { calls: 'total' } }))).toEqual({
+    expect(toApplicationJson(await put('bot', { ceilings: { calls: null }, windows: { calls: 'total' } }))).toEqual({
       source: 'bot',
       ceilings: { calls: null, cost: 12.5 },
       windows: { calls: 'total', cost: 'day' },
@@ -60,7 +60,7 @@ describeDatabases('applications of a project', (database) => {
       imageTiers: {},
       speechTiers: {},
     });
-    expect(applicationJson(await put('bot', undefined))).toMatchObject({ ceilings: { cost: 12.5 }, tiers: { own: [] } });
+    expect(toApplicationJson(await put('bot', undefined))).toMatchObject({ ceilings: { cost: 12.5 }, tiers: { own: [] } });
   });
 
   test('two changes at once both last', async () => {
@@ -94,7 +94,7 @@ describeDatabases('applications of a project', (database) => {
   });
 
   test('each project has its own, listed by name', async () => {
-    const { project: other } = await projects.put(`other-${makeSecret().prefix}`, {});
+    const { project: other } = await projects.put(`other-${generateSecret().prefix}`, {});
     for (const source of ['b', 'a', 'B']) await put(source, {});
     await put('a', { ceilings: { calls: 1 } }, other.id);
     expect((await projects.applications.list(project.id)).map(({ source }) => source)).toEqual(['B', 'a', 'b']);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { makeSecret } from '../../src/keys/secret.ts';
-import { createProjects, type Projects, projectJson } from '../../src/projects/projects.ts';
+import { generateSecret } from '../../src/keys/secret.ts';
+import { createProjects, type Projects, toProjectJson } from '../../src/projects/projects.ts';
 import { describeDatabases } from '../db/databases.ts';
 
 describeDatabases('projects', (database) => {
@@ -12,7 +12,7 @@ describeDatabases('projects', (database) => {
 
   beforeEach(async () => {
     now = Date.parse('2026-11-20T10:00:00Z');
-    slug = `acme-${makeSecret().prefix}`;
+    slug = `acme-${generateSecret().prefix}`;
     projects = createProjects({ database: database(), clock });
     elsewhere = createProjects({ database: database(), clock });
     await Promise.all([projects.start(), elsewhere.start()]);
@@ -22,7 +22,7 @@ describeDatabases('projects', (database) => {
   test('a new project has every default and is named like its slug', async () => {
     const { project, created } = await projects.put(slug, undefined);
     expect(created).toBe(true);
-    expect(projectJson(project)).toEqual({
+    expect(toProjectJson(project)).toEqual({
       id: project.id,
       project: slug,
       name: slug,
@@ -140,7 +140,7 @@ test('a project that was never read and cannot be is keystore_unavailable', asyn
       kind: 'server',
       query: () => Promise.reject(new Error('away')),
       transaction: () => Promise.reject(new Error('away')),
-      runLong: () => Promise.reject(new Error('away')),
+      runWithoutTimeout: () => Promise.reject(new Error('away')),
       listen: () => Promise.reject(new Error('away')),
       close: () => Promise.resolve(),
     },

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import express from 'express';
-import { createLeases } from '../../src/ceilings/lease-store.ts';
+import { createLeaseStore } from '../../src/ceilings/lease-store.ts';
 import { createErrorHandler } from '../../src/http/error-handler.ts';
 import { type CallsFilter, createProvisionRoutes } from '../../src/http/routes/provision.ts';
 import { createKeyring } from '../../src/keys/keyring.ts';
@@ -30,8 +30,8 @@ describeDatabases('/provision', (database) => {
     };
     const app = express();
     const erasures = { listErasures: async () => [], findErasure: async () => null };
-    const rows = createLeases(database());
-    const leases = { leases: rows, listLive: async () => [], writeOff: rows.release };
+    const rows = createLeaseStore(database());
+    const leases = { leases: rows, listLive: async () => [], writeOff: rows.revokeAll };
     app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, batches, listCalls, leases, erasures, adminToken }));
     app.use(createErrorHandler(quiet));
     server = createServer(app);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { costOf } from '../../src/core/cost.ts';
+import { tokenCost } from '../../src/core/cost.ts';
 import { noTokens } from '../../src/core/pricing.ts';
 import type { CatalogSourceRow } from '../../src/routing/catalog.ts';
-import { buildCatalog, priceOf } from '../../src/routing/catalog.ts';
+import { buildCatalog, toPrice } from '../../src/routing/catalog.ts';
 
 const tokens = { inputNanos: 10n, outputNanos: 20n, cachedInputNanos: 3n, cacheWriteNanos: 4n, cacheWrite1hNanos: 5n };
 const row = (parts: Partial<CatalogSourceRow>): CatalogSourceRow => ({ price: null, maxOutputTokens: null, ...parts });
@@ -10,21 +10,21 @@ const row = (parts: Partial<CatalogSourceRow>): CatalogSourceRow => ({ price: nu
 describe('the price of a model', () => {
   test('is its tokens, with dearer longer calls and searches where the row has them', () => {
     const above = [{ tokens: 100, price: tokens }];
-    expect(priceOf(row({ price: tokens }))).toEqual(tokens);
-    expect(priceOf(row({ price: tokens, aboveTokens: above, perSearchNanos: 7n }))).toEqual({ ...tokens, above, perSearchNanos: 7n });
+    expect(toPrice(row({ price: tokens }))).toEqual(tokens);
+    expect(toPrice(row({ price: tokens, aboveTokens: above, perSearchNanos: 7n }))).toEqual({ ...tokens, above, perSearchNanos: 7n });
   });
 
   test('of a model that is charged by the search alone has tokens for nothing', () => {
-    const price = priceOf(row({ kind: 'rerank', perSearchNanos: 2_000_000n }));
-    expect(price && costOf({ ...noTokens, input: 1_000 }, price, 2)).toBe(4_000_000);
+    const price = toPrice(row({ kind: 'rerank', perSearchNanos: 2_000_000n }));
+    expect(price && tokenCost({ ...noTokens, input: 1_000 }, price, 2)).toBe(4_000_000);
   });
 
   test('of moderations is nothing unless their row says otherwise, and unknown for all else without a price', () => {
-    const free = priceOf(row({ kind: 'moderations' }));
-    expect(free && costOf({ ...noTokens, input: 1_000 }, free)).toBe(0);
-    expect(priceOf(row({ kind: 'moderations', price: tokens }))).toEqual(tokens);
-    expect(priceOf(row({}))).toBeNull();
-    expect(priceOf(row({ kind: 'images' }))).toBeNull();
+    const free = toPrice(row({ kind: 'moderations' }));
+    expect(free && tokenCost({ ...noTokens, input: 1_000 }, free)).toBe(0);
+    expect(toPrice(row({ kind: 'moderations', price: tokens }))).toEqual(tokens);
+    expect(toPrice(row({}))).toBeNull();
+    expect(toPrice(row({ kind: 'images' }))).toBeNull();
   });
 });
 

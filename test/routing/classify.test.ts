@@ -3,7 +3,7 @@ import type { TextRoute } from '../../src/core/call.ts';
 import { scanObject } from '../../src/core/json/spans.ts';
 import type { RequestFeatures } from '../../src/dialects/routes/request-features.ts';
 import { buildCatalog } from '../../src/routing/catalog.ts';
-import type { Ask, AskRequest, AutoTier, Classifier } from '../../src/routing/classify.ts';
+import type { AutoTier, Classifier, Complete, CompletionRequest } from '../../src/routing/classify.ts';
 import { chooseTier, classify, classifyByModel } from '../../src/routing/classify.ts';
 import type { ProjectRouting } from '../../src/routing/rules.ts';
 import { project } from './plans.ts';
@@ -42,11 +42,11 @@ describe('the classifier rules', () => {
 
 describe('the classifier model', () => {
   const ask =
-    (answer: string): Ask =>
+    (answer: string): Complete =>
     () =>
       Promise.resolve(answer);
-  const choose = (answering: Ask, options: { deadlineMs?: number; tiers?: readonly AutoTier[]; text?: string | null } = {}) =>
-    classifyByModel({ ask: answering, features: small, text: 'hello', tiers: all, deadlineMs: 5_000, ...options });
+  const choose = (answering: Complete, options: { deadlineMs?: number; tiers?: readonly AutoTier[]; text?: string | null } = {}) =>
+    classifyByModel({ complete: answering, features: small, text: 'hello', tiers: all, deadlineMs: 5_000, ...options });
 
   test.each<[string, AutoTier]>([
     ['strong', 'strong'],
@@ -67,7 +67,7 @@ describe('the classifier model', () => {
 
   test('whatever goes wrong, it is standard', async () => {
     expect(await choose(() => Promise.reject(new Error('no route')))).toBe('standard');
-    const throwing: Ask = () => {
+    const throwing: Complete = () => {
       throw new Error('no route');
     };
     expect(await choose(throwing)).toBe('standard');
@@ -75,7 +75,7 @@ describe('the classifier model', () => {
 
   test('at the deadline it is standard, and the call is told to end', async () => {
     let signal: AbortSignal | null = null;
-    const silent: Ask = (request) => {
+    const silent: Complete = (request) => {
       signal = request.signal;
       return new Promise(() => undefined);
     };
@@ -84,8 +84,8 @@ describe('the classifier model', () => {
   });
 
   test('one small call is made: the tier trivial, the features, and the text up to 2,000 characters', async () => {
-    const asked: AskRequest[] = [];
-    const recording: Ask = async (request) => {
+    const asked: CompletionRequest[] = [];
+    const recording: Complete = async (request) => {
       asked.push(request);
       return 'trivial';
     };
@@ -111,9 +111,9 @@ describe('the tier of a call', () => {
     readonly project?: Partial<ProjectRouting>;
     readonly text?: string;
     readonly remainingMs?: number;
-    readonly ask?: Ask;
+    readonly ask?: Complete;
   }
-  const asks: AskRequest[] = [];
+  const asks: CompletionRequest[] = [];
   const choose = (asked: Asked) => {
     const body = Buffer.from(JSON.stringify({ messages: [{ role: 'user', content: asked.text ?? 'hi' }] }));
     return chooseTier(
@@ -126,7 +126,7 @@ describe('the tier of a call', () => {
         body,
         spans: scanObject(body),
         remainingMs: asked.remainingMs ?? null,
-        ask:
+        complete:
           asked.ask ??
           (async (request) => {
             asks.push(request);

@@ -110,7 +110,7 @@ describe('a model that no provider of the project serves is filled with its name
 describe('nothing is filled', () => {
   test('when a provider serves a model of the chain', () => {
     expect(idsOf({ model: 'served' })).toEqual(['openai/gpt']);
-    expect(plan({ model: 'served' }).lines).toEqual([
+    expect(plan({ model: 'served' }).entries).toEqual([
       { model: 'openai/gpt', skipped: null },
       { model: 'away/gpt', skipped: 'provider_not_in_project' },
     ]);
@@ -163,7 +163,7 @@ test('retired models that stand in come last', () => {
 });
 
 test('the recorded lines tell what stands in, what was refused, and why the chain is not there', () => {
-  expect(plan({ model: 'unheard', keyModels: ['gpt'] }).lines).toEqual([
+  expect(plan({ model: 'unheard', keyModels: ['gpt'] }).entries).toEqual([
     { model: 'azure/gpt', skipped: null, filled: true },
     { model: 'openai/gpt', skipped: null, filled: true },
     { model: 'nobody/x', skipped: 'unknown_provider' },

@@ -17,7 +17,7 @@ function setUp() {
   let now = 0;
   const breakers = createBreakers({ now: () => now });
   const fail = (provider: string): void => {
-    for (let n = 0; n < 5; n += 1) breakers.failed('acme', provider);
+    for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', provider);
   };
   const asked = (modelAsked: string, retired: readonly string[] = []): string => {
     const request = {

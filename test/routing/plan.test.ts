@@ -86,7 +86,7 @@ describe('the routes', () => {
   test.each<TextRoute>(['embeddings', 'moderations', 'rerank', 'responses'])(
     '%s skips whoever does not serve it, with the reason',
     (route) => {
-      const { candidates, lines } = plan({
+      const { candidates, entries: lines } = plan({
         route,
         model: 'all',
         project: { tiers: { all: ['router/meta/llama', 'anthropic/claude', 'azure/mini'] } },
@@ -105,7 +105,7 @@ describe('the routes', () => {
     const catalog = buildCatalog({ ...source, providers });
     expect(idsOf({ catalog })).toEqual(['azure/mini']);
     expect(idsOf({ catalog, route: 'messages', translates: true })).toEqual(['anthropic/claude', 'azure/mini']);
-    expect(plan({ catalog }).lines).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_served' });
+    expect(plan({ catalog }).entries).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_served' });
   });
 
   test('a model that is for responses only is skipped on chat and messages', () => {
@@ -113,7 +113,7 @@ describe('the routes', () => {
     const models = { ...source.models, 'openai/gpt': { price: null, maxOutputTokens: null, serves: ['responses'] as const } };
     const catalog = buildCatalog({ ...source, providers, models });
     expect(idsOf({ catalog, route: 'messages', translates: true })).toEqual(['anthropic/claude', 'azure/mini']);
-    expect(plan({ catalog }).lines).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_for_model' });
+    expect(plan({ catalog }).entries).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_for_model' });
     expect(idsOf({ catalog, route: 'responses' })).toEqual(['openai/gpt', 'azure/mini']);
     expect(() => plan({ catalog, model: 'openai/gpt', catalogFill: false })).toThrow('no models available for route');
   });
@@ -249,7 +249,7 @@ describe('the order of candidates', () => {
 
   test('a provider whose breaker is open comes behind the others, before the retired', () => {
     const breakers = createBreakers({ now: () => 0 });
-    for (let n = 0; n < 5; n += 1) breakers.failed('acme', 'openai');
+    for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
     expect(idsOf({ model: 'wide', breakers, project: { retired: ['azure'] } })).toEqual([
       'router/meta/llama',
@@ -261,21 +261,21 @@ describe('the order of candidates', () => {
 
   test('when all are open they keep their order', () => {
     const breakers = createBreakers({ now: () => 0 });
-    for (const provider of ['openai', 'azure', 'router']) for (let n = 0; n < 5; n += 1) breakers.failed('acme', provider);
+    for (const provider of ['openai', 'azure', 'router']) for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', provider);
     expect(idsOf({ model: 'wide', breakers })).toEqual(['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']);
     expect(idsOf({ model: 'openai/gpt', breakers })).toEqual(['openai/gpt']);
   });
 
   test('a provider that cools down comes behind the others', () => {
     const breakers = createBreakers({ now: () => 0 });
-    breakers.cool('acme', 'openai', 1000);
+    breakers.coolDown('acme', 'openai', 1000);
     expect(idsOf({ model: 'repeated', breakers })).toEqual(['azure/mini', 'openai/gpt']);
   });
 
   test('in half-open state one model gets the probe and keeps its place', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
-    for (let n = 0; n < 5; n += 1) breakers.failed('acme', 'openai');
+    for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
     now = 30_000;
     expect(idsOf({ model: 'wide', breakers })).toEqual(['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']);
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
@@ -284,7 +284,7 @@ describe('the order of candidates', () => {
   test('a model behind one that is going to be asked is given no probe, and comes behind the well ones', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
-    for (let n = 0; n < 5; n += 1) breakers.failed('acme', 'azure');
+    for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'azure');
     now = 30_000;
     expect(idsOf({ model: 'wide', breakers })).toEqual(['openai/mini', 'router/meta/llama', 'openai/gpt', 'azure/mini']);
     const azureFirst = { tiers: { turned: ['azure/mini', 'openai/mini'] } };
@@ -295,7 +295,7 @@ describe('the order of candidates', () => {
   test('a retired model and a call with one candidate do not use up the probe', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
-    for (let n = 0; n < 5; n += 1) breakers.failed('acme', 'openai');
+    for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
     now = 30_000;
     plan({ model: 'repeated', breakers, project: { retired: ['openai'] } });
     plan({ model: 'openai/gpt', breakers });
@@ -305,7 +305,7 @@ describe('the order of candidates', () => {
 
 describe('the recorded lines', () => {
   test('are the candidates in their order, then why the others are none', () => {
-    const { lines } = plan({
+    const { entries: lines } = plan({
       model: 'all',
       keyModels: ['gpt', 'claude', 'x'],
       project: {
@@ -327,12 +327,12 @@ describe('the recorded lines', () => {
 test('a plan that is only looked at has the order of well vendors and takes no probe; in the ordered one each line keeps its word', () => {
   let now = 0;
   const breakers = createBreakers({ now: () => now });
-  for (let n = 0; n < 5; n += 1) breakers.failed('acme', 'openai');
+  for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
   const switches = () => ({ translates: false, catalogFill: true });
-  const planner = createPlanner({ catalog: () => buildCatalog(source), breakers, switches });
+  const planner = createPlanner({ catalog: () => buildCatalog(source), breakers, flags: switches });
   const own = { ...project, tiers: { mixed: ['openai/gpt', 'nobody/x', 'azure/mini'] } };
   const mixed = { caller: callerWith(null), project: own, source: 'acme', route: 'chat', modelAsked: 'mixed' } as const;
-  const linesOf = ({ lines }: Plan) => lines.map(({ model, skipped }) => [model, skipped]);
+  const linesOf = ({ entries: lines }: Plan) => lines.map(({ model, skipped }) => [model, skipped]);
   const looked = planner.plan(mixed);
   const left = ['nobody/x', 'unknown_provider'];
   expect(linesOf(looked)).toEqual([['openai/gpt', null], ['azure/mini', null], left]);
@@ -347,7 +347,7 @@ test('a plan that is only looked at has the order of well vendors and takes no p
 test('the catalog of the moment counts', () => {
   let catalog = buildCatalog(source);
   const switches = () => ({ translates: false, catalogFill: false });
-  const planner = createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), switches });
+  const planner = createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), flags: switches });
   const request = { caller: callerWith(null), project, source: 'acme', route: 'chat', modelAsked: 'auto' } as const;
   expect(planner.plan(request).candidates).toHaveLength(2);
   catalog = buildCatalog({ ...source, tiers: { standard: ['azure/mini'] } });

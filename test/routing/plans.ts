@@ -58,7 +58,7 @@ export interface Asked {
 }
 
 export function callerWith(models: readonly string[] | null): Caller {
-  return { keyId: 'k', keyPrefix: 'p', countedAs: 'k', projectId: 'acme', models, expiresAt: null };
+  return { keyId: 'k', keyPrefix: 'p', quotaKeyId: 'k', projectId: 'acme', models, expiresAt: null };
 }
 
 /** The plan, as the vendors are now, of a chat call for `auto`, unless `asked` says otherwise; neither translation nor catalog fill is on. */
@@ -67,7 +67,7 @@ export function plan(asked: Asked): Plan {
   const planner = createPlanner({
     catalog: () => catalog,
     breakers: asked.breakers ?? createBreakers({ now: () => 0 }),
-    switches: () => ({ translates: asked.translates ?? false, catalogFill: asked.catalogFill ?? false }),
+    flags: () => ({ translates: asked.translates ?? false, catalogFill: asked.catalogFill ?? false }),
   });
   const request = {
     caller: callerWith(asked.keyModels ?? null),

@@ -9,7 +9,7 @@ import { findAddress } from '../../src/cli/addresses.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
-import { listLive } from '../../src/journal/heartbeat.ts';
+import { listLiveProcesses } from '../../src/journal/heartbeat.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf, type GatewayProcess, modelInForce, processesOf } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
@@ -89,7 +89,7 @@ tiers:
   };
 
   /** Ids of the processes that the database knows of. */
-  const listed = async (): Promise<string[]> => (await listLive(database)).map(({ id }) => id).toSorted();
+  const listed = async (): Promise<string[]> => (await listLiveProcesses(database)).map(({ id }) => id).toSorted();
 
   const times = (said: string, part: string): number => said.split(part).length - 1;
 

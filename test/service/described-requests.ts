@@ -3,7 +3,7 @@ import { expect } from '@jest/globals';
 import fc from 'fast-check';
 import { z } from 'zod';
 import type { JsonObject } from '../../src/core/json/narrow.ts';
-import { isObject, listOf, objectOf, textOf } from '../../src/core/json/narrow.ts';
+import { asArray, asObject, asString, isObject } from '../../src/core/json/narrow.ts';
 import { fitting, nearlyFitting } from '../support/schema-values.ts';
 
 const adminToken = 'test-admin-token-0123456789';
@@ -57,7 +57,7 @@ const addressText = fc
 
 /** Requests of one operation; `key` is a good one. */
 export function requestsOf(path: string, operation: JsonObject, key: string): fc.Arbitrary<MadeRequest> {
-  const parameters = listOf(operation.parameters).map(objectOf);
+  const parameters = asArray(operation.parameters).map(asObject);
   const ofPlace = (place: string): JsonObject[] => parameters.filter((parameter) => parameter.in === place);
   const values = (all: JsonObject[], wild: fc.Arbitrary<string>, encode: (text: string) => string, requiredKeys: string[]) =>
     fc.record(
@@ -120,7 +120,7 @@ export function requestsOf(path: string, operation: JsonObject, key: string): fc
 /** Text of a body that fits, nearly fits, or is no JSON; null where the route takes none. */
 function bodyText(operation: JsonObject): fc.Arbitrary<string | null> {
   if (operation.requestBody === undefined) return fc.constant(null);
-  const { schema } = objectOf(objectOf(objectOf(operation.requestBody).content)['application/json']);
+  const { schema } = asObject(asObject(asObject(operation.requestBody).content)['application/json']);
   const text = (value: unknown): string => JSON.stringify(value) ?? '';
   const fits = fitting(schema, hints).map(text);
   return fc.oneof(
@@ -142,7 +142,7 @@ function bodyText(operation: JsonObject): fc.Arbitrary<string | null> {
 
 /** Fails for an answer that the operation does not describe, and for what no answer may hold. */
 export function answerCheck(operation: JsonObject): (answer: Response) => Promise<void> {
-  const described = objectOf(operation.responses);
+  const described = asObject(operation.responses);
   const shapes = new Map<unknown, z.ZodType>();
   const shapeOf = (schema: JsonObject): z.ZodType => {
     const shape = shapes.get(schema) ?? z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]); // The document is plain JSON.
@@ -155,24 +155,24 @@ export function answerCheck(operation: JsonObject): (answer: Response) => Promis
     const range = `${Math.floor(status / 100)}XX`;
     const expected = described[status] ?? described[range];
     expect([status, text, isObject(expected)]).toEqual([status, text, true]);
-    const { content, headers } = objectOf(expected);
+    const { content, headers } = asObject(expected);
     const type = answer.headers.get('content-type')?.split(';', 1)[0] ?? '';
-    expect([status, text, Object.keys(objectOf(content))]).toEqual([
+    expect([status, text, Object.keys(asObject(content))]).toEqual([
       status,
       text,
-      expect.arrayContaining([Object.keys(objectOf(content)).includes('audio/*') ? type.replace(/^audio\/.*/, 'audio/*') : type]),
+      expect.arrayContaining([Object.keys(asObject(content)).includes('audio/*') ? type.replace(/^audio\/.*/, 'audio/*') : type]),
     ]);
-    const { schema } = objectOf(objectOf(content)[type]);
+    const { schema } = asObject(asObject(content)[type]);
     if (type === 'application/json' && schema !== undefined) {
-      const { error } = shapeOf(objectOf(schema)).safeParse(JSON.parse(text));
+      const { error } = shapeOf(asObject(schema)).safeParse(JSON.parse(text));
       expect([status, text, error?.issues ?? []]).toEqual([status, text, []]);
     }
-    if (objectOf(headers)['x-gateway-call-id'] !== undefined) expect(answer.headers.get('x-gateway-call-id')).toMatch(/^[0-9a-f-]{36}$/);
+    if (asObject(headers)['x-gateway-call-id'] !== undefined) expect(answer.headers.get('x-gateway-call-id')).toMatch(/^[0-9a-f-]{36}$/);
     if (status >= 400) expect(text).not.toMatch(inside);
     // The vendors are the only thing that is down here.
     if (status >= 500) {
-      const { error } = objectOf(JSON.parse(text));
-      expect([status, textOf(objectOf(error).code) ?? objectOf(error).type]).toEqual([
+      const { error } = asObject(JSON.parse(text));
+      expect([status, asString(asObject(error).code) ?? asObject(error).type]).toEqual([
         status,
         expect.stringMatching(/^(?:upstream_failed|upstream_error|bad_upstream_response|api_error)$/),
       ]);

@@ -5,14 +5,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import type { JournalFiles } from '../../src/journal/file-system.ts';
+import type { JournalFileSystem } from '../../src/journal/file-system.ts';
 import { createBrokenDisk } from '../journal/broken-disk.ts';
 import { callsOf, eventually, jsonOf, type TestGateway, withGateway } from '../support/gateway.ts';
 import { describePostgres } from '../support/postgres.ts';
 
 interface Disk {
   readonly dataDir?: string;
-  readonly journalFiles?: JournalFiles;
+  readonly journalFiles?: JournalFileSystem;
   /** Takes all the room there is. */
   fill(): void;
   free(): void;

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
-import { dump } from '../memory/find-text.ts';
+import { dumpDatabase } from '../memory/find-text.ts';
 import { eventually, jsonOf, withGateway } from '../support/gateway.ts';
 import { createProcesses } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
@@ -149,7 +149,7 @@ async function eraseUnderLoad({ services, journal, dump: dumpAll, meanwhile = as
 test('one process on PGlite: nothing of what was sent before is left in tables, journal, cache, search and wake-up', async () => {
   await withGateway({ cache: true }, async ({ url, key, dataDir, database }) => {
     const send: Send = (method, path, body, headers) => request(url, key, { method, path, body, headers });
-    await eraseUnderLoad({ services: [send], journal: join(dataDir, 'journal'), dump: () => dump(database) });
+    await eraseUnderLoad({ services: [send], journal: join(dataDir, 'journal'), dump: () => dumpDatabase(database) });
   });
 }, 240_000);
 
@@ -186,7 +186,7 @@ describePostgres('two processes over one PostgreSQL', () => {
     await eraseUnderLoad({
       services,
       journal: join(home, 'data', 'journal'),
-      dump: () => dump(database),
+      dump: () => dumpDatabase(database),
       meanwhile: () => second.end('SIGKILL'),
     });
   }, 300_000);

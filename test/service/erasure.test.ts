@@ -2,11 +2,11 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
-import { findText } from '../memory/find-text.ts';
+import { findTablesHolding } from '../memory/find-text.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
-import { expectCode, expectJson, saveItem, search, send, textsOf } from './memory-routes.ts';
+import { expectCode, expectJson, getTexts, saveItem, search, send } from './memory-routes.ts';
 
 interface Receipt {
   readonly id: string;
@@ -127,8 +127,8 @@ onBothDatabases('erasing a subject', (database) => {
     expect(receipt.deleted.episodes).toBeGreaterThan(0);
     expect(receipt.deleted.call_parts).toBeGreaterThanOrEqual(10);
 
-    expect(await findText(gateway.database, 'zanzibarium')).toEqual([]);
-    expect(await findText(gateway.database, 'ünïcode')).toEqual([]);
+    expect(await findTablesHolding(gateway.database, 'zanzibarium')).toEqual([]);
+    expect(await findTablesHolding(gateway.database, 'ünïcode')).toEqual([]);
     // Answers and logs do not say it either.
     expect(JSON.stringify(receipt) + gateway.logs.join('')).not.toMatch(/zanzibarium|ünïcode/);
     const calls = await callsOf(gateway);
@@ -139,7 +139,7 @@ onBothDatabases('erasing a subject', (database) => {
     expect(kept.reduce((sum, { tokens }) => sum + tokens.input, 0)).toBeGreaterThan(9);
 
     const found = await search(gateway, { query: 'shared beginning', subject: theirs });
-    expect(textsOf(found).sort()).toEqual(['a shared beginning is kept', 'a shared beginning of the project']);
+    expect(getTexts(found).sort()).toEqual(['a shared beginning is kept', 'a shared beginning of the project']);
     expect(found.episodes).toHaveLength(1);
     const episode = await expectJson<{ text: string }>(send(gateway, 'GET', `/episodes/${found.episodes[0]?.id}`), 200);
     expect(episode.text).toContain('user: a shared beginning');
@@ -164,9 +164,9 @@ onBothDatabases('erasing a subject', (database) => {
     expect((await erase(gateway, 'u')).deleted).toEqual({ ...nothing, memories: 1 });
     await saveItem(gateway, { text: 'the number is eight', subject: 'u' });
     await chat(gateway, says('the number is nine'), { 'x-gateway-memory-subject': 'u' });
-    expect(textsOf(await search(gateway, { query: 'number', subject: 'u' }))).toEqual(['the number is eight']);
+    expect(getTexts(await search(gateway, { query: 'number', subject: 'u' }))).toEqual(['the number is eight']);
     expect((await search(gateway, { query: 'nine', subject: 'u' })).episodes).toHaveLength(1);
-    expect(textsOf(await search(other, { query: 'number', subject: 'u' }))).toEqual(['the number is seven']);
+    expect(getTexts(await search(other, { query: 'number', subject: 'u' }))).toEqual(['the number is seven']);
     expect((await erase(gateway, 'u')).deleted).toMatchObject({ memories: 1, calls: 1, call_parts: 2, episodes: 1 });
   });
 

@@ -9,7 +9,7 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { objectOf } from '../../src/core/json/narrow.ts';
+import { asObject } from '../../src/core/json/narrow.ts';
 import { describeApi } from '../../src/http/openapi.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually, shareGateway } from '../support/gateway.ts';
@@ -28,13 +28,13 @@ async function expectAlive({ call }: TestGateway): Promise<void> {
 }
 
 describe('requests made from the interface description', () => {
-  const document = objectOf(resolveRefs(describeApi(), describeApi()));
-  const operations = Object.entries(objectOf(document.paths)).flatMap(([path, methods]) =>
-    Object.entries(objectOf(methods)).map(([method, operation]) => ({
+  const document = asObject(resolveRefs(describeApi(), describeApi()));
+  const operations = Object.entries(asObject(document.paths)).flatMap(([path, methods]) =>
+    Object.entries(asObject(methods)).map(([method, operation]) => ({
       title: `${method.toUpperCase()} ${path}`,
       path,
       method,
-      operation: objectOf(operation),
+      operation: asObject(operation),
     })),
   );
 

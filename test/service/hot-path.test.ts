@@ -36,7 +36,7 @@ function watchDatabase() {
       kind: database.kind,
       // Without `onReconnect`: after a lost connection all rows are read again, and rightly, but here nothing is lost.
       listen: (channel, onPayload) => database.listen(channel, onPayload),
-      runLong: database.runLong,
+      runWithoutTimeout: database.runWithoutTimeout,
       close: database.close,
       async query(text, values) {
         await held;

@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
-import { findText } from '../memory/find-text.ts';
+import { findTablesHolding } from '../memory/find-text.ts';
 import { eventually, jsonOf, type TestGateway, withGateway } from '../support/gateway.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';
@@ -113,7 +113,7 @@ test('200 and a count of zero in the end, with vendors that repeat what they wer
 
     // The application's name is not the subject's: money is charged to it.
     await database.query(`update calls set source = 'app' where source = $1::text`, [`app-${planted}`]);
-    expect(await findText(database, planted)).toEqual([]);
+    expect(await findTablesHolding(database, planted)).toEqual([]);
     const { types, text } = await readTemporal(dataDir);
     expect([...types].toSorted()).toEqual(expect.arrayContaining(['learningBatch', 'projectLearning', 'subjectErasure']));
     expect(text).toContain(id);

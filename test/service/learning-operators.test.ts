@@ -114,9 +114,9 @@ describe('with Temporal in the hands of an operator', () => {
     }, limitMs);
     const id = batch.workflow_id;
     const runId = await findWorkingRun(id);
-    const [points, asked] = [await resetPointsOf(id, runId), vendor.asked.length];
+    const [points, asked] = [await resetPointsOf(id, runId), vendor.requests.length];
     for (const point of points) await handleOf(id, await reset(id, runId, point)).result();
-    expect(vendor.asked).toHaveLength(asked);
+    expect(vendor.requests).toHaveLength(asked);
     expect(await memoriesOf(gateway)).toEqual(['I live in Bergen.', 'I live in Oslo.']);
     expect(await batchesOf(gateway)).toEqual([batch]);
   }, 300_000);

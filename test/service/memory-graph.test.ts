@@ -45,7 +45,7 @@ async function learn(gateway: TestGateway, { subject = null, facts = [], replace
   const newFacts = facts.map(([source, relation, target, fact]) => ({ itemId, source, relation, target, fact, replaces }));
   const consolidation = { merges: [], facts: newFacts, page };
   await gateway.database.transaction((tx) =>
-    storeConsolidation(tx, { group, known: { subject, added: [], known: [], facts: [] }, consolidation, clock: systemClock }),
+    storeConsolidation(tx, { group, context: { subject, added: [], known: [], facts: [] }, consolidation, clock: systemClock }),
   );
   return itemId;
 }

@@ -7,7 +7,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { findInjection } from '../../src/guardrails/injection.ts';
-import { findText, listTables } from '../memory/find-text.ts';
+import { findTablesHolding, listTables } from '../memory/find-text.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually, shareGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
@@ -197,7 +197,7 @@ onBothDatabases('hostile inputs', (database) => {
     expect(chat).toMatchObject({ status: 200, text: expect.stringContaining('still there?') });
     // Records are drained in order: what came before is stored with it. A busy machine takes longer than a read waits for them.
     await eventually(async () => {
-      expect(await findText(gateway.database, 'still there?')).toEqual(expect.arrayContaining(['parts', 'memory_passages']));
+      expect(await findTablesHolding(gateway.database, 'still there?')).toEqual(expect.arrayContaining(['parts', 'memory_passages']));
     }, 300_000);
 
     // A subject is whatever the caller says it is: masked it would be somebody else's, and could not be erased under its name.

@@ -4,7 +4,7 @@ import type { TestGateway } from '../support/gateway.ts';
 
 export const unknownId = '01936b1e-0000-7000-8000-000000000000';
 
-export interface ItemShape {
+export interface ItemJson {
   readonly id: string;
   readonly text: string;
   readonly kind: string;
@@ -22,9 +22,9 @@ export interface ItemShape {
   readonly closed_at: string | null;
 }
 
-export interface SearchShape {
+export interface SearchJson {
   readonly vector: boolean;
-  readonly memories: readonly { readonly item: ItemShape; readonly score: number; readonly matched_by: readonly string[] }[];
+  readonly memories: readonly { readonly item: ItemJson; readonly score: number; readonly matched_by: readonly string[] }[];
   readonly episodes: readonly {
     readonly id: string;
     readonly title: string | null;
@@ -64,7 +64,7 @@ export async function send(
   path: string,
   body?: unknown,
   headers: Record<string, string> = {},
-): Promise<Answer> {
+): Promise<RouteResponse> {
   const response = await fetch(`${gateway.url}/v1/memory${path}`, {
     method,
     headers: { authorization: `Bearer ${gateway.key}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
@@ -74,38 +74,37 @@ export async function send(
   return { status: response.status, type: response.headers.get('content-type')?.split(';')[0] ?? '', text };
 }
 
-export interface Answer {
+export interface RouteResponse {
   readonly status: number;
   readonly type: string;
   readonly text: string;
 }
 
 /** The JSON of an answer with this status. */
-export async function expectJson<Shape>(answer: Promise<Answer> | Answer, status: number): Promise<Shape> {
-  const { status: found, type, text } = await answer;
-  expect([found, type, text]).toEqual([status, 'application/json', text]);
+export async function expectJson<Shape>(response: Promise<RouteResponse> | RouteResponse, status: number): Promise<Shape> {
+  const { status: actualStatus, type, text } = await response;
+  expect([actualStatus, type, text]).toEqual([status, 'application/json', text]);
   return JSON.parse(text) as Shape;
 }
 
 /** A JSON error of the table of codes; what its message says. */
-export async function expectCode(answer: Promise<Answer> | Answer, status: number, code: string): Promise<string> {
-  const { error } = await expectJson<{ error: { type: string; code: string; message: string } }>(answer, status);
+export async function expectCode(response: Promise<RouteResponse> | RouteResponse, status: number, code: string): Promise<string> {
+  const { error } = await expectJson<{ error: { type: string; code: string; message: string } }>(response, status);
   expect(error).toEqual({ type: code, code, message: expect.any(String) });
   return error.message;
 }
 
-export async function expectPlain(answer: Promise<Answer> | Answer, status: number): Promise<void> {
-  const { status: found, type, text } = await answer;
-  expect([found, type, text]).toEqual([status, 'text/plain', expect.stringMatching(/\S/)]);
+export async function expectPlain(response: Promise<RouteResponse> | RouteResponse, status: number): Promise<void> {
+  const { status: actualStatus, type, text } = await response;
+  expect([actualStatus, type, text]).toEqual([status, 'text/plain', expect.stringMatching(/\S/)]);
 }
 
-export const saveItem = (gateway: TestGateway, body: unknown): Promise<ItemShape> => expectJson(send(gateway, 'POST', '/items', body), 201);
-export const search = (gateway: TestGateway, body: unknown): Promise<SearchShape> =>
-  expectJson(send(gateway, 'POST', '/search', body), 200);
+export const saveItem = (gateway: TestGateway, body: unknown): Promise<ItemJson> => expectJson(send(gateway, 'POST', '/items', body), 201);
+export const search = (gateway: TestGateway, body: unknown): Promise<SearchJson> => expectJson(send(gateway, 'POST', '/search', body), 200);
 
-export const textsOf = ({ memories }: SearchShape): string[] => memories.map(({ item }) => item.text);
+export const getTexts = ({ memories }: SearchJson): string[] => memories.map(({ item }) => item.text);
 
 /** As if a person had written it in the console. */
-export async function asPersons({ database }: TestGateway, { id }: Pick<ItemShape, 'id'>): Promise<void> {
+export async function attributeToPerson({ database }: TestGateway, { id }: Pick<ItemJson, 'id'>): Promise<void> {
   await database.query(`update memory_items set origin = 'person', author = 'ada@example.org' where id = $1::uuid`, [id]);
 }

@@ -4,7 +4,7 @@ import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { projectLender } from './inference-routes.ts';
-import { saveItem, search, textsOf } from './memory-routes.ts';
+import { getTexts, saveItem, search } from './memory-routes.ts';
 
 /** The vectors of the demo vendor know which words a text holds: texts of the same words in another form are near each other. */
 const yaml = (vendorUrl: string, deadUrl: string): string =>
@@ -108,11 +108,11 @@ onBothDatabases('without Temporal', (database) => {
     await saveItem(gateway, { text: 'Prefers trains to planes when travelling' });
     await saveItem(gateway, { text: 'Ærø er en ø i Danmark' });
     await saveItem(gateway, { text: 'The invoice number is AB-2231' });
-    expect(textsOf(await search(gateway, { query: 'What does the user prefer for a travel?' }))).toEqual([
+    expect(getTexts(await search(gateway, { query: 'What does the user prefer for a travel?' }))).toEqual([
       'Prefers trains to planes when travelling',
     ]);
-    expect(textsOf(await search(gateway, { query: 'hvor ligger ærø' }))).toEqual(['Ærø er en ø i Danmark']);
-    expect(textsOf(await search(gateway, { query: 'AB-2231' }))).toEqual(['The invoice number is AB-2231']);
+    expect(getTexts(await search(gateway, { query: 'hvor ligger ærø' }))).toEqual(['Ærø er en ø i Danmark']);
+    expect(getTexts(await search(gateway, { query: 'AB-2231' }))).toEqual(['The invoice number is AB-2231']);
     const { memories } = await search(gateway, { query: 'trains invoice' });
     for (const { score } of memories) expect(score > 0 && score <= 1).toBe(true);
     for (const query of [`'; drop table memory_items; --`, '\\ & | ! <-> :* (', '%_', '???', "o'clock 'quoted'", '\\x00', 'the'])
@@ -125,7 +125,7 @@ onBothDatabases('without Temporal', (database) => {
     await saveItem(gateway, shared);
     await saveItem(gateway, { text: 'ann drinks tea', subject: 'ann', kind: 'preference' });
     await saveItem(gateway, { text: 'bob drinks tea', subject: 'bob', kind: 'preference' });
-    const find = async (body: object): Promise<string[]> => textsOf(await search(gateway, { query: 'tea', ...body })).sort();
+    const find = async (body: object): Promise<string[]> => getTexts(await search(gateway, { query: 'tea', ...body })).sort();
     expect(await find({ subject: 'ann' })).toEqual(['ann drinks tea', 'tea is served at four']);
     expect(await find({ subject: 'nobody' })).toEqual(['tea is served at four']);
     expect(await find({})).toEqual(['ann drinks tea', 'bob drinks tea', 'tea is served at four']);

@@ -7,7 +7,7 @@
  * cause on `/v1/messages`: a vendor's are no refusals, and an unknown address is no messages route.
  */
 import { describe, expect, it } from '@jest/globals';
-import { makeSecret } from '../../src/keys/secret.ts';
+import { generateSecret } from '../../src/keys/secret.ts';
 import { clockAt } from '../journal/calls.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -152,7 +152,7 @@ describe('7.4 invalid_key', () => {
     'sk-gw-nonsense',
     'sk-proj-abcdefghijklmnopqrstuvwxyz',
     `${key.slice(0, -1)}${key.endsWith('0') ? '1' : '0'}`,
-    makeSecret().secret,
+    generateSecret().secret,
   ];
 
   it.each(routes)('401 on $name: malformed, another vendor’s, a wrong check sum, unknown', async (route) => {

@@ -3,7 +3,7 @@
  * money in specification-media-ceilings.test.ts, the row of content rules in media-vendors.test.ts.
  */
 import { describe, expect, it } from '@jest/globals';
-import { makeSecret } from '../../src/keys/secret.ts';
+import { generateSecret } from '../../src/keys/secret.ts';
 import { callsOf, shareGateway, withGateway } from '../support/gateway.ts';
 import { expectPlainText, expectRouteError, projectLender } from './inference-routes.ts';
 import type { MediaRoute } from './media-routes.ts';
@@ -35,7 +35,7 @@ describe('7.4 codes', () => {
     const post = (headers: Record<string, string>) => fetch(url + route.path, { method: 'POST', headers, body: 'x' });
     for (const headers of [{}, { 'x-api-key': key }, { authorization: `Basic ${key}` }] as Record<string, string>[])
       await expectRouteError(await post(headers), route, { status: 401, code: 'missing_key' });
-    for (const wrong of ['sk-gw-nonsense', makeSecret().secret])
+    for (const wrong of ['sk-gw-nonsense', generateSecret().secret])
       await expectRouteError(await post(bearer(wrong)), route, { status: 401, code: 'invalid_key' });
   });
 

@@ -1,20 +1,20 @@
 /** Specification 2 (memory item), 3, 4.7, 4.8 rule 10, 7.2, 7.4 and shapes 3 to 8: the routes of memory items, row by row. */
 import { describe, expect, it } from '@jest/globals';
-import { objectOf } from '../../src/core/json/narrow.ts';
+import { asObject } from '../../src/core/json/narrow.ts';
 import { shareGateway, withGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { projectLender } from './inference-routes.ts';
 import {
-  asPersons,
+  attributeToPerson,
   expectCode,
   expectJson,
   expectPlain,
-  type ItemShape,
+  getTexts,
+  type ItemJson,
   memoryRoutes,
   saveItem,
   search,
   send,
-  textsOf,
   unknownId,
   unknownItem,
 } from './memory-routes.ts';
@@ -92,7 +92,7 @@ onBothDatabases('memory routes', (database) => {
         updated_at: time,
         closed_at: null,
       });
-      expect(textsOf(await search(gateway, { query: 'metric' }))).toEqual(['Prefers metric units']);
+      expect(getTexts(await search(gateway, { query: 'metric' }))).toEqual(['Prefers metric units']);
     });
 
     it.each<[string, unknown, object]>([
@@ -108,7 +108,7 @@ onBothDatabases('memory routes', (database) => {
       ['4,000 characters of two units', { text: '😀'.repeat(4_000) }, { text: '😀'.repeat(4_000) }],
       ['a NUL and half a character, which no database keeps', { text: 'a\u0000b\ud800' }, { text: 'ab\ufffd' }],
     ])('201: %s', async (_title, body, expected) => {
-      expect(await saveItem(lent(), { text: 'A memory', ...objectOf(body) })).toMatchObject(expected);
+      expect(await saveItem(lent(), { text: 'A memory', ...asObject(body) })).toMatchObject(expected);
     });
 
     it.each<[string, object]>([
@@ -149,14 +149,14 @@ onBothDatabases('memory routes', (database) => {
       expect(message).not.toMatch(/Mallory/);
       const { id } = await saveItem(gateway, { text: 'Harmless' });
       await expectCode(send(gateway, 'PATCH', `/items/${id}`, { text }), 403, 'guardrail_blocked');
-      expect(textsOf(await search(gateway, { query: 'harmless instructions Mallory' }))).toEqual(['Harmless']);
+      expect(getTexts(await search(gateway, { query: 'harmless instructions Mallory' }))).toEqual(['Harmless']);
     });
 
     it('201: a credential is replaced by a placeholder, in a correction too', async () => {
       const gateway = await lendProject();
       const secret = `sk-proj-${'a1B2c3D4e5F6'.repeat(4)}`;
       const saved = await saveItem(gateway, { text: `The key of the billing robot is ${secret} since May` });
-      const corrected = await expectJson<ItemShape>(send(gateway, 'PATCH', `/items/${saved.id}`, { text: `It is ${secret} now` }), 200);
+      const corrected = await expectJson<ItemJson>(send(gateway, 'PATCH', `/items/${saved.id}`, { text: `It is ${secret} now` }), 200);
       for (const { text } of [saved, corrected]) expect(text).toMatch(/\[\S+\] (?:since May|now)$/);
       const rows = await gateway.database.query(`select text from memory_items union all select text from memory_passages`);
       expect(JSON.stringify(rows)).not.toContain(secret);
@@ -169,7 +169,7 @@ onBothDatabases('memory routes', (database) => {
       await expectCode(send(gateway, 'POST', '/items', { text: 'After' }), 409, 'memory_off');
       await expectCode(send(gateway, 'PATCH', `/items/${id}`, { text: 'After' }), 409, 'memory_off');
       await expectJson(send(gateway, 'POST', `/items/${id}/rating`, { rating: 'useful' }), 200);
-      expect(textsOf(await search(gateway, { query: 'switch' }))).toEqual(['Before the switch']);
+      expect(getTexts(await search(gateway, { query: 'switch' }))).toEqual(['Before the switch']);
       await expectJson(send(gateway, 'DELETE', `/items/${id}`), 200);
     });
   });
@@ -179,7 +179,7 @@ onBothDatabases('memory routes', (database) => {
       const gateway = await lendProject();
       const old = await saveItem(gateway, { text: 'Lives in Oslo', kind: 'event', importance: 5, subject: 'ann' });
       await expectJson(send(gateway, 'POST', `/items/${old.id}/rating`, { rating: 'wrong' }), 200);
-      const corrected = await expectJson<ItemShape>(send(gateway, 'PATCH', `/items/${old.id}`, { text: ' Lives in Bergen ' }), 200);
+      const corrected = await expectJson<ItemJson>(send(gateway, 'PATCH', `/items/${old.id}`, { text: ' Lives in Bergen ' }), 200);
       expect(corrected).toMatchObject({
         text: 'Lives in Bergen',
         kind: 'event',
@@ -197,7 +197,7 @@ onBothDatabases('memory routes', (database) => {
         [old.id],
       );
       expect(row).toEqual({ text: 'Lives in Oslo', state: 'closed', supersededBy: corrected.id, closed: true });
-      expect(textsOf(await search(gateway, { query: 'lives Oslo Bergen' }))).toEqual(['Lives in Bergen']);
+      expect(getTexts(await search(gateway, { query: 'lives Oslo Bergen' }))).toEqual(['Lives in Bergen']);
       for (const [method, body] of [
         ['PATCH', { text: 'x' }],
         ['DELETE', undefined],
@@ -246,7 +246,7 @@ onBothDatabases('memory routes', (database) => {
         state: 'closed',
         closed_at: time,
       });
-      expect(textsOf(await search(gateway, { query: 'gone' }))).toEqual([]);
+      expect(getTexts(await search(gateway, { query: 'gone' }))).toEqual([]);
       await expectCode(send(gateway, 'DELETE', `/items/${id}`), 404, 'not_found');
       await expectCode(send(gateway, 'POST', `/items/${id}/rating`, { rating: 'useful' }), 404, 'not_found');
     });
@@ -254,7 +254,7 @@ onBothDatabases('memory routes', (database) => {
     it('403 forbidden: what a person wrote is neither removed nor corrected by a key; rated it is', async () => {
       const gateway = await lendProject();
       const saved = await saveItem(gateway, { text: 'A person wrote this' });
-      await asPersons(gateway, saved);
+      await attributeToPerson(gateway, saved);
       await expectCode(send(gateway, 'DELETE', `/items/${saved.id}`), 403, 'forbidden');
       await expectCode(send(gateway, 'PATCH', `/items/${saved.id}`, { text: 'x' }), 403, 'forbidden');
       await expectJson(send(gateway, 'POST', `/items/${saved.id}/rating`, { rating: 'useful' }), 200);
@@ -264,7 +264,7 @@ onBothDatabases('memory routes', (database) => {
       const gateway = await lendProject();
       const saved = await saveItem(gateway, { text: 'Observed' });
       await gateway.database.query(`update memory_items set origin = 'observed' where id = $1::uuid`, [saved.id]);
-      const corrected = await expectJson<ItemShape>(send(gateway, 'PATCH', `/items/${saved.id}`, { text: 'Corrected' }), 200);
+      const corrected = await expectJson<ItemJson>(send(gateway, 'PATCH', `/items/${saved.id}`, { text: 'Corrected' }), 200);
       await expectJson(send(gateway, 'DELETE', `/items/${corrected.id}`), 200);
     });
 
@@ -274,7 +274,7 @@ onBothDatabases('memory routes', (database) => {
       await expectCode(send(theirs, 'DELETE', `/items/${id}`), 404, 'not_found');
       await expectCode(send(theirs, 'PATCH', `/items/${id}`, { text: 'Theirs' }), 404, 'not_found');
       await expectCode(send(theirs, 'POST', `/items/${id}/rating`, { rating: 'wrong' }), 404, 'not_found');
-      expect(textsOf(await search(theirs, { query: 'ours' }))).toEqual([]);
+      expect(getTexts(await search(theirs, { query: 'ours' }))).toEqual([]);
     });
   });
 
@@ -282,7 +282,7 @@ onBothDatabases('memory routes', (database) => {
     it('200: the memory with its new counts; two wrong leave it out of recall, in search it stays', async () => {
       const gateway = await lendProject();
       const { id } = await saveItem(gateway, { text: 'The office has a cat' });
-      const rate = (rating: string): Promise<ItemShape> => expectJson(send(gateway, 'POST', `/items/${id}/rating`, { rating }), 200);
+      const rate = (rating: string): Promise<ItemJson> => expectJson(send(gateway, 'POST', `/items/${id}/rating`, { rating }), 200);
       expect(await rate('useful')).toMatchObject({ ratings: { useful: 1, wrong: 0 }, in_recall: true });
       expect(await rate('wrong')).toMatchObject({ ratings: { useful: 1, wrong: 1 }, in_recall: true });
       expect(await rate('wrong')).toMatchObject({ ratings: { useful: 1, wrong: 2 }, in_recall: false, state: 'live' });
@@ -294,7 +294,7 @@ onBothDatabases('memory routes', (database) => {
       const { id } = await saveItem(gateway, { text: 'Rated by many' });
       const ratings = Array.from({ length: 40 }, (_, n) => (n % 4 === 0 ? 'wrong' : 'useful'));
       await Promise.all(ratings.map((rating) => expectJson(send(gateway, 'POST', `/items/${id}/rating`, { rating }), 200)));
-      const last = await expectJson<ItemShape>(send(gateway, 'POST', `/items/${id}/rating`, { rating: 'useful' }), 200);
+      const last = await expectJson<ItemJson>(send(gateway, 'POST', `/items/${id}/rating`, { rating: 'useful' }), 200);
       expect(last.ratings).toEqual({ useful: 31, wrong: 10 });
     });
 

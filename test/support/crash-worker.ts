@@ -103,7 +103,7 @@ const app = await createApp({
   dataDir: config.server.dataDir,
   adminToken: '',
   environment: env,
-  aroundActivities,
+  interceptActivities: aroundActivities,
 });
 process.once('SIGTERM', () => void app.close().then(() => process.exit(0)));
 const url = await app.listen('127.0.0.1', 0);

@@ -19,7 +19,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
-import type { JournalFiles } from '../../src/journal/file-system.ts';
+import type { JournalFileSystem } from '../../src/journal/file-system.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { copyEmbeddedTemplate } from './embedded-template.ts';
 import { createTestDatabase } from './postgres.ts';
@@ -64,7 +64,7 @@ export interface GatewayOptions {
   /** The lent projects keep answers, as projects do that nobody has told otherwise. Most tests ask the same again and want the vendor. */
   readonly cache?: boolean;
   /** What its journal writes to instead of the disk. */
-  readonly journalFiles?: JournalFiles;
+  readonly journalFiles?: JournalFileSystem;
 }
 
 /** Providers `one` and `two` (chat), `three` and `four` (messages), `dead` (nobody listens); tier `standard` over both dialects. */

@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from 'node:http';
 
 export type MemoryJob = 'chat' | 'memories' | 'consolidation';
 
-export interface Asked {
+export interface ReceivedRequest {
   readonly job: MemoryJob;
   /** The last message. */
   readonly text: string;
@@ -14,7 +14,7 @@ export interface MemoryVendor {
   /** Of a gateway that has no other vendor, and waits about a second before it tries again. */
   readonly yaml: string;
   /** All questions so far, in order. */
-  readonly asked: readonly Asked[];
+  readonly requests: readonly ReceivedRequest[];
   /** Questions of this job that hold these words. */
   count(job: MemoryJob, words: string): number;
   /** From now on questions of this job that hold these words wait, until they are released. */
@@ -31,7 +31,7 @@ export interface VendorError {
 
 /** By default each sentence of users is a memory, and nothing is to be merged. The page is all that is new. */
 export async function createMemoryVendor(): Promise<MemoryVendor> {
-  const asked: Asked[] = [];
+  const requests: ReceivedRequest[] = [];
   const scripts = new Set<Script>();
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -40,11 +40,11 @@ export async function createMemoryVendor(): Promise<MemoryVendor> {
       const body = JSON.parse(Buffer.concat(chunks).toString()) as Body;
       const job = body.response_format?.json_schema.name ?? 'chat';
       const text = body.messages.at(-1)?.content ?? '';
-      asked.push({ job, text });
+      requests.push({ job, text });
       const script = [...scripts].find((each) => each.job === job && text.includes(each.words));
       const error = await script?.answer(text);
       if (error) sendJson(response, error.status, { error: { message: error.message, type: 'server_error', code: null } });
-      else sendJson(response, 200, completion(answerTo(job, text)));
+      else sendJson(response, 200, completion(respondTo(job, text)));
     });
   });
   server.listen(0, '127.0.0.1');
@@ -57,8 +57,8 @@ models: { one/m: { input: 1, output: 1 } }
 tiers: { standard: [one/m], trivial: [one/m] }
 memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_minutes: 360 } }
 `,
-    asked,
-    count: (job, words) => asked.filter((question) => question.job === job && question.text.includes(words)).length,
+    requests,
+    count: (job, words) => requests.filter((question) => question.job === job && question.text.includes(words)).length,
     hold(job, words) {
       const { promise: end, resolve } = Promise.withResolvers<null>();
       const script: Script = { job, words, answer: () => end };
@@ -94,9 +94,9 @@ interface Body {
   readonly response_format?: { readonly json_schema: { readonly name: 'memories' | 'consolidation' } };
 }
 
-function answerTo(job: MemoryJob, text: string): string {
+function respondTo(job: MemoryJob, text: string): string {
   if (job === 'chat') return 'Noted.';
-  const question = JSON.parse(text) as Question;
+  const question = JSON.parse(text) as MemoryPrompt;
   if (job === 'consolidation') return JSON.stringify({ merges: [], facts: [], page: question.new.map((item) => item.text).join(' ') });
   const said = question.conversations.flatMap(({ messages }) =>
     messages.filter(({ role }) => role === 'user').map((message) => message.text),
@@ -104,7 +104,7 @@ function answerTo(job: MemoryJob, text: string): string {
   return JSON.stringify({ memories: said.map((words) => ({ evidence: words, text: words, kind: 'fact', importance: 3 })) });
 }
 
-interface Question {
+interface MemoryPrompt {
   readonly conversations: readonly { readonly messages: readonly { readonly role: string; readonly text: string }[] }[];
   readonly new: readonly { readonly text: string }[];
 }

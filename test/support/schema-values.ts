@@ -1,18 +1,18 @@
 /** Random values from the JSON schemas of the interface description: such as fit, and such as nearly fit. */
 import fc from 'fast-check';
 import type { JsonObject } from '../../src/core/json/narrow.ts';
-import { isObject, listOf, objectOf, textOf } from '../../src/core/json/narrow.ts';
+import { asArray, asObject, asString, isObject } from '../../src/core/json/narrow.ts';
 
 /** The schema with every `$ref` of `document` replaced by what it stands for. None of them is recursive. */
 export function resolveRefs(schema: unknown, document: JsonObject): unknown {
   if (Array.isArray(schema)) return schema.map((part) => resolveRefs(part, document));
   if (!isObject(schema)) return schema;
-  const ref = textOf(schema.$ref);
+  const ref = asString(schema.$ref);
   if (ref !== null) {
     const target = ref
       .slice(2)
       .split('/')
-      .reduce<unknown>((at, key) => objectOf(at)[key], document);
+      .reduce<unknown>((at, key) => asObject(at)[key], document);
     if (target === undefined) throw new Error(`the document has nothing at ${ref}`);
     return resolveRefs(target, document);
   }
@@ -21,7 +21,7 @@ export function resolveRefs(schema: unknown, document: JsonObject): unknown {
 
 /** Values that fit; `hints` has better ones for members of that name, such as models that exist. */
 export function fitting(schema: unknown, hints: Readonly<Record<string, fc.Arbitrary<unknown>>> = {}): fc.Arbitrary<unknown> {
-  const parts = objectOf(schema);
+  const parts = asObject(schema);
   if (Array.isArray(parts.anyOf)) return fc.oneof(...parts.anyOf.map((part) => fitting(part, hints)));
   if (Array.isArray(parts.enum)) return fc.constantFrom(...parts.enum);
   if (parts.const !== undefined) return fc.constant(parts.const);
@@ -94,15 +94,15 @@ function change(value: unknown, place: number, other: unknown): unknown {
 }
 
 function fittingObject(parts: JsonObject, hints: Readonly<Record<string, fc.Arbitrary<unknown>>>): fc.Arbitrary<unknown> {
-  const properties = Object.entries(objectOf(parts.properties)).map(
+  const properties = Object.entries(asObject(parts.properties)).map(
     ([key, schema]) => [key, hints[key] ?? fitting(schema, hints)] as const,
   );
-  const required = listOf(parts.required).filter((key) => typeof key === 'string');
+  const required = asArray(parts.required).filter((key) => typeof key === 'string');
   const own = fc.record(Object.fromEntries(properties), { requiredKeys: required });
   const further = parts.additionalProperties;
   if (!isObject(further)) return own;
   const names =
-    parts.propertyNames === undefined ? fc.string({ maxLength: 8 }).map((name) => `x-${name}`) : fittingText(objectOf(parts.propertyNames));
+    parts.propertyNames === undefined ? fc.string({ maxLength: 8 }).map((name) => `x-${name}`) : fittingText(asObject(parts.propertyNames));
   return fc.tuple(fc.dictionary(names, fitting(further, hints), { maxKeys: 3 }), own).map(([more, value]) => ({ ...more, ...value }));
 }
 

@@ -2,7 +2,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { TemporalEnvironment } from '../../src/jobs/dev-server/install-temporal.ts';
-import { findTemporal } from '../../src/jobs/dev-server/temporal-binary.ts';
+import { resolveTemporalBinary } from '../../src/jobs/dev-server/temporal-binary.ts';
 
 /** What `npm start` would hand to the search for the program. */
 export function temporalEnvironment(): TemporalEnvironment {
@@ -13,5 +13,5 @@ export function temporalEnvironment(): TemporalEnvironment {
 /** Makes sure that the program is there, and says on the console what it does when that takes long. */
 export async function ensureTemporal(): Promise<string> {
   const say = (_fields: object, message: string): void => void process.stderr.write(`tests: ${message}\n`);
-  return findTemporal({ environment: temporalEnvironment(), logger: { debug: () => {}, info: say, warn: say, error: say } });
+  return resolveTemporalBinary({ environment: temporalEnvironment(), logger: { debug: () => {}, info: say, warn: say, error: say } });
 }

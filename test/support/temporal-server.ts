@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { answersWith } from '../../src/jobs/connection/temporal-connection.ts';
+import { servesNamespace } from '../../src/jobs/connection/temporal-connection.ts';
 import { unusedUrl } from './gateway.ts';
 import { until } from './temporal.ts';
 import { ensureTemporal } from './temporal-program.ts';
@@ -34,7 +34,7 @@ export async function createTemporalServer(settings: Readonly<Record<string, num
     async start(state) {
       if (state === 'empty') for (const end of ['', '-wal', '-shm']) await rm(join(dir, `temporal.db${end}`), { force: true });
       child = spawn(binary, args, { cwd: dir, env: { HOME: dir }, stdio: 'ignore' });
-      await until('the Temporal server answers', () => answersWith(address, 'default'), 200_000);
+      await until('the Temporal server answers', () => servesNamespace(address, 'default'), 200_000);
     },
     async kill() {
       if (child === null || child.exitCode !== null || child.signalCode !== null) return;

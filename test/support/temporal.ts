@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from '@jest/globals';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
-import { answersWith } from '../../src/jobs/connection/temporal-connection.ts';
+import { servesNamespace } from '../../src/jobs/connection/temporal-connection.ts';
 import { type DevServer, startDevServer } from '../../src/jobs/dev-server/dev-server.ts';
 import { type DevServerRecord, readRecord } from '../../src/jobs/dev-server/dev-server-files.ts';
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
@@ -63,7 +63,7 @@ export interface TestTemporal {
 async function startTestTemporal(): Promise<TestTemporal> {
   const { logger, lines } = createTestLog();
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-temporal-'));
-  const server = await startDevServer({ binary: await ensureTemporal(), dataDir, logger, answers: answersWith });
+  const server = await startDevServer({ binary: await ensureTemporal(), dataDir, logger, servesNamespace });
   const temporal = createTemporal({ address: server.address, namespace: server.namespace, logger });
   const workers: RunningWorker[] = [];
   return {

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import type { CallFacts, SettledCall } from '../../src/core/call.ts';
+import type { CallMetadata, SettledCall } from '../../src/core/call.ts';
 import type { Database } from '../../src/db/database.ts';
 import { listCalls } from '../../src/usage/call-rows.ts';
 import { createUsageReports } from '../../src/usage/reports.ts';
@@ -18,7 +18,10 @@ function newOwner() {
   return { ...owner, call };
 }
 
-const correlated = (changes: Partial<CallFacts['correlation']>): CallFacts['correlation'] => ({ ...factsOf().correlation, ...changes });
+const correlated = (changes: Partial<CallMetadata['correlation']>): CallMetadata['correlation'] => ({
+  ...factsOf().correlation,
+  ...changes,
+});
 const tokensOf = (input: number) => ({ input, cachedInput: 1, cacheWrite: 2, cacheWrite1h: 3, output: 4 });
 
 describeDatabases('storing calls', (database) => {
@@ -177,7 +180,7 @@ describeDatabases('many call rows', (database) => {
 
 describeDatabases('usage of a project', (database) => {
   const usageOf = (projectId: string, monthlyCapNanos: number | null = null, now = noon) =>
-    createUsageReports({ database: database(), clock: clockAt(now) }).usageOf({ projectId, monthlyCapNanos });
+    createUsageReports({ database: database(), clock: clockAt(now) }).getUsage({ projectId, monthlyCapNanos });
 
   test('spend of the calendar month by model, task and source, dearest first', async () => {
     const { call, projectId } = newOwner();
@@ -236,8 +239,8 @@ describeDatabases('usage of a project', (database) => {
     expect(await usageOf(projectId)).toMatchObject({ spend: 0.000002, by_source: [{ calls: 2 }] });
     expect(await usageOf(projectId, null, end)).toMatchObject({ month: '2026-12', by_source: [{ calls: 1 }] });
     const reports = createUsageReports({ database: database(), clock: clockAt(noon) });
-    expect(await reports.spentThisMonth(projectId)).toBe(2_000);
-    expect(await reports.spentThisMonth(randomUUID())).toBe(0);
+    expect(await reports.getMonthSpend(projectId)).toBe(2_000);
+    expect(await reports.getMonthSpend(randomUUID())).toBe(0);
   });
 
   test('no list is longer than a thousand rows, and the sum still has all', async () => {
@@ -263,7 +266,7 @@ describeDatabases('use of a key', (database) => {
       newOwner().call(),
     ]);
     const keyUse = (calls: 'day' | 'month' | 'total', cost: 'day' | 'month' | 'total') =>
-      createUsageReports({ database: database(), clock: clockAt(noon + 10_000) }).keyUse(keyId, { calls, cost });
+      createUsageReports({ database: database(), clock: clockAt(noon + 10_000) }).getKeyUsage(keyId, { calls, cost });
     expect(await keyUse('month', 'month')).toEqual({ calls: 4, cost: 4_000, rpm: 2, tpm: 30 });
     expect(await keyUse('day', 'total')).toEqual({ calls: 3, cost: 5_000, rpm: 2, tpm: 30 });
     expect(await keyUse('total', 'day')).toEqual({ calls: 5, cost: 3_000, rpm: 2, tpm: 30 });
@@ -271,6 +274,6 @@ describeDatabases('use of a key', (database) => {
 
   test('a key that was never used has used nothing', async () => {
     const reports = createUsageReports({ database: database(), clock: clockAt(noon) });
-    expect(await reports.keyUse(randomUUID(), { calls: 'total', cost: 'total' })).toEqual({ calls: 0, cost: 0, rpm: 0, tpm: 0 });
+    expect(await reports.getKeyUsage(randomUUID(), { calls: 'total', cost: 'total' })).toEqual({ calls: 0, cost: 0, rpm: 0, tpm: 0 });
   });
 });

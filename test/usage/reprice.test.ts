@@ -1,14 +1,14 @@
 /** Stored calls charged again: costs, attempts and the counters of ceilings in one transaction, beside drains, and only once. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { beginCostChanges } from '../../src/ceilings/counter-updates.ts';
+import { startCostAdjustment } from '../../src/ceilings/counter-updates.ts';
 import type { SettledCall } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
 import type { Price, Tokens } from '../../src/core/pricing.ts';
 import { noTokens } from '../../src/core/pricing.ts';
 import type { Database } from '../../src/db/database.ts';
 import { priceAt, recordPrices } from '../../src/usage/prices/price-history.ts';
-import { type ModelPrices, storedPriceOf } from '../../src/usage/prices/stored-price.ts';
+import { type ModelPrices, toStoredPrice } from '../../src/usage/prices/stored-price.ts';
 import { createReprice, type RepriceRequest } from '../../src/usage/reprice.ts';
 import { countersIn, createTestProcess, limitsOf, storeAndCount } from '../ceilings/quota-harness.ts';
 import { describeDatabases } from '../db/databases.ts';
@@ -27,8 +27,8 @@ function pricesOf(usd: number, changes: Partial<ModelPrices> = {}): ModelPrices 
 /** No calls, and no prices but these; gives what is to be tested. */
 async function prepare(database: Database, dated: readonly (readonly [string, number, ModelPrices])[]) {
   for (const table of ['calls', 'attempts', 'limit_counters', 'model_prices', 'audit_log']) await database.query(`delete from ${table}`);
-  for (const [name, at, prices] of dated) await recordPrices(database, [{ model: name, price: storedPriceOf(prices), source: 'file' }], at);
-  const reprice = createReprice({ database, clock: clockAt(noon + hourMs), beginCostChanges });
+  for (const [name, at, prices] of dated) await recordPrices(database, [{ model: name, price: toStoredPrice(prices), source: 'file' }], at);
+  const reprice = createReprice({ database, clock: clockAt(noon + hourMs), startCostAdjustment });
   return (request: Partial<RepriceRequest> = {}) =>
     reprice({ from: noon, to: noon + hourMs, prices: 'dated', projectId: null, models: null, ...request });
 }
@@ -253,8 +253,8 @@ describeDatabases('reprice', (database) => {
     const failing = createReprice({
       database: database(),
       clock: clockAt(noon),
-      beginCostChanges: async (tx, projects) => ({
-        ...(await beginCostChanges(tx, projects)),
+      startCostAdjustment: async (tx, projects) => ({
+        ...(await startCostAdjustment(tx, projects)),
         count: () => Promise.reject(new Error('the last step')),
       }),
     });

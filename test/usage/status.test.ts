@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { windowOf } from '../../src/core/windows.ts';
+import { windowAt } from '../../src/core/windows.ts';
 import type { UsageReports } from '../../src/usage/reports.ts';
-import { type Ceilings, type StatusInput, statusReport } from '../../src/usage/status.ts';
+import { buildStatusReport, type Ceilings, type StatusInput } from '../../src/usage/status.ts';
 import { clockAt } from '../journal/calls.ts';
 
 const now = Date.UTC(2026, 10, 20, 22, 40, 30);
@@ -19,16 +19,16 @@ function statusOf(changes: Partial<StatusInput> & { spent?: number; cap?: number
     throw new Error('not asked for');
   };
   const reports: UsageReports = {
-    usageOf: unused,
+    getUsage: unused,
     listCalls: unused,
-    spentThisMonth: async () => spent,
-    keyUse: async () => ({ calls: 412, cost: 12_340_000_000, rpm: 3, tpm: 1_830 }),
+    getMonthSpend: async () => spent,
+    getKeyUsage: async () => ({ calls: 412, cost: 12_340_000_000, rpm: 3, tpm: 1_830 }),
   };
-  return statusReport({
+  return buildStatusReport({
     reports,
     clock: clockAt(now),
     project: { id: 'p', slug: 'acme', settings: { monthlyCapNanos: cap } },
-    caller: { keyId: 'k', keyPrefix: 'k7f3a9c2', countedAs: 'k', projectId: 'p', models: null, expiresAt: null },
+    caller: { keyId: 'k', keyPrefix: 'k7f3a9c2', quotaKeyId: 'k', projectId: 'p', models: null, expiresAt: null },
     ceilings,
     breakers: { report: (_projectId, providers) => providers.map((provider) => ({ provider, state: 'closed' })) },
     providers: ['openai'],
@@ -38,7 +38,7 @@ function statusOf(changes: Partial<StatusInput> & { spent?: number; cap?: number
 
 test('the status has the shape that was promised', async () => {
   const counted = { key: { calls: { used: 412, reserved: 2 }, cost: { used: 12_340_000_000, reserved: 80_000_000 } } };
-  expect(await statusOf({ counted })).toEqual({
+  expect(await statusOf({ countedUsage: counted })).toEqual({
     project: 'acme',
     key: {
       prefix: 'k7f3a9c2',
@@ -56,7 +56,7 @@ test('the status has the shape that was promised', async () => {
 });
 
 test('what remains is never below zero, a key may end, and a demo says so', async () => {
-  const caller = { keyId: 'k', keyPrefix: 'k7f3a9c2', countedAs: 'k', projectId: 'p', models: null, expiresAt: now };
+  const caller = { keyId: 'k', keyPrefix: 'k7f3a9c2', quotaKeyId: 'k', projectId: 'p', models: null, expiresAt: now };
   const status = await statusOf({ caller, demo: true, ceilings: { ...ceilings, calls: { limit: 400, window: 'total' } } });
   expect(status.key.expires_at).toBe('2026-11-20T22:40:30Z');
   expect(status.key.ceilings.calls).toMatchObject({ limit: 400, used: 412, remaining: 0, window: 'total', resets_at: null });
@@ -73,7 +73,7 @@ describe('credit', () => {
     ['exhausted', 1_000, 0],
     ['exhausted', 1_200, 0],
   ])('is %s with %i spent and %i held of 1,000', async (state, spent, held) => {
-    const { credit } = await statusOf({ cap: 1_000, counted: { key: {}, month: { used: spent, reserved: held } } });
+    const { credit } = await statusOf({ cap: 1_000, countedUsage: { key: {}, month: { used: spent, reserved: held } } });
     expect(credit).toEqual({ state, monthly_cap: 0.000001, spent: spent / 1e9 });
   });
 });
@@ -84,5 +84,5 @@ test.each([
   ['month', Date.UTC(2026, 10, 1), Date.UTC(2026, 11, 1)],
   ['total', 0, null],
 ] as const)('the window of a %s is the calendar one, in UTC', (kind, start, end) => {
-  expect(windowOf(kind, now)).toEqual({ start, end });
+  expect(windowAt(kind, now)).toEqual({ start, end });
 });

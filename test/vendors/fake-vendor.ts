@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { VendorDoor } from '../../src/vendors/http-client.ts';
-import { createVendorDoor } from '../../src/vendors/http-client.ts';
+import type { VendorHttpClient } from '../../src/vendors/http-client.ts';
+import { createVendorHttpClient } from '../../src/vendors/http-client.ts';
 
 export interface Received {
   readonly method: string;
@@ -16,7 +16,7 @@ export interface Received {
 
 export interface FakeVendor {
   readonly url: string;
-  readonly door: VendorDoor;
+  readonly door: VendorHttpClient;
   readonly received: Received[];
   /** Resolves when the connection of the latest request is closed. */
   connectionClosed(): Promise<void>;
@@ -42,7 +42,7 @@ export async function withVendor<Result>(answer: Answerer, use: (vendor: FakeVen
   });
   server.on('connection', (socket) => connections.push(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const door = createVendorDoor();
+  const door = createVendorHttpClient();
   try {
     return await use({
       url: `http://127.0.0.1:${portOf(server.address())}`,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import type { VendorRequest, VendorResponse } from '../../src/vendors/http-client.ts';
-import { createVendorDoor, readAll } from '../../src/vendors/http-client.ts';
+import type { HttpRequest, HttpResponse } from '../../src/vendors/http-client.ts';
+import { createVendorHttpClient, readBody } from '../../src/vendors/http-client.ts';
 import { closedPort, withVendor } from './fake-vendor.ts';
 
-function requestOf(url: string, more: Partial<VendorRequest> = {}): VendorRequest {
+function requestOf(url: string, more: Partial<HttpRequest> = {}): HttpRequest {
   return {
     url: new URL(url),
     method: 'POST',
@@ -20,7 +20,7 @@ function requestOf(url: string, more: Partial<VendorRequest> = {}): VendorReques
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Reads until some bytes are there. */
-async function firstChunk({ body }: VendorResponse): Promise<string> {
+async function firstChunk({ body }: HttpResponse): Promise<string> {
   for await (const chunk of body.iterator({ destroyOnReturn: false })) return String(chunk);
   return '';
 }
@@ -32,7 +32,7 @@ describe('send', () => {
       async ({ url, door, received }) => {
         const response = await door.send(requestOf(`${url}/v1/a%2Fb?c=%20d`));
         expect(response).toMatchObject({ status: 418, headers: { 'x-answer': 'yes' } });
-        expect((await readAll(response.body, 100)).toString()).toBe('tea');
+        expect((await readBody(response.body, 100)).toString()).toBe('tea');
         expect(received).toMatchObject([
           { method: 'POST', path: '/v1/a%2Fb?c=%20d', body: 'ask', headers: { 'x-test': '1', 'content-length': '3' } },
         ]);
@@ -45,7 +45,7 @@ describe('send', () => {
       (response) => response.writeHead(307, { location: '/elsewhere' }).end(),
       async ({ url, door, received }) => {
         const { status, body } = await door.send(requestOf(url));
-        await readAll(body, 100);
+        await readBody(body, 100);
         expect(status).toBe(307);
         expect(received).toHaveLength(1);
       },
@@ -53,11 +53,11 @@ describe('send', () => {
   });
 
   test('fault connect when nobody listens, with the short code and no address', async () => {
-    const door = createVendorDoor();
+    const door = createVendorHttpClient();
     const failed = door.send(requestOf(`http://127.0.0.1:${await closedPort()}/`));
     await expect(failed).rejects.toMatchObject({
       name: 'VendorError',
-      fault: 'connect',
+      kind: 'connect',
       status: null,
       message: 'no connection (ECONNREFUSED)',
     });
@@ -65,8 +65,8 @@ describe('send', () => {
   });
 
   test('fault connect when the name cannot be found', async () => {
-    const door = createVendorDoor();
-    await expect(door.send(requestOf('http://vendor.invalid/'))).rejects.toMatchObject({ fault: 'connect' });
+    const door = createVendorHttpClient();
+    await expect(door.send(requestOf('http://vendor.invalid/'))).rejects.toMatchObject({ kind: 'connect' });
     await door.close();
   });
 
@@ -74,7 +74,7 @@ describe('send', () => {
     await withVendor(
       (response) => response.destroy(),
       async ({ url, door }) => {
-        await expect(door.send(requestOf(url))).rejects.toMatchObject({ fault: 'connect', status: null });
+        await expect(door.send(requestOf(url))).rejects.toMatchObject({ kind: 'connect', status: null });
       },
     );
   });
@@ -84,7 +84,7 @@ describe('send', () => {
       () => {},
       async ({ url, door, connectionClosed }) => {
         await expect(door.send(requestOf(url, { firstByteTimeoutMs: 30 }))).rejects.toMatchObject({
-          fault: 'timeout',
+          kind: 'timeout',
           message: 'no answer in time',
         });
         await connectionClosed();
@@ -96,14 +96,14 @@ describe('send', () => {
     await withVendor(
       () => {},
       async ({ url, door, received, connectionClosed }) => {
-        await expect(door.send(requestOf(url, { signal: AbortSignal.abort() }))).rejects.toMatchObject({ fault: 'aborted' });
+        await expect(door.send(requestOf(url, { signal: AbortSignal.abort() }))).rejects.toMatchObject({ kind: 'aborted' });
         expect(received).toHaveLength(0);
 
         const controller = new AbortController();
         const failed = door.send(requestOf(url, { signal: controller.signal }));
         while (received.length === 0) await nextTurn();
         controller.abort();
-        await expect(failed).rejects.toMatchObject({ fault: 'aborted' });
+        await expect(failed).rejects.toMatchObject({ kind: 'aborted' });
         await connectionClosed();
       },
     );
@@ -115,7 +115,7 @@ describe('readAll', () => {
     await withVendor(
       (response) => response.end('x'.repeat(100_000)),
       async ({ url, door }) => {
-        expect(await readAll((await door.send(requestOf(url))).body, 100_000)).toHaveLength(100_000);
+        expect(await readBody((await door.send(requestOf(url))).body, 100_000)).toHaveLength(100_000);
       },
     );
   });
@@ -125,8 +125,8 @@ describe('readAll', () => {
       (response) => response.end('x'.repeat(1_000_000)),
       async ({ url, door, connectionClosed }) => {
         const { body } = await door.send(requestOf(url));
-        await expect(readAll(body, 99_999)).rejects.toMatchObject({
-          fault: 'unreadable',
+        await expect(readBody(body, 99_999)).rejects.toMatchObject({
+          kind: 'unreadable',
           message: 'the answer is larger than 99999 bytes',
         });
         await connectionClosed();
@@ -142,7 +142,7 @@ describe('readAll', () => {
       },
       async ({ url, door }) => {
         const { body } = await door.send(requestOf(url));
-        await expect(readAll(body, 100)).rejects.toMatchObject({ fault: 'broken' });
+        await expect(readBody(body, 100)).rejects.toMatchObject({ kind: 'broken' });
       },
     );
   });
@@ -152,7 +152,7 @@ describe('readAll', () => {
       (response) => response.write('half'),
       async ({ url, door }) => {
         const { body } = await door.send(requestOf(url, { idleTimeoutMs: 30 }));
-        await expect(readAll(body, 100)).rejects.toMatchObject({ fault: 'broken', message: 'the answer stopped coming' });
+        await expect(readBody(body, 100)).rejects.toMatchObject({ kind: 'broken', message: 'the answer stopped coming' });
       },
     );
   });
@@ -163,9 +163,9 @@ describe('readAll', () => {
       async ({ url, door, connectionClosed }) => {
         const controller = new AbortController();
         const { body } = await door.send(requestOf(url, { signal: controller.signal }));
-        const failed = readAll(body, 100);
+        const failed = readBody(body, 100);
         controller.abort();
-        await expect(failed).rejects.toMatchObject({ fault: 'aborted' });
+        await expect(failed).rejects.toMatchObject({ kind: 'aborted' });
         await connectionClosed();
       },
     );
@@ -178,7 +178,7 @@ describe('connections', () => {
       (response) => response.end('x'),
       async ({ url, door, received }) => {
         for (let n = 0; n < 3; n += 1) {
-          await readAll((await door.send(requestOf(url))).body, 10);
+          await readBody((await door.send(requestOf(url))).body, 10);
           await nextTurn();
         }
         expect(received.map(({ connection }) => connection)).toEqual([1, 1, 1]);
@@ -232,7 +232,7 @@ describe('connections', () => {
       (response) => response.end('x'),
       async ({ url, door }) => {
         const read = await door.send(requestOf(url));
-        await readAll(read.body, 10);
+        await readBody(read.body, 10);
         read.release();
         const failed = await door.send(requestOf(url));
         failed.body.on('error', () => {}).destroy(new Error('x'));
@@ -264,10 +264,10 @@ describe('connections', () => {
     await withVendor(
       (response) => response.end('x'),
       async ({ url }) => {
-        const door = createVendorDoor();
+        const door = createVendorHttpClient();
         const { body } = await door.send(requestOf(url));
         const closed = door.close();
-        expect((await readAll(body, 10)).toString()).toBe('x');
+        expect((await readBody(body, 10)).toString()).toBe('x');
         await closed;
       },
     );

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { readRetryAfter } from '../../src/vendors/retry-after.ts';
+import { parseRetryAfter } from '../../src/vendors/retry-after.ts';
 
 const now = Date.parse('2026-11-20T10:00:00Z');
 const empty = Buffer.alloc(0);
@@ -7,7 +7,7 @@ const empty = Buffer.alloc(0);
 type Headers = Record<string, string | string[]>;
 
 function wait(headers: Headers, body: unknown = null): number | null | undefined {
-  return readRetryAfter(headers, body === null ? empty : Buffer.from(JSON.stringify(body)), now);
+  return parseRetryAfter(headers, body === null ? empty : Buffer.from(JSON.stringify(body)), now);
 }
 
 describe('retry-after', () => {
@@ -99,7 +99,7 @@ describe('a hint in the body', () => {
 
   test('bodies that are no object say nothing', () => {
     for (const body of ['x', [], [{ error: 1 }], { error: 'x' }, { error: { details: {} } }]) expect(wait({}, body)).toBeUndefined();
-    expect(readRetryAfter({}, Buffer.from('<html>'), now)).toBeUndefined();
+    expect(parseRetryAfter({}, Buffer.from('<html>'), now)).toBeUndefined();
   });
 });
 

@@ -5,12 +5,12 @@ import { VendorError } from '../../src/core/errors.ts';
 import { chat } from '../../src/dialects/chat/codec.ts';
 import type { RouteRules } from '../../src/dialects/contract/route-codec.ts';
 import { messages } from '../../src/dialects/messages/codec.ts';
-import type { StreamEnd, StreamPiece } from '../../src/vendors/stream.ts';
+import type { StreamChunk, StreamEnd } from '../../src/vendors/stream.ts';
 import { relayEvents } from '../../src/vendors/stream.ts';
 import { streamOf } from '../dialects/events.ts';
 
 interface Relayed {
-  readonly pieces: StreamPiece[];
+  readonly pieces: StreamChunk[];
   readonly text: string;
   readonly end: StreamEnd;
 }
@@ -22,7 +22,7 @@ async function relay(rules: RouteRules, chunks: readonly (string | Buffer)[], fa
     if (failure) throw failure;
   }
   const stream = relayEvents(Readable.from(source(), { objectMode: false }), rules.createStreamReader());
-  const pieces: StreamPiece[] = [];
+  const pieces: StreamChunk[] = [];
   for (;;) {
     const step = await stream.next();
     if (step.done) return { pieces, text: Buffer.concat(pieces.map(({ bytes }) => bytes)).toString(), end: step.value };
@@ -53,7 +53,7 @@ describe('a whole answer', () => {
         expect(text).toBe(whole);
         expect(end).toEqual({ kind: 'whole' });
         for (const { bytes } of pieces) expect(bytes.toString().endsWith('\n\n')).toBe(true);
-        expect(pieces.map(({ last }) => last)).toEqual(pieces.map((_, index) => index === pieces.length - 1));
+        expect(pieces.map(({ isLast: last }) => last)).toEqual(pieces.map((_, index) => index === pieces.length - 1));
       }),
     );
   });
@@ -78,7 +78,7 @@ describe('a whole answer', () => {
     for (const text of [whole.slice(0, -1), whole.slice(0, -2)]) {
       const relayed = await relay(chat, [text]);
       expect(relayed).toMatchObject({ text, end: { kind: 'whole' } });
-      expect(relayed.pieces.at(-1)?.last).toBe(true);
+      expect(relayed.pieces.at(-1)?.isLast).toBe(true);
     }
     const unclosed = streamOf(delta('x'), finish).slice(0, -2);
     expect(await relay(chat, [unclosed])).toMatchObject({ text: unclosed, end: { kind: 'whole' } });
@@ -172,7 +172,7 @@ describe('after the first piece', () => {
       const { pieces, text, end } = await relay(chat, chunks);
       expect(text).toBe(begun + error);
       expect(end).toEqual({ kind: 'broken', message: 'boom', told: true });
-      expect(pieces.some(({ last }) => last)).toBe(false);
+      expect(pieces.some(({ isLast: last }) => last)).toBe(false);
     }
   });
 
@@ -198,7 +198,7 @@ describe('our own side ends it', () => {
   ])('%s: VendorError aborted', async (_name, chunks) => {
     const failed = relay(chat, chunks, aborted);
     await expect(failed).rejects.toBeInstanceOf(VendorError);
-    await expect(failed).rejects.toMatchObject({ fault: 'aborted' });
+    await expect(failed).rejects.toMatchObject({ kind: 'aborted' });
   });
 });
 

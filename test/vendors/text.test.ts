@@ -3,8 +3,8 @@ import { VendorError } from '../../src/core/errors.ts';
 import { chat } from '../../src/dialects/chat/codec.ts';
 import { messages } from '../../src/dialects/messages/codec.ts';
 import type { StreamEnd } from '../../src/vendors/stream.ts';
-import type { StreamedAnswer, TextRequest, VendorAnswer } from '../../src/vendors/text.ts';
-import { askVendor } from '../../src/vendors/text.ts';
+import type { StreamResponse, TextRequest, VendorResponse } from '../../src/vendors/text.ts';
+import { sendToVendor } from '../../src/vendors/text.ts';
 import type { Provider } from '../../src/vendors/vendor.ts';
 import { streamOf } from '../dialects/events.ts';
 import type { Answerer } from './fake-vendor.ts';
@@ -33,26 +33,26 @@ function requestOf(url: string, more: Partial<TextRequest> = {}, provider: Parti
       idleTimeoutMs: 5000,
       ...provider,
     },
-    rules: chat,
+    codec: chat,
     body: Buffer.from('{"model":"m"}'),
     stream: false,
-    passedHeaders: {},
+    forwardedHeaders: {},
     now: () => 0,
     ...more,
   };
 }
 
 /** What the gateway sees of a vendor that answers so. */
-function ask(answer: Answerer, more: Partial<TextRequest> = {}): Promise<VendorAnswer> {
-  return withVendor(answer, ({ url, door }) => askVendor(door, requestOf(url, more)));
+function ask(answer: Answerer, more: Partial<TextRequest> = {}): Promise<VendorResponse> {
+  return withVendor(answer, ({ url, door }) => sendToVendor(door, requestOf(url, more)));
 }
 
-function streamed(answer: VendorAnswer): StreamedAnswer {
+function streamed(answer: VendorResponse): StreamResponse {
   if (answer.kind !== 'stream') throw new Error('the answer is no stream');
   return answer;
 }
 
-async function readPieces(answer: StreamedAnswer): Promise<{ text: string; end: StreamEnd }> {
+async function readPieces(answer: StreamResponse): Promise<{ text: string; end: StreamEnd }> {
   const pieces = answer.pieces();
   let text = '';
   for (;;) {
@@ -69,7 +69,7 @@ describe('what the vendor gets', () => {
     await withVendor(
       (response) => response.end(plain),
       async ({ url, door, received }) => {
-        await askVendor(door, requestOf(url, { passedHeaders: { 'idempotency-key': 'i-1' } }));
+        await sendToVendor(door, requestOf(url, { forwardedHeaders: { 'idempotency-key': 'i-1' } }));
         expect(received).toMatchObject([{ method: 'POST', path: '/v1/chat/completions', body: '{"model":"m"}' }]);
         expect(received[0]?.headers).toEqual({
           host: new URL(url).host,
@@ -89,7 +89,7 @@ describe('what the vendor gets', () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).end(opening + rest),
       async ({ url, door, received }) => {
-        await readPieces(streamed(await askVendor(door, requestOf(url, { stream: true }))));
+        await readPieces(streamed(await sendToVendor(door, requestOf(url, { stream: true }))));
         expect(received[0]?.headers.accept).toBe('text/event-stream');
       },
     );
@@ -103,7 +103,7 @@ describe('what the vendor gets', () => {
     await withVendor(
       (response) => response.end('{"content":[]}'),
       async ({ url, door, received }) => {
-        await askVendor(door, requestOf(url, { rules: messages, passedHeaders }, { headers }));
+        await sendToVendor(door, requestOf(url, { codec: messages, forwardedHeaders: passedHeaders }, { headers }));
         expect(received[0]).toMatchObject({ path: '/v1/messages', headers: { 'anthropic-version': version } });
       },
     );
@@ -113,7 +113,7 @@ describe('what the vendor gets', () => {
     await withVendor(
       (response) => response.end(plain),
       async ({ url, door, received }) => {
-        await askVendor(door, requestOf(url, { passedHeaders: { authorization: 'Bearer other' } }));
+        await sendToVendor(door, requestOf(url, { forwardedHeaders: { authorization: 'Bearer other' } }));
         expect(received[0]?.headers.authorization).toBe('Bearer secret');
       },
     );
@@ -141,19 +141,19 @@ describe('a plain answer', () => {
     [
       'is none of the dialect',
       (response) => response.end('<html>'),
-      { fault: 'unreadable', status: 200, message: 'the answer is no answer of chat' },
+      { kind: 'unreadable', status: 200, message: 'the answer is no answer of chat' },
     ],
     [
       'is an error with status 200',
       (response) => response.end('{"error":{"message":"x"}}'),
-      { fault: 'unreadable', status: 200, message: 'the answer is no answer of chat: x' },
+      { kind: 'unreadable', status: 200, message: 'the answer is no answer of chat: x' },
     ],
-    ['is empty', (response) => response.writeHead(204).end(), { fault: 'unreadable', status: 204 }],
-    ['is a redirect', (response) => response.writeHead(302, { location: '/' }).end(), { fault: 'status', status: 302 }],
+    ['is empty', (response) => response.writeHead(204).end(), { kind: 'unreadable', status: 204 }],
+    ['is a redirect', (response) => response.writeHead(302, { location: '/' }).end(), { kind: 'status', status: 302 }],
     [
       'breaks off',
       (response) => void response.writeHead(200, { 'content-length': '99' }).write(plain.slice(0, 9), () => response.destroy()),
-      { fault: 'broken' },
+      { kind: 'broken' },
     ],
   ])('that %s is thrown', async (_name, answer, error) => {
     await expect(ask(answer)).rejects.toMatchObject({ name: 'VendorError', ...error });
@@ -175,7 +175,7 @@ describe('an error status', () => {
   ])('%p is thrown with what the vendor says', async (status, body, vendorMessage, message) => {
     for (const stream of [false, true]) {
       await expect(ask((response) => response.writeHead(status).end(body), { stream })).rejects.toMatchObject({
-        fault: 'status',
+        kind: 'status',
         status,
         vendorMessage,
         message,
@@ -209,13 +209,13 @@ describe('an error status', () => {
 
   test('a body that is too large, or breaks off, does not change what the status says', async () => {
     await expect(ask((response) => response.writeHead(503).end('x'.repeat(100_000)))).rejects.toMatchObject({
-      fault: 'status',
+      kind: 'status',
       status: 503,
       vendorMessage: null,
     });
     await expect(
       ask((response) => void response.writeHead(503, { 'content-length': '9' }).write('x', () => response.destroy())),
-    ).rejects.toMatchObject({ fault: 'status', status: 503 });
+    ).rejects.toMatchObject({ kind: 'status', status: 503 });
   });
 
   test('the pause of a 429 is read, from headers and body; other statuses have none', async () => {
@@ -234,7 +234,7 @@ describe('an error status', () => {
       (response) => response.writeHead(500).end('{"error":{}}'),
       async ({ url, door, received }) => {
         for (const stream of [false, true]) {
-          await expect(askVendor(door, requestOf(url, { stream }))).rejects.toBeInstanceOf(VendorError);
+          await expect(sendToVendor(door, requestOf(url, { stream }))).rejects.toBeInstanceOf(VendorError);
           await nextTurn();
         }
         expect(received.map(({ connection }) => connection)).toEqual([1, 1]);
@@ -252,7 +252,7 @@ describe('a stream', () => {
         goOn = () => response.end(rest);
       },
       async ({ url, door }) => {
-        const answer = streamed(await askVendor(door, requestOf(url, { stream: true })));
+        const answer = streamed(await sendToVendor(door, requestOf(url, { stream: true })));
         expect(answer.reading().turn.text).toBe('Hel');
         goOn();
         expect(await readPieces(answer)).toEqual({ text: `: wait\n\n${opening}${rest}`, end: { kind: 'whole' } });
@@ -271,7 +271,7 @@ describe('a stream', () => {
     ],
     ['is no event stream', (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(plain), 'unreadable'],
   ])('that %s is thrown, so that another model can be tried', async (_name, answer, fault) => {
-    await expect(ask(answer, { stream: true })).rejects.toMatchObject({ name: 'VendorError', fault, status: 200 });
+    await expect(ask(answer, { stream: true })).rejects.toMatchObject({ name: 'VendorError', kind: fault, status: 200 });
   });
 
   test('is known by its content type in any case, or by none', async () => {
@@ -286,7 +286,7 @@ describe('a stream', () => {
     await withVendor(
       (response) => void response.writeHead(200, eventStream).write(opening, () => response.destroy()),
       async ({ url, door }) => {
-        const answer = streamed(await askVendor(door, requestOf(url, { stream: true })));
+        const answer = streamed(await sendToVendor(door, requestOf(url, { stream: true })));
         expect(await readPieces(answer)).toEqual({ text: opening, end: { kind: 'broken', message: 'the answer broke off', told: false } });
       },
     );
@@ -314,7 +314,7 @@ describe('a stream', () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
       async ({ url, door, connectionClosed }) => {
-        const answer = streamed(await askVendor(door, requestOf(url, { stream: true }, { idleTimeoutMs: 30 })));
+        const answer = streamed(await sendToVendor(door, requestOf(url, { stream: true }, { idleTimeoutMs: 30 })));
         expect(await readPieces(answer)).toMatchObject({ end: { kind: 'broken', message: 'the answer stopped coming' } });
         await connectionClosed();
       },
@@ -332,7 +332,7 @@ describe('a stream', () => {
         },
         async ({ url, door, received }) => {
           for (let n = 0; n < 3; n += 1) {
-            expect(await readPieces(streamed(await askVendor(door, requestOf(url, { stream: true }))))).toEqual({
+            expect(await readPieces(streamed(await sendToVendor(door, requestOf(url, { stream: true }))))).toEqual({
               text,
               end: { kind: 'whole' },
             });
@@ -348,7 +348,7 @@ describe('a stream', () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
       async ({ url, door, connectionClosed }) => {
-        const pieces = streamed(await askVendor(door, requestOf(url, { stream: true }))).pieces();
+        const pieces = streamed(await sendToVendor(door, requestOf(url, { stream: true }))).pieces();
         await pieces.next();
         await pieces.return({ kind: 'whole' });
         await connectionClosed();
@@ -362,12 +362,12 @@ describe('a stream', () => {
         (response) => response.writeHead(200, eventStream).write(`: hi\n\n${begin}`),
         async ({ url, door, received, connectionClosed }) => {
           const controller = new AbortController();
-          const asked = askVendor(door, requestOf(url, { stream: true, signal: controller.signal }));
+          const asked = sendToVendor(door, requestOf(url, { stream: true, signal: controller.signal }));
           const failed = asked.then((answer) => readPieces(streamed(answer)));
           while (received.length === 0) await nextTurn();
           if (begin !== '') await asked;
           controller.abort();
-          await expect(failed).rejects.toMatchObject({ name: 'VendorError', fault: 'aborted' });
+          await expect(failed).rejects.toMatchObject({ name: 'VendorError', kind: 'aborted' });
           await connectionClosed();
         },
       );

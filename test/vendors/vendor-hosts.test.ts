@@ -2,13 +2,13 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
-import { readAll } from '../../src/vendors/http-client.ts';
-import { ForeignAddress, fetchVendorFile, type MediaProvider } from '../../src/vendors/media.ts';
-import { readRedirect, readVendorAddress, vendorHostsOf } from '../../src/vendors/vendor-hosts.ts';
+import { readBody } from '../../src/vendors/http-client.ts';
+import { fetchVendorFile, HostNotAllowedError, type MediaProvider } from '../../src/vendors/media.ts';
+import { buildVendorHosts, parseVendorAddress, resolveRedirect } from '../../src/vendors/vendor-hosts.ts';
 import type { Answerer, FakeVendor } from './fake-vendor.ts';
 import { withVendor } from './fake-vendor.ts';
 
-const hosts = vendorHostsOf('https://api.vendor.test/v1', ['files.vendor.test', 'cdn.vendor.test:8443']);
+const hosts = buildVendorHosts('https://api.vendor.test/v1', ['files.vendor.test', 'cdn.vendor.test:8443']);
 
 describe('addresses that may be asked', () => {
   test.each([
@@ -20,7 +20,7 @@ describe('addresses that may be asked', () => {
     ['an asset host', 'https://files.vendor.test/a', false],
     ['an asset host with its port', 'https://cdn.vendor.test:8443/a', false],
   ])('%s: %s', (_title, text, isOwn) => {
-    expect(readVendorAddress(text, hosts)).toMatchObject({ isOwn, url: new URL(text) });
+    expect(parseVendorAddress(text, hosts)).toMatchObject({ isOwn, url: new URL(text) });
   });
 
   test.each([
@@ -74,15 +74,15 @@ describe('addresses that may be asked', () => {
     ['an asset host without https', 'http://files.vendor.test/a'],
     ['too long', `https://api.vendor.test/${'a'.repeat(8_200)}`],
   ])('refused: %s', (_title, text) => {
-    expect(readVendorAddress(text, hosts)).toBeNull();
+    expect(parseVendorAddress(text, hosts)).toBeNull();
   });
 
   test('another spelling of the very address that is configured is that address', () => {
-    const numbers = vendorHostsOf('http://127.0.0.1:8080/v1', []);
+    const numbers = buildVendorHosts('http://127.0.0.1:8080/v1', []);
     for (const text of ['http://2130706433:8080/a', 'http://0x7f.1:8080/a', 'http://127.1:8080/a'])
-      expect(readVendorAddress(text, numbers)?.url.origin).toBe('http://127.0.0.1:8080');
+      expect(parseVendorAddress(text, numbers)?.url.origin).toBe('http://127.0.0.1:8080');
     for (const text of ['http://127.0.0.1/a', 'http://127.0.0.2:8080/a', 'http://[::1]:8080/a', 'http://localhost:8080/a'])
-      expect(readVendorAddress(text, numbers)).toBeNull();
+      expect(parseVendorAddress(text, numbers)).toBeNull();
   });
 
   test.each([
@@ -99,7 +99,7 @@ describe('addresses that may be asked', () => {
     ['javascript:alert(1)', null],
     ['/a\tb', null],
   ])('a redirect to %j leads to %j', (location, expected) => {
-    expect(readRedirect(location, new URL('https://api.vendor.test/v1/a'), hosts)?.url.href ?? null).toBe(expected);
+    expect(resolveRedirect(location, new URL('https://api.vendor.test/v1/a'), hosts)?.url.href ?? null).toBe(expected);
   });
 });
 
@@ -110,7 +110,7 @@ function providerAt(url: string, assetHosts: readonly string[] = []): MediaProvi
     name: 'v',
     dialect: 'chat',
     baseUrl: `${url}/v1`,
-    hosts: vendorHostsOf(`${url}/v1`, assetHosts),
+    hosts: buildVendorHosts(`${url}/v1`, assetHosts),
     headers: { authorization: `Bearer ${key}` },
     secrets: [key],
     connectTimeoutMs: 1_000,
@@ -138,7 +138,7 @@ describe('fetching', () => {
       (response, { path }) => (path === '/a' ? response.writeHead(302, { location: '/b' }).end() : response.end('file')),
       async (vendor) => {
         const response = await fetchFrom(vendor, providerAt(vendor.url), `${vendor.url}/a`);
-        expect((await readAll(response.body, 100)).toString()).toBe('file');
+        expect((await readBody(response.body, 100)).toString()).toBe('file');
         expect(vendor.received.map(({ path, headers }) => [path, headers.authorization])).toEqual([
           ['/a', `Bearer ${key}`],
           ['/b', `Bearer ${key}`],
@@ -152,7 +152,7 @@ describe('fetching', () => {
       async (assets) => {
         const location = assets.url.replace('http://', '');
         await withVendor(redirectTo(`${assets.url}/f`), async (vendor) => {
-          await readAll((await fetchFrom(vendor, providerAt(vendor.url, [location]), `${vendor.url}/a`)).body, 100);
+          await readBody((await fetchFrom(vendor, providerAt(vendor.url, [location]), `${vendor.url}/a`)).body, 100);
           expect(assets.received.map(({ headers }) => headers)).toEqual([
             expect.not.objectContaining({ authorization: expect.anything() }),
           ]);
@@ -175,8 +175,8 @@ describe('fetching', () => {
         const provider = providerAt(vendor.url);
         for (const address of [`${vendor.url}/a`, location, `http://a@127.0.0.1:${port}/`])
           await expect(fetchFrom(vendor, provider, address)).rejects.toMatchObject({
-            fault: 'unreadable',
-            cause: expect.any(ForeignAddress),
+            kind: 'unreadable',
+            cause: expect.any(HostNotAllowedError),
           });
       });
     }
@@ -186,7 +186,7 @@ describe('fetching', () => {
 
   test('a loop of redirects ends', () =>
     withVendor(redirectTo('/a'), async (vendor) => {
-      await expect(fetchFrom(vendor, providerAt(vendor.url), `${vendor.url}/a`)).rejects.toMatchObject({ fault: 'unreadable' });
+      await expect(fetchFrom(vendor, providerAt(vendor.url), `${vendor.url}/a`)).rejects.toMatchObject({ kind: 'unreadable' });
       expect(vendor.received).toHaveLength(6);
     }));
 
@@ -195,7 +195,7 @@ describe('fetching', () => {
       (response) => response.writeHead(403).end(`{"error":"no right for ${key}"}${'x'.repeat(100_000)}`),
       async (vendor) => {
         const fault = await fetchFrom(vendor, providerAt(vendor.url), `${vendor.url}/a`).catch((error: unknown) => error);
-        expect(fault).toMatchObject({ fault: 'status', status: 403, message: expect.stringContaining('no right for [key]') });
+        expect(fault).toMatchObject({ kind: 'status', status: 403, message: expect.stringContaining('no right for [key]') });
         expect(String((fault as Error).message).length).toBeLessThan(2_100);
       },
     ));

@@ -1,10 +1,10 @@
 /** Which addresses a caller of the video routes may name: tricks are refused before anything is asked. */
 import { describe, expect, test } from '@jest/globals';
-import { vendorHostsOf } from '../../src/vendors/vendor-hosts.ts';
-import { fileKeyOf, fileNameOf, readFileAddress, readOperationName } from '../../src/vendors/video-address.ts';
+import { buildVendorHosts } from '../../src/vendors/vendor-hosts.ts';
+import { getFileKey, getFileName, parseFileAddress, parseOperationName } from '../../src/vendors/video-address.ts';
 
 const baseUrl = 'https://video.example:8443/v1beta';
-const hosts = vendorHostsOf(baseUrl, ['files.example', 'other.example:9443']);
+const hosts = buildVendorHosts(baseUrl, ['files.example', 'other.example:9443']);
 
 describe('an operation', () => {
   test.each([
@@ -12,7 +12,7 @@ describe('an operation', () => {
     ['models/a:b/operations/x', 'models/a:b/operations/x'],
     ['operations/abc', 'operations/abc'],
     [`${baseUrl}/models/veo/operations/abc`, 'models/veo/operations/abc'],
-  ])('is taken: %s', (text, name) => expect(readOperationName(text, baseUrl)).toBe(name));
+  ])('is taken: %s', (text, name) => expect(parseOperationName(text, baseUrl)).toBe(name));
 
   test.each([
     '',
@@ -36,12 +36,12 @@ describe('an operation', () => {
     'https://video.example/v1beta/operations/a',
     'https://video.example:8443/operations/a',
     'https://video.example:8443/v1/operations/a',
-  ])('is refused: %j', (text) => expect(readOperationName(text, baseUrl)).toBeNull());
+  ])('is refused: %j', (text) => expect(parseOperationName(text, baseUrl)).toBeNull());
 });
 
 test('what is longer than any vendor writes it is refused', () => {
-  expect(readOperationName(`operations/${'a'.repeat(2_000)}`, baseUrl)).toBeNull();
-  expect(readFileAddress(`https://files.example/${'a'.repeat(9_000)}`, hosts)).toBeNull();
+  expect(parseOperationName(`operations/${'a'.repeat(2_000)}`, baseUrl)).toBeNull();
+  expect(parseFileAddress(`https://files.example/${'a'.repeat(9_000)}`, hosts)).toBeNull();
 });
 
 /** Ways to name another host, or the same one so that two readers could understand two; for `operation` and `uri` alike. */
@@ -77,8 +77,8 @@ const tricks = [
 ] as const;
 
 test.each(tricks)('no address is taken with %s', (_trick, start) => {
-  expect(readOperationName(`${start}models/veo/operations/abc`, baseUrl)).toBeNull();
-  expect(readFileAddress(`${start}files/abc:download?alt=media`, hosts)).toBeNull();
+  expect(parseOperationName(`${start}models/veo/operations/abc`, baseUrl)).toBeNull();
+  expect(parseFileAddress(`${start}files/abc:download?alt=media`, hosts)).toBeNull();
 });
 
 test.each([
@@ -90,8 +90,8 @@ test.each([
   ['a name of the machine', 'http://localhost:8080/v1beta/'],
 ])('a vendor that is configured by its number is not reached by another spelling: %s', (_spelling, start) => {
   const own = 'http://127.0.0.1:8080/v1beta';
-  expect(readOperationName(`${start}operations/abc`, own)).toBeNull();
-  expect(readFileAddress(`${start}files/abc`, vendorHostsOf(own, []))).toBeNull();
+  expect(parseOperationName(`${start}operations/abc`, own)).toBeNull();
+  expect(parseFileAddress(`${start}files/abc`, buildVendorHosts(own, []))).toBeNull();
 });
 
 describe('a file', () => {
@@ -100,7 +100,7 @@ describe('a file', () => {
     'https://video.example:8443/download/v1beta/files/abc',
     'https://files.example/x/y.mp4?signature=a%2Fb',
     'https://other.example:9443/y.mp4',
-  ])('is taken: %s', (text) => expect(readFileAddress(text, hosts)?.href).toBe(text));
+  ])('is taken: %s', (text) => expect(parseFileAddress(text, hosts)?.href).toBe(text));
 
   test.each([
     `${baseUrl}/files/a/../../secret`,
@@ -111,7 +111,7 @@ describe('a file', () => {
     'http://files.example/y.mp4',
     'https://other.example/y.mp4',
     'files/abc',
-  ])('is refused: %s', (text) => expect(readFileAddress(text, hosts)).toBeNull());
+  ])('is refused: %s', (text) => expect(parseFileAddress(text, hosts)).toBeNull());
 
   test('is recognised by its id, however its address is written', () => {
     const spellings = [
@@ -120,12 +120,12 @@ describe('a file', () => {
       'https://video.example:8443/download/v1beta/files/abc',
       'https://video.example:8443/v1/files/abc:DOWNLOAD',
     ];
-    expect(spellings.map(fileKeyOf)).toEqual(Array(4).fill('files/abc'));
-    expect(fileKeyOf('https://files.example/x/y.mp4?signature=1')).toBe('files.example/x/y.mp4');
+    expect(spellings.map(getFileKey)).toEqual(Array(4).fill('files/abc'));
+    expect(getFileKey('https://files.example/x/y.mp4?signature=1')).toBe('files.example/x/y.mp4');
   });
 
   test.each(['/v1beta/files', '/v1beta/files/', '/v1beta/models', '/v1beta/files/a/b', '/v1beta/files/a:download/list'])(
     'is no other thing at the host: %s',
-    (path) => expect(fileNameOf(new URL(`https://video.example:8443${path}`))).toBeNull(),
+    (path) => expect(getFileName(new URL(`https://video.example:8443${path}`))).toBeNull(),
   );
 });

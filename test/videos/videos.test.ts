@@ -5,12 +5,12 @@ import type { Database } from '../../src/db/database.ts';
 import { listCalls } from '../../src/usage/call-rows.ts';
 import { correctCalls } from '../../src/usage/correct-calls.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
-import { enqueueRunning, lockCorrections, type Video, type VideoEnding } from '../../src/videos/videos.ts';
+import { lockCorrections, reenqueueVideoPolls, type Video, type VideoResult } from '../../src/videos/videos.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { noon } from '../journal/calls.ts';
 import { newVideo, openVideos } from './new-video.ts';
 
-const done: VideoEnding = { kind: 'done', uris: ['https://video.example/v1/files/a'], fileKeys: ['files/a'] };
+const done: VideoResult = { kind: 'done', uris: ['https://video.example/v1/files/a'], fileKeys: ['files/a'] };
 
 /** As the drain stores them. */
 function store(database: Database, call: SettledCall): Promise<void> {
@@ -54,7 +54,7 @@ describeDatabases('a video', (database) => {
     expect(await videos.findByFile(first.projectId, 'files/none')).toBeNull();
   });
 
-  test.each<[string, VideoEnding, object]>([
+  test.each<[string, VideoResult, object]>([
     ['is done', done, { outcome: 'ok', code: null, cost: 3.2, estimated: false, attempt: 3.2 }],
     ['came twice', { ...done, uris: ['a', 'b'] }, { outcome: 'ok', code: null, cost: 6.4, estimated: false, attempt: 6.4 }],
     ['failed', { kind: 'failed', failure: 'FILTERED' }, { outcome: 'failed', code: 'video_failed', cost: 0, estimated: false, attempt: 0 }],
@@ -108,7 +108,7 @@ describeDatabases('a video', (database) => {
     const { video: settled } = await newVideo(database());
     await openVideos(database()).settle(settled, done, noon);
     await database().query('delete from outbox');
-    await enqueueRunning(database());
+    await reenqueueVideoPolls(database());
     const rows = await database().query<{ id: string }>(`select input->>'call_id' as id from outbox`);
     const ids = rows.map(({ id }) => id);
     expect(ids).toContain(running.callId);

@@ -5,13 +5,13 @@ import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import {
   type Activities,
-  type ConversationLook,
-  type EmbedLook,
-  type ErasureLook,
-  type LearningStep,
+  type EmbedProgress,
+  type ErasureStatus,
+  type GroupStepResult,
+  type IdleCheckResult,
   memoryQueue,
-  type PurgeLook,
-  type VideoLook,
+  type PurgeProgress,
+  type VideoPollResult,
   type WorkflowName,
 } from '../../workflows/contract.ts';
 import { createTestLog, prepareTestBundle, until } from '../support/temporal.ts';
@@ -88,21 +88,21 @@ const times = <Value>(count: number, value: Value): Value[] => Array.from({ leng
 
 test('conversationIdle', async () => {
   const input = { conversation_id: randomUUID(), opened: 3 };
-  const { inputs, say } = saying<ConversationLook>(...times(8, wait), { kind: 'read' });
+  const { inputs, say } = saying<IdleCheckResult>(...times(8, wait), { kind: 'read' });
   await withWorker({ readConversation: say }, async () => expectRenewed((await start('conversationIdle', input)).workflowId));
   expect(inputs).toEqual(times(9, input));
 }, 120_000);
 
 test('videoOperation', async () => {
   const input = { call_id: randomUUID() };
-  const { inputs, say } = saying<VideoLook>(...times(6, wait), { kind: 'settled' });
+  const { inputs, say } = saying<VideoPollResult>(...times(6, wait), { kind: 'settled' });
   await withWorker({ pollVideo: say }, async () => expectRenewed((await start('videoOperation', input)).workflowId));
   expect(inputs).toEqual(times(7, input));
 }, 120_000);
 
 test('embedMemory', async () => {
   const input = { project_id: randomUUID(), run: 2 };
-  const { inputs, say } = saying<EmbedLook>(...times(12, more), { kind: 'done' });
+  const { inputs, say } = saying<EmbedProgress>(...times(12, more), { kind: 'done' });
   await withWorker({ embedPassages: say }, async () => expectRenewed((await start('embedMemory', input)).workflowId));
   expect(inputs).toEqual(times(13, input));
 }, 120_000);
@@ -116,8 +116,8 @@ test('dailyCleanup goes on with the step it had come to', async () => {
 
 test('subjectErasure finishes once, while it waits for processes and while it deletes runs', async () => {
   const input = { erasure_id: randomUUID() };
-  const looks = saying<ErasureLook>(...times(6, wait), { kind: 'clear' });
-  const purges = saying<PurgeLook>(...times(12, more), { kind: 'done' });
+  const looks = saying<ErasureStatus>(...times(6, wait), { kind: 'clear' });
+  const purges = saying<PurgeProgress>(...times(12, more), { kind: 'done' });
   const ends = saying(null);
   const finishErasure = async (given: unknown): Promise<void> => void (await ends.say(given));
   await withWorker({ lookAtErasure: looks.say, purgeErasedRuns: purges.say, finishErasure }, async () =>
@@ -152,7 +152,7 @@ test('learningBatch works on what is open, each step of each group until it is s
   const settled: string[] = [];
   const stepOf =
     (name: 'learn' | 'consolidate'): Activities['learnGroup'] =>
-    async ({ position }): Promise<LearningStep> => {
+    async ({ position }): Promise<GroupStepResult> => {
       const left = waits.get(position);
       if (left !== undefined && left[name] > 0) {
         left[name] -= 1;

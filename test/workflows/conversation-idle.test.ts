@@ -1,15 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
-import { type ConversationRooms, createConversationActivities } from '../../activities/conversations.ts';
+import { type ConversationActivityDeps, createConversationActivities } from '../../activities/conversations.ts';
 import { gatewayError } from '../../src/core/errors.ts';
-import { StartRefused } from '../../src/jobs/outbox/outbox-rows.ts';
-import type { ConversationLook } from '../../workflows/contract.ts';
+import { PermanentStartError } from '../../src/jobs/outbox/outbox-rows.ts';
+import type { IdleCheckResult } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { sharedTemporal, type TestTemporal, until } from '../support/temporal.ts';
 
 const planted = 'the patient said she is pregnant';
 const idleMs = 10_000;
 
-type Read = ConversationRooms['readConversation'];
+type Read = ConversationActivityDeps['readConversation'];
 
 function entryOf(id: string): { workflow: string; workflowId: string; input: { conversation_id: string; opened: number } } {
   return { workflow: 'conversationIdle', workflowId: `conversation/${id}/1`, input: { conversation_id: id, opened: 1 } };
@@ -60,11 +60,11 @@ describe('conversationIdle', () => {
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2_000);
   });
 
-  test.each<ConversationLook['kind']>(['gone', 'superseded'])('ends when the conversation is %s', async (kind) => {
+  test.each<IdleCheckResult['kind']>(['gone', 'superseded'])('ends when the conversation is %s', async (kind) => {
     let seen = 0;
     await run(kind, async () => {
       seen++;
-      return { kind } as ConversationLook;
+      return { kind } as IdleCheckResult;
     });
     expect(seen).toBe(1);
   });
@@ -88,7 +88,7 @@ describe('conversationIdle', () => {
   });
 
   test('lets nothing pass that the memory returns beyond the kind and the wait', async () => {
-    const looks: ConversationLook[] = [{ kind: 'wait', waitMs: 1.5 }, { kind: 'read' }];
+    const looks: IdleCheckResult[] = [{ kind: 'wait', waitMs: 1.5 }, { kind: 'read' }];
     await run('e', async () => ({ ...(looks.shift() ?? { kind: 'gone' as const }), title: planted }));
     const history = await historyOf(shared(), 'e');
     expect(history).toContain('waitMs');
@@ -118,9 +118,9 @@ describe('conversationIdle', () => {
     await temporal.probe();
     const bad = { ...entryOf('f'), input: { conversation_id: planted, opened: 1 } };
     const refusal = await temporal.start(bad).catch((error: unknown) => error);
-    expect(refusal).toBeInstanceOf(StartRefused);
+    expect(refusal).toBeInstanceOf(PermanentStartError);
     expect(String(refusal)).not.toContain('patient');
-    await expect(temporal.start({ ...entryOf('f'), workflow: 'noSuchWorkflow' })).rejects.toBeInstanceOf(StartRefused);
+    await expect(temporal.start({ ...entryOf('f'), workflow: 'noSuchWorkflow' })).rejects.toBeInstanceOf(PermanentStartError);
     await expect(temporal.client.workflow.getHandle('conversation/f/1').describe()).rejects.toThrow();
   });
 
@@ -179,7 +179,7 @@ describe('conversationIdle', () => {
       'the workflow has ended',
       async () => (await temporal.client.workflow.getHandle('conversation/i/1').describe()).status.name === 'COMPLETED',
     );
-    expect(worker.polls()).toBe(true);
+    expect(worker.isPolling()).toBe(true);
     expect(lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ message }) => message)).toEqual([
       expect.stringMatching(/^the Temporal dev server died/),
     ]);

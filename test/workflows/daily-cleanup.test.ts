@@ -26,7 +26,7 @@ describe('dailyCleanup', () => {
 
   async function run(id: string, steps: readonly CleanupStep[], sliceLimitMs?: number): Promise<string> {
     const { temporal, work } = shared();
-    const worker = work(createCleanupActivities({ steps, ...(sliceLimitMs !== undefined && { sliceLimitMs }) }));
+    const worker = work(createCleanupActivities({ steps, ...(sliceLimitMs !== undefined && { sliceMs: sliceLimitMs }) }));
     try {
       await temporal.probe();
       await temporal.start({ workflow: 'dailyCleanup', workflowId: id, input: { step: null } });

@@ -1,10 +1,10 @@
 /** The learning workflows on a real Temporal, with rooms that answer what a test says. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { createLearningActivities, type LearningRooms } from '../../activities/learning.ts';
+import { createLearningActivities, type LearningActivityDeps } from '../../activities/learning.ts';
 import type { OutboxEntry } from '../../src/db/outbox.ts';
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
-import type { LearningLook } from '../../workflows/contract.ts';
+import type { LearningCheckResult } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { sharedTemporal, until } from '../support/temporal.ts';
 
@@ -12,7 +12,7 @@ const planted = 'the patient said she is pregnant';
 const look = { name: 'look', input: {} };
 
 /** Rooms of a batch of so many groups that are settled at once; each step is written down. */
-function createRooms(groups: number): { rooms: LearningRooms; steps: string[]; open: Set<number>; batches: () => number } {
+function createRooms(groups: number): { rooms: LearningActivityDeps; steps: string[]; open: Set<number>; batches: () => number } {
   const open = new Set(Array.from({ length: groups }, (_, position) => position));
   const steps: string[] = [];
   let batches = 0;
@@ -21,7 +21,7 @@ function createRooms(groups: number): { rooms: LearningRooms; steps: string[]; o
     open,
     batches: () => batches,
     rooms: {
-      lookAtLearning: async () => {
+      checkLearning: async () => {
         batches += 1;
         return { kind: 'idle' };
       },
@@ -55,7 +55,7 @@ describe('learning', () => {
     await Promise.all(workers.splice(0).map((worker) => worker.stop()));
   });
 
-  async function start(workflow: 'learningBatch' | 'projectLearning', rooms: LearningRooms): Promise<Started> {
+  async function start(workflow: 'learningBatch' | 'projectLearning', rooms: LearningActivityDeps): Promise<Started> {
     const { temporal, work } = shared();
     const worker = work(createLearningActivities(rooms));
     workers.push(worker);
@@ -70,7 +70,7 @@ describe('learning', () => {
     return { id: entry.workflowId, tell, worker };
   }
 
-  const startBatch = (rooms: LearningRooms) => start('learningBatch', rooms);
+  const startBatch = (rooms: LearningActivityDeps) => start('learningBatch', rooms);
 
   const handleOf = (id: string) => shared().temporal.client.workflow.getHandle(id);
   /** Of its timers, in milliseconds. */
@@ -175,18 +175,18 @@ describe('learning', () => {
   });
 
   test('a project looks when it is told, when a wait is over, and lets a signal end a wait', async () => {
-    const looks: LearningLook[] = [
+    const looks: LearningCheckResult[] = [
       { kind: 'idle' },
       { kind: 'wait', waitMs: 1_000.2 },
       { kind: 'running' },
       { kind: 'wait', waitMs: 3_600_000 },
     ];
     let seen = 0;
-    const lookAtLearning = async (): Promise<LearningLook> => {
+    const lookAtLearning = async (): Promise<LearningCheckResult> => {
       seen += 1;
       return looks.shift() ?? { kind: 'gone' };
     };
-    const { id, tell } = await start('projectLearning', { ...createRooms(0).rooms, lookAtLearning });
+    const { id, tell } = await start('projectLearning', { ...createRooms(0).rooms, checkLearning: lookAtLearning });
     await until('it waits for a signal', () => seen === 1);
     await tell();
     await until('the wait of a second is over', () => seen === 3);
@@ -200,11 +200,11 @@ describe('learning', () => {
 
   test('a project that has looked often goes on in a new run, and loses no signal', async () => {
     let seen = 0;
-    const lookAtLearning = async (): Promise<LearningLook> => {
+    const lookAtLearning = async (): Promise<LearningCheckResult> => {
       seen += 1;
       return seen < 210 ? { kind: 'idle' } : { kind: 'gone' };
     };
-    const { id, tell } = await start('projectLearning', { ...createRooms(0).rooms, lookAtLearning });
+    const { id, tell } = await start('projectLearning', { ...createRooms(0).rooms, checkLearning: lookAtLearning });
     while (seen < 210) {
       const before = seen;
       await tell();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { createErasureActivities, type ErasureRooms } from '../../activities/erasures.ts';
-import type { ErasureLook, PurgeLook } from '../../workflows/contract.ts';
+import { createErasureActivities, type ErasureActivityDeps } from '../../activities/erasures.ts';
+import type { ErasureStatus, PurgeProgress } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { sharedTemporal, until } from '../support/temporal.ts';
 
@@ -14,7 +14,7 @@ describe('subjectErasure', () => {
   const shared = sharedTemporal();
 
   /** Runs one workflow to its end; returns its history, as Temporal keeps it and its UI shows it. */
-  async function run(id: string, rooms: ErasureRooms): Promise<string> {
+  async function run(id: string, rooms: ErasureActivityDeps): Promise<string> {
     const { temporal, work } = shared();
     const worker = work(createErasureActivities(rooms));
     try {
@@ -30,13 +30,13 @@ describe('subjectErasure', () => {
 
   test('waits for the processes, deletes runs until none is left, and counts what is left last', async () => {
     const steps: string[] = [];
-    const looks: ErasureLook[] = [
+    const looks: ErasureStatus[] = [
       { kind: 'wait', waitMs: 1_000.5 },
       { kind: 'wait', waitMs: 0 },
     ];
-    const purges: PurgeLook[] = [{ kind: 'more' }];
+    const purges: PurgeProgress[] = [{ kind: 'more' }];
     const history = await run('a', {
-      async look(id) {
+      async checkProcesses(id) {
         steps.push(`look ${id}`);
         return { ...(looks.shift() ?? { kind: 'clear' }), subject: planted };
       },
@@ -53,17 +53,17 @@ describe('subjectErasure', () => {
     expect(history).not.toContain('Ada');
   });
 
-  test.each<ErasureLook>([{ kind: 'gone' }, { kind: 'done' }])('ends at once when it is $kind', async (look) => {
+  test.each<ErasureStatus>([{ kind: 'gone' }, { kind: 'done' }])('ends at once when it is $kind', async (look) => {
     const unexpected = async (): Promise<never> => {
       throw new Error('not to be asked');
     };
-    await run(`b-${look.kind}`, { look: async () => look, purgeRuns: unexpected, finish: unexpected });
+    await run(`b-${look.kind}`, { checkProcesses: async () => look, purgeRuns: unexpected, finish: unexpected });
   });
 
   test('goes on trying while something is left, and says nothing of it in the history', async () => {
     let tries = 0;
     const history = await run('c', {
-      look: async () => ({ kind: 'clear' }),
+      checkProcesses: async () => ({ kind: 'clear' }),
       purgeRuns: async () => ({ kind: 'done' }),
       async finish() {
         tries += 1;
@@ -78,7 +78,7 @@ describe('subjectErasure', () => {
     const { temporal, work } = shared();
     const worker = work(
       createErasureActivities({
-        look: async (id) => (id === 'ended' ? { kind: 'done' } : { kind: 'wait', waitMs: 3_600_000 }),
+        checkProcesses: async (id) => (id === 'ended' ? { kind: 'done' } : { kind: 'wait', waitMs: 3_600_000 }),
         purgeRuns: async () => ({ kind: 'done' }),
         finish: async () => undefined,
       }),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { createVideoActivities, type VideoRooms } from '../../activities/videos.ts';
+import { createVideoActivities, type VideoActivityDeps } from '../../activities/videos.ts';
 import { gatewayError } from '../../src/core/errors.ts';
-import type { VideoLook } from '../../workflows/contract.ts';
+import type { VideoPollResult } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { sharedTemporal, until } from '../support/temporal.ts';
 
@@ -15,9 +15,9 @@ describe('videoOperation', () => {
   const shared = sharedTemporal();
 
   /** Runs one workflow to its end; returns its history, as Temporal keeps it and its UI shows it. */
-  async function run(id: string, lookAtVideo: VideoRooms['lookAtVideo']): Promise<string> {
+  async function run(id: string, lookAtVideo: VideoActivityDeps['pollVideo']): Promise<string> {
     const { temporal, work } = shared();
-    const worker = work(createVideoActivities({ lookAtVideo }));
+    const worker = work(createVideoActivities({ pollVideo: lookAtVideo }));
     try {
       await temporal.probe();
       await temporal.start(entryOf(id));
@@ -31,7 +31,7 @@ describe('videoOperation', () => {
 
   test('asks about its call, waits as long as it is told, and ends when the video is settled', async () => {
     const asked: string[] = [];
-    const looks: VideoLook[] = [{ kind: 'wait', waitMs: 1_500.2 }, { kind: 'wait', waitMs: 0 }, { kind: 'settled' }];
+    const looks: VideoPollResult[] = [{ kind: 'wait', waitMs: 1_500.2 }, { kind: 'wait', waitMs: 0 }, { kind: 'settled' }];
     const history = await run('a', async (callId) => {
       asked.push(callId);
       return { ...(looks.shift() ?? { kind: 'gone' }), uris: [planted] };
@@ -64,7 +64,7 @@ describe('videoOperation', () => {
 
   test('can be cancelled while it waits', async () => {
     const { temporal, work } = shared();
-    const worker = work(createVideoActivities({ lookAtVideo: async () => ({ kind: 'wait', waitMs: 3_600_000 }) }));
+    const worker = work(createVideoActivities({ pollVideo: async () => ({ kind: 'wait', waitMs: 3_600_000 }) }));
     await temporal.probe();
     await temporal.start(entryOf('d'));
     const handle = temporal.client.workflow.getHandle('video/d');
@@ -80,7 +80,7 @@ describe('videoOperation', () => {
     let asked = false;
     const first = work(
       createVideoActivities({
-        lookAtVideo: (_callId, signal) =>
+        pollVideo: (_callId, signal) =>
           new Promise((_resolve, reject) => {
             asked = true;
             signal.addEventListener('abort', () => {
@@ -95,7 +95,7 @@ describe('videoOperation', () => {
     await until('the vendor is asked', () => asked);
     await first.stop();
     expect(aborted).toBe(true);
-    const second = work(createVideoActivities({ lookAtVideo: async () => ({ kind: 'settled' }) }));
+    const second = work(createVideoActivities({ pollVideo: async () => ({ kind: 'settled' }) }));
     await temporal.client.workflow.getHandle('video/e').result();
     await second.stop();
   });

@@ -7,21 +7,21 @@ export function isObject(value: unknown): value is JsonObject {
 }
 
 /** The object, or an empty one for anything else. */
-export function objectOf(value: unknown): JsonObject {
+export function asObject(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
 /** The list, or an empty one for anything else. */
-export function listOf(value: unknown): readonly unknown[] {
+export function asArray(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-export function textOf(value: unknown): string | null {
+export function asString(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }
 
 /** A vendor's count: a whole number from 0 on; anything else counts as not given. An explicit 0 is data (lessons 12). */
-export function countOf(value: unknown): number | undefined {
+export function asCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 

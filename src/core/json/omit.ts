@@ -8,28 +8,28 @@ const comma = 0x2c;
  * The pieces that are left of the body when members are cut out, each with its key and one comma: what is left is what the caller would
  * have sent without them. The pieces are views of `bytes`.
  */
-export function withoutMembers(bytes: Buffer, spans: BodySpans, keys: readonly string[]): Buffer[] {
+export function omitMembers(bytes: Buffer, spans: BodySpans, keys: readonly string[]): Buffer[] {
   const cuts = keys.flatMap((key) => spans.members.get(key) ?? []).sort((a, b) => a.start - b.start);
-  const pieces: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let from = 0;
   for (const cut of cuts) {
-    if (cut.start > from) pieces.push(bytes.subarray(from, cut.start));
+    if (cut.start > from) chunks.push(bytes.subarray(from, cut.start));
     const behind = skipSpace(bytes, cut.value.end);
     // The comma behind it goes with it; the last member takes the one before it.
     const isLast = bytes[behind] !== comma;
-    if (isLast) trimComma(pieces);
+    if (isLast) trimComma(chunks);
     from = isLast ? cut.value.end : skipSpace(bytes, behind + 1);
   }
-  pieces.push(bytes.subarray(from));
-  return pieces;
+  chunks.push(bytes.subarray(from));
+  return chunks;
 }
 
 /** Takes the comma that the last piece ends with away, and the white space around it. */
-function trimComma(pieces: Buffer[]): void {
-  const last = pieces.at(-1);
+function trimComma(chunks: Buffer[]): void {
+  const last = chunks.at(-1);
   if (!last) return;
   const end = trimmedEnd(last, last.length);
-  if (last[end - 1] === comma) pieces[pieces.length - 1] = last.subarray(0, trimmedEnd(last, end - 1));
+  if (last[end - 1] === comma) chunks[chunks.length - 1] = last.subarray(0, trimmedEnd(last, end - 1));
 }
 
 /** `end` without the white space before it. */

@@ -55,25 +55,25 @@ export interface BodySpans {
 const none: ReadonlySet<string> = new Set();
 
 /** No key that is read of a body is longer. */
-const longestWantedKey = 32;
+const maxWantedKeyLength = 32;
 
 /**
  * Scans a whole body. Throws JsonSyntaxError when it is not one JSON object in UTF-8 without byte-order mark. Only `wanted` members are
  * remembered, if given: a body may have millions of others.
  */
-export function scanObject(bytes: Buffer, wanted?: ReadonlySet<string>): BodySpans {
+export function scanObject(bytes: Buffer, wantedKeys?: ReadonlySet<string>): BodySpans {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) throw new JsonSyntaxError('byte-order mark', 0);
   if (!isUtf8(bytes)) throw new JsonSyntaxError('invalid UTF-8', 0);
   const start = skipSpace(bytes, 0);
   if (bytes[start] !== openBrace) throw new JsonSyntaxError('a JSON object is expected', start);
-  const spans = scanMembers(bytes, start, wanted);
+  const spans = scanMembers(bytes, start, wantedKeys);
   const rest = skipSpace(bytes, spans.object.end);
   if (rest !== bytes.length) throw new JsonSyntaxError('text after the JSON object', rest);
   return spans;
 }
 
 /** Scans the object that starts at `start`, which must hold `{`; what comes after it is not looked at. */
-export function scanMembers(bytes: Buffer, start: number, wanted?: ReadonlySet<string>): BodySpans {
+export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlySet<string>): BodySpans {
   const members = new Map<string, Member>();
   let repeated: Set<string> | null = null;
   let at = skipSpace(bytes, start + 1);
@@ -82,7 +82,7 @@ export function scanMembers(bytes: Buffer, start: number, wanted?: ReadonlySet<s
     if (bytes[at] !== quote) throw new JsonSyntaxError('a key is expected', at);
     const keyStart = at;
     const keyEnd = skipString(bytes, at);
-    const key = readKey(bytes, { start: at, end: keyEnd }, wanted);
+    const key = decodeWantedKey(bytes, { start: at, end: keyEnd }, wantedKeys);
     at = skipSpace(bytes, keyEnd);
     if (bytes[at] !== colon) throw new JsonSyntaxError('a colon is expected', at);
     at = skipSpace(bytes, at + 1);
@@ -114,10 +114,10 @@ export function* scanElements(bytes: Buffer, start: number): Generator<Pick<Memb
 }
 
 /** A key that is wanted, null for one that is not. Each of its characters may be written as an escape of six bytes. */
-function readKey(bytes: Buffer, span: Span, wanted: ReadonlySet<string> | undefined): string | null {
-  if (wanted !== undefined && span.end - span.start > longestWantedKey * 6) return null;
+function decodeWantedKey(bytes: Buffer, span: Span, wantedKeys: ReadonlySet<string> | undefined): string | null {
+  if (wantedKeys !== undefined && span.end - span.start > maxWantedKeyLength * 6) return null;
   const key = decodeString(bytes, span);
-  return wanted === undefined || wanted.has(key) ? key : null;
+  return wantedKeys === undefined || wantedKeys.has(key) ? key : null;
 }
 
 /** Text of a string value, unescaped; `span` includes the quotes. */
@@ -138,14 +138,14 @@ export interface Splice {
 export function splice(bytes: Buffer, splices: readonly Splice[]): Buffer {
   if (splices.length === 0) return bytes;
   const ordered = [...splices].sort((a, b) => a.span.start - b.span.start);
-  const pieces: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let at = 0;
   for (const { span, replacement } of ordered) {
-    pieces.push(bytes.subarray(at, span.start), Buffer.from(replacement, 'utf8'));
+    chunks.push(bytes.subarray(at, span.start), Buffer.from(replacement, 'utf8'));
     at = span.end;
   }
-  pieces.push(bytes.subarray(at));
-  return Buffer.concat(pieces);
+  chunks.push(bytes.subarray(at));
+  return Buffer.concat(chunks);
 }
 
 /** Splice that sets a member: replaces its value, or inserts it as the object's first member. `json` is the new value's text. */

@@ -93,11 +93,11 @@ function skipScalar(bytes: Buffer, at: number): number {
     case quote:
       return skipString(bytes, at);
     case 0x74:
-      return skipWord(bytes, at, 'true');
+      return skipLiteral(bytes, at, 'true');
     case 0x66:
-      return skipWord(bytes, at, 'false');
+      return skipLiteral(bytes, at, 'false');
     case 0x6e:
-      return skipWord(bytes, at, 'null');
+      return skipLiteral(bytes, at, 'null');
     default:
       return skipNumber(bytes, at);
   }
@@ -146,9 +146,9 @@ function skipEscape(bytes: Buffer, at: number): number {
   }
 }
 
-function skipWord(bytes: Buffer, at: number, word: string): number {
-  if (bytes.toString('latin1', at, at + word.length) !== word) throw new JsonSyntaxError('a value is expected', at);
-  return at + word.length;
+function skipLiteral(bytes: Buffer, at: number, literal: string): number {
+  if (bytes.toString('latin1', at, at + literal.length) !== literal) throw new JsonSyntaxError('a value is expected', at);
+  return at + literal.length;
 }
 
 function skipNumber(bytes: Buffer, at: number): number {

@@ -1,7 +1,7 @@
 /** OpenAI chat completions (vendor facts 1.1). */
 
 import { gatewayError } from '../../core/errors.ts';
-import { isObject, listOf, objectOf, parseJson, textOf } from '../../core/json/narrow.ts';
+import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans, Splice } from '../../core/json/spans.ts';
 import { scanMembers, setMember } from '../../core/json/spans.ts';
 import type { AnswerReading, RequestFacts, RouteRules, StreamReader } from '../contract/route-codec.ts';
@@ -65,14 +65,14 @@ function mergeInsertions(splices: Splice[]): Splice[] {
 function readAnswer(bytes: Buffer): AnswerReading | null {
   const answer = parseJson(bytes.toString('utf8'));
   if (!isObject(answer) || !Array.isArray(answer.choices)) return null;
-  const message = objectOf(objectOf(answer.choices[0]).message);
-  const toolCalls = listOf(message.tool_calls).map((call) => {
-    const fn = objectOf(objectOf(call).function);
-    return { name: textOf(fn.name) ?? '', arguments: textOf(fn.arguments) ?? '' };
+  const message = asObject(asObject(answer.choices[0]).message);
+  const toolCalls = asArray(message.tool_calls).map((call) => {
+    const fn = asObject(asObject(call).function);
+    return { name: asString(fn.name) ?? '', arguments: asString(fn.arguments) ?? '' };
   });
   const tokens = readChatUsage(answer.usage);
-  const text = textOf(message.content) ?? textOf(message.refusal) ?? '';
-  const finished = answer.choices.length > 0 && answer.choices.every((choice) => typeof objectOf(choice).finish_reason === 'string');
+  const text = asString(message.content) ?? asString(message.refusal) ?? '';
+  const finished = answer.choices.length > 0 && answer.choices.every((choice) => typeof asObject(choice).finish_reason === 'string');
   return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, finished };
 }
 
@@ -85,17 +85,17 @@ function createStreamReader(): StreamReader {
   const toolCalls = new Map<unknown, { name: string; arguments: string }>();
 
   const readChoice = (choice: unknown): void => {
-    const { delta, finish_reason: finishReason, index } = objectOf(choice);
+    const { delta, finish_reason: finishReason, index } = asObject(choice);
     ends.set(index, ends.get(index) === true || typeof finishReason === 'string');
     if (index !== undefined && index !== 0) return; // Further choices (`n` > 1) are delivered, but a conversation goes on with the first.
-    const { content, refusal, tool_calls: calls } = objectOf(delta);
+    const { content, refusal, tool_calls: calls } = asObject(delta);
     if (typeof content === 'string') text = appendText(text, content);
     else if (typeof refusal === 'string') text = appendText(text, refusal);
-    for (const piece of listOf(calls)) {
-      const { index: at, function: fn } = objectOf(piece);
-      const { name, arguments: more } = objectOf(fn);
+    for (const piece of asArray(calls)) {
+      const { index: at, function: fn } = asObject(piece);
+      const { name, arguments: more } = asObject(fn);
       const call = toolCalls.get(at) ?? { name: '', arguments: '' };
-      toolCalls.set(at, { name: call.name + (textOf(name) ?? ''), arguments: appendText(call.arguments, textOf(more) ?? '') });
+      toolCalls.set(at, { name: call.name + (asString(name) ?? ''), arguments: appendText(call.arguments, asString(more) ?? '') });
     }
   };
 
@@ -109,8 +109,8 @@ function createStreamReader(): StreamReader {
         problem = messageOf(chunk.error);
         return 'error';
       }
-      for (const choice of listOf(chunk.choices)) readChoice(choice);
-      tokens = readChatUsage(chunk.usage) ?? readChatUsage(objectOf(chunk.x_groq).usage) ?? tokens;
+      for (const choice of asArray(chunk.choices)) readChoice(choice);
+      tokens = readChatUsage(chunk.usage) ?? readChatUsage(asObject(chunk.x_groq).usage) ?? tokens;
       // An object without choices is no part of an answer; some vendors report usage in one.
       return Array.isArray(chunk.choices) ? 'piece' : 'ignored';
     },
@@ -125,5 +125,5 @@ function createStreamReader(): StreamReader {
 
 /** Words of an error object; some vendors give the bare text instead. */
 function messageOf(error: unknown): string | null {
-  return textOf(objectOf(error).message) ?? textOf(error);
+  return asString(asObject(error).message) ?? asString(error);
 }

@@ -3,31 +3,31 @@
  * Anthropic's input count excludes them. An explicit zero is data; a missing count is not zero but unknown.
  */
 
-import { countOf, isObject, objectOf } from '../../core/json/narrow.ts';
+import { asCount, asObject, isObject } from '../../core/json/narrow.ts';
 import { noTokens, type Tokens } from '../../core/pricing.ts';
 
 /** Usage object of chat answers and of their last chunk; null when it does not tell input and output. */
 export function readChatUsage(usage: unknown): Tokens | null {
   if (!isObject(usage)) return null;
   // DeepSeek reports its cache beside the prompt count instead of in the details.
-  const cached = countOf(objectOf(usage.prompt_tokens_details).cached_tokens) ?? countOf(usage.prompt_cache_hit_tokens);
+  const cached = asCount(asObject(usage.prompt_tokens_details).cached_tokens) ?? asCount(usage.prompt_cache_hit_tokens);
   return tokensOf({ whole: usage.prompt_tokens, output: usage.completion_tokens, total: usage.total_tokens, cached });
 }
 
 /** Usage object of responses; null when it does not tell input and output. */
 export function readResponsesUsage(usage: unknown): Tokens | null {
   if (!isObject(usage)) return null;
-  const cached = countOf(objectOf(usage.input_tokens_details).cached_tokens);
+  const cached = asCount(asObject(usage.input_tokens_details).cached_tokens);
   return tokensOf({ whole: usage.input_tokens, output: usage.output_tokens, total: usage.total_tokens, cached });
 }
 
 /** OpenAI's counts: `whole` is all of the input, `cached` a part of it. Of the three others two tell the third. */
 function tokensOf(usage: { whole: unknown; output: unknown; total: unknown; cached: number | undefined }): Tokens | null {
-  const total = countOf(usage.total);
+  const total = asCount(usage.total);
   const rest = (known: number | undefined): number | undefined =>
     total === undefined || known === undefined ? undefined : Math.max(0, total - known);
-  const whole = countOf(usage.whole) ?? rest(countOf(usage.output));
-  const output = countOf(usage.output) ?? rest(whole);
+  const whole = asCount(usage.whole) ?? rest(asCount(usage.output));
+  const output = asCount(usage.output) ?? rest(whole);
   if (whole === undefined || output === undefined) return null;
   const { cached = 0 } = usage;
   return { ...noTokens, input: Math.max(0, whole - cached), cachedInput: cached, output };
@@ -36,18 +36,18 @@ function tokensOf(usage: { whole: unknown; output: unknown; total: unknown; cach
 /** Usage object of the messages dialect. In streams counts are cumulative and come in parts: later ones replace `earlier` ones. */
 export function readMessagesUsage(usage: unknown, earlier: Tokens | null): Tokens | null {
   if (!isObject(usage)) return earlier;
-  const written = countOf(usage.cache_creation_input_tokens);
-  const split = objectOf(usage.cache_creation);
-  const written1h = countOf(split.ephemeral_1h_input_tokens);
+  const written = asCount(usage.cache_creation_input_tokens);
+  const split = asObject(usage.cache_creation);
+  const written1h = asCount(split.ephemeral_1h_input_tokens);
   // Streams give the split once, at their start, and the sum of both again at their end.
   const rest = written === undefined ? undefined : written - (written1h ?? earlier?.cacheWrite1h ?? 0);
-  const written5m = countOf(split.ephemeral_5m_input_tokens) ?? rest;
+  const written5m = asCount(split.ephemeral_5m_input_tokens) ?? rest;
   const counts = {
-    input: countOf(usage.input_tokens),
-    cachedInput: countOf(usage.cache_read_input_tokens),
+    input: asCount(usage.input_tokens),
+    cachedInput: asCount(usage.cache_read_input_tokens),
     cacheWrite: written5m,
     cacheWrite1h: written1h,
-    output: countOf(usage.output_tokens),
+    output: asCount(usage.output_tokens),
   };
   if (earlier === null && Object.values(counts).every((count) => count === undefined)) return null;
   return {

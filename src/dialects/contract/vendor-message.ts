@@ -1,8 +1,8 @@
 /** What a vendor says in the body of an error, in any of the forms in which the vendors of the text routes say it (vendor facts 1.2, 2, 4). Pure. */
-import { objectOf, parseJson, textOf } from '../../core/json/narrow.ts';
+import { asObject, asString, parseJson } from '../../core/json/narrow.ts';
 
 /** The `error` object of OpenAI and Anthropic, its bare text, and the plainer forms of the rerank vendors and of servers; null: there is none. */
 export function readVendorMessage(bytes: Buffer): string | null {
-  const body = objectOf(parseJson(bytes.toString('utf8')));
-  return textOf(objectOf(body.error).message) ?? textOf(body.error) ?? textOf(body.message) ?? textOf(body.detail);
+  const body = asObject(parseJson(bytes.toString('utf8')));
+  return asString(asObject(body.error).message) ?? asString(body.error) ?? asString(body.message) ?? asString(body.detail);
 }

@@ -3,7 +3,7 @@
  * Values travel as the JSON text in which the caller wrote them, so that a seed of twenty digits stays what it is. Pure.
  */
 import { gatewayError } from '../../core/errors.ts';
-import { parseJson, textOf } from '../../core/json/narrow.ts';
+import { asString, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { readText, repeatedKey } from '../json/body-members.ts';
 
@@ -80,12 +80,12 @@ export function countCharacters({ input = '""' }: MediaFields): number {
 
 /** What is to be drawn or spoken. */
 export function textsOf({ prompt, input }: MediaFields): string[] {
-  return [prompt, input].flatMap((json) => (json === undefined ? [] : (textOf(parseJson(json)) ?? [])));
+  return [prompt, input].flatMap((json) => (json === undefined ? [] : (asString(parseJson(json)) ?? [])));
 }
 
 /** The two sides of a size, as JSON; null for `auto`, which leaves it to the vendor. Throws `bad_json` for anything else. */
 export function readSize(size = '"1024x1024"'): { readonly width: string; readonly height: string } | null {
-  const match = /^(?:auto|([1-9]\d{0,4})x([1-9]\d{0,4}))$/.exec(textOf(parseJson(size)) ?? '');
+  const match = /^(?:auto|([1-9]\d{0,4})x([1-9]\d{0,4}))$/.exec(asString(parseJson(size)) ?? '');
   if (!match) throw gatewayError('bad_json', { message: 'size: must be <width>x<height>' });
   const [, width, height] = match;
   return width === undefined || height === undefined ? null : { width, height };

@@ -3,7 +3,7 @@
  * vendor, as the JSON text in which it was written: vendors refuse parameters that a model does not know. Pure.
  */
 import { gatewayError } from '../../core/errors.ts';
-import { isObject, parseJson, textOf } from '../../core/json/narrow.ts';
+import { asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { repeatedKey } from '../json/body-members.ts';
 
@@ -48,7 +48,7 @@ export function readVideoRequest(body: Buffer, spans: BodySpans): VideoRequestFa
   };
   const valueAt = (name: string): unknown => parseJson(textAt(name) ?? 'null');
 
-  const prompt = textOf(valueAt('prompt')) ?? '';
+  const prompt = asString(valueAt('prompt')) ?? '';
   const parameters = Object.entries(parameterNames).flatMap(([name, vendorName]) => {
     const text = textAt(name);
     // One video is what is made without the parameter, which not every model knows.
@@ -64,7 +64,7 @@ export function readVideoRequest(body: Buffer, spans: BodySpans): VideoRequestFa
     model: readModel(valueAt('model')),
     durationMs: Math.round(1_000 * Math.min(longestSeconds, positiveOf(valueAt('duration_seconds')) ?? usualSeconds)),
     samples: Math.min(100, Math.max(1, Math.round(positiveOf(valueAt('n')) ?? 1))),
-    texts: [prompt, textOf(valueAt('negative_prompt')) ?? ''],
+    texts: [prompt, asString(valueAt('negative_prompt')) ?? ''],
     writeBody,
   };
 }

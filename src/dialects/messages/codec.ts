@@ -1,7 +1,7 @@
 /** Anthropic messages (vendor facts 2). */
 
 import { gatewayError } from '../../core/errors.ts';
-import { countOf, isObject, objectOf, parseJson, textOf } from '../../core/json/narrow.ts';
+import { asCount, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { setMember } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
@@ -43,23 +43,23 @@ function readRequest(body: Buffer, spans: BodySpans): RequestFacts {
   if (list?.kind !== 'array') refuse('messages: Input should be a valid list');
   const metadata = members.get('metadata');
   const user =
-    metadata?.kind === 'object' ? objectOf(parseJson(body.toString('utf8', metadata.value.start, metadata.value.end))).user_id : null;
+    metadata?.kind === 'object' ? asObject(parseJson(body.toString('utf8', metadata.value.start, metadata.value.end))).user_id : null;
   return {
     model: readText(body, model) || null,
     stream: stream?.kind === 'true',
     maxOutputTokens: readPositiveInteger(body, maxTokens),
-    user: textOf(user),
+    user: asString(user),
   };
 }
 
 function readAnswer(bytes: Buffer): AnswerReading | null {
   const answer = parseJson(bytes.toString('utf8'));
   if (!isObject(answer) || !Array.isArray(answer.content)) return null;
-  const blocks = answer.content.map(objectOf);
-  const text = blocks.map((block) => (block.type === 'text' ? (textOf(block.text) ?? '') : '')).join('');
+  const blocks = answer.content.map(asObject);
+  const text = blocks.map((block) => (block.type === 'text' ? (asString(block.text) ?? '') : '')).join('');
   const toolCalls = blocks
     .filter((block) => block.type === 'tool_use')
-    .map((block) => ({ name: textOf(block.name) ?? '', arguments: JSON.stringify(block.input ?? {}) }));
+    .map((block) => ({ name: asString(block.name) ?? '', arguments: JSON.stringify(block.input ?? {}) }));
   const tokens = readMessagesUsage(answer.usage, null);
   return {
     tokens,
@@ -80,11 +80,11 @@ function createStreamReader(): StreamReader {
   const wholeInputs = new Map<unknown, string>();
 
   const readDelta = (index: unknown, delta: unknown): void => {
-    const { type, text: more, partial_json: json } = objectOf(delta);
-    if (type === 'text_delta') text = appendText(text, textOf(more) ?? '');
+    const { type, text: more, partial_json: json } = asObject(delta);
+    if (type === 'text_delta') text = appendText(text, asString(more) ?? '');
     const call = toolCalls.get(index);
     if (type === 'input_json_delta' && call)
-      toolCalls.set(index, { name: call.name, arguments: appendText(call.arguments, textOf(json) ?? '') });
+      toolCalls.set(index, { name: call.name, arguments: appendText(call.arguments, asString(json) ?? '') });
   };
 
   return {
@@ -96,25 +96,25 @@ function createStreamReader(): StreamReader {
         case 'ping':
           return 'ignored';
         case 'error':
-          problem = textOf(objectOf(data.error).message);
+          problem = asString(asObject(data.error).message);
           return 'error';
         case 'message_stop':
           return 'end';
         case 'message_start':
-          tokens = readMessagesUsage(objectOf(data.message).usage, tokens);
-          knowsInput ||= countsInput(objectOf(data.message).usage);
+          tokens = readMessagesUsage(asObject(data.message).usage, tokens);
+          knowsInput ||= countsInput(asObject(data.message).usage);
           return 'piece';
         case 'message_delta':
           tokens = readMessagesUsage(data.usage, tokens);
-          finished ||= typeof objectOf(data.delta).stop_reason === 'string';
+          finished ||= typeof asObject(data.delta).stop_reason === 'string';
           knowsInput ||= countsInput(data.usage);
           isEnded ||= tokens !== null && isObject(data.usage);
           return 'piece';
         case 'content_block_start': {
-          const block = objectOf(data.content_block);
-          if (block.type === 'text') text = appendText(text, textOf(block.text) ?? '');
+          const block = asObject(data.content_block);
+          if (block.type === 'text') text = appendText(text, asString(block.text) ?? '');
           if (block.type === 'tool_use') {
-            toolCalls.set(data.index, { name: textOf(block.name) ?? '', arguments: '' });
+            toolCalls.set(data.index, { name: asString(block.name) ?? '', arguments: '' });
             wholeInputs.set(data.index, JSON.stringify(block.input ?? {}));
           }
           return 'piece';
@@ -140,6 +140,6 @@ function createStreamReader(): StreamReader {
 
 /** Whether the vendor says what the input came to: left out, it is not nothing but unknown. */
 function countsInput(usage: unknown): boolean {
-  const { input_tokens: input, cache_read_input_tokens: read, cache_creation_input_tokens: written } = objectOf(usage);
-  return [input, read, written].some((count) => countOf(count) !== undefined);
+  const { input_tokens: input, cache_read_input_tokens: read, cache_creation_input_tokens: written } = asObject(usage);
+  return [input, read, written].some((count) => asCount(count) !== undefined);
 }

@@ -4,7 +4,7 @@
  */
 import type { TextRoute } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
-import { countOf, isObject, objectOf, parseJson } from '../../core/json/narrow.ts';
+import { asCount, asObject, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans, Splice } from '../../core/json/spans.ts';
 import { setMember } from '../../core/json/spans.ts';
 import { noTokens } from '../../core/pricing.ts';
@@ -20,7 +20,7 @@ export const moderations = createPassthrough('moderations', '/moderations', ({ u
 
 /** Charged by search units where the vendor counts them, else by tokens (vendor facts 4). */
 export const rerank = createPassthrough('rerank', '/rerank', ({ usage, meta }) => {
-  const searches = countOf(objectOf(objectOf(meta).billed_units).search_units);
+  const searches = asCount(asObject(asObject(meta).billed_units).search_units);
   return searches === undefined ? readTotal(usage) : { ...noUsage, searches };
 });
 
@@ -46,7 +46,7 @@ function createPassthrough(
       const answer = parseJson(bytes.toString('utf8'));
       // Some vendors answer with a bare list; some tell an error with status 200.
       const isAnswer = Array.isArray(answer) || (isObject(answer) && !isFault(answer));
-      return isAnswer ? { ...readUsage(objectOf(answer)), turn: { text: '', toolCalls: [] } } : null;
+      return isAnswer ? { ...readUsage(asObject(answer)), turn: { text: '', toolCalls: [] } } : null;
     },
     createStreamReader() {
       throw new Error(`${route} has no streams`);
@@ -57,8 +57,8 @@ function createPassthrough(
 
 /** `prompt_tokens`, else `total_tokens`: these routes have no output tokens. */
 function readTotal(usage: unknown): UsageReading {
-  const { prompt_tokens: prompt, total_tokens: total } = objectOf(usage);
-  const input = countOf(prompt) ?? countOf(total);
+  const { prompt_tokens: prompt, total_tokens: total } = asObject(usage);
+  const input = asCount(prompt) ?? asCount(total);
   return input === undefined ? { tokens: null, isFinal: false } : { tokens: { ...noTokens, input }, isFinal: true };
 }
 

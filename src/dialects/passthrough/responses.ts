@@ -1,6 +1,6 @@
 /** OpenAI responses (vendor facts 1.5): passed through to vendors that serve the path. */
 
-import { isObject, listOf, objectOf, parseJson, textOf } from '../../core/json/narrow.ts';
+import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import type { AnswerReading, RouteRules, StreamReader } from '../contract/route-codec.ts';
 import { readResponsesUsage } from '../contract/token-usage.ts';
@@ -22,12 +22,12 @@ export const responses: RouteRules = {
 
 /** Text blocks are joined with nothing between them; only calls of the caller's own functions are tool calls (specification 4.8 rule 4). */
 function readResponse(response: Readonly<Record<string, unknown>>): AnswerReading {
-  const items = listOf(response.output).map(objectOf);
-  const parts = items.filter(({ type }) => type === 'message').flatMap(({ content }) => listOf(content).map(objectOf));
-  const text = parts.map((part) => textOf(part.text) ?? textOf(part.refusal) ?? '').join('');
+  const items = asArray(response.output).map(asObject);
+  const parts = items.filter(({ type }) => type === 'message').flatMap(({ content }) => asArray(content).map(asObject));
+  const text = parts.map((part) => asString(part.text) ?? asString(part.refusal) ?? '').join('');
   const toolCalls = items
     .filter(({ type }) => type === 'function_call')
-    .map((item) => ({ name: textOf(item.name) ?? '', arguments: textOf(item.arguments) ?? '' }));
+    .map((item) => ({ name: asString(item.name) ?? '', arguments: asString(item.arguments) ?? '' }));
   const tokens = readResponsesUsage(response.usage);
   return { tokens, isFinal: tokens !== null, turn: { text, toolCalls } };
 }
@@ -45,21 +45,21 @@ function createStreamReader(): StreamReader {
       if (!isObject(data) || typeof data.type !== 'string') return 'unreadable';
       switch (data.type) {
         case 'error':
-          problem = textOf(data.message) ?? textOf(objectOf(data.error).message);
+          problem = asString(data.message) ?? asString(asObject(data.error).message);
           return 'error';
         case 'response.failed': {
-          const response = objectOf(data.response);
-          problem = textOf(objectOf(response.error).message);
+          const response = asObject(data.response);
+          problem = asString(asObject(response.error).message);
           tokens = readResponsesUsage(response.usage);
           return 'error';
         }
         case 'response.completed':
         case 'response.incomplete':
-          whole = readResponse(objectOf(data.response));
+          whole = readResponse(asObject(data.response));
           return 'end';
         case 'response.output_text.delta':
         case 'response.refusal.delta':
-          text = appendText(text, textOf(data.delta) ?? '');
+          text = appendText(text, asString(data.delta) ?? '');
           return 'piece';
         default:
           return 'piece';

@@ -2,8 +2,8 @@
  * What is kept of the blocks of a prompt that are no messages: text as it is, binary content as type, size and SHA-256. Blocks that
  * nobody knows are kept as their JSON text, with binary content folded away, so that a stored extra is never deeply nested.
  */
-import { objectOf, textOf } from '../../core/json/narrow.ts';
-import { makeStorable } from '../../core/postgres-text.ts';
+import { asObject, asString } from '../../core/json/narrow.ts';
+import { toPostgresText } from '../../core/postgres-text.ts';
 import { digestOf, isBase64Character, readDataUrl } from '../json/data-url.ts';
 import { withoutRecalled } from './recalled-block.ts';
 
@@ -13,7 +13,7 @@ export type Finding =
   | { readonly kind: 'binary'; readonly type: string; readonly bytes: number; readonly sha256: string; readonly media_type: string | null };
 
 export function textFinding(kind: 'system' | 'tool_result' | 'thinking' | 'other', type: string, text: string): Finding {
-  return { kind, type, text: makeStorable(withoutRecalled(text)) };
+  return { kind, type, text: toPostgresText(withoutRecalled(text)) };
 }
 
 /** Base64 of which only the vendor knows the meaning: redacted thinking, encrypted reasoning. */
@@ -24,7 +24,7 @@ export function opaqueFinding(type: string, data: string): Finding {
 /** A block that is neither text nor a tool call: an image, a document, something new. */
 export function describeBlock(block: unknown): Finding[] {
   if (block === undefined || block === null) return [];
-  const type = makeStorable(textOf(objectOf(block).type) ?? textOf(objectOf(block).role) ?? 'unknown');
+  const type = toPostgresText(asString(asObject(block).type) ?? asString(asObject(block).role) ?? 'unknown');
   const binaries: Finding[] = [];
   const foldBinary = (holder: unknown, key: string, text: string): string => {
     const content = readBinary(holder, key, text);
@@ -75,8 +75,8 @@ const mostMembers = 300;
 function readBinary(holder: unknown, key: string, text: string): { bytes: Buffer; mediaType: string | null } | null {
   const url = readDataUrl(text);
   if (url) return url;
-  const { type, media_type: snake, mimeType: camel, mime_type: other, format } = objectOf(holder);
-  const named = textOf(snake) ?? textOf(camel) ?? textOf(other);
+  const { type, media_type: snake, mimeType: camel, mime_type: other, format } = asObject(holder);
+  const named = asString(snake) ?? asString(camel) ?? asString(other);
   const isData = key === 'data' && (type === 'base64' || typeof format === 'string' || (named !== null && type !== 'text'));
   if (isData || base64Keys.has(key) || isOpaque(text)) {
     return { bytes: Buffer.from(text, 'base64'), mediaType: named ?? (typeof format === 'string' ? `audio/${format}` : null) };

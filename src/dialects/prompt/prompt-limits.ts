@@ -6,7 +6,7 @@
  * its conversation), blocks of a message before the newest ten thousand, tool calls of a message after the 128th, the end of a text behind
  * four million characters, and findings (system prompts last) before the newest two thousand or four million characters.
  */
-import { isObject, listOf } from '../../core/json/narrow.ts';
+import { asArray, isObject } from '../../core/json/narrow.ts';
 import type { Finding } from './prompt-extras.ts';
 
 /** Vendors take 128 tools; a message with more calls than that is nobody's work. */
@@ -22,7 +22,7 @@ const dropStep = 1_000;
 
 /** The newest messages of the list `value`, and the system prompt when that comes first. */
 export function newestMessages(value: unknown): readonly unknown[] {
-  const list = listOf(value);
+  const list = asArray(value);
   if (list.length <= mostMessages) return list;
   const kept = list.slice(Math.ceil((list.length - mostMessages) / dropStep) * dropStep);
   const [first] = list;

@@ -10,8 +10,8 @@
  * assistant are joined without anything between (vendors cut them for citations and tools), parts of the user by line feeds.
  */
 import type { AssistantTurn } from '../../core/call.ts';
-import { isObject, type JsonObject, listOf, objectOf, textOf } from '../../core/json/narrow.ts';
-import { makeStorable } from '../../core/postgres-text.ts';
+import { asArray, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
+import { toPostgresText } from '../../core/postgres-text.ts';
 import { foldDataUrls } from '../json/data-url.ts';
 import { describeBlock, type Finding, jsonTextOf, opaqueFinding, textFinding } from './prompt-extras.ts';
 import { cutText, mostToolCalls, newestBlocks, newestMessages, readNewest } from './prompt-limits.ts';
@@ -44,14 +44,14 @@ type Step =
 
 /** Reads the parsed JSON of a request to `route`. */
 export function readPrompt(route: PromptRoute, body: unknown): Prompt {
-  const request = objectOf(body);
+  const request = asObject(body);
   switch (route) {
     case 'chat':
       return collect(newestMessages(request.messages).flatMap(readChatMessage), false);
     case 'messages': {
       const messages = newestMessages(request.messages);
       const steps = [...systemSteps('system', request.system), ...messages.flatMap(readMessagesMessage)];
-      return collect(steps, objectOf(messages.at(-1)).role === 'assistant');
+      return collect(steps, asObject(messages.at(-1)).role === 'assistant');
     }
     case 'responses': {
       const items = typeof request.input === 'string' ? [{ role: 'user', content: request.input }] : newestMessages(request.input);
@@ -64,10 +64,10 @@ export function readPrompt(route: PromptRoute, body: unknown): Prompt {
 
 /** The message in normal form: storable text, tool calls that have a name; null when nothing of it is left. */
 export function normalMessage(role: NormalMessage['role'], turn: AssistantTurn): NormalMessage | null {
-  const text = makeStorable(cutText(foldDataUrls(withoutRecalled(turn.text))));
+  const text = toPostgresText(cutText(foldDataUrls(withoutRecalled(turn.text))));
   const toolCalls = turn.toolCalls
     .slice(0, mostToolCalls)
-    .map((call) => ({ name: makeStorable(call.name), arguments: makeStorable(cutText(withoutRecalled(call.arguments))) }))
+    .map((call) => ({ name: toPostgresText(call.name), arguments: toPostgresText(cutText(withoutRecalled(call.arguments))) }))
     .filter((call) => call.name !== '');
   return text.trim() === '' && toolCalls.length === 0 ? null : { role, text, toolCalls };
 }
@@ -106,13 +106,13 @@ function readChatMessage(message: unknown): Step[] {
 }
 
 function readChatAssistant(message: JsonObject): Step[] {
-  const thinking = textOf(message.reasoning_content) ?? textOf(message.reasoning);
-  const calls = [...listOf(message.tool_calls), ...(isObject(message.function_call) ? [{ function: message.function_call }] : [])];
-  const functions = calls.map((call) => objectOf(call).function);
+  const thinking = asString(message.reasoning_content) ?? asString(message.reasoning);
+  const calls = [...asArray(message.tool_calls), ...(isObject(message.function_call) ? [{ function: message.function_call }] : [])];
+  const functions = calls.map((call) => asObject(call).function);
   const kept = functions.filter(isObject).slice(0, mostToolCalls);
-  const toolCalls = kept.map((fn) => ({ name: textOf(fn.name) ?? '', arguments: argumentsOf(fn.arguments) }));
+  const toolCalls = kept.map((fn) => ({ name: asString(fn.name) ?? '', arguments: argumentsOf(fn.arguments) }));
   // Other kinds of calls (`custom`) are no function calls of the answer either; they stay visible as extras.
-  const others = calls.filter((call) => !isObject(objectOf(call).function)).flatMap(otherSteps);
+  const others = calls.filter((call) => !isObject(asObject(call).function)).flatMap(otherSteps);
   const said = readContent('assistant', message.content ?? message.refusal, toolCalls);
   return [...(thinking ? [found(() => [textFinding('thinking', 'reasoning', thinking)])] : []), ...others, ...said];
 }
@@ -135,7 +135,7 @@ function readItem(item: unknown): Step[] {
       if (role === 'assistant') return readContent('assistant', content);
       return role === 'system' || role === 'developer' ? systemSteps(role, content) : otherSteps(item);
     case 'function_call':
-      return [said('assistant', '', [{ name: textOf(item.name) ?? '', arguments: argumentsOf(item.arguments) }])];
+      return [said('assistant', '', [{ name: asString(item.name) ?? '', arguments: argumentsOf(item.arguments) }])];
     case 'function_call_output':
       return [{ kind: 'pause' }, ...toolResultSteps(type, item.output)];
     case 'reasoning':
@@ -181,16 +181,16 @@ function readContent(role: NormalMessage['role'], content: unknown, calls: Assis
     else if (block.type === 'tool_result') steps.push(toolResultSteps(block.type, block.content));
     else if (block.type === 'thinking' || block.type === 'redacted_thinking') steps.push(thinkingSteps(block));
     else if (block.type !== 'tool_use') steps.push(otherSteps(block));
-    else if (toolCalls.length < mostToolCalls) toolCalls.push({ name: textOf(block.name) ?? '', arguments: argumentsOf(block.input) });
+    else if (toolCalls.length < mostToolCalls) toolCalls.push({ name: asString(block.name) ?? '', arguments: argumentsOf(block.input) });
   }
   return [...steps.flat(), said(role, texts.join(role === 'assistant' ? '' : '\n'), toolCalls)];
 }
 
 function textOfBlock(block: unknown): string | null {
   if (typeof block === 'string') return block;
-  const { type, text, refusal } = objectOf(block);
-  if (type === 'text' || type === 'input_text' || type === 'output_text') return textOf(text);
-  return type === 'refusal' ? textOf(refusal) : null;
+  const { type, text, refusal } = asObject(block);
+  if (type === 'text' || type === 'input_text' || type === 'output_text') return asString(text);
+  return type === 'refusal' ? asString(refusal) : null;
 }
 
 function systemSteps(type: string, content: unknown): Step[] {
@@ -213,10 +213,10 @@ function textAndBlocks(kind: 'system' | 'tool_result', type: string, content: un
 
 /** Thinking blocks of messages and reasoning items of responses. */
 function thinkingSteps(block: JsonObject): Step[] {
-  const pieces = [...listOf(block.summary), ...listOf(block.content)].map((piece) => textOf(objectOf(piece).text) ?? '');
-  const text = textOf(block.thinking) ?? pieces.join('\n');
-  const sealed = textOf(block.encrypted_content) ?? textOf(block.data);
-  const type = textOf(block.type) ?? 'thinking';
+  const pieces = [...asArray(block.summary), ...asArray(block.content)].map((piece) => asString(asObject(piece).text) ?? '');
+  const text = asString(block.thinking) ?? pieces.join('\n');
+  const sealed = asString(block.encrypted_content) ?? asString(block.data);
+  const type = asString(block.type) ?? 'thinking';
   return [
     ...(text === '' ? [] : [found(() => [textFinding('thinking', type, text)])]),
     ...(sealed === null ? [] : [found(() => [opaqueFinding(type, sealed)])]),

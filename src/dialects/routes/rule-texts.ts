@@ -4,7 +4,7 @@
  * passes no rule unread. What is no text stays out: binary content, sealed thinking, the names of things.
  */
 import type { TextRoute } from '../../core/call.ts';
-import { isObject, objectOf } from '../../core/json/narrow.ts';
+import { asObject, isObject } from '../../core/json/narrow.ts';
 
 /** Members of a body that hold text, on any route. */
 const requestMembers = ['messages', 'system', 'instructions', 'input', 'prompt', 'query', 'documents'];
@@ -19,12 +19,12 @@ const answerMembers: Readonly<Record<TextRoute, readonly string[]>> = {
 };
 
 export function readRequestTexts(body: unknown): string[] {
-  const request = objectOf(body);
+  const request = asObject(body);
   return textsOf(requestMembers.map((name) => request[name]));
 }
 
 export function readAnswerTexts(route: TextRoute, answer: unknown): string[] {
-  const members = objectOf(answer);
+  const members = asObject(answer);
   return textsOf(answerMembers[route].map((name) => members[name]));
 }
 

@@ -3,7 +3,7 @@
  * that what was cut between two of them is whole again.
  */
 import type { TextRoute } from '../../core/call.ts';
-import { listOf, objectOf, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
 import type { SseEvent } from '../../core/sse.ts';
 import { appendText } from '../json/bounded-text.ts';
 import { readAnswerTexts } from './rule-texts.ts';
@@ -25,14 +25,14 @@ export function createStreamTexts(route: TextRoute): StreamTexts {
   };
 
   const readChat = (chunk: unknown): void => {
-    for (const choice of listOf(objectOf(chunk).choices)) {
-      const { index, delta } = objectOf(choice);
-      const { tool_calls: calls, function_call: called, ...rest } = objectOf(delta);
+    for (const choice of asArray(asObject(chunk).choices)) {
+      const { index, delta } = asObject(choice);
+      const { tool_calls: calls, function_call: called, ...rest } = asObject(delta);
       for (const [name, piece] of Object.entries(rest)) if (name !== 'role') add(`${index}/${name}`, piece);
-      for (const call of [...listOf(calls), { function: called }]) {
-        const { name, arguments: input } = objectOf(objectOf(call).function);
-        add(`${index}/${objectOf(call).index}/name`, name);
-        add(`${index}/${objectOf(call).index}/arguments`, input);
+      for (const call of [...asArray(calls), { function: called }]) {
+        const { name, arguments: input } = asObject(asObject(call).function);
+        add(`${index}/${asObject(call).index}/name`, name);
+        add(`${index}/${asObject(call).index}/arguments`, input);
       }
     }
   };
@@ -40,13 +40,13 @@ export function createStreamTexts(route: TextRoute): StreamTexts {
   const readMessages = (data: Readonly<Record<string, unknown>>): void => {
     const { index } = data;
     if (data.type === 'content_block_start') {
-      const { text, thinking, ...block } = objectOf(data.content_block);
+      const { text, thinking, ...block } = asObject(data.content_block);
       add(`${index}/text`, text);
       add(`${index}/thinking`, thinking);
       addWhole(`${index}/block`, [block]);
     }
     if (data.type === 'content_block_delta') {
-      const { text, thinking, partial_json: json } = objectOf(data.delta);
+      const { text, thinking, partial_json: json } = asObject(data.delta);
       add(`${index}/text`, text);
       add(`${index}/thinking`, thinking);
       add(`${index}/input`, json);
@@ -58,12 +58,12 @@ export function createStreamTexts(route: TextRoute): StreamTexts {
     if (typeof type !== 'string') return;
     if (type.endsWith('.delta')) add(`${type}/${output}/${content}`, delta);
     // The last event holds the whole answer; of a stream that broke off the pieces are all there is.
-    else if (response !== undefined) addWhole(type, objectOf(response).output);
+    else if (response !== undefined) addWhole(type, asObject(response).output);
   };
 
   return {
     read({ data }) {
-      const event = objectOf(parseJson(data));
+      const event = asObject(parseJson(data));
       if (route === 'chat') readChat(event);
       else if (route === 'messages') readMessages(event);
       else if (route === 'responses') readResponses(event);

@@ -1,6 +1,6 @@
 /** Orders the pieces of a chat stream into blocks of the messages dialect: one is open, those that came later wait. */
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { isObject, objectOf, parseJson, textOf } from '../../core/json/narrow.ts';
+import { asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
 import { filledText } from '../json/lossless-json.ts';
 import { jsonTextOf } from '../prompt/prompt-extras.ts';
@@ -94,10 +94,10 @@ export function createBlockQueue(answerId: () => string): BlockQueue {
       const key = index ?? filledText(id) ?? lastKey;
       lastKey = key;
       const block = tools.get(key) ?? startTool(key);
-      const { name, arguments: more } = objectOf(fn);
+      const { name, arguments: more } = asObject(fn);
       block.tool.id ??= filledText(id);
-      if (block.tool.name === '') block.tool.name = textOf(name) ?? '';
-      const piece = isObject(more) ? jsonTextOf(more) : (textOf(more) ?? '');
+      if (block.tool.name === '') block.tool.name = asString(name) ?? '';
+      const piece = isObject(more) ? jsonTextOf(more) : (asString(more) ?? '');
       block.tool.arguments += piece;
       block.unsent += piece;
     },

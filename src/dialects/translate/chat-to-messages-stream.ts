@@ -6,7 +6,7 @@
  * the other come through at once.
  */
 
-import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from '../../core/json/narrow.ts';
+import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import type { SseEvent } from '../../core/sse.ts';
 import { formatEvent } from '../../core/sse.ts';
@@ -40,20 +40,20 @@ export function createStreamToMessages(names: AnswerNames): StreamTranslator {
   const readDelta = (delta: JsonObject): string => {
     const { tool_calls: calls, function_call: legacyCall } = delta;
     queue.addText(answerTextOf(delta));
-    for (const call of listOf(calls)) queue.addToolPiece(objectOf(call));
+    for (const call of asArray(calls)) queue.addToolPiece(asObject(call));
     if (isObject(legacyCall)) queue.addToolPiece({ index: 'function_call', function: legacyCall });
     const events = queue.take();
     return events === '' && isThinking(delta) ? keepAlive : events;
   };
 
   const readChunk = (chunk: JsonObject): string => {
-    tokens = readChatUsage(chunk.usage) ?? readChatUsage(objectOf(chunk.x_groq).usage) ?? tokens;
+    tokens = readChatUsage(chunk.usage) ?? readChatUsage(asObject(chunk.x_groq).usage) ?? tokens;
     // Answers that were not asked for (`n`) have no place; a first chunk without choices says nothing of the answer.
-    const choices = listOf(chunk.choices).map(objectOf);
+    const choices = asArray(chunk.choices).map(asObject);
     const choice = choices.find(({ index }) => index === undefined || index === null || index === 0);
     if (!choice) return '';
-    const events = begin(chunk) + readDelta(objectOf(choice.delta));
-    finishReason = textOf(choice.finish_reason) ?? finishReason;
+    const events = begin(chunk) + readDelta(asObject(choice.delta));
+    finishReason = asString(choice.finish_reason) ?? finishReason;
     return finishReason === null ? events : events + queue.takeAll();
   };
 
@@ -79,7 +79,7 @@ export function createStreamToMessages(names: AnswerNames): StreamTranslator {
       if (!isObject(chunk)) return '';
       const { error } = chunk;
       if (error === undefined || error === null) return readChunk(chunk);
-      return breakOff(textOf(objectOf(error).message) ?? textOf(error) ?? 'the vendor reported an error');
+      return breakOff(asString(asObject(error).message) ?? asString(error) ?? 'the vendor reported an error');
     },
     end() {
       if (ended !== null) return '';

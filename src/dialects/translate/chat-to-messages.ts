@@ -8,7 +8,7 @@
  */
 import type { ModelTraits } from '../../core/call.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { listOf } from '../../core/json/narrow.ts';
+import { asArray } from '../../core/json/narrow.ts';
 import { readChatUsage } from '../contract/token-usage.ts';
 import { refuse } from '../contract/untranslatable.ts';
 import { filledText, given, isObject, numberOf, objectOf, plainNumbers } from '../json/lossless-json.ts';
@@ -32,7 +32,7 @@ export interface MessagesTarget extends Pick<ModelTraits, 'supportsSchema' | 'th
 export function requestToMessages(body: JsonObject, target: MessagesTarget): JsonObject {
   refuseInexpressible(body);
   if (!Array.isArray(body.messages)) refuse('messages is no list');
-  const { system, turns } = readChatTurns(listOf(body.messages));
+  const { system, turns } = readChatTurns(asArray(body.messages));
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? target.maxTokens;
   // A model that takes no schema is asked for JSON by a tool that it must call.
   const wishes = readToolWishes(body, turns, target.supportsSchema ?? false);
@@ -59,7 +59,7 @@ export function requestToMessages(body: JsonObject, target: MessagesTarget): Jso
 
 /** Null: this is no chat answer, or one of its tool calls has arguments that nobody can read. */
 export function answerToMessages(answer: JsonObject, names: AnswerNames): JsonObject | null {
-  const choice = objectOf(listOf(answer.choices)[0]);
+  const choice = objectOf(asArray(answer.choices)[0]);
   if (!isObject(choice.message)) return null;
   const id = filledText(answer.id) ?? names.id;
   const text = answerTextOf(choice.message);
@@ -83,15 +83,15 @@ export function answerToMessages(answer: JsonObject, names: AnswerNames): JsonOb
 }
 
 function toolCallsOf({ tool_calls: calls, function_call: legacyCall }: JsonObject): JsonObject[] {
-  return [...listOf(calls).map(objectOf), ...(isObject(legacyCall) ? [{ function: legacyCall }] : [])];
+  return [...asArray(calls).map(objectOf), ...(isObject(legacyCall) ? [{ function: legacyCall }] : [])];
 }
 
 function refuseInexpressible(body: JsonObject): void {
   const { n, modalities, web_search_options: webSearch, functions } = body;
   if (n !== undefined && n !== null && numberOf(n) !== 1) refuse('n other than 1 cannot be expressed in the messages dialect');
-  if (listOf(modalities).some((modality) => modality !== 'text')) refuse('only text can be answered in the messages dialect');
+  if (asArray(modalities).some((modality) => modality !== 'text')) refuse('only text can be answered in the messages dialect');
   if (isObject(webSearch)) refuse('web_search_options cannot be expressed in the messages dialect');
-  if (listOf(functions).length > 0) refuse('functions cannot be expressed in the messages dialect; tools can');
+  if (asArray(functions).length > 0) refuse('functions cannot be expressed in the messages dialect; tools can');
 }
 
 /** A model may not think when it must call a tool, or when it goes on with a turn that it began without thinking. */

@@ -1,6 +1,6 @@
 /** Tools, tool choice and answer format of a chat request in the messages dialect. */
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { textOf } from '../../core/json/narrow.ts';
+import { asString } from '../../core/json/narrow.ts';
 import { refuse } from '../contract/untranslatable.ts';
 import { filledText, given, isObject, objectOf } from '../json/lossless-json.ts';
 import type { Turn } from './chat-turns.ts';
@@ -67,7 +67,7 @@ function schemaOf(schema: JsonObject): JsonObject {
 
 function rememberedTools(turns: readonly Turn[]): JsonObject[] {
   const calls = turns.flatMap(({ content }) => content.filter((block) => block.type === 'tool_use'));
-  const names = new Set(calls.map((call) => textOf(call.name) ?? ''));
+  const names = new Set(calls.map((call) => asString(call.name) ?? ''));
   return [...names].map((name) => ({ name, input_schema: schemaOf({}) }));
 }
 
@@ -110,7 +110,7 @@ function readFormat(format: unknown): FormatWish | null {
   const { schema, description } = objectOf(wish);
   if (type !== 'json_schema' || !isObject(wish)) return refuse('response_format cannot be expressed in the messages dialect');
   if (schema !== undefined && schema !== null && !isObject(schema)) return refuse('the schema of response_format is no object');
-  return { schema: schema ?? null, description: textOf(description) };
+  return { schema: schema ?? null, description: asString(description) };
 }
 
 function answerToolOf({ schema, description }: FormatWish): JsonObject {

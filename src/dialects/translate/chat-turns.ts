@@ -1,6 +1,6 @@
 /** Messages of a chat request as system blocks and turns of the messages dialect, with its rules about roles repaired. */
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { textOf } from '../../core/json/narrow.ts';
+import { asString } from '../../core/json/narrow.ts';
 import { refuse } from '../contract/untranslatable.ts';
 import { filledText, isObject, objectOf } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
@@ -62,7 +62,7 @@ function repairTurn({ role, content }: Turn, position: number, turns: readonly T
   }
   // An answer that is begun may not end in white space.
   const last = content.at(-1);
-  const text = last?.type === 'text' ? textOf(last.text) : null;
+  const text = last?.type === 'text' ? asString(last.text) : null;
   if (position < turns.length - 1 || text === null) return { role, content };
   return { role, content: [...content.slice(0, -1), { ...last, text: text.trimEnd() }] };
 }
@@ -74,7 +74,7 @@ function readParts(content: unknown, blockOf: (part: JsonObject) => JsonObject):
   if (!Array.isArray(parts)) refuse('the content of a message is neither text nor a list of parts');
   return parts
     .map((part: unknown) => blockOf(isObject(part) ? part : refuse('a part of a message is no object')))
-    .filter((block) => block.type !== 'text' || textOf(block.text)?.trim() !== '');
+    .filter((block) => block.type !== 'text' || asString(block.text)?.trim() !== '');
 }
 
 function textBlock(part: JsonObject): JsonObject {

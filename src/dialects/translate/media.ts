@@ -1,6 +1,6 @@
 /** Images and documents: chat carries them as addresses (data URLs included), messages as sources. */
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { textOf } from '../../core/json/narrow.ts';
+import { asString } from '../../core/json/narrow.ts';
 import { refuse } from '../contract/untranslatable.ts';
 import { filledText, given, isObject, objectOf } from '../json/lossless-json.ts';
 
@@ -8,7 +8,7 @@ const imageTypes = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp'
 
 /** A chat part `image_url` as an image block. */
 export function imageBlockOf(part: JsonObject): JsonObject {
-  const url = textOf(objectOf(part.image_url).url) ?? textOf(part.image_url) ?? refuse('an image has no address');
+  const url = asString(objectOf(part.image_url).url) ?? asString(part.image_url) ?? refuse('an image has no address');
   if (isWebAddress(url)) return { type: 'image', source: { type: 'url', url } };
   const content = readBase64Url(url) ?? refuse('an image address is neither a web address nor a base64 data URL');
   const mediaType = content.mediaType === 'image/jpg' ? 'image/jpeg' : content.mediaType;
@@ -29,7 +29,7 @@ export function imagePartOf(block: JsonObject): JsonObject {
 /** A chat part `file` as a document block. */
 export function documentBlockOf(part: JsonObject): JsonObject {
   const { file_data: fileData, filename } = objectOf(part.file);
-  const content = readBase64Url(textOf(fileData) ?? refuse('a file stands at the vendor, not in the request'));
+  const content = readBase64Url(asString(fileData) ?? refuse('a file stands at the vendor, not in the request'));
   const title = given({ title: filledText(filename) });
   switch (content?.mediaType) {
     case 'application/pdf':

@@ -1,6 +1,6 @@
 /** The streamed answer of a vendor of messages for a caller of chat (vendor facts 8.3). Pure. */
 
-import { isObject, type JsonObject, objectOf, parseJson, textOf } from '../../core/json/narrow.ts';
+import { asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import type { SseEvent } from '../../core/sse.ts';
 import { formatEvent } from '../../core/sse.ts';
@@ -50,8 +50,8 @@ export function createStreamToChat(names: AnswerNames & { readonly createdSecond
   };
 
   const startBlock = (event: JsonObject, data: string): string => {
-    const block = objectOf(event.content_block);
-    if (block.type === 'text') return textPiece(textOf(block.text));
+    const block = asObject(event.content_block);
+    if (block.type === 'text') return textPiece(asString(block.text));
     if (block.type !== 'tool_use') return '';
     // Only here does the vendor send an object instead of text, so only here must its numbers be kept.
     const input = JSON.stringify(objectOfLossless(objectOfLossless(objectOfLossless(parseLossless(data)).content_block).input));
@@ -61,7 +61,7 @@ export function createStreamToChat(names: AnswerNames & { readonly createdSecond
     openTools.set(event.index, { position, input, hasPieces: false });
     if (position === null) return closed;
     toolCount += 1;
-    const fn = { name: textOf(block.name) ?? '', arguments: '' };
+    const fn = { name: asString(block.name) ?? '', arguments: '' };
     const call = { index: position, id: filledText(block.id) ?? makeToolId('chat', id, position), type: 'function', function: fn };
     return closed + piece({ tool_calls: [call] });
   };
@@ -70,10 +70,10 @@ export function createStreamToChat(names: AnswerNames & { readonly createdSecond
     position === null ? textPiece(text) : piece({ tool_calls: [{ index: position, function: { arguments: text } }] });
 
   const continueBlock = (index: unknown, delta: JsonObject): string => {
-    if (delta.type === 'text_delta') return textPiece(textOf(delta.text));
+    if (delta.type === 'text_delta') return textPiece(asString(delta.text));
     if (delta.type === 'thinking_delta') return keepAlive;
     const tool = openTools.get(index);
-    const text = textOf(delta.partial_json);
+    const text = asString(delta.partial_json);
     if (delta.type !== 'input_json_delta' || !tool || !text) return '';
     tool.hasPieces = true;
     return inputPiece(tool, text);
@@ -95,18 +95,18 @@ export function createStreamToChat(names: AnswerNames & { readonly createdSecond
   const translate = (event: JsonObject, data: string): string => {
     switch (event.type) {
       case 'message_start': {
-        const message = objectOf(event.message);
+        const message = asObject(event.message);
         tokens = readMessagesUsage(message.usage, tokens);
         return begin(message);
       }
       case 'content_block_start':
         return begin({}) + startBlock(event, data);
       case 'content_block_delta':
-        return begin({}) + continueBlock(event.index, objectOf(event.delta));
+        return begin({}) + continueBlock(event.index, asObject(event.delta));
       case 'content_block_stop':
         return begin({}) + closeTool(event.index);
       case 'message_delta':
-        stopReason = objectOf(event.delta).stop_reason ?? stopReason;
+        stopReason = asObject(event.delta).stop_reason ?? stopReason;
         tokens = readMessagesUsage(event.usage, tokens);
         return begin({});
       case 'message_stop':
@@ -115,7 +115,7 @@ export function createStreamToChat(names: AnswerNames & { readonly createdSecond
         return begun ? keepAlive : '';
       case 'error':
         ended = 'broken';
-        problem = textOf(objectOf(event.error).message) ?? 'the vendor reported an error';
+        problem = asString(asObject(event.error).message) ?? 'the vendor reported an error';
         return '';
       default:
         return ''; // Unknown events must be ignored (vendor facts 2).

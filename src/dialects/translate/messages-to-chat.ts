@@ -7,7 +7,7 @@
  */
 import type { ModelTraits } from '../../core/call.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { listOf, textOf } from '../../core/json/narrow.ts';
+import { asArray, asString } from '../../core/json/narrow.ts';
 import { readMessagesUsage } from '../contract/token-usage.ts';
 import { refuse } from '../contract/untranslatable.ts';
 import { filledText, given, objectOf, plainNumbers } from '../json/lossless-json.ts';
@@ -29,7 +29,7 @@ export interface ChatTarget extends Pick<ModelTraits, 'reasons'> {
 
 /** Throws Untranslatable. */
 export function requestToChat(body: JsonObject, target: ChatTarget): JsonObject {
-  if (listOf(body.mcp_servers).length > 0) refuse('mcp_servers cannot be expressed in the chat dialect');
+  if (asArray(body.mcp_servers).length > 0) refuse('mcp_servers cannot be expressed in the chat dialect');
   if (body.container !== undefined && body.container !== null) refuse('container cannot be expressed in the chat dialect');
   return given({
     model: target.model,
@@ -55,7 +55,7 @@ export function answerToChat(answer: JsonObject, names: AnswerNames & { readonly
   const toolCalls = calls.map((block, position) => ({
     id: filledText(block.id) ?? makeToolId('chat', id, position),
     type: 'function',
-    function: { name: textOf(block.name) ?? '', arguments: JSON.stringify(block.input ?? {}) },
+    function: { name: asString(block.name) ?? '', arguments: JSON.stringify(block.input ?? {}) },
   }));
   const message = {
     role: 'assistant',
@@ -76,7 +76,7 @@ export function answerToChat(answer: JsonObject, names: AnswerNames & { readonly
 
 function textOfBlock(block: JsonObject): string {
   if (block.type === 'tool_use' && block.name === answerToolName) return JSON.stringify(block.input ?? {});
-  return block.type === 'text' ? (textOf(block.text) ?? '') : '';
+  return block.type === 'text' ? (asString(block.text) ?? '') : '';
 }
 
 function stopsOf(stops: unknown): unknown {

@@ -1,6 +1,6 @@
 /** System and messages of a messages request as chat messages. */
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { textOf } from '../../core/json/narrow.ts';
+import { asString } from '../../core/json/narrow.ts';
 import { refuse } from '../contract/untranslatable.ts';
 import { filledText, isObject } from '../json/lossless-json.ts';
 import { documentPartsOf, imagePartOf } from './media.ts';
@@ -32,7 +32,7 @@ export function readMessagesTurns(body: JsonObject): JsonObject[] {
 /** As one text: not every vendor of chat takes parts here. */
 function systemText(content: unknown): string {
   return blocksOf(content)
-    .map((block) => (block.type === 'text' ? textOf(block.text) : null) ?? refuse('system holds something else than text'))
+    .map((block) => (block.type === 'text' ? asString(block.text) : null) ?? refuse('system holds something else than text'))
     .join('\n\n');
 }
 
@@ -59,7 +59,7 @@ function readToolResult(block: JsonObject, ids: ToolIds): { message: JsonObject;
 
 /** Chat has no member that says so. */
 function noteError([first, ...rest]: readonly JsonObject[]): JsonObject[] {
-  return [{ type: 'text', text: `Error: ${textOf(first?.text) ?? ''}`.trimEnd() }, ...rest];
+  return [{ type: 'text', text: `Error: ${asString(first?.text) ?? ''}`.trimEnd() }, ...rest];
 }
 
 function readAssistant(content: unknown, ids: ToolIds): JsonObject {
@@ -68,7 +68,7 @@ function readAssistant(content: unknown, ids: ToolIds): JsonObject {
   for (const block of blocksOf(content)) {
     switch (block.type) {
       case 'text':
-        text += textOf(block.text) ?? refuse('a text block has no text');
+        text += asString(block.text) ?? refuse('a text block has no text');
         break;
       case 'tool_use':
         toolCalls.push(readToolUse(block, ids));
@@ -94,7 +94,7 @@ function readToolUse({ id, name, input }: JsonObject, ids: ToolIds): JsonObject 
 function readPart(block: JsonObject): readonly JsonObject[] {
   switch (block.type) {
     case 'text': {
-      const text = textOf(block.text) ?? refuse('a text block has no text');
+      const text = asString(block.text) ?? refuse('a text block has no text');
       return text === '' ? [] : [{ type: 'text', text }];
     }
     case 'image':

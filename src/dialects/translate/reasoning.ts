@@ -1,7 +1,7 @@
 /** How hard a model shall think: chat names an effort, messages a budget of tokens or, for newer models, an effort beside `adaptive`. */
 import type { ModelTraits } from '../../core/call.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { textOf } from '../../core/json/narrow.ts';
+import { asString } from '../../core/json/narrow.ts';
 import { numberOf, objectOf } from '../json/lossless-json.ts';
 
 const budgets = new Map([
@@ -31,7 +31,7 @@ export interface Thinking {
  * wished one is too large, and none where even the smallest is.
  */
 export function thinkingOf(effort: unknown, maxTokens: number, form: NonNullable<ModelTraits['thinking']>): Thinking | null {
-  const name = textOf(effort) ?? '';
+  const name = asString(effort) ?? '';
   const wished = budgets.get(name);
   if (wished === undefined || form === 'none') return null;
   if (form === 'adaptive') return { thinking: { type: 'adaptive' }, effort: efforts.get(name) ?? null };
@@ -43,7 +43,7 @@ export function thinkingOf(effort: unknown, maxTokens: number, form: NonNullable
 export function effortOf(body: JsonObject): string | null {
   const { type, budget_tokens: budgetTokens } = objectOf(body.thinking);
   if (type === 'disabled') return null;
-  const named = efforts.get(textOf(objectOf(body.output_config).effort) ?? '');
+  const named = efforts.get(asString(objectOf(body.output_config).effort) ?? '');
   if (named !== undefined) return named;
   const budget = type === 'enabled' ? numberOf(budgetTokens) : undefined;
   if (budget === undefined) return null;

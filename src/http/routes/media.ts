@@ -3,17 +3,17 @@ import type { MediaCall } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { MediaFields } from '../../dialects/media/image-speech.ts';
 import { keysOfMediaBodies, readImageRequest, readSpeechRequest } from '../../dialects/media/image-speech.ts';
-import { startControl } from '../../pipeline/call/cancellation.ts';
-import type { AnswerImages } from '../../pipeline/media/images.ts';
-import type { AnswerSpeech } from '../../pipeline/media/speech.ts';
+import { startCancellation } from '../../pipeline/call/cancellation.ts';
+import type { GenerateImages } from '../../pipeline/media/images.ts';
+import type { SynthesizeSpeech } from '../../pipeline/media/speech.ts';
 import { scanJson } from '../body.ts';
 import { sendImages, sendMedia } from '../send-response.ts';
 import type { MediaHandler, MediaRequestDeps, ReceivedMedia } from './media-request.ts';
 import { createMediaHandler, mediaCallOf, onLeaving } from './media-request.ts';
 
 export interface MediaRouteDeps extends MediaRequestDeps {
-  readonly answerImages: AnswerImages;
-  readonly answerSpeech: AnswerSpeech;
+  readonly answerImages: GenerateImages;
+  readonly answerSpeech: SynthesizeSpeech;
 }
 
 export function createMediaRoutes(deps: MediaRouteDeps): { readonly images: MediaHandler; readonly speech: MediaHandler } {
@@ -26,9 +26,9 @@ export function createMediaRoutes(deps: MediaRouteDeps): { readonly images: Medi
     }),
     speech: createMediaHandler(deps, async (received, response) => {
       const { call, fields } = readCall(received, 'speech');
-      const control = startControl({ stream: true, deadlineAt: null, clock });
-      onLeaving(response, control.hangUp);
-      await sendMedia(response, await answerSpeech(call, received.project.settings, { fields, control }));
+      const cancellation = startCancellation({ stream: true, deadlineAt: null, clock });
+      onLeaving(response, cancellation.clientDisconnected);
+      await sendMedia(response, await answerSpeech(call, received.project.settings, { fields, cancellation }));
     }),
   };
 }

@@ -6,21 +6,21 @@
  */
 import type { NextFunction, Request, Response } from 'express';
 import type { Caller } from '../../core/call.ts';
-import { describeIssues } from '../../core/error-messages.ts';
+import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { isSubject } from '../../core/subject.ts';
 import {
   type NewItem,
+  parseCorrection,
+  parseNewItem,
+  parseRating,
+  parseRemember,
+  parseWakeUp,
   type Rating,
-  readCorrection,
-  readNewItem,
-  readRating,
-  readRemember,
-  readWakeUp,
 } from '../../memory/items/item-schemas.ts';
-import { type GraphQuery, graphQuery } from '../../memory/search/graph.ts';
-import { type SearchRequest, searchBody } from '../../memory/search/search.ts';
+import { type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
+import { type SearchRequest, searchRequestSchema } from '../../memory/search/search.ts';
 import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
 import { readOptionalJson } from '../body.ts';
@@ -57,16 +57,16 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     async remember(request: Request, response: Response): Promise<void> {
       const caller = await callerOf(request);
       const id = readId(request);
-      sendJson(response, 202, await deps.remember(caller, id, readRemember(await readOptionalJson(request))));
+      sendJson(response, 202, await deps.remember(caller, id, parseRemember(await readOptionalJson(request))));
     },
     async writeItem(request: Request, response: Response): Promise<void> {
       const caller = await callerOf(request);
-      sendJson(response, 201, await deps.writeItem(caller, readNewItem(await readRequiredJson(request))));
+      sendJson(response, 201, await deps.writeItem(caller, parseNewItem(await readRequiredJson(request))));
     },
     async correctItem(request: Request, response: Response): Promise<void> {
       const caller = await callerOf(request);
       const id = readId(request);
-      sendJson(response, 200, await deps.correctItem(caller, id, readCorrection(await readRequiredJson(request))));
+      sendJson(response, 200, await deps.correctItem(caller, id, parseCorrection(await readRequiredJson(request))));
     },
     async removeItem(request: Request, response: Response): Promise<void> {
       const caller = await callerOf(request);
@@ -75,22 +75,22 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     async rateItem(request: Request, response: Response): Promise<void> {
       const caller = await callerOf(request);
       const id = readId(request);
-      sendJson(response, 200, await deps.rateItem(caller, id, readRating(await readRequiredJson(request))));
+      sendJson(response, 200, await deps.rateItem(caller, id, parseRating(await readRequiredJson(request))));
     },
     async search(request: Request, response: Response): Promise<void> {
       const caller = await callerOf(request);
-      const parsed = searchBody.safeParse(await readRequiredJson(request));
-      if (!parsed.success) throw schemaMismatch(describeIssues(parsed.error));
+      const parsed = searchRequestSchema.safeParse(await readRequiredJson(request));
+      if (!parsed.success) throw schemaMismatch(formatIssues(parsed.error));
       sendJson(response, 200, await deps.search(caller, parsed.data));
     },
     async wakeUp(request: Request, response: Response): Promise<void> {
       const caller = await callerOf(request);
-      sendJson(response, 200, await deps.wakeUp(caller, readWakeUp(await readOptionalJson(request))));
+      sendJson(response, 200, await deps.wakeUp(caller, parseWakeUp(await readOptionalJson(request))));
     },
     async findFacts(request: Request, response: Response): Promise<void> {
       const caller = await callerOf(request);
-      const parsed = graphQuery.safeParse(await readOptionalJson(request));
-      if (!parsed.success) throw schemaMismatch(describeIssues(parsed.error));
+      const parsed = graphQuerySchema.safeParse(await readOptionalJson(request));
+      if (!parsed.success) throw schemaMismatch(formatIssues(parsed.error));
       sendJson(response, 200, await deps.findFacts(caller, parsed.data));
     },
     /** Before the router takes the address apart: what is no subject in percent-encoded UTF-8 is this route's `bad_request`, never another subject. */

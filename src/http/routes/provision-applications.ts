@@ -1,6 +1,6 @@
 /** `/provision/teams/{project}/applications`: what applications override (shapes 19). Mounted by `provision.ts`, behind the admin token. */
 import type { Request, Response } from 'express';
-import { type Applications, applicationJson } from '../../projects/applications.ts';
+import { type Applications, toApplicationJson } from '../../projects/applications.ts';
 import type { Project } from '../../projects/projects.ts';
 import { sendJson } from '../error-handler.ts';
 
@@ -14,16 +14,16 @@ export function createApplicationHandlers({ applications, projectOf }: Applicati
   return {
     async list(request: Request, response: Response): Promise<void> {
       const { id } = await projectOf(request);
-      sendJson(response, 200, { object: 'list', data: (await applications.list(id)).map(applicationJson) });
+      sendJson(response, 200, { object: 'list', data: (await applications.list(id)).map(toApplicationJson) });
     },
     async get(request: Request, response: Response): Promise<void> {
       const { id } = await projectOf(request);
-      sendJson(response, 200, applicationJson(await applications.find(id, sourceOf(request))));
+      sendJson(response, 200, toApplicationJson(await applications.find(id, sourceOf(request))));
     },
     /** Always 200: an application exists without being provisioned, so nothing is made. */
     async put(request: Request, response: Response): Promise<void> {
       const { id } = await projectOf(request);
-      sendJson(response, 200, applicationJson(await applications.put(id, sourceOf(request), request.body)));
+      sendJson(response, 200, toApplicationJson(await applications.put(id, sourceOf(request), request.body)));
     },
   };
 }

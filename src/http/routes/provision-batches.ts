@@ -1,7 +1,7 @@
 /** `/provision/teams/{project}/batches`: what learning does, and its replay (shapes 19). Mounted by `provision.ts`, behind the admin token. */
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import { describeIssues } from '../../core/error-messages.ts';
+import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { type Batches, batchStates } from '../../memory/learning/batches.ts';
@@ -21,7 +21,7 @@ export function createBatchHandlers({ batches, projectOf }: BatchHandlerDeps) {
     async list(request: Request, response: Response): Promise<void> {
       const { id } = await projectOf(request);
       const parsed = query.safeParse(request.query);
-      if (!parsed.success) throw gatewayError('bad_request', { message: describeIssues(parsed.error).join('; ') });
+      if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
       sendJson(response, 200, { object: 'list', data: await batches.list(id, parsed.data.state ?? null) });
     },
     async show(request: Request, response: Response): Promise<void> {

@@ -6,8 +6,8 @@ import type { Request, Response, Router } from 'express';
 import express from 'express';
 import { z } from 'zod';
 import type { ModelTraits } from '../../core/call.ts';
-import { usdOf } from '../../core/cost.ts';
-import { describeIssues } from '../../core/error-messages.ts';
+import { toUsd } from '../../core/cost.ts';
+import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { Price, TokenPrice } from '../../core/pricing.ts';
 import type { ImportReceipt } from '../../usage/prices/active-models.ts';
@@ -55,7 +55,7 @@ export function createProvisionCatalogRoutes(deps: ProvisionCatalogDeps): Router
   });
   router.put('/catalog', guard, readJson(bodyLimitBytes), async (request: Request, response: Response) => {
     const parsed = importBody.safeParse(request.body);
-    if (!parsed.success) throw gatewayError('bad_request', { message: describeIssues(parsed.error).join('; ') });
+    if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
     const receipt = await answerDatabaseFaults(() => importModels(parsed.data.models));
     sendJson(response, 200, { object: 'catalog_import', ...receipt });
   });
@@ -113,5 +113,5 @@ function tokensJson(price: TokenPrice): Record<string, number> {
 }
 
 function usd(nanos: bigint): number {
-  return usdOf(Number(nanos));
+  return toUsd(Number(nanos));
 }

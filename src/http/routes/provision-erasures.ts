@@ -1,7 +1,7 @@
 /** `/provision/teams/{project}/erasures`: what became of erasures, with the counts of all processes. */
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import { describeIssues } from '../../core/error-messages.ts';
+import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { sendJson } from '../error-handler.ts';
@@ -23,7 +23,7 @@ export function createErasureHandlers(
     async list(request: Request, response: Response): Promise<void> {
       const { id } = await projectOf(request);
       const parsed = query.safeParse(request.query);
-      if (!parsed.success) throw gatewayError('bad_request', { message: describeIssues(parsed.error).join('; ') });
+      if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
       sendJson(response, 200, { object: 'list', data: await listErasures(id, parsed.data.limit) });
     },
     async get(request: Request, response: Response): Promise<void> {

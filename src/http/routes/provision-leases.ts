@@ -3,14 +3,14 @@
  * journal that can be reached gives its leases back by itself, within a minute of its process's death.
  */
 import type { Request, Response } from 'express';
-import type { Leases } from '../../ceilings/lease-store.ts';
+import type { LeaseStore } from '../../ceilings/lease-store.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { formatTime } from '../../core/time.ts';
 import { sendJson } from '../error-handler.ts';
 
 export interface LeaseHandlerDeps {
-  readonly leases: Pick<Leases, 'list'>;
+  readonly leases: Pick<LeaseStore, 'list'>;
   /** Gives up what a process held; returns of how many counters, null when it was heard of within the last minute. */
   readonly writeOff: (process: string) => Promise<number | null>;
   /** Ids of the processes that were heard of within the last minute. */

@@ -3,7 +3,7 @@ import type { Request, Response, Router } from 'express';
 import express from 'express';
 import { gatewayError } from '../../core/errors.ts';
 import type { Reprice } from '../../usage/reprice.ts';
-import { readRepriceInput } from '../../usage/reprice-input.ts';
+import { parseRepriceInput } from '../../usage/reprice-input.ts';
 import { readJson, requireToken } from '../admin.ts';
 import { answerDatabaseFaults } from '../database-errors.ts';
 import { sendJson } from '../error-handler.ts';
@@ -27,7 +27,7 @@ export function createProvisionUsageRoutes({ findProject, reprice, adminToken }:
   };
 
   router.post('/usage/reprice', requireToken(adminToken), readJson(bodyLimitBytes), async (request: Request, response: Response) => {
-    const { project, ...window } = readRepriceInput(request.body);
+    const { project, ...window } = parseRepriceInput(request.body);
     const projectId = await findProjectId(project);
     const receipt = await answerDatabaseFaults(() => reprice({ ...window, projectId }));
     sendJson(response, 200, { object: 'usage_reprice', project, ...receipt });

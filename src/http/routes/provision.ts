@@ -6,14 +6,14 @@
 import type { Request, Response, Router } from 'express';
 import express from 'express';
 import { z } from 'zod';
-import { describeIssues } from '../../core/error-messages.ts';
+import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
-import { keyJson } from '../../keys/key-record.ts';
+import { toKeyJson } from '../../keys/key-record.ts';
 import type { IssuedKey, Keyring } from '../../keys/keyring.ts';
 import type { Batches } from '../../memory/learning/batches.ts';
-import { type MemorySettingsRoom, memorySettingsJson } from '../../memory/records/settings.ts';
-import { type Project, type Projects, projectJson } from '../../projects/projects.ts';
+import { type MemorySettingsStore, toMemorySettingsJson } from '../../memory/records/settings.ts';
+import { type Project, type Projects, toProjectJson } from '../../projects/projects.ts';
 import { readJson, requireToken } from '../admin.ts';
 import { answerDatabaseFaults } from '../database-errors.ts';
 import { sendJson } from '../error-handler.ts';
@@ -34,7 +34,7 @@ export interface CallsFilter {
 export interface ProvisionRouteDeps {
   readonly projects: Projects;
   readonly keyring: Keyring;
-  readonly memorySettings: MemorySettingsRoom;
+  readonly memorySettings: MemorySettingsStore;
   readonly batches: Batches;
   /** Rows of shapes 21, newest first. */
   readonly listCalls: (projectId: string, filter: CallsFilter) => Promise<readonly unknown[]>;
@@ -63,24 +63,24 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
 
   router.get(
     '/teams',
-    route(async (_request, response) => sendJson(response, 200, listJson((await projects.list()).map(projectJson)))),
+    route(async (_request, response) => sendJson(response, 200, listJson((await projects.list()).map(toProjectJson)))),
   );
   router.get(
     '/teams/:project',
-    route(async (request, response) => sendJson(response, 200, projectJson(await projectOf(request)))),
+    route(async (request, response) => sendJson(response, 200, toProjectJson(await projectOf(request)))),
   );
   router.put(
     '/teams/:project',
     route(async (request, response) => {
       const { project, created } = await projects.put(param(request, 'project'), request.body);
-      sendJson(response, created ? 201 : 200, projectJson(project));
+      sendJson(response, created ? 201 : 200, toProjectJson(project));
     }),
   );
   router.get(
     '/teams/:project/keys',
     route(async (request, response) => {
       const keys = await keyring.list((await projectOf(request)).id);
-      sendJson(response, 200, listJson(keys.map(keyJson)));
+      sendJson(response, 200, listJson(keys.map(toKeyJson)));
     }),
   );
   router.post(
@@ -94,7 +94,7 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
     '/teams/:project/keys/:prefix',
     route(async (request, response) => {
       const { id } = await projectOf(request);
-      sendJson(response, 200, keyJson(await keyring.revoke(id, param(request, 'prefix'))));
+      sendJson(response, 200, toKeyJson(await keyring.revoke(id, param(request, 'prefix'))));
     }),
   );
   router.post(
@@ -115,14 +115,14 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
     '/teams/:project/memory',
     route(async (request, response) => {
       const { id } = await projectOf(request);
-      sendJson(response, 200, memorySettingsJson(await memorySettings.read(id)));
+      sendJson(response, 200, toMemorySettingsJson(await memorySettings.read(id)));
     }),
   );
   router.put(
     '/teams/:project/memory',
     route(async (request, response) => {
       const { id } = await projectOf(request);
-      sendJson(response, 200, memorySettingsJson(await memorySettings.put(id, request.body)));
+      sendJson(response, 200, toMemorySettingsJson(await memorySettings.update(id, request.body)));
     }),
   );
   const learning = createBatchHandlers({ batches, projectOf });
@@ -154,13 +154,13 @@ const callsQuery = z.object({
 
 function readCallsFilter(query: unknown): CallsFilter {
   const parsed = callsQuery.safeParse(query);
-  if (!parsed.success) throw gatewayError('bad_request', { message: describeIssues(parsed.error).join('; ') });
+  if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
   const { limit, before = null, task_id: taskId = null, source = null } = parsed.data;
   return { limit, before, taskId, source };
 }
 
 function issuedJson({ secret, record }: IssuedKey): Record<string, unknown> {
-  const { revoked_at: _, ...json } = keyJson(record);
+  const { revoked_at: _, ...json } = toKeyJson(record);
   return { key: secret, ...json };
 }
 

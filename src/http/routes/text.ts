@@ -7,23 +7,23 @@ import type { Clock } from '../../core/time.ts';
 import type { RouteRules } from '../../dialects/contract/route-codec.ts';
 import { keysOfBodies } from '../../dialects/json/body-members.ts';
 import { rulesOf } from '../../dialects/routes/route-codecs.ts';
-import { type MemorySettings, recordsCallsOf } from '../../memory/records/settings.ts';
+import { isSourceRecorded, type MemorySettings } from '../../memory/records/settings.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { startControl } from '../../pipeline/call/cancellation.ts';
-import type { AnswerCall } from '../../pipeline/call/handle-call.ts';
-import type { CalledProject } from '../../pipeline/call/project-context.ts';
+import { startCancellation } from '../../pipeline/call/cancellation.ts';
+import type { HandleCall } from '../../pipeline/call/handle-call.ts';
+import type { ProjectContext } from '../../pipeline/call/project-context.ts';
 import type { FindCaller } from '../authenticate.ts';
 import { readKey } from '../authenticate.ts';
 import { asPlainText, checkContentType, readBody, scanJson } from '../body.ts';
 import { sendError } from '../error-handler.ts';
 import { emptyEvent, watchHalfClosed } from '../half-close.ts';
 import { readCacheWish, readCorrelation, readMemoryMode, readPassedHeaders, readSubject, readText, readTimeoutMs } from '../headers.ts';
-import { sendAnswer } from '../send-response.ts';
+import { sendCallResponse } from '../send-response.ts';
 
 /** A project as the text routes need it. */
 export interface RoutedProject {
   readonly slug: string;
-  readonly settings: CalledProject;
+  readonly settings: ProjectContext;
 }
 
 export interface TextRouteDeps {
@@ -31,13 +31,13 @@ export interface TextRouteDeps {
   /** Synchronous while the project is in memory. */
   readonly findProject: (projectId: string) => RoutedProject | Promise<RoutedProject>;
   readonly memorySettings: (projectId: string) => MemorySettings | Promise<MemorySettings>;
-  readonly answerCall: AnswerCall;
+  readonly handleCall: HandleCall;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
-  const { findCaller, findProject, memorySettings, answerCall, clock, logger } = deps;
+  const { findCaller, findProject, memorySettings, handleCall, clock, logger } = deps;
   const rules = rulesOf[route];
 
   return async function textRoute(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -54,16 +54,16 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
       const given = { id, startedAt, now: clock.now(), rules, caller, project, headers: request.headers, body };
       const read = readCheckedCall(given);
       const call = read instanceof Promise ? await read : read;
-      const control = startControl({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
+      const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
       response.once('close', () => {
         // An answer that was sent whole closes too; a hang-up then would end the vendor's connection, which can be used again.
-        if (!response.writableFinished) control.hangUp();
+        if (!response.writableFinished) cancellation.clientDisconnected();
       });
       if (call.stream) watchHalfClosed(response, emptyEvent);
       try {
-        await sendAnswer(response, await answerCall(call, project.settings, control));
+        await sendCallResponse(response, await handleCall(call, project.settings, cancellation));
       } finally {
-        control.endDeadline();
+        cancellation.clearDeadline();
       }
     } catch (error) {
       sendError(
@@ -88,7 +88,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
   async function readWithoutSubject(given: CallSource, fault: GatewayError): Promise<Call> {
     const settings = await memorySettings(given.caller.projectId);
     const call = readCall(given, false);
-    const goesByIt = recordsCallsOf(settings, call) || (settings.enabled && call.memory.mode === 'recall');
+    const goesByIt = isSourceRecorded(settings, call) || (settings.enabled && call.memory.mode === 'recall');
     if (goesByIt) throw fault;
     return call;
   }
@@ -139,7 +139,7 @@ function readCall({ id, startedAt, now, rules, caller, project, headers, body }:
     correlation: readCorrelation(headers),
     // The limit is one of the failover attempts (specification 4.2): the time that the body took to come is not theirs.
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
-    passedHeaders: readPassedHeaders(headers),
+    forwardedHeaders: readPassedHeaders(headers),
   };
 }
 

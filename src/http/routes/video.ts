@@ -3,7 +3,7 @@ import { gatewayError } from '../../core/errors.ts';
 import { readText as readMemberText } from '../../dialects/json/body-members.ts';
 import { keysOfVideoBodies, readVideoRequest } from '../../dialects/media/video.ts';
 import type { StartVideo } from '../../pipeline/video/start-video.ts';
-import type { OperationAnswer, VideoAnswers, VideoAsker } from '../../pipeline/video/video-queries.ts';
+import type { OperationStatus, VideoQueries, VideoRequester } from '../../pipeline/video/video-queries.ts';
 import { scanJson } from '../body.ts';
 import { sendJson } from '../error-handler.ts';
 import { sendFile, sendVideoStart } from '../send-response.ts';
@@ -12,7 +12,7 @@ import { createMediaHandler, mediaCallOf, onLeaving } from './media-request.ts';
 
 export interface VideoRouteDeps extends MediaRequestDeps {
   readonly startVideo: StartVideo;
-  readonly answers: VideoAnswers;
+  readonly answers: VideoQueries;
 }
 
 type VideoRoutes = Readonly<Record<'generations' | 'operations' | 'download', MediaHandler>>;
@@ -23,14 +23,14 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
   return {
     generations: createMediaHandler(deps, async (received, response) => {
       const { body, project } = received;
-      const wish = readVideoRequest(body, scanJson(body, keysOfVideoBodies));
-      sendVideoStart(response, await startVideo(mediaCallOf(received, 'video', wish.model ?? ''), project.settings, wish));
+      const videoRequest = readVideoRequest(body, scanJson(body, keysOfVideoBodies));
+      sendVideoStart(response, await startVideo(mediaCallOf(received, 'video', videoRequest.model ?? ''), project.settings, videoRequest));
     }),
 
     operations: createMediaHandler(deps, async (received, response) => {
       const name = readName(received.body, 'operation');
       if (name === null) throw gatewayError('missing_operation');
-      sendJson(response, 200, describeOperation(await answers.operation(askerOf(received), name)));
+      sendJson(response, 200, describeOperation(await answers.getOperation(requesterOf(received), name)));
     }),
 
     download: createMediaHandler(deps, async (received, response) => {
@@ -38,12 +38,12 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
       if (address === null) throw gatewayError('missing_uri');
       const leaving = new AbortController();
       onLeaving(response, () => leaving.abort());
-      await sendFile(response, await answers.file(askerOf(received), address, leaving.signal));
+      await sendFile(response, await answers.openFile(requesterOf(received), address, leaving.signal));
     }),
   };
 }
 
-function askerOf({ caller, project }: ReceivedMedia): VideoAsker {
+function requesterOf({ caller, project }: ReceivedMedia): VideoRequester {
   return { projectId: caller.projectId, providers: project.settings.providers };
 }
 
@@ -59,7 +59,7 @@ function readName(body: Buffer, key: 'operation' | 'uri'): string | null {
 }
 
 /** Shapes 11. */
-function describeOperation({ operation, uris }: OperationAnswer): unknown {
+function describeOperation({ operation, uris }: OperationStatus): unknown {
   if (uris === null) return { operation, done: false };
   return { operation, done: true, video_uri: uris[0], videos: uris.map((uri) => ({ video_uri: uri })) };
 }

@@ -7,9 +7,9 @@ import { grpcCodeOf } from '../connection/temporal-connection.ts';
 import type { Temporal } from './temporal.ts';
 
 const scheduleId = 'daily-cleanup';
-const requestLimitMs = 5_000;
+const requestTimeoutMs = 5_000;
 /** gRPC's numbers for a server that does not let us: INVALID_ARGUMENT, PERMISSION_DENIED, UNIMPLEMENTED. */
-const refusals: readonly unknown[] = [3, 7, 12];
+const rejectionCodes: readonly unknown[] = [3, 7, 12];
 
 const schedule: Omit<Parameters<Temporal['client']['schedule']['create']>[0], 'scheduleId' | 'memo'> = {
   // At night in most of the places where somebody might wait for the database. A service that was off then does it when it is back.
@@ -27,7 +27,7 @@ const schedule: Omit<Parameters<Temporal['client']['schedule']['create']>[0], 's
 /** Throws when Temporal is away; a server that does not let us have schedules is said in the log. */
 export async function ensureSchedules({ client }: Temporal, logger: Logger): Promise<void> {
   try {
-    await client.withAbortSignal(AbortSignal.timeout(requestLimitMs), async () => {
+    await client.withAbortSignal(AbortSignal.timeout(requestTimeoutMs), async () => {
       try {
         await client.schedule.create({ scheduleId, ...schedule });
       } catch (error) {
@@ -37,7 +37,7 @@ export async function ensureSchedules({ client }: Temporal, logger: Logger): Pro
       }
     });
   } catch (error) {
-    if (!refusals.includes(grpcCodeOf(error))) throw error;
+    if (!rejectionCodes.includes(grpcCodeOf(error))) throw error;
     logger.warn({ err: error }, `Temporal does not take the schedule of the daily cleanup: ${errorSummary(error)}`);
   }
 }

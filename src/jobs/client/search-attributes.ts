@@ -13,48 +13,48 @@ import type { Logger } from '../../observability/logger.ts';
 const projectKey = defineSearchAttributeKey('GatewayProject', 'KEYWORD');
 /** The first word of the workflow id, such as `conversation`. */
 const kindKey = defineSearchAttributeKey('GatewayKind', 'KEYWORD');
-const names = [projectKey.name, kindKey.name];
+const attributeNames = [projectKey.name, kindKey.name];
 
 /** After a refusal, which may be of a server that is still learning the names, or the namespace. */
-const retryMs = 5_000;
+const retryIntervalMs = 5_000;
 
 export interface SearchAttributes {
   /** Registers them unless that was done. Never throws. */
-  prepare(): Promise<void>;
+  ensureRegistered(): Promise<void>;
   /** The server may have lost its state: registers them again at the next `prepare`. */
-  forget(): void;
+  reset(): void;
   /** A start was refused that had them: starts go without until a later `prepare` has succeeded. */
-  suspend(): void;
+  disable(): void;
   /** Undefined: the server does not know them. */
-  of(entry: OutboxEntry): SearchAttributePair[] | undefined;
+  attributesFor(entry: OutboxEntry): SearchAttributePair[] | undefined;
 }
 
 export function createSearchAttributes(register: (names: readonly string[]) => Promise<void>, logger: Logger): SearchAttributes {
   let isUsable = false;
   let nextTryAt = Number.NEGATIVE_INFINITY;
-  let isSaid = false;
+  let hasLogged = false;
 
   return {
-    async prepare() {
+    async ensureRegistered() {
       if (isUsable || performance.now() < nextTryAt) return;
       try {
-        await register(names);
+        await register(attributeNames);
         isUsable = true;
       } catch (error) {
-        nextTryAt = performance.now() + retryMs;
-        if (!isSaid) logger.info({ err: error }, `workflows start without search attributes: ${errorSummary(error)}`);
-        isSaid = true;
+        nextTryAt = performance.now() + retryIntervalMs;
+        if (!hasLogged) logger.info({ err: error }, `workflows start without search attributes: ${errorSummary(error)}`);
+        hasLogged = true;
       }
     },
-    forget() {
+    reset() {
       isUsable = false;
       nextTryAt = Number.NEGATIVE_INFINITY;
     },
-    suspend() {
+    disable() {
       isUsable = false;
-      nextTryAt = performance.now() + retryMs;
+      nextTryAt = performance.now() + retryIntervalMs;
     },
-    of({ workflowId, projectId }) {
+    attributesFor({ workflowId, projectId }) {
       if (!isUsable) return undefined;
       const kind = { key: kindKey, value: workflowId.split('/', 1)[0] ?? '' };
       return projectId === undefined ? [kind] : [kind, { key: projectKey, value: projectId }];

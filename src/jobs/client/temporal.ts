@@ -15,17 +15,17 @@ import type { OutboxEntry } from '../../db/outbox.ts';
 import {
   connect,
   ensureNamespace,
-  grpc,
   grpcCodeOf,
+  grpcStatus,
   registerSearchAttributes,
   type TemporalOptions,
-  within,
+  withRequestTimeout,
 } from '../connection/temporal-connection.ts';
-import { StartRefused } from '../outbox/outbox-rows.ts';
+import { PermanentStartError } from '../outbox/outbox-rows.ts';
 import { createDataConverter } from '../payloads/data-converter.ts';
-import { checkPayload, PayloadRefused } from '../payloads/payloads.ts';
+import { checkPayload, PayloadRejectedError } from '../payloads/payloads.ts';
 import { type RunningWorker, runWorker } from '../worker/temporal-worker.ts';
-import type { WorkerPlan } from '../worker/worker-options.ts';
+import type { WorkerSpec } from '../worker/worker-options.ts';
 import { createSearchAttributes, type SearchAttributes } from './search-attributes.ts';
 
 export interface StartOptions {
@@ -41,15 +41,15 @@ export interface Temporal {
   /** Starts the entry's workflow unless it runs, and sends its signal if it has one. Throws `StartRefused` when this entry can never start, anything else when Temporal is away. */
   start(entry: OutboxEntry, options?: StartOptions): Promise<void>;
   /** Deletes all runs of this workflow id, with their histories, once it is noted how many there are. */
-  deleteRuns(workflowId: string, noteFound: (count: number) => Promise<void>): Promise<void>;
+  deleteRuns(workflowId: string, recordRuns: (count: number) => Promise<void>): Promise<void>;
   /** Runs a worker in the background until it is stopped. */
-  startWorker(plan: WorkerPlan): RunningWorker;
+  startWorker(spec: WorkerSpec): RunningWorker;
   /** Closes the client; stop workers first. */
   close(): Promise<void>;
 }
 
 /** Refusals that come from the request itself; with all others Temporal counts as away. */
-const requestFaults: readonly unknown[] = [grpc.invalidArgument, grpc.failedPrecondition, grpc.outOfRange];
+const permanentCodes: readonly unknown[] = [grpcStatus.invalidArgument, grpcStatus.failedPrecondition, grpcStatus.outOfRange];
 
 export function createTemporal(options: TemporalOptions): Temporal {
   const { namespace, logger } = options;
@@ -57,7 +57,7 @@ export function createTemporal(options: TemporalOptions): Temporal {
   const client = new Client({ connection, namespace, dataConverter: createDataConverter(options.payloadKeys) });
 
   const attributes = createSearchAttributes(
-    (names) => within(connection, () => registerSearchAttributes(connection, namespace, names)),
+    (names) => withRequestTimeout(connection, () => registerSearchAttributes(connection, namespace, names)),
     logger,
   );
 
@@ -65,28 +65,28 @@ export function createTemporal(options: TemporalOptions): Temporal {
     client,
     async probe() {
       try {
-        await within(connection, () => ensureNamespace(connection, namespace, logger));
+        await withRequestTimeout(connection, () => ensureNamespace(connection, namespace, logger));
       } catch (error) {
-        attributes.forget();
+        attributes.reset();
         throw error;
       }
-      await attributes.prepare();
+      await attributes.ensureRegistered();
     },
-    start: (entry, { delayMs = 0 } = {}) => within(connection, () => startEntry(client, entry, { attributes, delayMs })),
-    deleteRuns: (workflowId, noteFound) => within(connection, () => deleteRuns(client, workflowId, noteFound)),
-    startWorker: (plan) => runWorker(options, plan),
+    start: (entry, { delayMs = 0 } = {}) => withRequestTimeout(connection, () => startEntry(client, entry, { attributes, delayMs })),
+    deleteRuns: (workflowId, recordRuns) => withRequestTimeout(connection, () => deleteRuns(client, workflowId, recordRuns)),
+    startWorker: (spec) => runWorker(options, spec),
     close: () => connection.close(),
   };
 }
 
 /** A run that ends at this very moment, or goes on as new, takes no signal; the next one does. */
-async function outsideOfEnds(start: () => Promise<void>): Promise<void> {
-  for (let pauseMs = 50; ; pauseMs *= 2) {
+async function retryWhileClosing(start: () => Promise<void>): Promise<void> {
+  for (let backoffMs = 50; ; backoffMs *= 2) {
     try {
       return await start();
     } catch (error) {
-      if (grpcCodeOf(error) !== grpc.resourceExhausted || pauseMs > 500) throw error;
-      await sleep(pauseMs);
+      if (grpcCodeOf(error) !== grpcStatus.resourceExhausted || backoffMs > 500) throw error;
+      await sleep(backoffMs);
     }
   }
 }
@@ -98,7 +98,7 @@ async function startEntry(
 ): Promise<void> {
   const { workflow, workflowId, input, signal } = entry;
   const queue = Object.entries(workflowQueues).find(([name]) => name === workflow)?.[1];
-  if (queue === undefined) throw new StartRefused(`there is no workflow ${workflow}`);
+  if (queue === undefined) throw new PermanentStartError(`there is no workflow ${workflow}`);
   const start = async (typedSearchAttributes: SearchAttributePair[] | undefined): Promise<void> => {
     const options = {
       workflowId,
@@ -115,33 +115,33 @@ async function startEntry(
     checkPayload(workflowId);
     checkPayload(input);
     checkPayload(signal);
-    const known = attributes.of(entry);
+    const registeredAttributes = attributes.attributesFor(entry);
     try {
-      await outsideOfEnds(() => start(known));
+      await retryWhileClosing(() => start(registeredAttributes));
     } catch (error) {
-      if (known === undefined || !requestFaults.includes(grpcCodeOf(error))) throw error;
+      if (registeredAttributes === undefined || !permanentCodes.includes(grpcCodeOf(error))) throw error;
       // It may be the attributes that the server refuses.
-      attributes.suspend();
+      attributes.disable();
       await start(undefined);
     }
   } catch (error) {
     if (error instanceof WorkflowExecutionAlreadyStartedError) return;
-    if (error instanceof PayloadRefused || requestFaults.includes(grpcCodeOf(error)))
-      throw new StartRefused(errorSummary(error), { cause: error });
+    if (error instanceof PayloadRejectedError || permanentCodes.includes(grpcCodeOf(error)))
+      throw new PermanentStartError(errorSummary(error), { cause: error });
     throw error;
   }
 }
 
-async function deleteRuns(client: Client, workflowId: string, noteFound: Parameters<Temporal['deleteRuns']>[1]): Promise<void> {
+async function deleteRuns(client: Client, workflowId: string, recordRuns: Parameters<Temporal['deleteRuns']>[1]): Promise<void> {
   checkPayload(workflowId); // It stands in a query: nothing but what ids are made of.
   const { namespace } = client.options;
   const runs = await Array.fromAsync(client.workflow.list({ query: `WorkflowId = "${workflowId}"` }));
-  await noteFound(runs.length);
+  await recordRuns(runs.length);
   for (const { runId } of runs) {
     try {
       await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId, runId } });
     } catch (error) {
-      if (grpcCodeOf(error) !== grpc.notFound) throw error; // Gone by itself meanwhile.
+      if (grpcCodeOf(error) !== grpcStatus.notFound) throw error; // Gone by itself meanwhile.
     }
   }
 }

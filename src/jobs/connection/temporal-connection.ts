@@ -15,21 +15,28 @@ export interface TemporalOptions {
   readonly logger: Logger;
 }
 
-type Place = Pick<TemporalOptions, 'address' | 'tls' | 'apiKey'>;
+type ConnectionTarget = Pick<TemporalOptions, 'address' | 'tls' | 'apiKey'>;
 
-const requestLimitMs = 5_000;
+const requestTimeoutMs = 5_000;
 const retentionMs = 3 * 24 * 3_600_000; // Short, since erasure cannot reach into histories (lessons 49).
 
 /** gRPC's status numbers (https://grpc.io/docs/guides/status-codes). */
-export const grpc = { invalidArgument: 3, notFound: 5, alreadyExists: 6, resourceExhausted: 8, failedPrecondition: 9, outOfRange: 11 };
+export const grpcStatus = {
+  invalidArgument: 3,
+  notFound: 5,
+  alreadyExists: 6,
+  resourceExhausted: 8,
+  failedPrecondition: 9,
+  outOfRange: 11,
+};
 /** The number of the type Keyword of search attributes. */
-const keyword = 2;
+const keywordType = 2;
 
 /** Whether a server at this address has this namespace. Never throws: no answer is no. */
-export async function answersWith(address: string, namespace: string): Promise<boolean> {
+export async function servesNamespace(address: string, namespace: string): Promise<boolean> {
   const connection = connect({ address });
   try {
-    await within(connection, () => connection.workflowService.describeNamespace({ namespace }));
+    await withRequestTimeout(connection, () => connection.workflowService.describeNamespace({ namespace }));
     return true;
   } catch {
     return false; // Not up yet, or another's server: the caller asks again or ends it.
@@ -38,9 +45,9 @@ export async function answersWith(address: string, namespace: string): Promise<b
   }
 }
 
-export function connect(options: Place): Connection {
+export function connect(options: ConnectionTarget): Connection {
   return Connection.lazy({
-    ...placeOf(options),
+    ...connectionOptions(options),
     // No retries in the client: who calls has its own, and must notice at once that the server is away.
     interceptors: [],
     // gRPC's own default lets a channel rest for two minutes before it looks for a server that came back.
@@ -49,12 +56,16 @@ export function connect(options: Place): Connection {
 }
 
 /** The members that both kinds of connection understand; an absent one must not be there as undefined. */
-export function placeOf({ address, tls, apiKey }: Place): { address: string; tls?: Exclude<Place['tls'], undefined>; apiKey?: string } {
+export function connectionOptions({ address, tls, apiKey }: ConnectionTarget): {
+  address: string;
+  tls?: Exclude<ConnectionTarget['tls'], undefined>;
+  apiKey?: string;
+} {
   return { address, ...(tls !== undefined && { tls }), ...(apiKey !== undefined && { apiKey }) };
 }
 
-export function within<Result>(connection: Connection, request: () => Promise<Result>): Promise<Result> {
-  return connection.withAbortSignal(AbortSignal.timeout(requestLimitMs), request);
+export function withRequestTimeout<Result>(connection: Connection, request: () => Promise<Result>): Promise<Result> {
+  return connection.withAbortSignal(AbortSignal.timeout(requestTimeoutMs), request);
 }
 
 export async function ensureNamespace({ workflowService }: Connection, namespace: string, logger: Logger): Promise<void> {
@@ -66,7 +77,7 @@ export async function ensureNamespace({ workflowService }: Connection, namespace
       await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs(retentionMs) });
       logger.info({ namespace }, 'created the Temporal namespace');
     } catch (cause) {
-      if (grpcCodeOf(cause) === grpc.alreadyExists) return;
+      if (grpcCodeOf(cause) === grpcStatus.alreadyExists) return;
       throw new Error(`the Temporal namespace ${namespace} does not exist and cannot be created (${errorSummary(cause)})`, { cause });
     }
   }
@@ -82,14 +93,17 @@ export async function registerSearchAttributes(
   const missing = names.filter((name) => !Object.hasOwn(customAttributes, name));
   if (missing.length === 0) return;
   try {
-    await operatorService.addSearchAttributes({ namespace, searchAttributes: Object.fromEntries(missing.map((name) => [name, keyword])) });
+    await operatorService.addSearchAttributes({
+      namespace,
+      searchAttributes: Object.fromEntries(missing.map((name) => [name, keywordType])),
+    });
   } catch (error) {
-    if (grpcCodeOf(error) !== grpc.alreadyExists) throw error; // Another process of ours was faster.
+    if (grpcCodeOf(error) !== grpcStatus.alreadyExists) throw error; // Another process of ours was faster.
   }
 }
 
 function isMissingNamespace(error: unknown): boolean {
-  return error instanceof NamespaceNotFoundError || grpcCodeOf(error) === grpc.notFound;
+  return error instanceof NamespaceNotFoundError || grpcCodeOf(error) === grpcStatus.notFound;
 }
 
 /** gRPC's status number of an error or of what it wraps. */

@@ -5,26 +5,26 @@
 import type { Logger, LogLevel, LogMetadata } from '@temporalio/common';
 import type { Logger as GatewayLogger } from '../../observability/logger.ts';
 
-const repeatMs = 60_000;
+const repeatIntervalMs = 60_000;
 /** More different warnings than this in a minute are not told apart. */
-const mostMessages = 200;
+const maxMessages = 200;
 
 /** A logger for the SDK's runtime that writes to ours. */
 export function createSdkLogger(logger: GatewayLogger): Logger {
-  const saidAt = new Map<string, number>();
+  const loggedAt = new Map<string, number>();
 
   const log = (level: LogLevel, message: string, metadata?: LogMetadata): void => {
-    const shown = isLoud(level) && !isNoise(message) && !wasSaidLately(message) ? level : 'DEBUG';
-    const write = shown === 'ERROR' ? logger.error : shown === 'WARN' ? logger.warn : logger.debug;
-    write.call(logger, pick(metadata), `temporal: ${message}`);
+    const effectiveLevel = isReported(level) && !isNoise(message) && !wasLoggedRecently(message) ? level : 'DEBUG';
+    const write = effectiveLevel === 'ERROR' ? logger.error : effectiveLevel === 'WARN' ? logger.warn : logger.debug;
+    write.call(logger, pickFields(metadata), `temporal: ${message}`);
   };
 
-  const wasSaidLately = (message: string): boolean => {
+  const wasLoggedRecently = (message: string): boolean => {
     const now = performance.now();
-    const last = saidAt.get(message);
-    if (last !== undefined && now - last < repeatMs) return true;
-    if (saidAt.size >= mostMessages) saidAt.clear();
-    saidAt.set(message, now);
+    const last = loggedAt.get(message);
+    if (last !== undefined && now - last < repeatIntervalMs) return true;
+    if (loggedAt.size >= maxMessages) loggedAt.clear();
+    loggedAt.set(message, now);
     return false;
   };
 
@@ -39,7 +39,7 @@ export function createSdkLogger(logger: GatewayLogger): Logger {
 }
 
 /** The SDK tells its own life at level INFO; for us that is detail. */
-function isLoud(level: LogLevel): boolean {
+function isReported(level: LogLevel): boolean {
   return level === 'WARN' || level === 'ERROR';
 }
 
@@ -50,7 +50,7 @@ function isNoise(message: string): boolean {
 }
 
 /** Names of things only. */
-function pick(metadata: LogMetadata | undefined): Record<string, unknown> {
+function pickFields(metadata: LogMetadata | undefined): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   for (const name of ['sdkComponent', 'workflowId', 'workflowType', 'activityType', 'attempt', 'runId', 'taskQueue']) {
     if (metadata?.[name] !== undefined) fields[name] = metadata[name];

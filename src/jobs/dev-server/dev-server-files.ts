@@ -16,10 +16,10 @@ export interface DevServerRecord extends ProcessIdentity {
 }
 
 /** The data directory's id: 12 hexadecimal digits, made at the first call. */
-export async function readDataDirId(dataDir: string): Promise<string> {
+export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
   const file = join(dataDir, 'id');
   for (;;) {
-    const id = (await readIfThere(file))?.trim();
+    const id = (await readIfExists(file))?.trim();
     if (id !== undefined) {
       if (/^[0-9a-f]{12}$/.test(id)) return id;
       throw new Error(`${file} holds no id; move it away (the Temporal namespace of this directory is named after it)`);
@@ -34,7 +34,7 @@ export async function readDataDirId(dataDir: string): Promise<string> {
 
 /** The record of the last server; null when there is none or it cannot be read, which is the same to a start. */
 export async function readRecord(dataDir: string): Promise<DevServerRecord | null> {
-  const value = parseJson((await readIfThere(recordFile(dataDir))) ?? '');
+  const value = parseJson((await readIfExists(recordFile(dataDir))) ?? '');
   if (!isObject(value)) return null;
   const { pid, startTime, address, uiUrl, namespace } = value;
   if (typeof pid !== 'number' || typeof startTime !== 'string' || typeof address !== 'string') return null;
@@ -52,7 +52,7 @@ function recordFile(dataDir: string): string {
   return join(dataDir, 'temporal.json');
 }
 
-async function readIfThere(file: string): Promise<string | undefined> {
+async function readIfExists(file: string): Promise<string | undefined> {
   try {
     return await readFile(file, 'utf8');
   } catch (error) {

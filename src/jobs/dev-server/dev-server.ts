@@ -11,17 +11,17 @@ import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorSummary } from '../../core/error-messages.ts';
-import { takeLock } from '../../core/file-lock.ts';
+import { acquireFileLock } from '../../core/file-lock.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { type DevServerRecord, readDataDirId, readRecord, writeRecord } from './dev-server-files.ts';
-import { endProcess, identifyProcess, isRunning, type ProcessIdentity } from './processes.ts';
+import { type DevServerRecord, readOrCreateDataDirId, readRecord, writeRecord } from './dev-server-files.ts';
+import { identifyProcess, isRunning, type ProcessIdentity, terminateProcess } from './processes.ts';
 
 export interface DevServerOptions {
   readonly binary: string;
   readonly dataDir: string;
   readonly logger: Logger;
   /** Does a Temporal server at this address have this namespace? Handed in: only `temporal.ts` speaks to Temporal. */
-  readonly answers: (address: string, namespace: string) => Promise<boolean>;
+  readonly servesNamespace: (address: string, namespace: string) => Promise<boolean>;
   /** Called after a server that had died runs again. */
   readonly onRestart?: () => void;
   readonly signal?: AbortSignal;
@@ -32,7 +32,7 @@ export interface DevServer {
   readonly uiUrl: string;
   readonly namespace: string;
   /** Whether it was left by an earlier process of ours. */
-  readonly adopted: boolean;
+  readonly reattached: boolean;
   /** Process id at this moment. */
   pid(): number;
   /** Ends the server: SIGTERM, and SIGKILL after ten seconds. */
@@ -44,70 +44,72 @@ interface Ports {
   readonly ui: number;
 }
 
-const readyLimitMs = 60_000;
-const adoptLimitMs = 10_000;
+const readyTimeoutMs = 60_000;
+const reattachTimeoutMs = 10_000;
 const stopGraceMs = 10_000;
 /**
  * A write-ahead log that is forced to the disk at checkpoints only. By default the server makes a journal file and waits for the disk several
  * times in each of the dozen transactions of a workflow, and everybody waits for its one connection. A kill of the server loses nothing; a power cut
  * may lose the last seconds but breaks no file (sqlite.org/pragma.html#pragma_synchronous), and `repair` asks again for what is unfinished.
  */
-const lightDisk = ['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=1'];
+const sqlitePragmas = ['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=1'];
 /** How often a running server's life is looked at: an adopted one is no child of ours, so nobody tells. */
-const watchMs = 1_500;
+const checkIntervalMs = 1_500;
 
 /** Adopts or starts the server of the data directory. Throws when it cannot be had; then nothing is left running. */
-export async function startDevServer(given: DevServerOptions): Promise<DevServer> {
-  const { logger } = given;
-  const dataDir = resolve(given.dataDir); // The server runs in this folder, where a relative path would mean another one.
-  const options = { ...given, dataDir };
+export async function startDevServer(input: DevServerOptions): Promise<DevServer> {
+  const { logger } = input;
+  const dataDir = resolve(input.dataDir); // The server runs in this folder, where a relative path would mean another one.
+  const options = { ...input, dataDir };
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const lock = await takeLock(join(dataDir, 'temporal.lock'));
+  const lock = await acquireFileLock(join(dataDir, 'temporal.lock'));
   if (!lock) throw new Error(`another gateway process runs the Temporal dev server of ${dataDir}`);
   try {
-    const namespace = `gateway-${await readDataDirId(dataDir)}`;
-    const adopted = await adopt(options, namespace);
-    if (adopted) logger.info({ pid: adopted.pid }, `adopted the Temporal dev server at ${adopted.address}`);
-    const first = adopted ?? (await startOnFreePorts(options, namespace));
-    return watch(options, first, { adopted: adopted !== null, release: lock.release });
+    const namespace = `gateway-${await readOrCreateDataDirId(dataDir)}`;
+    const reattached = await reattach(options, namespace);
+    if (reattached) logger.info({ pid: reattached.pid }, `adopted the Temporal dev server at ${reattached.address}`);
+    const initial = reattached ?? (await startOnFreePorts(options, namespace));
+    return superviseServer(options, initial, { reattached: reattached !== null, release: lock.release });
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-function watch(
+function superviseServer(
   options: DevServerOptions,
-  first: DevServerRecord,
-  { adopted, release }: { adopted: boolean; release: () => void },
+  initial: DevServerRecord,
+  { reattached, release }: { reattached: boolean; release: () => void },
 ): DevServer {
   const { dataDir, logger } = options;
   const stopping = new AbortController();
-  let current = first;
-  const watching = keepAlive();
+  let current = initial;
+  const supervising = restartWhenDead();
   return {
-    address: first.address,
-    uiUrl: first.uiUrl,
-    namespace: first.namespace,
-    adopted,
+    address: initial.address,
+    uiUrl: initial.uiUrl,
+    namespace: initial.namespace,
+    reattached,
     pid: () => current.pid,
     async stop() {
-      if (stopping.signal.aborted) return watching;
+      if (stopping.signal.aborted) return supervising;
       stopping.abort();
-      await watching;
-      await endProcess(current, stopGraceMs);
+      await supervising;
+      await terminateProcess(current, stopGraceMs);
       release();
     },
   };
 
-  async function keepAlive(): Promise<void> {
+  async function restartWhenDead(): Promise<void> {
     for (let failures = 0; ; ) {
-      await sleep(failures === 0 ? watchMs : Math.min(30_000, 500 * 2 ** failures), undefined, { signal: stopping.signal }).catch(() => {}); // Rejects when stopping.
+      await sleep(failures === 0 ? checkIntervalMs : Math.min(30_000, 500 * 2 ** failures), undefined, { signal: stopping.signal }).catch(
+        () => {},
+      ); // Rejects when stopping.
       if (stopping.signal.aborted) return;
       if (await isRunning(current)) continue;
       logger.warn({ pid: current.pid }, `the Temporal dev server died: ${await lastLogLine(dataDir)}; starting it again`);
       try {
-        current = await launch({ ...options, signal: stopping.signal }, first.namespace, portsOf(first));
+        current = await launch({ ...options, signal: stopping.signal }, initial.namespace, getPorts(initial));
         failures = 0;
         options.onRestart?.();
       } catch (error) {
@@ -120,18 +122,18 @@ function watch(
 }
 
 /** The server of the last start, when it still runs and answers. One that runs but does not answer is ended. */
-async function adopt(options: DevServerOptions, namespace: string): Promise<DevServerRecord | null> {
+async function reattach(options: DevServerOptions, namespace: string): Promise<DevServerRecord | null> {
   const record = await readRecord(options.dataDir);
   if (!record || !(await isRunning(record))) return null;
-  if (record.namespace === namespace && (await waitUntilReady(options, record, adoptLimitMs))) return record;
+  if (record.namespace === namespace && (await waitUntilReady(options, record, reattachTimeoutMs))) return record;
   options.logger.warn({ pid: record.pid }, `the Temporal dev server at ${record.address} was left behind and does not answer: ending it`);
-  await endProcess(record, stopGraceMs);
+  await terminateProcess(record, stopGraceMs);
   return null;
 }
 
 async function startOnFreePorts(options: DevServerOptions, namespace: string): Promise<DevServerRecord> {
   for (let attempt = 1; ; attempt++) {
-    const [address = 0, ui = 0] = await freePorts(2);
+    const [address = 0, ui = 0] = await findFreePorts(2);
     try {
       return await launch(options, namespace, { address, ui });
     } catch (error) {
@@ -151,10 +153,10 @@ async function launch(options: DevServerOptions, namespace: string, ports: Ports
   // Before it is ready: a kill of ours from here on leaves a server that the next start knows.
   await writeRecord(dataDir, record);
   try {
-    if (await waitUntilReady(options, record, readyLimitMs)) return record;
+    if (await waitUntilReady(options, record, readyTimeoutMs)) return record;
     throw new Error(`the Temporal dev server did not come up: ${await lastLogLine(dataDir)}`);
   } catch (error) {
-    await endProcess(identity, stopGraceMs);
+    await terminateProcess(identity, stopGraceMs);
     throw error;
   }
 }
@@ -175,7 +177,7 @@ async function spawnServer({ binary, dataDir }: DevServerOptions, namespace: str
         String(ports.address),
         '--ui-port',
         String(ports.ui),
-      ].concat('--db-filename', join(dataDir, 'temporal.db'), '--namespace', namespace, '--log-level', 'error', ...lightDisk),
+      ].concat('--db-filename', join(dataDir, 'temporal.db'), '--namespace', namespace, '--log-level', 'error', ...sqlitePragmas),
       // No variable of ours: neither vendors' keys nor TEMPORAL_… settings are meant for it. HOME keeps it off the user's own settings.
       { cwd: dataDir, env: { HOME: dataDir }, detached: true, stdio: ['ignore', log.fd, log.fd] },
     );
@@ -189,18 +191,18 @@ async function spawnServer({ binary, dataDir }: DevServerOptions, namespace: str
   }
 }
 
-async function waitUntilReady({ answers, signal }: DevServerOptions, record: DevServerRecord, limitMs: number): Promise<boolean> {
-  const end = performance.now() + limitMs;
-  while (performance.now() < end && (await isRunning(record))) {
+async function waitUntilReady({ servesNamespace, signal }: DevServerOptions, record: DevServerRecord, timeoutMs: number): Promise<boolean> {
+  const deadline = performance.now() + timeoutMs;
+  while (performance.now() < deadline && (await isRunning(record))) {
     signal?.throwIfAborted();
-    if (await answers(record.address, record.namespace)) return true;
+    if (await servesNamespace(record.address, record.namespace)) return true;
     await sleep(100, undefined, signal ? { signal } : {});
   }
   return false;
 }
 
 /** Free ports of the loopback, all open at once so that they differ. */
-async function freePorts(count: number): Promise<number[]> {
+async function findFreePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from(
       { length: count },
@@ -219,7 +221,7 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-function portsOf({ address, uiUrl }: DevServerRecord): Ports {
+function getPorts({ address, uiUrl }: DevServerRecord): Ports {
   return { address: Number(address.split(':').at(-1)), ui: Number(new URL(uiUrl).port) };
 }
 

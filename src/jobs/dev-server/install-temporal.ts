@@ -28,7 +28,7 @@ export interface TemporalEnvironment {
   readonly downloadOrigin?: string;
 }
 
-export interface FetchOptions {
+export interface InstallOptions {
   readonly folder: string;
   readonly environment: TemporalEnvironment;
   readonly logger: Logger;
@@ -38,18 +38,18 @@ export interface FetchOptions {
 /** The newest version that `go install` can build: later ones have `replace` lines in their go.mod. */
 const buildableVersion = '1.5.1';
 
-const answerLimitMs = 10_000;
-const downloadLimitMs = 10 * 60_000;
-const buildLimitMs = 30 * 60_000;
+const responseTimeoutMs = 10_000;
+const downloadTimeoutMs = 10 * 60_000;
+const buildTimeoutMs = 30 * 60_000;
 
 /** The archive that Temporal publishes for this platform. */
-export async function downloadTemporal({ folder, environment, logger, signal }: FetchOptions): Promise<string> {
+export async function downloadTemporal({ folder, environment, logger, signal }: InstallOptions): Promise<string> {
   const address = `${environment.downloadOrigin ?? 'https://temporal.download'}/cli/archive/latest?platform=${platform()}&arch=${architecture()}`;
   logger.info({}, `asking ${address}`);
   const body = await openArchive(address, signal);
   const archive = join(folder, 'archive.tar.gz');
   await pipeline(body, createWriteStream(archive, { mode: 0o600 }), {
-    signal: AbortSignal.any([signal, AbortSignal.timeout(downloadLimitMs)]),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(downloadTimeoutMs)]),
   });
   await run('tar', ['-xzf', archive, '-C', folder, 'temporal'], { signal, env: { PATH: environment.path } });
   await rm(archive);
@@ -60,26 +60,26 @@ export async function downloadTemporal({ folder, environment, logger, signal }: 
 }
 
 /** Builds it with the Go toolchain of the machine: about five minutes on two cores, at the lowest priority. */
-export async function buildTemporal({ folder, environment, logger, signal }: FetchOptions): Promise<string> {
+export async function buildTemporal({ folder, environment, logger, signal }: InstallOptions): Promise<string> {
   logger.info({}, `building temporal ${buildableVersion} with go install; that takes about five minutes, calls are served meanwhile`);
-  const limited = AbortSignal.any([signal, AbortSignal.timeout(buildLimitMs)]);
+  const buildSignal = AbortSignal.any([signal, AbortSignal.timeout(buildTimeoutMs)]);
   await runGo(
     ['install', `github.com/temporalio/cli/cmd/temporal@v${buildableVersion}`],
-    { ...goVariables(environment), GOBIN: folder },
-    limited,
+    { ...goEnvironment(environment), GOBIN: folder },
+    buildSignal,
   );
   return buildableVersion;
 }
 
 /** The archive's bytes; the server has ten seconds to answer, redirects included. */
 async function openArchive(address: string, signal: AbortSignal): Promise<Readable> {
-  const patience = AbortSignal.timeout(answerLimitMs);
+  const timeout = AbortSignal.timeout(responseTimeoutMs);
   // The signal stays tied to the body, so patience must end with the answer: it is given to a controller of its own.
   const request = new AbortController();
-  const giveUp = (): void =>
-    request.abort(patience.aborted ? new Error(`no answer within ${answerLimitMs / 1000} seconds`) : signal.reason);
-  patience.addEventListener('abort', giveUp);
-  signal.addEventListener('abort', giveUp);
+  const abort = (): void =>
+    request.abort(timeout.aborted ? new Error(`no answer within ${responseTimeoutMs / 1000} seconds`) : signal.reason);
+  timeout.addEventListener('abort', abort);
+  signal.addEventListener('abort', abort);
   try {
     signal.throwIfAborted();
     const response = await fetch(address, { signal: request.signal });
@@ -89,8 +89,8 @@ async function openArchive(address: string, signal: AbortSignal): Promise<Readab
     // `fetch` says no more than "fetch failed"; what failed is its cause.
     throw isObject(error) && isObject(error['cause']) ? error['cause'] : error;
   } finally {
-    patience.removeEventListener('abort', giveUp);
-    signal.removeEventListener('abort', giveUp);
+    timeout.removeEventListener('abort', abort);
+    signal.removeEventListener('abort', abort);
   }
 }
 
@@ -98,25 +98,25 @@ async function openArchive(address: string, signal: AbortSignal): Promise<Readab
 async function runGo(args: readonly string[], variables: Record<string, string>, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const child = spawn('go', args, { env: variables, detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
-  const end = (): void => endGroup(child.pid);
-  signal.addEventListener('abort', end);
-  let lastWords = '';
+  const kill = (): void => killGroup(child.pid);
+  signal.addEventListener('abort', kill);
+  let stderrTail = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    lastWords = (lastWords + text).slice(-2_000);
+    stderrTail = (stderrTail + text).slice(-2_000);
   });
   try {
     if (child.pid !== undefined) lowerPriority(child.pid);
     const code = await new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve));
     signal.throwIfAborted();
-    if (code !== 0) throw new Error(`go ended with ${code}: ${lastWords.trim().split('\n').at(-1) ?? ''}`);
+    if (code !== 0) throw new Error(`go ended with ${code}: ${stderrTail.trim().split('\n').at(-1) ?? ''}`);
   } catch (error) {
     throw errorCode(error) === 'ENOENT' ? new Error('there is no go on the PATH') : error;
   } finally {
-    signal.removeEventListener('abort', end);
+    signal.removeEventListener('abort', kill);
   }
 }
 
-function endGroup(pid: number | undefined): void {
+function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
     process.kill(-pid, 'SIGKILL'); // Nothing to save: it worked in a folder that is thrown away.
@@ -135,13 +135,13 @@ function lowerPriority(pid: number): void {
 }
 
 /** The variables Go needs and nothing else: vendors' keys are none of its business. */
-function goVariables({ path, variables }: TemporalEnvironment): Record<string, string> {
-  const needed =
+function goEnvironment({ path, variables }: TemporalEnvironment): Record<string, string> {
+  const neededNames =
     /^(?:GO[A-Z0-9_]*|CGO_[A-Z_]+|CC|CXX|HOME|USER|LANG|TMPDIR|SSL_CERT_(?:FILE|DIR)|XDG_CACHE_HOME|XDG_CONFIG_HOME|(?:HTTPS?|NO|ALL)_PROXY|GIT_[A-Z_]+)$/i;
-  const kept = Object.entries(variables).flatMap(([name, value]): [string, string][] =>
-    value !== undefined && needed.test(name) ? [[name, value]] : [],
+  const entries = Object.entries(variables).flatMap(([name, value]): [string, string][] =>
+    value !== undefined && neededNames.test(name) ? [[name, value]] : [],
   );
-  return { ...Object.fromEntries(kept), PATH: path };
+  return { ...Object.fromEntries(entries), PATH: path };
 }
 
 function platform(): string {

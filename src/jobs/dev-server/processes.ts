@@ -19,7 +19,7 @@ export interface ProcessIdentity {
 
 /** Identity of a running process; null when there is none of this pid (or it is dead and not yet waited for). */
 export async function identifyProcess(pid: number): Promise<ProcessIdentity | null> {
-  const startTime = process.platform === 'linux' ? await startTimeOnLinux(pid) : await startTimeByPs(pid);
+  const startTime = process.platform === 'linux' ? await readLinuxStartTime(pid) : await readPsStartTime(pid);
   return startTime === null ? null : { pid, startTime };
 }
 
@@ -28,7 +28,7 @@ export async function isRunning(identity: ProcessIdentity): Promise<boolean> {
 }
 
 /** Asks the process to end, waits, then kills it. Returns when it is gone; a process of another identity is left alone. */
-export async function endProcess(identity: ProcessIdentity, graceMs: number): Promise<void> {
+export async function terminateProcess(identity: ProcessIdentity, graceMs: number): Promise<void> {
   for (const [signal, waitMs] of [
     ['SIGTERM', graceMs],
     ['SIGKILL', 5_000],
@@ -39,15 +39,15 @@ export async function endProcess(identity: ProcessIdentity, graceMs: number): Pr
     } catch {
       return; // It ended between the look and the signal.
     }
-    const end = performance.now() + waitMs;
-    while (performance.now() < end) {
+    const deadline = performance.now() + waitMs;
+    while (performance.now() < deadline) {
       if (!(await isRunning(identity))) return;
       await sleep(20);
     }
   }
 }
 
-async function startTimeOnLinux(pid: number): Promise<string | null> {
+async function readLinuxStartTime(pid: number): Promise<string | null> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null); // Unreadable means gone.
   if (stat === null) return null;
   // The second field is the command in parentheses and may itself hold spaces and parentheses; the third is the state, the 22nd the time.
@@ -55,7 +55,7 @@ async function startTimeOnLinux(pid: number): Promise<string | null> {
   return fields[0] === 'Z' ? null : (fields[19] ?? null);
 }
 
-async function startTimeByPs(pid: number): Promise<string | null> {
+async function readPsStartTime(pid: number): Promise<string | null> {
   const result = await run('ps', ['-o', 'lstart=', '-p', String(pid)]).catch(() => null); // Exit 1: no such process.
   return result?.stdout.trim() || null;
 }

@@ -11,13 +11,13 @@ import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { errorSummary } from '../../core/error-messages.ts';
-import { takeLock } from '../../core/file-lock.ts';
+import { acquireFileLock } from '../../core/file-lock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { buildTemporal, downloadTemporal, type TemporalEnvironment } from './install-temporal.ts';
 
 const run = promisify(execFile);
 
-export interface FindTemporalOptions {
+export interface ResolveTemporalOptions {
   readonly environment: TemporalEnvironment;
   readonly logger: Logger;
   /** Ends the search and the children it started. */
@@ -25,36 +25,40 @@ export interface FindTemporalOptions {
 }
 
 /** Path of a program that answers `--version`. Throws when no way led to one, or with the signal's reason. */
-export async function findTemporal({ environment, logger, signal = new AbortController().signal }: FindTemporalOptions): Promise<string> {
+export async function resolveTemporalBinary({
+  environment,
+  logger,
+  signal = new AbortController().signal,
+}: ResolveTemporalOptions): Promise<string> {
   const { cacheDir } = environment;
-  const present = (await findOnPath(environment.path, signal)) ?? (await findInCache(cacheDir, signal));
-  if (present) return present;
+  const existing = (await findOnPath(environment.path, signal)) ?? (await findInCache(cacheDir, signal));
+  if (existing) return existing;
   logger.info({ cacheDir }, 'no temporal on the PATH or in the cache directory: fetching it');
   await mkdir(cacheDir, { recursive: true });
   const lock = await waitForLock(join(cacheDir, 'temporal.lock'), logger, signal);
   try {
     // Another start may have fetched it while we waited for the lock.
-    return (await findInCache(cacheDir, signal)) ?? (await fetchInto(environment, logger, signal));
+    return (await findInCache(cacheDir, signal)) ?? (await install(environment, logger, signal));
   } finally {
     lock.release();
   }
 }
 
-async function fetchInto(environment: TemporalEnvironment, logger: Logger, signal: AbortSignal): Promise<string> {
+async function install(environment: TemporalEnvironment, logger: Logger, signal: AbortSignal): Promise<string> {
   const { cacheDir } = environment;
   await removeLeftovers(cacheDir);
-  const ways = [
-    { name: 'the official download', fetch: downloadTemporal },
-    { name: 'go install', fetch: buildTemporal },
+  const installers = [
+    { name: 'the official download', installInto: downloadTemporal },
+    { name: 'go install', installInto: buildTemporal },
   ];
   const failures: string[] = [];
-  for (const { name, fetch } of ways) {
+  for (const { name, installInto: fetch } of installers) {
     const folder = join(cacheDir, `.fetching-${process.pid}-${failures.length}`);
     const startedAt = performance.now();
     try {
       await mkdir(folder, { recursive: true });
       const version = await fetch({ folder, environment, logger, signal });
-      if (!(await answers(join(folder, 'temporal'), signal))) throw new Error('the program that came does not run on this machine');
+      if (!(await isRunnable(join(folder, 'temporal'), signal))) throw new Error('the program that came does not run on this machine');
       const target = join(cacheDir, `temporal-${version}`);
       await rm(target, { recursive: true, force: true }); // A folder without a working program, else it had been found.
       await rename(folder, target);
@@ -75,7 +79,7 @@ async function fetchInto(environment: TemporalEnvironment, logger: Logger, signa
 async function findOnPath(path: string, signal: AbortSignal): Promise<string | null> {
   for (const folder of path.split(delimiter)) {
     const program = join(folder, 'temporal');
-    if (folder !== '' && (await answers(program, signal))) return program;
+    if (folder !== '' && (await isRunnable(program, signal))) return program;
   }
   return null;
 }
@@ -88,13 +92,13 @@ async function findInCache(cacheDir: string, signal: AbortSignal): Promise<strin
     .sort((left, right) => right.localeCompare(left, 'en', { numeric: true }));
   for (const folder of folders) {
     const program = join(cacheDir, folder, 'temporal');
-    if (await answers(program, signal)) return program;
+    if (await isRunnable(program, signal)) return program;
   }
   return null;
 }
 
 /** Is it Temporal's command line, and does it run here? (A cache may be on a disk shared with another kind of machine.) */
-async function answers(program: string, signal: AbortSignal): Promise<boolean> {
+async function isRunnable(program: string, signal: AbortSignal): Promise<boolean> {
   try {
     await access(program, constants.X_OK);
     const { stdout } = await run(program, ['--version'], { timeout: 30_000, signal, env: {} });
@@ -108,7 +112,7 @@ async function answers(program: string, signal: AbortSignal): Promise<boolean> {
 /** Fetching holds a lock that the kernel frees at death, so two starts never fetch twice and a killed one leaves no obstacle. */
 async function waitForLock(file: string, logger: Logger, signal: AbortSignal): Promise<{ release(): void }> {
   for (let waited = 0; ; waited++) {
-    const lock = await takeLock(file);
+    const lock = await acquireFileLock(file);
     if (lock) return lock;
     if (waited === 0) logger.info({}, 'another process is fetching temporal: waiting for it');
     await sleep(1_000, undefined, { signal });

@@ -19,14 +19,14 @@ export interface DispatcherOptions {
   /** Resolves when Temporal answers. */
   readonly probe: () => Promise<void>;
   /** Writes outbox rows again for what the tables show unfinished. */
-  readonly repair: () => Promise<void>;
+  readonly reenqueueUnfinished: () => Promise<void>;
   /** Makes what Temporal starts by itself; called beside `repair`. */
-  readonly schedule?: () => Promise<void>;
+  readonly ensureSchedules?: () => Promise<void>;
   readonly logger: Logger;
   /** Told at each change whether Temporal can be reached. */
   readonly onChange?: (reachable: boolean) => void;
   /** How long without a notification until the table is looked at anyway. */
-  readonly pollMs?: number;
+  readonly pollIntervalMs?: number;
 }
 
 export interface Dispatcher {
@@ -38,50 +38,50 @@ export interface Dispatcher {
   stop(): Promise<void>;
 }
 
-type Place = 'Temporal' | 'the database';
+type Dependency = 'Temporal' | 'the database';
 
 /** Something of ours cannot be reached; `cause` says why. */
-class Unreachable extends Error {
-  readonly place: Place;
+class DependencyUnavailableError extends Error {
+  readonly dependency: Dependency;
 
-  constructor(place: Place, cause: unknown) {
+  constructor(dependency: Dependency, cause: unknown) {
     super(errorSummary(cause), { cause });
     this.name = 'Unreachable';
-    this.place = place;
+    this.dependency = dependency;
   }
 }
 
-const shortestPauseMs = 500;
-const longestPauseMs = 15_000;
+const initialBackoffMs = 500;
+const maxBackoffMs = 15_000;
 /** For so long an answer proves that Temporal is there. */
-const proofMs = 15_000;
-const repairEveryMs = 24 * 3_600_000;
+const probeTtlMs = 15_000;
+const reenqueueIntervalMs = 24 * 3_600_000;
 const never = Number.NEGATIVE_INFINITY;
 
 /** Starts dispatching in the background. */
 export function startDispatcher(options: DispatcherOptions): Dispatcher {
-  const { database, logger, pollMs = 5_000 } = options;
+  const { database, logger, pollIntervalMs = 5_000 } = options;
   const stopping = new AbortController();
-  const bell = createBell();
-  let provedAt = never;
-  let repairedAt = never;
+  const wakeSignal = createWakeSignal();
+  let probedAt = never;
+  let reenqueuedAt = never;
   let reachable: boolean | null = null;
   /** What cannot be reached at the moment; the log has been told. */
-  let trouble: Place | null = null;
+  let outage: Dependency | null = null;
   /** When the oldest row was written, on our clock. */
-  let waitingSince: number | null = null;
+  let oldestCreatedAt: number | null = null;
   let listening: { stop(): Promise<void> } | null = null;
   const running = run();
 
   return {
     reconnect() {
-      provedAt = repairedAt = never;
-      bell.ring();
+      probedAt = reenqueuedAt = never;
+      wakeSignal.wake();
     },
-    lagMs: () => (waitingSince === null ? 0 : performance.now() - waitingSince),
+    lagMs: () => (oldestCreatedAt === null ? 0 : performance.now() - oldestCreatedAt),
     async stop() {
       stopping.abort();
-      bell.ring();
+      wakeSignal.wake();
       await running;
       await listening?.stop();
     },
@@ -90,84 +90,84 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   async function run(): Promise<void> {
     for (let failures = 0; !stopping.signal.aborted; ) {
       try {
-        const worked = await pass();
+        const delivered = await dispatchOnce();
         failures = 0;
-        if (!worked) await bell.wait(pollMs);
+        if (!delivered) await wakeSignal.wait(pollIntervalMs);
       } catch (error) {
-        noteTrouble(error);
-        await bell.wait(Math.min(longestPauseMs, shortestPauseMs * 2 ** failures));
+        recordOutage(error);
+        await wakeSignal.wait(Math.min(maxBackoffMs, initialBackoffMs * 2 ** failures));
         failures = Math.min(failures + 1, 10);
       }
     }
   }
 
   /** One look at the table. False: nothing was due. */
-  async function pass(): Promise<boolean> {
-    listening ??= await reaching('the database', () => database.listen('gateway_outbox', ringIfWell, ringIfWell));
-    const waitedMs = await reaching('the database', () => measureLag(database));
+  async function dispatchOnce(): Promise<boolean> {
+    listening ??= await withDependency('the database', () => database.listen('gateway_outbox', wakeUnlessOutage, wakeUnlessOutage));
+    const waitedMs = await withDependency('the database', () => measureLag(database));
     const now = performance.now();
-    waitingSince = waitedMs === 0 ? null : now - waitedMs;
-    if (now - provedAt >= proofMs) {
-      await reaching('Temporal', options.probe);
-      provedAt = now;
+    oldestCreatedAt = waitedMs === 0 ? null : now - waitedMs;
+    if (now - probedAt >= probeTtlMs) {
+      await withDependency('Temporal', options.probe);
+      probedAt = now;
     }
-    if (now - repairedAt >= repairEveryMs) {
-      await reaching('Temporal', async () => options.schedule?.());
-      await reaching('the database', options.repair);
-      repairedAt = now;
+    if (now - reenqueuedAt >= reenqueueIntervalMs) {
+      await withDependency('Temporal', async () => options.ensureSchedules?.());
+      await withDependency('the database', options.reenqueueUnfinished);
+      reenqueuedAt = now;
     }
-    const rows = await reaching('the database', () => claimRows(database));
-    noteWell();
+    const rows = await withDependency('the database', () => claimRows(database));
+    recordRecovery();
     if (rows.length === 0) return false;
-    const outcome = await reaching('the database', () => deliverRows(rows, options));
-    if (outcome) throw new Unreachable('Temporal', outcome.away);
-    provedAt = performance.now();
+    const failure = await withDependency('the database', () => deliverRows(rows, options));
+    if (failure) throw new DependencyUnavailableError('Temporal', failure.outage);
+    probedAt = performance.now();
     return true;
   }
 
   /** While something is away, new rows are no reason to ask it more often. */
-  function ringIfWell(): void {
-    if (trouble === null) bell.ring();
+  function wakeUnlessOutage(): void {
+    if (outage === null) wakeSignal.wake();
   }
 
-  function noteTrouble(error: unknown): void {
-    const place = error instanceof Unreachable ? error.place : 'the database';
-    if (trouble !== place) logger.warn({ err: error }, `${place} cannot be reached: ${errorSummary(error)}; durable work waits`);
-    trouble = place;
-    if (place !== 'Temporal') return;
-    provedAt = repairedAt = never; // It may come back without its state.
-    change(false);
+  function recordOutage(error: unknown): void {
+    const dependency = error instanceof DependencyUnavailableError ? error.dependency : 'the database';
+    if (outage !== dependency) logger.warn({ err: error }, `${dependency} cannot be reached: ${errorSummary(error)}; durable work waits`);
+    outage = dependency;
+    if (dependency !== 'Temporal') return;
+    probedAt = reenqueuedAt = never; // It may come back without its state.
+    setReachable(false);
   }
 
-  function noteWell(): void {
-    if (trouble !== null) logger.info({}, `${trouble} can be reached again: durable work goes on`);
-    trouble = null;
-    change(true);
+  function recordRecovery(): void {
+    if (outage !== null) logger.info({}, `${outage} can be reached again: durable work goes on`);
+    outage = null;
+    setReachable(true);
   }
 
-  function change(now: boolean): void {
+  function setReachable(now: boolean): void {
     if (now === reachable) return;
     reachable = now;
     options.onChange?.(now);
   }
 }
 
-async function reaching<Result>(place: Place, action: () => Promise<Result>): Promise<Result> {
+async function withDependency<Result>(dependency: Dependency, action: () => Promise<Result>): Promise<Result> {
   try {
     return await action();
   } catch (error) {
-    throw new Unreachable(place, error);
+    throw new DependencyUnavailableError(dependency, error);
   }
 }
 
 /** A wait that can be cut short; a ring while nobody waits ends the next wait. */
-function createBell(): { ring(): void; wait(ms: number): Promise<void> } {
-  let rung = new AbortController();
+function createWakeSignal(): { wake(): void; wait(ms: number): Promise<void> } {
+  let woken = new AbortController();
   return {
-    ring: () => rung.abort(),
+    wake: () => woken.abort(),
     async wait(ms) {
-      await sleep(ms, undefined, { signal: rung.signal }).catch(() => {}); // Rejects when rung.
-      rung = new AbortController();
+      await sleep(ms, undefined, { signal: woken.signal }).catch(() => {}); // Rejects when rung.
+      woken = new AbortController();
     },
   };
 }

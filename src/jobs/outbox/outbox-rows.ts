@@ -11,7 +11,7 @@ import type { OutboxEntry, OutboxInput } from '../../db/outbox.ts';
 import type { Logger } from '../../observability/logger.ts';
 
 /** Thrown by `start` when this entry cannot be started however often it is tried; other entries are not concerned. */
-export class StartRefused extends Error {
+export class PermanentStartError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
     this.name = 'StartRefused';
@@ -26,9 +26,9 @@ export interface OutboxRow extends OutboxEntry {
   readonly waitedMs: number;
 }
 
-const batchRows = 100;
+const batchSize = 100;
 /** A server whose database takes one transaction at a time gives each asker a turn: with more of these the workers' few requests would starve. */
-const parallelStarts = 5;
+const maxConcurrentStarts = 5;
 
 /**
  * Takes rows that are due for half a minute, oldest first. A row behind another of its workflow waits until that one is gone, which
@@ -47,7 +47,7 @@ export async function claimRows(database: Database): Promise<OutboxRow[]> {
        for update skip locked)
      returning id, workflow, workflow_id as "workflowId", input, attempts, project_id as "projectId", signal, signal_input as "signalInput",
        (extract(epoch from now() - created_at) * 1000)::float8 as "waitedMs"`,
-    [batchRows],
+    [batchSize],
   );
   return rows.sort((left, right) => left.id - right.id).map(toOutboxRow);
 }
@@ -79,37 +79,37 @@ export async function measureLag(database: Database): Promise<number> {
 export async function deliverRows(
   rows: readonly OutboxRow[],
   { database, start, logger }: { database: Database; start: (row: OutboxRow) => Promise<void>; logger: Logger },
-): Promise<{ away: unknown } | null> {
+): Promise<{ outage: unknown } | null> {
   const started: number[] = [];
-  const refused: number[] = [];
-  const unsent: number[] = [];
-  let away: { away: unknown } | null = null;
-  const open = rows.values();
-  await Promise.all(Array.from({ length: parallelStarts }, deliverNext));
+  const rejected: number[] = [];
+  const undelivered: number[] = [];
+  let outage: { outage: unknown } | null = null;
+  const queue = rows.values();
+  await Promise.all(Array.from({ length: maxConcurrentStarts }, deliverNext));
   if (started.length > 0) await database.query('delete from outbox where id = any($1::bigint[])', [started]);
-  if (refused.length > 0) await database.query(postpone, [refused]);
-  if (unsent.length > 0) await database.query(giveBack, [unsent]);
-  return away;
+  if (rejected.length > 0) await database.query(postponeRejected, [rejected]);
+  if (undelivered.length > 0) await database.query(releaseClaims, [undelivered]);
+  return outage;
 
   async function deliverNext(): Promise<void> {
-    for (const row of open) {
-      if (away) {
-        unsent.push(row.id);
+    for (const row of queue) {
+      if (outage) {
+        undelivered.push(row.id);
         continue;
       }
       try {
         await start(row);
         started.push(row.id);
       } catch (error) {
-        if (error instanceof StartRefused) {
-          refused.push(row.id);
+        if (error instanceof PermanentStartError) {
+          rejected.push(row.id);
           logger.error(
             { err: error, workflow: row.workflow, workflowId: row.workflowId, attempts: row.attempts },
             `a workflow cannot be started: ${errorSummary(error)}`,
           );
         } else {
-          unsent.push(row.id);
-          away = { away: error };
+          undelivered.push(row.id);
+          outage = { outage: error };
         }
       }
     }
@@ -120,7 +120,7 @@ export async function deliverRows(
  * Deletes rows that were refused again and again for a month: no version of ours will start them, and `repair` writes anew what the tables
  * still want. Rows that wait for Temporal have not been refused and stay, however old. Returns how many were deleted.
  */
-export async function deleteHopelessRows(database: Database): Promise<number> {
+export async function deleteUndeliverableRows(database: Database): Promise<number> {
   const rows = await database.query(
     `delete from outbox where id in (
        select id from outbox where attempts >= 100 and created_at < now() - interval '30 days' order by id limit 500 for update skip locked)
@@ -130,7 +130,7 @@ export async function deleteHopelessRows(database: Database): Promise<number> {
 }
 
 /** A row that was refused is tried again, since a new version of ours may know better: after seconds at first, then once an hour. */
-const postpone = `update outbox set next_try_at = now() + least(interval '1 hour', interval '1 second' * power(2, least(attempts, 12)))
+const postponeRejected = `update outbox set next_try_at = now() + least(interval '1 hour', interval '1 second' * power(2, least(attempts, 12)))
   where id = any($1::bigint[])`;
 
-const giveBack = 'update outbox set next_try_at = now(), attempts = greatest(0, attempts - 1) where id = any($1::bigint[])';
+const releaseClaims = 'update outbox set next_try_at = now(), attempts = greatest(0, attempts - 1) where id = any($1::bigint[])';

@@ -8,9 +8,9 @@
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { Payload, PayloadCodec } from '@temporalio/common';
-import { isObject, objectOf, parseJson } from '../../core/json/narrow.ts';
+import { asObject, isObject, parseJson } from '../../core/json/narrow.ts';
 
-const cipher = 'aes-256-gcm';
+const cipherName = 'aes-256-gcm';
 const encodingName = 'binary/encrypted';
 /** Recommended for GCM; random, which is safe for 2^32 payloads of a key. */
 const nonceBytes = 12;
@@ -18,16 +18,16 @@ const tagBytes = 16;
 
 /** Keys of 32 bytes, at least one. */
 export function createEncryptionCodec(keys: readonly [Uint8Array, ...Uint8Array[]]): PayloadCodec {
-  const known = new Map(keys.map((key) => [fingerprintOf(key), key]));
+  const keysById = new Map(keys.map((key) => [keyFingerprint(key), key]));
   const [first] = keys;
-  const firstId = fingerprintOf(first);
+  const firstKeyId = keyFingerprint(first);
   return {
-    encode: async (payloads) => payloads.map((payload) => encrypt(payload, first, firstId)),
+    encode: async (payloads) => payloads.map((payload) => encrypt(payload, first, firstKeyId)),
     decode: async (payloads) =>
       payloads.map((payload) => {
-        if (utf8Of(payload.metadata?.['encoding']) !== encodingName) return payload;
-        const id = utf8Of(payload.metadata?.['encryption-key-id']);
-        const key = known.get(id);
+        if (toUtf8(payload.metadata?.['encoding']) !== encodingName) return payload;
+        const id = toUtf8(payload.metadata?.['encryption-key-id']);
+        const key = keysById.get(id);
         if (!key) throw new Error(`TEMPORAL_PAYLOAD_KEY does not hold the key ${/^[0-9a-f]{16}$/.test(id) ? id : 'of a payload'}`);
         return decrypt(payload, key);
       }),
@@ -36,39 +36,43 @@ export function createEncryptionCodec(keys: readonly [Uint8Array, ...Uint8Array[
 
 function encrypt(payload: Payload, key: Uint8Array, keyId: string): Payload {
   const nonce = randomBytes(nonceBytes);
-  const sealing = createCipheriv(cipher, key, nonce, { authTagLength: tagBytes });
-  const sealed = Buffer.concat([nonce, sealing.update(writePayload(payload)), sealing.final(), sealing.getAuthTag()]);
+  const encryptor = createCipheriv(cipherName, key, nonce, { authTagLength: tagBytes });
+  const ciphertext = Buffer.concat([nonce, encryptor.update(serializePayload(payload)), encryptor.final(), encryptor.getAuthTag()]);
   return {
-    metadata: { encoding: Buffer.from(encodingName), 'encryption-cipher': Buffer.from(cipher), 'encryption-key-id': Buffer.from(keyId) },
-    data: sealed,
+    metadata: {
+      encoding: Buffer.from(encodingName),
+      'encryption-cipher': Buffer.from(cipherName),
+      'encryption-key-id': Buffer.from(keyId),
+    },
+    data: ciphertext,
   };
 }
 
 function decrypt({ data }: Payload, key: Uint8Array): Payload {
-  const sealed = Buffer.from(data ?? []);
-  if (sealed.length < nonceBytes + tagBytes) throw new Error('an encrypted payload is cut');
-  const opening = createDecipheriv(cipher, key, sealed.subarray(0, nonceBytes), { authTagLength: tagBytes });
-  opening.setAuthTag(sealed.subarray(-tagBytes));
-  return readPayload(Buffer.concat([opening.update(sealed.subarray(nonceBytes, -tagBytes)), opening.final()]));
+  const ciphertext = Buffer.from(data ?? []);
+  if (ciphertext.length < nonceBytes + tagBytes) throw new Error('an encrypted payload is cut');
+  const decryptor = createDecipheriv(cipherName, key, ciphertext.subarray(0, nonceBytes), { authTagLength: tagBytes });
+  decryptor.setAuthTag(ciphertext.subarray(-tagBytes));
+  return parsePayload(Buffer.concat([decryptor.update(ciphertext.subarray(nonceBytes, -tagBytes)), decryptor.final()]));
 }
 
-function writePayload({ metadata, data }: Payload): Buffer {
+function serializePayload({ metadata, data }: Payload): Buffer {
   const members = Object.entries(metadata ?? {}).map(([name, bytes]) => [name, Buffer.from(bytes).toString('base64')]);
   return Buffer.from(JSON.stringify({ metadata: Object.fromEntries(members), data: data ? Buffer.from(data).toString('base64') : null }));
 }
 
-function readPayload(bytes: Buffer): Payload {
-  const written = parseJson(bytes.toString());
-  if (!isObject(written)) throw new Error('an encrypted payload holds no payload');
-  const metadata = Object.entries(objectOf(written['metadata'])).map(([name, value]) => [name, Buffer.from(String(value), 'base64')]);
-  const data = written['data'];
+function parsePayload(bytes: Buffer): Payload {
+  const serialized = parseJson(bytes.toString());
+  if (!isObject(serialized)) throw new Error('an encrypted payload holds no payload');
+  const metadata = Object.entries(asObject(serialized['metadata'])).map(([name, value]) => [name, Buffer.from(String(value), 'base64')]);
+  const data = serialized['data'];
   return { metadata: Object.fromEntries(metadata), ...(typeof data === 'string' && { data: Buffer.from(data, 'base64') }) };
 }
 
-function fingerprintOf(key: Uint8Array): string {
+function keyFingerprint(key: Uint8Array): string {
   return createHash('sha256').update('gateway payload key ').update(key).digest('hex').slice(0, 16);
 }
 
-function utf8Of(bytes: Uint8Array | null | undefined): string {
+function toUtf8(bytes: Uint8Array | null | undefined): string {
   return bytes ? Buffer.from(bytes).toString() : '';
 }

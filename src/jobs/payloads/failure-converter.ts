@@ -8,16 +8,16 @@
 import { DefaultFailureConverter, type FailureConverter } from '@temporalio/common';
 import { failureMark } from './failure-mark.ts';
 
-const encoding = new DefaultFailureConverter({ encodeCommonAttributes: true });
+const converter = new DefaultFailureConverter({ encodeCommonAttributes: true });
 
 /** The SDK asks for this name. */
 export const failureConverter: FailureConverter = {
   errorToFailure(error, payloadConverter, context) {
-    const failure = encoding.errorToFailure(error, payloadConverter, context);
+    const failure = converter.errorToFailure(error, payloadConverter, context);
     for (let part: typeof failure | null | undefined = failure; part; part = part.cause) {
       if (part.encodedAttributes?.metadata) part.encodedAttributes.metadata[failureMark] = Uint8Array.of(1);
     }
     return failure;
   },
-  failureToError: (failure, payloadConverter, context) => encoding.failureToError(failure, payloadConverter, context),
+  failureToError: (failure, payloadConverter, context) => converter.failureToError(failure, payloadConverter, context),
 };

@@ -12,13 +12,13 @@
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import { isObject } from '../../core/json/narrow.ts';
 import { failureMark } from './failure-mark.ts';
-import { isSystemQueryAnswer } from './system-queries.ts';
+import { isSystemQueryResult } from './system-queries.ts';
 
 const maxBytes = 16 * 1024;
-const idText = /^[A-Za-z0-9_:/.+-]{0,128}$/;
+const idPattern = /^[A-Za-z0-9_:/.+-]{0,128}$/;
 
 /** A value that may not pass to Temporal. The message holds no part of the value. */
-export class PayloadRefused extends Error {
+export class PayloadRejectedError extends Error {
   constructor(reason: string) {
     super(`a workflow payload may hold ids, counts and hashes only: ${reason}`);
     this.name = 'PayloadRefused';
@@ -46,7 +46,7 @@ export function createPayloadCodec(): PayloadCodec {
 function checkEncoded({ metadata, data }: Payload): void {
   const encoding = metadata?.['encoding'] ? Buffer.from(metadata['encoding']).toString() : '';
   if (encoding === 'binary/null') return;
-  if (encoding !== 'json/plain' || !data) throw new PayloadRefused('it is not plain JSON');
+  if (encoding !== 'json/plain' || !data) throw new PayloadRejectedError('it is not plain JSON');
   const text = Buffer.from(data).toString();
   if (metadata?.[failureMark]) checkFailure(text);
   else checkText(text, { systemQueries: true });
@@ -58,27 +58,27 @@ function checkFailure(text: string): void {
   const isFailure =
     isObject(value) &&
     Object.entries(value).every(([name, member]) => (name === 'message' || name === 'stack_trace') && typeof member === 'string');
-  if (!isFailure) throw new PayloadRefused('it is marked as a failure and is none');
+  if (!isFailure) throw new PayloadRejectedError('it is marked as a failure and is none');
 }
 
 function checkText(text: string, { systemQueries = false } = {}): void {
   const value = parse(text);
-  if (systemQueries && isSystemQueryAnswer(value)) return;
-  if (Buffer.byteLength(text) > maxBytes) throw new PayloadRefused(`it is larger than ${maxBytes} bytes`);
+  if (systemQueries && isSystemQueryResult(value)) return;
+  if (Buffer.byteLength(text) > maxBytes) throw new PayloadRejectedError(`it is larger than ${maxBytes} bytes`);
   checkStrings(value);
 }
 
 /** Looks at every string and key; with a list of what is still to be seen, since the depth is the sender's. */
 function checkStrings(root: unknown): void {
-  const open: { place: string; value: unknown }[] = [{ place: 'value', value: root }];
-  for (let item = open.pop(); item; item = open.pop()) {
-    const { place, value } = item;
+  const pending: { path: string; value: unknown }[] = [{ path: 'value', value: root }];
+  for (let item = pending.pop(); item; item = pending.pop()) {
+    const { path: place, value } = item;
     if (typeof value === 'string') {
-      if (!idText.test(value)) throw new PayloadRefused(`the string at ${place} is none`);
+      if (!idPattern.test(value)) throw new PayloadRejectedError(`the string at ${place} is none`);
     } else if (typeof value === 'object' && value !== null) {
       for (const [key, member] of Object.entries(value)) {
-        if (!idText.test(key)) throw new PayloadRefused(`a key in ${place} is none`);
-        open.push({ place: `${place}.${key}`.slice(0, 200), value: member });
+        if (!idPattern.test(key)) throw new PayloadRejectedError(`a key in ${place} is none`);
+        pending.push({ path: `${place}.${key}`.slice(0, 200), value: member });
       }
     }
   }
@@ -88,7 +88,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new PayloadRefused('it cannot be read as JSON'); // The parser's own message would quote the text.
+    throw new PayloadRejectedError('it cannot be read as JSON'); // The parser's own message would quote the text.
   }
 }
 
@@ -96,6 +96,6 @@ function stringify(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
   } catch {
-    throw new PayloadRefused('it cannot be written as JSON');
+    throw new PayloadRejectedError('it cannot be written as JSON');
   }
 }

@@ -5,29 +5,29 @@
  * So they are known by their form, as narrowly as it can be told. Nothing is lost when a new SDK answers in another form: the UI shows
  * an error in place of the stack.
  */
-import { isObject, listOf, objectOf } from '../../core/json/narrow.ts';
+import { asArray, asObject, isObject } from '../../core/json/narrow.ts';
 
 /** A line of a V8 stack, `    at async conversationIdle (/app/workflows/conversation-idle.ts:24:18)`. */
 const stackLine =
   /^ {4}at (?:(?:async |new )*[\w.$<>]{1,100}(?: \[as \w{1,60}\])? \((?:<anonymous>|[^\s()]{1,300}:\d+:\d+)\)|[^\s()]{1,300}:\d+:\d+)$/;
-const longestStackBytes = 256 * 1024;
+const maxStackLength = 256 * 1024;
 
-export function isSystemQueryAnswer(value: unknown): boolean {
+export function isSystemQueryResult(value: unknown): boolean {
   return isStackTrace(value) || isEnhancedStackTrace(value) || isWorkflowMetadata(value);
 }
 
 /** `__stack_trace`. */
 function isStackTrace(value: unknown): boolean {
-  if (typeof value !== 'string' || value === '' || value.length > longestStackBytes) return false;
+  if (typeof value !== 'string' || value === '' || value.length > maxStackLength) return false;
   return value.split('\n').every((line) => line === '' || stackLine.test(line));
 }
 
 /** `__enhanced_stack_trace`; the sources themselves are never sent (`showStackTraceSources` is off). */
 function isEnhancedStackTrace(value: unknown): boolean {
   if (!isObject(value) || !hasOnly(value, ['sdk', 'stacks', 'sources'])) return false;
-  if (objectOf(value['sdk'])['name'] !== 'typescript' || Object.keys(objectOf(value['sources'])).length > 0) return false;
-  return listOf(value['stacks']).every(
-    (stack) => isObject(stack) && hasOnly(stack, ['locations']) && listOf(stack['locations']).every(isLocation),
+  if (asObject(value['sdk'])['name'] !== 'typescript' || Object.keys(asObject(value['sources'])).length > 0) return false;
+  return asArray(value['stacks']).every(
+    (stack) => isObject(stack) && hasOnly(stack, ['locations']) && asArray(stack['locations']).every(isLocation),
   );
 }
 
@@ -41,10 +41,10 @@ function isLocation(value: unknown): boolean {
 /** `__temporal_workflow_metadata`: descriptions are sentences, but only the SDK's own queries have any. */
 function isWorkflowMetadata(value: unknown): boolean {
   if (!isObject(value) || !hasOnly(value, ['definition', 'currentDetails']) || (value['currentDetails'] ?? '') !== '') return false;
-  const definition = objectOf(value['definition']);
+  const definition = asObject(value['definition']);
   const handlers = ['queryDefinitions', 'signalDefinitions', 'updateDefinitions'];
   if (!hasOnly(definition, ['type', ...handlers]) || !isName(definition['type'])) return false;
-  return handlers.flatMap((kind) => listOf(definition[kind])).every(isHandler);
+  return handlers.flatMap((kind) => asArray(definition[kind])).every(isHandler);
 }
 
 function isHandler(value: unknown): boolean {

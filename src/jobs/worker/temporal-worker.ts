@@ -5,19 +5,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { bundleWorkflowCode, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { errorSummary } from '../../core/error-messages.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { placeOf, type TemporalOptions } from '../connection/temporal-connection.ts';
+import { connectionOptions, type TemporalOptions } from '../connection/temporal-connection.ts';
 import { createSdkLogger } from '../connection/temporal-log.ts';
 import { createDataConverter, failureConverterPath } from '../payloads/data-converter.ts';
-import { keepRunning } from './supervise.ts';
-import { type WorkerPlan, workerOptions } from './worker-options.ts';
+import { supervise } from './supervise.ts';
+import { type WorkerSpec, workerOptions } from './worker-options.ts';
 
 export interface RunningWorker {
   /** Whether it polls at this moment; while Temporal is away it does, in vain. */
-  polls(): boolean;
+  isPolling(): boolean;
   stop(): Promise<void>;
 }
 
-const stopLimitMs = 25_000;
+const stopTimeoutMs = 25_000;
 
 /**
  * Builds the workflow bundle into a file. Runs in a process of its own (`workflow-bundle.ts`), which calls it by name.
@@ -35,40 +35,40 @@ export async function writeWorkflowBundle(entry: string, target: string): Promis
     error: (message: string) => process.stderr.write(`${message}\n`),
   };
   const { code } = await bundleWorkflowCode({ workflowsPath: entry, failureConverterPath: failureConverterPath(), logger });
-  const unfinished = `${target}.${randomUUID()}`;
-  await writeFile(unfinished, code, { mode: 0o600 });
-  await rename(unfinished, target);
+  const temporaryFile = `${target}.${randomUUID()}`;
+  await writeFile(temporaryFile, code, { mode: 0o600 });
+  await rename(temporaryFile, target);
 }
 
-export function runWorker(options: TemporalOptions, plan: WorkerPlan): RunningWorker {
+export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWorker {
   const { logger } = options;
   const stopping = new AbortController();
   let worker: Worker | null = null;
-  const running = keepRunning(runOnce, {
+  const running = supervise(runOnce, {
     signal: stopping.signal,
     onFailure: (error) =>
       logger.warn(
-        { err: error, queue: plan.queue },
+        { err: error, queue: spec.queue },
         `the Temporal worker does not run: ${errorSummary(error)}; trying again until it does`,
       ),
   });
   return {
-    polls: () => worker?.getState() === 'RUNNING',
+    isPolling: () => worker?.getState() === 'RUNNING',
     async stop() {
       stopping.abort();
       if (worker?.getState() === 'RUNNING') worker.shutdown();
       // A connection that is being made to an address that swallows packets cannot be called off; the process need not wait for it.
-      await Promise.race([running, sleep(stopLimitMs, undefined, { ref: false })]);
+      await Promise.race([running, sleep(stopTimeoutMs, undefined, { ref: false })]);
     },
   };
 
   async function runOnce(): Promise<void> {
     installRuntime(logger);
-    const codePath = await plan.bundle(stopping.signal);
-    const connection = await NativeConnection.connect(placeOf(options));
+    const codePath = await spec.bundle(stopping.signal);
+    const connection = await NativeConnection.connect(connectionOptions(options));
     try {
       worker = await Worker.create({
-        ...workerOptions(plan, { dataConverter: createDataConverter(options.payloadKeys), logger }),
+        ...workerOptions(spec, { dataConverter: createDataConverter(options.payloadKeys), logger }),
         connection,
         namespace: options.namespace,
         workflowBundle: { codePath },
@@ -76,7 +76,7 @@ export function runWorker(options: TemporalOptions, plan: WorkerPlan): RunningWo
       const run = worker.run();
       // A worker that was created can only be let go by running it, so a stop that came meanwhile is done here.
       if (stopping.signal.aborted) worker.shutdown();
-      else logger.info({ queue: plan.queue, namespace: options.namespace }, 'the Temporal worker runs');
+      else logger.info({ queue: spec.queue, namespace: options.namespace }, 'the Temporal worker runs');
       await run;
     } finally {
       worker = null;

@@ -3,7 +3,7 @@ import type { DataConverter } from '@temporalio/common';
 import type { Logger } from '../../observability/logger.ts';
 import { wrapActivities } from './wrap-activities.ts';
 
-export interface WorkerPlan {
+export interface WorkerSpec {
   readonly queue: string;
   readonly activities: object;
   /** Path of the workflow bundle; asked for at each (re)start of the worker. */
@@ -16,7 +16,7 @@ export interface WorkerPlan {
 
 /** Sized for two cores: our activities wait for the database, and workflow tasks last a millisecond. */
 export function workerOptions(
-  { queue, activities, buildId, graceMs = 10_000 }: WorkerPlan,
+  { queue, activities, buildId, graceMs = 10_000 }: WorkerSpec,
   { dataConverter, logger }: { dataConverter: DataConverter; logger: Logger },
 ) {
   const options = {

@@ -15,7 +15,7 @@ import { promisify } from 'node:util';
 import type { Logger } from '../../observability/logger.ts';
 
 const run = promisify(execFile);
-const buildLimitMs = 5 * 60_000;
+const buildTimeoutMs = 5 * 60_000;
 
 export interface WorkflowBundleOptions {
   readonly dataDir: string;
@@ -30,7 +30,7 @@ export async function prepareWorkflowBundle({
   dataDir,
   logger,
   signal,
-  shippedDir = besideSources(),
+  shippedDir = defaultShippedDir(),
 }: WorkflowBundleOptions): Promise<string> {
   const name = `workflow-bundle-${await hashSources()}.js`;
   const shipped = join(shippedDir, name);
@@ -42,13 +42,13 @@ export async function prepareWorkflowBundle({
   // The address of the module is an argument and no part of the program: a path may hold any character.
   const program = 'const [, module, entry, target] = process.argv; await (await import(module)).writeWorkflowBundle(entry, target);';
   const args = ['--input-type=module', '--eval', program, workerModule(), workflowsEntry(), file];
-  await run(process.execPath, args, { env: {}, timeout: buildLimitMs, ...(signal && { signal }) });
+  await run(process.execPath, args, { env: {}, timeout: buildTimeoutMs, ...(signal && { signal }) });
   logger.info({ ms: Math.round(performance.now() - startedAt) }, 'the workflow bundle is built');
-  await removeOthers(dataDir, name);
+  await deleteOtherBundles(dataDir, name);
   return file;
 }
 
-function besideSources(): string {
+function defaultShippedDir(): string {
   return fileURLToPath(new URL('../../../workflow-bundle/', import.meta.url));
 }
 
@@ -86,7 +86,7 @@ function extension(): '.ts' | '.js' {
 }
 
 /** Bundles of versions before. A worker of such a version that runs has loaded its own already. */
-async function removeOthers(dataDir: string, name: string): Promise<void> {
+async function deleteOtherBundles(dataDir: string, name: string): Promise<void> {
   for (const other of await readdir(dataDir)) {
     if (/^workflow-bundle-[0-9a-f]{16}\.js$/.test(other) && other !== name) await rm(join(dataDir, other), { force: true });
   }

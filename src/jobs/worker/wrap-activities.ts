@@ -3,7 +3,7 @@
  * cause, stack or details, because a failure is kept in the workflow's history (decisions 8). The original goes to the log.
  */
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
-import { codeRow, GatewayError } from '../../core/errors.ts';
+import { errorSpec, GatewayError } from '../../core/errors.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { checkPayload } from '../payloads/payloads.ts';
@@ -20,18 +20,18 @@ export function wrapActivities(activities: object, logger: Logger): Record<strin
         checkPayload(result); // Here, since the SDK would put the codec's refusal into the history with its stack.
         return result;
       } catch (error) {
-        throw safeFailure(name, error, logger);
+        throw toSafeFailure(name, error, logger);
       }
     };
   }
   return wrapped;
 }
 
-function safeFailure(activity: string, error: unknown, logger: Logger): Error {
+function toSafeFailure(activity: string, error: unknown, logger: Logger): Error {
   if (error instanceof CancelledFailure || isAbort(error)) return withoutStack(new CancelledFailure('the activity was cancelled'));
   const code = error instanceof GatewayError ? error.code : 'internal_error';
   logger.warn({ err: error, activity, code }, 'an activity failed');
-  return withoutStack(ApplicationFailure.create({ message: codeRow(code).message, type: code }));
+  return withoutStack(ApplicationFailure.create({ message: errorSpec(code).message, type: code }));
 }
 
 /** The stack of a failure goes into the history; ours tells nothing and names paths of this machine. */

@@ -2,7 +2,7 @@
 import type { Queries } from '../../db/database.ts';
 import { queryInBatches, toBatches } from '../../db/row-batches.ts';
 import type { Extra } from '../../dialects/prompt/prompt.ts';
-import type { Part } from './chain.ts';
+import type { ChainPart } from './chain.ts';
 
 export interface CallText {
   readonly callId: string;
@@ -11,29 +11,29 @@ export interface CallText {
   readonly startedAt: number;
   readonly extras: readonly Extra[];
   /** Messages of the request, then the answer when there is one. */
-  readonly parts: readonly Part[];
+  readonly parts: readonly ChainPart[];
   readonly promptLength: number;
   /** Ids of the memory items that stood in the prompt beside this. */
   readonly recalled: readonly string[];
 }
 
 /** Those of `callIds` whose text is stored already. */
-export async function findStored(tx: Queries, callIds: readonly string[]): Promise<ReadonlySet<string>> {
+export async function findStoredCallIds(tx: Queries, callIds: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tx.query<{ callId: string }>(`select call_id as "callId" from call_texts where call_id = any($1::uuid[])`, [callIds]);
   return new Set(rows.map((row) => row.callId));
 }
 
 /** Stores `texts`; `conversationOf` names the conversation of a recorded call. */
-export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationOf: ReadonlyMap<string, string>): Promise<void> {
+export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationIds: ReadonlyMap<string, string>): Promise<void> {
   await storeParts(tx, texts);
   const rows = texts.map((text) => ({ ...text, extrasJson: JSON.stringify(text.extras) }));
-  for (const slice of toBatches(rows, ({ extrasJson }) => extrasJson.length)) await insertTexts(tx, slice, conversationOf);
+  for (const slice of toBatches(rows, ({ extrasJson }) => extrasJson.length)) await insertTexts(tx, slice, conversationIds);
 }
 
 async function insertTexts(
   tx: Queries,
   texts: readonly (CallText & { readonly extrasJson: string })[],
-  conversationOf: ReadonlyMap<string, string>,
+  conversationIds: ReadonlyMap<string, string>,
 ): Promise<void> {
   await tx.query(
     `insert into call_texts (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items)
@@ -43,7 +43,7 @@ async function insertTexts(
     [
       texts.map((text) => text.callId),
       texts.map((text) => text.projectId),
-      texts.map((text) => conversationOf.get(text.callId) ?? null),
+      texts.map((text) => conversationIds.get(text.callId) ?? null),
       texts.map((text) => text.subject),
       texts.map((text) => text.extrasJson),
       texts.map((text) => text.parts.at(-1)?.hash ?? null),
@@ -57,7 +57,7 @@ async function insertTexts(
 
 interface NewPart {
   readonly projectId: string;
-  readonly part: Part;
+  readonly part: ChainPart;
   readonly createdAt: number;
 }
 
@@ -66,19 +66,19 @@ interface NewPart {
  * of a history of 40 messages that is usually two.
  */
 async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void> {
-  const wanted = new Map<string, NewPart>();
+  const requested = new Map<string, NewPart>();
   for (const { projectId, parts, startedAt } of texts) {
     for (const part of parts) {
-      const name = projectId + part.hash.toString('latin1');
-      if (!wanted.has(name)) wanted.set(name, { projectId, part, createdAt: startedAt });
+      const key = projectId + part.hash.toString('latin1');
+      if (!requested.has(key)) requested.set(key, { projectId, part, createdAt: startedAt });
     }
   }
-  const known = await findParts(tx, [...wanted.values()]);
-  const added = [...wanted].flatMap(([name, part]) => (known.has(name) ? [] : [part]));
-  for (const slice of toBatches(added, ({ part }) => charactersOf(part))) await insertParts(tx, slice);
+  const existing = await findParts(tx, [...requested.values()]);
+  const added = [...requested].flatMap(([key, part]) => (existing.has(key) ? [] : [part]));
+  for (const slice of toBatches(added, ({ part }) => countCharacters(part))) await insertParts(tx, slice);
 }
 
-function charactersOf({ message: { text, toolCalls } }: Part): number {
+function countCharacters({ message: { text, toolCalls } }: ChainPart): number {
   return toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, text.length);
 }
 

@@ -8,7 +8,7 @@ import { hash } from 'node:crypto';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 
 /** A message at its place in a chain. */
-export interface Part {
+export interface ChainPart {
   readonly message: NormalMessage;
   /** Hash of the message alone: the same wherever it stands. */
   readonly messageHash: Buffer;
@@ -18,12 +18,12 @@ export interface Part {
 }
 
 /** The parts of `messages`, which begin a chain. */
-export function chainMessages(messages: readonly NormalMessage[]): Part[] {
-  const parts: Part[] = [];
+export function chainMessages(messages: readonly NormalMessage[]): ChainPart[] {
+  const parts: ChainPart[] = [];
   let parentHash: Buffer | null = null;
   for (const message of messages) {
     const messageHash = hashMessage(message);
-    const part: Part = {
+    const part: ChainPart = {
       message,
       messageHash,
       hash: sha256(parentHash ? Buffer.concat([parentHash, messageHash]) : messageHash),
@@ -37,11 +37,11 @@ export function chainMessages(messages: readonly NormalMessage[]): Part[] {
 
 /** Conversations live in a scope: one application of a project and one subject, or none (decisions 9). */
 export function hashScope(projectId: string, source: string, subject: string | null): Buffer {
-  return sha256(`scope 1\n${[projectId, source, subject === null ? '-' : 'subject', subject ?? ''].map(withLength).join('')}`);
+  return sha256(`scope 1\n${[projectId, source, subject === null ? '-' : 'subject', subject ?? ''].map(prefixLength).join('')}`);
 }
 
 /** A hash as it is looked up: within one scope only. */
-export function keyInScope(scope: Buffer, messageOrPart: Buffer): Buffer {
+export function toScopedKey(scope: Buffer, messageOrPart: Buffer): Buffer {
   return sha256(Buffer.concat([scope, messageOrPart]));
 }
 
@@ -50,15 +50,15 @@ export function keyInScope(scope: Buffer, messageOrPart: Buffer): Buffer {
  * JSON, since many clients parse them and write them anew.
  */
 function hashMessage({ role, text, toolCalls }: NormalMessage): Buffer {
-  const calls = toolCalls.map((call) => withLength(call.name) + withLength(normaliseArguments(call.arguments)));
-  return sha256(`message 1\n${withLength(role)}${withLength(normaliseText(text))}${calls.join('')}`);
+  const calls = toolCalls.map((call) => prefixLength(call.name) + prefixLength(normalizeArguments(call.arguments)));
+  return sha256(`message 1\n${prefixLength(role)}${prefixLength(normalizeText(text))}${calls.join('')}`);
 }
 
-function normaliseText(text: string): string {
+function normalizeText(text: string): string {
   return (text.includes('\r') ? text.replaceAll(/\r\n?/g, '\n') : text).trim();
 }
 
-function normaliseArguments(text: string): string {
+function normalizeArguments(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return '{}';
   try {
@@ -68,7 +68,7 @@ function normaliseArguments(text: string): string {
   }
 }
 
-function withLength(field: string): string {
+function prefixLength(field: string): string {
   return `${field.length}:${field}`;
 }
 

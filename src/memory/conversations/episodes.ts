@@ -1,9 +1,9 @@
 /** Conversations as callers see them (routes call them episodes), and the step from `stored` to `read`. */
 import { formatTime } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
-import { composeText, composeTitle, readMessages, type StoredMessage } from '../records/conversation-messages.ts';
-import { wakeEmbedding } from '../triggers/embedding-runs.ts';
-import { wakeLearning } from '../triggers/learning-triggers.ts';
+import { deriveTitle, formatTranscript, readMessages, type StoredMessage } from '../records/conversation-messages.ts';
+import { requestEmbedding } from '../triggers/embedding-runs.ts';
+import { triggerLearning } from '../triggers/learning-triggers.ts';
 
 /** Shapes 14. */
 export interface Episode {
@@ -33,7 +33,7 @@ export interface EpisodeMessage {
 }
 
 /** What became of a conversation that was looked at. */
-export type ReadOutcome =
+export type IdleCheckResult =
   | { readonly kind: 'read' } // idle long enough: it is read now, or was already
   | { readonly kind: 'gone' } // deleted or erased
   | { readonly kind: 'superseded' } // opened again since: another run has it
@@ -43,7 +43,11 @@ export interface Episodes {
   /** Null for a conversation that does not exist or belongs to another project. */
   get(projectId: string, id: string): Promise<Episode | null>;
   /** Reads the conversation when its last turn is `idleMs` ago by the database's clock. Doing it twice changes nothing. */
-  readConversation(wish: { readonly conversationId: string; readonly opened: number; readonly idleMs: number }): Promise<ReadOutcome>;
+  readConversation(request: {
+    readonly conversationId: string;
+    readonly opened: number;
+    readonly idleMs: number;
+  }): Promise<IdleCheckResult>;
 }
 
 export function createEpisodes({ database }: { readonly database: Database }): Episodes {
@@ -63,7 +67,7 @@ export function createEpisodes({ database }: { readonly database: Database }): E
     },
 
     readConversation: ({ conversationId, opened, idleMs }) =>
-      database.transaction(async (tx): Promise<ReadOutcome> => {
+      database.transaction(async (tx): Promise<IdleCheckResult> => {
         const [row] = await tx.query<ReadRow>(
           `select project_id as "projectId", state, opened, messages, learnable,
                   greatest(0, extract(epoch from last_turn_at - now()) * 1000 + $2::float8)::float8 as "waitMs"
@@ -81,10 +85,10 @@ export function createEpisodes({ database }: { readonly database: Database }): E
           `update conversations
               set state = 'read', read_at = now(), title = $2::text, text = $3::text
             where id = $1::uuid`,
-          [conversationId, composeTitle(messages), composeText(messages)],
+          [conversationId, deriveTitle(messages), formatTranscript(messages)],
         );
-        await wakeEmbedding(tx, row.projectId);
-        if (row.learnable) await wakeLearning(tx, row.projectId);
+        await requestEmbedding(tx, row.projectId);
+        if (row.learnable) await triggerLearning(tx, row.projectId);
         return { kind: 'read' };
       }),
   };
@@ -124,7 +128,7 @@ function toEpisode(row: EpisodeRow, messages: readonly StoredMessage[]): Episode
     started_at: formatTime(row.startedAt.getTime()),
     last_turn_at: formatTime(row.lastTurnAt.getTime()),
     read_at: row.readAt ? formatTime(row.readAt.getTime()) : null,
-    text: (row.state === 'read' ? row.text : null) ?? composeText(messages),
+    text: (row.state === 'read' ? row.text : null) ?? formatTranscript(messages),
     messages: messages.map(toMessage),
   };
 }

@@ -3,6 +3,6 @@ import type { OutboxEntry } from '../../db/outbox.ts';
 import type { Conversation } from './working-set.ts';
 
 /** Starting it again while its workflow runs is harmless: the workflow id holds the count of openings. */
-export function idleEntry({ id, projectId, opened }: Pick<Conversation, 'id' | 'projectId' | 'opened'>): OutboxEntry {
+export function toIdleTimerEntry({ id, projectId, opened }: Pick<Conversation, 'id' | 'projectId' | 'opened'>): OutboxEntry {
   return { workflow: 'conversationIdle', workflowId: `conversation/${id}/${opened}`, input: { conversation_id: id, opened }, projectId };
 }

@@ -7,34 +7,34 @@
 import type { Queries } from '../../db/database.ts';
 import { batchSize, queryInBatches } from '../../db/row-batches.ts';
 import { hashScope } from './chain.ts';
-import { comparedConversations, tipKeysOf, tipMessageKeysOf } from './match-conversation.ts';
-import { type Book, type Conversation, createBook, type Turn } from './working-set.ts';
+import { getTipKeys, getTipMessageKeys, maxComparedConversations } from './match-conversation.ts';
+import { type Conversation, type ConversationWorkingSet, createConversationWorkingSet, type RecordedCall } from './working-set.ts';
 
 /** Book with the conversations that `turns` may join; their rows are locked until the transaction ends. */
-export async function loadBook(tx: Queries, turns: readonly Turn[]): Promise<Book> {
-  const made = new Set(turns.flatMap((turn) => nameOfLast(turn) ?? []));
-  const tips = await findTips(tx, turns, made);
-  const places = await findPlaces(tx, turns);
-  const open = await findOpen(tx, turns);
-  const placed = new Set(places.map((place) => nameOf(place.key)));
-  const lost = turns.filter((turn) => {
-    if (turn.firstAssistant < 0 || placed.has(nameOfLast(turn) ?? '')) return false;
-    return !tipKeysOf(turn)
-      .map(nameOf)
-      .some((name) => tips.has(name) || made.has(name));
+export async function loadWorkingSet(tx: Queries, calls: readonly RecordedCall[]): Promise<ConversationWorkingSet> {
+  const batchTips = new Set(calls.flatMap((call) => lastHashKey(call) ?? []));
+  const tips = await findTips(tx, calls, batchTips);
+  const occurrences = await findOccurrences(tx, calls);
+  const open = await findOpenConversations(tx, calls);
+  const matchedKeys = new Set(occurrences.map((occurrence) => hashKey(occurrence.key)));
+  const unmatched = calls.filter((call) => {
+    if (call.firstAssistant < 0 || matchedKeys.has(lastHashKey(call) ?? '')) return false;
+    return !getTipKeys(call)
+      .map(hashKey)
+      .some((key) => tips.has(key) || batchTips.has(key));
   });
-  const trimmed = await findByTipMessage(tx, lost);
-  const ids = new Set([...[...tips.values()].flat(), ...places.map((place) => place.conversationId), ...open, ...trimmed]);
-  const conversations = await lock(tx, [...ids]);
-  await readMessageHashes(tx, conversations, trimmed, Math.max(1, ...lost.map((turn) => turn.promptLength)));
+  const trimmed = await findByTipMessage(tx, unmatched);
+  const ids = new Set([...[...tips.values()].flat(), ...occurrences.map((occurrence) => occurrence.conversationId), ...open, ...trimmed]);
+  const conversations = await lockConversationRows(tx, [...ids]);
+  await readMessageHashes(tx, conversations, trimmed, Math.max(1, ...unmatched.map((call) => call.promptLength)));
 
-  const book = createBook();
-  const placesOf = Map.groupBy(places, (place) => place.conversationId);
-  for (const conversation of conversations.values()) book.add(conversation, placesOf.get(conversation.id) ?? []);
-  return book;
+  const workingSet = createConversationWorkingSet();
+  const occurrencesByConversation = Map.groupBy(occurrences, (occurrence) => occurrence.conversationId);
+  for (const conversation of conversations.values()) workingSet.add(conversation, occurrencesByConversation.get(conversation.id) ?? []);
+  return workingSet;
 }
 
-interface FoundPlace {
+interface FoundOccurrence {
   readonly key: Buffer;
   readonly conversationId: string;
   readonly position: number;
@@ -42,28 +42,28 @@ interface FoundPlace {
 }
 
 /** How many tips from the end of a request are asked for first: nearly always the last answer is the tip. */
-const usualTips = 3;
+const firstTips = 3;
 /** Message hashes that a batch reads to compare trimmed histories. A call for which none are left opens a conversation of its own. */
-const mostHashes = 200_000;
+const maxHashes = 200_000;
 
 /** Ids of conversations by the name of the tip at which a call of the batch goes on. `made` are the tips that the batch itself makes. */
-async function findTips(tx: Queries, turns: readonly Turn[], made: ReadonlySet<string>): Promise<Map<string, string[]>> {
-  const keys = turns.map(tipKeysOf);
-  const usual = keys.map((list) => list.slice(-usualTips));
-  const found = await readTips(tx, usual.flat());
-  const rest = keys.filter((list, index) => {
-    const names = usual[index]?.map(nameOf) ?? [];
-    return list.length > usualTips && !names.some((name) => found.has(name) || made.has(name));
+async function findTips(tx: Queries, calls: readonly RecordedCall[], batchTips: ReadonlySet<string>): Promise<Map<string, string[]>> {
+  const keys = calls.map(getTipKeys);
+  const likely = keys.map((list) => list.slice(-firstTips));
+  const newest = await readTips(tx, likely.flat());
+  const remaining = keys.filter((list, index) => {
+    const likelyKeys = likely[index]?.map(hashKey) ?? [];
+    return list.length > firstTips && !likelyKeys.some((key) => newest.has(key) || batchTips.has(key));
   });
   const older = await readTips(
     tx,
-    rest.flatMap((list) => list.slice(0, -usualTips)),
+    remaining.flatMap((list) => list.slice(0, -firstTips)),
   );
-  return new Map([...found, ...older]);
+  return new Map([...newest, ...older]);
 }
 
 async function readTips(tx: Queries, keys: readonly Buffer[]): Promise<Map<string, string[]>> {
-  const rows = await queryInBatches<{ key: Buffer; id: string }, WantedKey>(
+  const rows = await queryInBatches<{ key: Buffer; id: string }, RequestedKey>(
     tx,
     countKeys(keys),
     `select wanted.key, found.id
@@ -74,22 +74,22 @@ async function readTips(tx: Queries, keys: readonly Buffer[]): Promise<Map<strin
          order by state desc, last_turn_at desc, id desc
          limit wanted.copies
       ) found`,
-    columnsOf,
+    toKeyColumns,
   );
-  const byKey = Map.groupBy(rows, (row) => nameOf(row.key));
-  return new Map([...byKey].map(([name, list]) => [name, list.map((row) => row.id)]));
+  const byKey = Map.groupBy(rows, (row) => hashKey(row.key));
+  return new Map([...byKey].map(([key, list]) => [key, list.map((row) => row.id)]));
 }
 
 /**
  * Messages of conversations at which a call of the batch ends: those that no recorded call has answered first, then the newest. A call
  * without history repeats nothing, so for it only the unanswered ones count.
  */
-async function findPlaces(tx: Queries, turns: readonly Turn[]): Promise<FoundPlace[]> {
-  const wanted = countKeys(turns.flatMap((turn) => turn.placeKeys.at(-1) ?? []));
-  const repeatable = new Set(turns.flatMap((turn) => (turn.firstAssistant < 0 ? [] : (nameOfLast(turn) ?? []))));
-  return queryInBatches<FoundPlace, WantedKey>(
+async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Promise<FoundOccurrence[]> {
+  const requested = countKeys(calls.flatMap((call) => call.scopedKeys.at(-1) ?? []));
+  const repeatable = new Set(calls.flatMap((call) => (call.firstAssistant < 0 ? [] : (lastHashKey(call) ?? []))));
+  return queryInBatches<FoundOccurrence, RequestedKey>(
     tx,
-    wanted,
+    requested,
     `select wanted.key, found.conversation_id as "conversationId", found.position, found.call_id as "callId"
        from unnest($1::bytea[], $2::integer[], $3::boolean[]) as wanted (key, copies, repeatable)
       cross join lateral (
@@ -99,15 +99,15 @@ async function findPlaces(tx: Queries, turns: readonly Turn[]): Promise<FoundPla
          limit wanted.copies
       ) found
       where wanted.repeatable or found.call_id is null`,
-    (slice) => [...columnsOf(slice), slice.map(({ key }) => repeatable.has(nameOf(key)))],
+    (slice) => [...toKeyColumns(slice), slice.map(({ key }) => repeatable.has(hashKey(key)))],
   );
 }
 
 /** Newest open conversation of each subject that calls without history. */
-async function findOpen(tx: Queries, turns: readonly Turn[]): Promise<string[]> {
-  const subjects = turns.filter((turn) => turn.subject !== null && turn.firstAssistant < 0);
-  const distinct = [...new Map(subjects.map((turn) => [nameOf(turn.scope), turn])).values()];
-  const rows = await queryInBatches<{ id: string }, Turn>(
+async function findOpenConversations(tx: Queries, calls: readonly RecordedCall[]): Promise<string[]> {
+  const subjects = calls.filter((call) => call.subject !== null && call.firstAssistant < 0);
+  const distinct = [...new Map(subjects.map((call) => [hashKey(call.scope), call])).values()];
+  const rows = await queryInBatches<{ id: string }, RecordedCall>(
     tx,
     distinct,
     `select found.id
@@ -118,15 +118,15 @@ async function findOpen(tx: Queries, turns: readonly Turn[]): Promise<string[]> 
          order by last_turn_at desc, id desc
          limit 1
       ) found`,
-    (slice) => [slice.map((turn) => turn.projectId), slice.map((turn) => turn.subject), slice.map((turn) => turn.source)],
+    (slice) => [slice.map((call) => call.projectId), slice.map((call) => call.subject), slice.map((call) => call.source)],
   );
   return rows.map((row) => row.id);
 }
 
 /** Conversations that end with a message of a call whose history as a whole is unknown: of each call those with its newest messages. */
-async function findByTipMessage(tx: Queries, turns: readonly Turn[]): Promise<string[]> {
-  const keys = turns.map(tipMessageKeysOf);
-  const rows = await queryInBatches<{ key: Buffer; id: string }, WantedKey>(
+async function findByTipMessage(tx: Queries, calls: readonly RecordedCall[]): Promise<string[]> {
+  const keys = calls.map(getTipMessageKeys);
+  const rows = await queryInBatches<{ key: Buffer; id: string }, RequestedKey>(
     tx,
     countKeys(keys.flat()),
     `select wanted.key, found.id
@@ -137,11 +137,11 @@ async function findByTipMessage(tx: Queries, turns: readonly Turn[]): Promise<st
          order by last_turn_at desc, id desc
          limit $2::integer
       ) found`,
-    (slice) => [slice.map(({ key }) => key), comparedConversations],
+    (slice) => [slice.map(({ key }) => key), maxComparedConversations],
   );
-  const byKey = Map.groupBy(rows, (row) => nameOf(row.key));
-  const candidates = keys.map((list) => new Set(list.flatMap((key) => byKey.get(nameOf(key)) ?? []).map((row) => row.id)));
-  return [...new Set(candidates.flatMap((ids) => [...ids].slice(0, comparedConversations)))];
+  const byKey = Map.groupBy(rows, (row) => hashKey(row.key));
+  const candidates = keys.map((list) => new Set(list.flatMap((key) => byKey.get(hashKey(key)) ?? []).map((row) => row.id)));
+  return [...new Set(candidates.flatMap((ids) => [...ids].slice(0, maxComparedConversations)))];
 }
 
 interface ConversationRow {
@@ -161,7 +161,7 @@ interface ConversationRow {
 }
 
 /** In the order of ids, so that two transactions never wait for each other. */
-async function lock(tx: Queries, ids: readonly string[]): Promise<Map<string, Conversation>> {
+async function lockConversationRows(tx: Queries, ids: readonly string[]): Promise<Map<string, Conversation>> {
   const rows = await queryInBatches<ConversationRow, string>(
     tx,
     ids.toSorted(),
@@ -184,7 +184,7 @@ function toConversation(row: ConversationRow): Conversation {
     lastTurnAt: row.lastTurnAt.getTime(),
     isNew: false,
     changed: false,
-    openedNow: false,
+    needsIdleTimer: false,
     messageHashes: new Map(),
     added: [],
   };
@@ -197,41 +197,41 @@ async function readMessageHashes(
   ids: readonly string[],
   count: number,
 ): Promise<void> {
-  const distinct = ids.slice(0, Math.ceil(mostHashes / (2 * count)));
+  const read = ids.slice(0, Math.ceil(maxHashes / (2 * count)));
   // Each conversation gives up to twice `count` rows: so many at a time that a statement stays small (`slices.ts`).
-  const atATime = Math.max(1, Math.floor(batchSize / (2 * count)));
-  for (let at = 0; at < distinct.length; at += atATime) {
+  const conversationsPerBatch = Math.max(1, Math.floor(batchSize / (2 * count)));
+  for (let at = 0; at < read.length; at += conversationsPerBatch) {
     const rows = await tx.query<{ conversationId: string; position: number; messageHash: Buffer }>(
       `select part.conversation_id as "conversationId", part.position, part.message_hash as "messageHash"
          from conversation_parts part
          join conversations conversation on conversation.id = part.conversation_id
         where part.conversation_id = any($1::uuid[])
           and (part.position < $2::integer or part.position >= conversation.messages - $2::integer)`,
-      [distinct.slice(at, at + atATime), count],
+      [read.slice(at, at + conversationsPerBatch), count],
     );
     for (const row of rows) conversations.get(row.conversationId)?.messageHashes.set(row.position, row.messageHash);
   }
 }
 
 /** A key as it is found in maps. */
-function nameOf(key: Buffer): string {
+function hashKey(key: Buffer): string {
   return key.toString('latin1');
 }
 
-function nameOfLast(turn: Turn): string | undefined {
-  return turn.placeKeys.at(-1)?.toString('latin1');
+function lastHashKey(call: RecordedCall): string | undefined {
+  return call.scopedKeys.at(-1)?.toString('latin1');
 }
 
-interface WantedKey {
+interface RequestedKey {
   readonly key: Buffer;
   readonly copies: number;
 }
 
 /** Distinct keys, and how often each was asked for. */
-function countKeys(keys: readonly Buffer[]): WantedKey[] {
-  return [...Map.groupBy(keys, nameOf).values()].flatMap(([key, ...others]) => (key ? [{ key, copies: 1 + others.length }] : []));
+function countKeys(keys: readonly Buffer[]): RequestedKey[] {
+  return [...Map.groupBy(keys, hashKey).values()].flatMap(([key, ...others]) => (key ? [{ key, copies: 1 + others.length }] : []));
 }
 
-function columnsOf(wanted: readonly WantedKey[]): [Buffer[], number[]] {
-  return [wanted.map(({ key }) => key), wanted.map(({ copies }) => copies)];
+function toKeyColumns(requested: readonly RequestedKey[]): [Buffer[], number[]] {
+  return [requested.map(({ key }) => key), requested.map(({ copies }) => copies)];
 }

@@ -13,78 +13,78 @@
  * 7. Else a new conversation: no history, another history, an edited or regenerated message.
  */
 
-import { keyInScope, type Part } from './chain.ts';
-import type { Book, Conversation, Place, Turn } from './working-set.ts';
+import { type ChainPart, toScopedKey } from './chain.ts';
+import type { Conversation, ConversationWorkingSet, MessageOccurrence, RecordedCall } from './working-set.ts';
 
-export type Joining =
-  | { readonly kind: 'late'; readonly place: Place }
+export type ConversationMatch =
+  | { readonly kind: 'late'; readonly occurrence: MessageOccurrence }
   /** The messages of the call from index `from` on are new to the conversation. */
   | { readonly kind: 'continues'; readonly conversation: Conversation; readonly from: number }
   | { readonly kind: 'repeats'; readonly conversation: Conversation }
   | { readonly kind: 'opens' };
 
-export function findConversation(turn: Turn, book: Book): Joining {
-  const places = placesOf(turn, book);
-  const late = places.find((place) => isLate(turn, place));
-  if (late) return { kind: 'late', place: late };
-  if (turn.firstAssistant < 0) return joinOpenOfSubject(turn, book);
+export function matchConversation(call: RecordedCall, workingSet: ConversationWorkingSet): ConversationMatch {
+  const occurrences = occurrencesAtEnd(call, workingSet);
+  const late = occurrences.find((occurrence) => isLate(call, occurrence));
+  if (late) return { kind: 'late', occurrence: late };
+  if (call.firstAssistant < 0) return matchOpenOfSubject(call, workingSet);
 
-  const atTip = findAtTip(turn, book);
+  const atTip = matchTip(call, workingSet);
   if (atTip?.conversation.state === 'stored') return atTip;
-  const repeated = places.find((place) => place.conversation.state === 'stored');
+  const repeated = occurrences.find((occurrence) => occurrence.conversation.state === 'stored');
   if (repeated) return { kind: 'repeats', conversation: repeated.conversation };
-  return atTip ?? findTrimmed(turn, book) ?? { kind: 'opens' };
+  return atTip ?? matchTrimmed(call, workingSet) ?? { kind: 'opens' };
 }
 
 /** Where a conversation ends that `turn` may go on from: after each message of its request, from the first of the assistant on. */
-export function tipKeysOf(turn: Turn): readonly Buffer[] {
-  return turn.firstAssistant < 0 ? [] : turn.placeKeys.slice(turn.firstAssistant, turn.promptLength);
+export function getTipKeys(call: RecordedCall): readonly Buffer[] {
+  return call.firstAssistant < 0 ? [] : call.scopedKeys.slice(call.firstAssistant, call.promptLength);
 }
 
 /** Conversations that are compared with a call's trimmed history. */
-export const comparedConversations = 10;
+export const maxComparedConversations = 10;
 
 /**
  * Messages of the assistant that a conversation may end with which `turn` goes on from without having all of its history, the newest
  * first. Each costs a lookup, and nobody goes on with a conversation that ended a hundred answers ago.
  */
-export function tipMessageKeysOf(turn: Turn): Buffer[] {
-  const prompt = turn.parts.slice(0, turn.promptLength).filter((part) => part.message.role === 'assistant');
+export function getTipMessageKeys(call: RecordedCall): Buffer[] {
+  const prompt = call.parts.slice(0, call.promptLength).filter((part) => part.message.role === 'assistant');
   return prompt
-    .slice(-mostTipMessages)
+    .slice(-maxTipMessages)
     .reverse()
-    .map((part) => keyInScope(turn.scope, part.messageHash));
+    .map((part) => toScopedKey(call.scope, part.messageHash));
 }
 
-const mostTipMessages = 100;
+const maxTipMessages = 100;
 
-function placesOf(turn: Turn, book: Book): readonly Place[] {
-  const key = turn.placeKeys.at(-1);
-  return key ? book.placesAt(key) : [];
+function occurrencesAtEnd(call: RecordedCall, workingSet: ConversationWorkingSet): readonly MessageOccurrence[] {
+  const key = call.scopedKeys.at(-1);
+  return key ? workingSet.occurrencesOf(key) : [];
 }
 
 /**
  * A call without history is late only when it began before all that is known of the conversation: another one that asks the same
  * begins a conversation of its own.
  */
-function isLate(turn: Turn, { callId, conversation }: Place): boolean {
-  if (callId !== null || turn.parts.length === turn.promptLength) return false;
-  return turn.firstAssistant >= 0 || turn.startedAt < conversation.startedAt;
+function isLate(call: RecordedCall, { callId, conversation }: MessageOccurrence): boolean {
+  if (callId !== null || call.parts.length === call.promptLength) return false;
+  return call.firstAssistant >= 0 || call.startedAt < conversation.startedAt;
 }
 
-function joinOpenOfSubject(turn: Turn, book: Book): Joining {
-  if (turn.subject === null) return { kind: 'opens' };
-  const open = newestOf(book.openIn(turn.scope));
+function matchOpenOfSubject(call: RecordedCall, workingSet: ConversationWorkingSet): ConversationMatch {
+  if (call.subject === null) return { kind: 'opens' };
+  const open = findNewest(workingSet.openInScope(call.scope));
   return open ? { kind: 'continues', conversation: open, from: 0 } : { kind: 'opens' };
 }
 
-function findAtTip(turn: Turn, book: Book): (Joining & { kind: 'continues' }) | null {
-  const keys = tipKeysOf(turn);
+function matchTip(call: RecordedCall, workingSet: ConversationWorkingSet): (ConversationMatch & { kind: 'continues' }) | null {
+  const keys = getTipKeys(call);
   for (let at = keys.length - 1; at >= 0; at -= 1) {
     const key = keys[at];
-    const ending = key ? book.endingAt(key) : [];
-    const conversation = newestOf(ending.filter(({ state }) => state === 'stored')) ?? newestOf(ending);
-    if (conversation) return { kind: 'continues', conversation, from: turn.firstAssistant + at + 1 };
+    const ending = key ? workingSet.byTip(key) : [];
+    const conversation = findNewest(ending.filter(({ state }) => state === 'stored')) ?? findNewest(ending);
+    if (conversation) return { kind: 'continues', conversation, from: call.firstAssistant + at + 1 };
   }
   return null;
 }
@@ -94,33 +94,34 @@ function findAtTip(turn: Turn, book: Book): (Joining & { kind: 'continues' }) | 
  * message was edited. Nobody knows whether two callers without a subject are the same, so without one the whole history must be in the
  * conversation, with a message of each side, and in no other.
  */
-function findTrimmed(turn: Turn, book: Book): (Joining & { kind: 'continues' }) | null {
+function matchTrimmed(call: RecordedCall, workingSet: ConversationWorkingSet): (ConversationMatch & { kind: 'continues' }) | null {
   const candidates = new Set<Conversation>();
-  for (const key of tipMessageKeysOf(turn)) {
+  for (const key of getTipMessageKeys(call)) {
     // Of those that end alike the newest come last: they were read or opened in the order of their ids.
-    for (const conversation of book.endingWith(key).toReversed()) if (candidates.size < comparedConversations) candidates.add(conversation);
+    for (const conversation of workingSet.byLastMessage(key).toReversed())
+      if (candidates.size < maxComparedConversations) candidates.add(conversation);
   }
   let best: { conversation: Conversation; from: number; length: number } | null = null;
   let isAmbiguous = false;
   for (const conversation of candidates) {
-    const run = findRun(turn, conversation);
+    const run = findSharedRun(call, conversation);
     if (!run || run.length < (best?.length ?? 0)) continue;
     isAmbiguous = run.length === best?.length;
     if (!isAmbiguous || isNewer(conversation, best?.conversation)) best = { conversation, ...run };
   }
-  if (!best || (isAmbiguous && turn.subject === null)) return null;
+  if (!best || (isAmbiguous && call.subject === null)) return null;
   return { kind: 'continues', conversation: best.conversation, from: best.from };
 }
 
 /** The run of the request that ends at the conversation's tip: where it ends in the request, and how long it is. */
-function findRun(turn: Turn, conversation: Conversation): { from: number; length: number } | null {
+function findSharedRun(call: RecordedCall, conversation: Conversation): { from: number; length: number } | null {
   const { messages } = conversation;
-  const request = turn.parts.slice(0, turn.promptLength);
-  const lengths = commonEnds(
-    request.map((part) => nameOf(part.messageHash)),
-    endOf(conversation, request.length),
+  const request = call.parts.slice(0, call.promptLength);
+  const lengths = commonSuffixLengths(
+    request.map((part) => hashKey(part.messageHash)),
+    lastMessageKeys(conversation, request.length),
   );
-  const inPlace = countInPlace(request, conversation);
+  const prefixLength = commonPrefixLength(request, conversation);
   let best: { from: number; length: number } | null = null;
   // The nearest message of each role before the end at which the run is looked at.
   const lastOf = { assistant: -1, user: -1 };
@@ -129,21 +130,21 @@ function findRun(turn: Turn, conversation: Conversation): { from: number; length
     const end = index + 1;
     const length = lengths[index] ?? 0;
     const start = end - length;
-    if (end <= turn.firstAssistant || lastOf.assistant < start || length < (best?.length ?? 1)) continue;
+    if (end <= call.firstAssistant || lastOf.assistant < start || length < (best?.length ?? 1)) continue;
     // Nothing is missing when the request's first messages are the conversation's first: it leaves the chain after them.
-    if (messages > end && inPlace >= end) continue;
+    if (messages > end && prefixLength >= end) continue;
     const isWhole = start === 0;
-    if (turn.subject === null ? isWhole && lastOf.user >= start : isWhole || messages > end) best = { from: end, length };
+    if (call.subject === null ? isWhole && lastOf.user >= start : isWhole || messages > end) best = { from: end, length };
   }
   return best;
 }
 
 /** Names of the conversation's last `count` messages; those that are unknown equal no other. */
-function endOf({ messages, messageHashes }: Conversation, count: number): string[] {
+function lastMessageKeys({ messages, messageHashes }: Conversation, count: number): string[] {
   const first = Math.max(0, messages - count);
   return Array.from({ length: messages - first }, (_value, index) => {
     const hash = messageHashes.get(first + index);
-    return hash ? nameOf(hash) : `unknown ${index}`;
+    return hash ? hashKey(hash) : `unknown ${index}`;
   });
 }
 
@@ -151,7 +152,7 @@ function endOf({ messages, messageHashes }: Conversation, count: number): string
  * For each element of `list`, how many up to and with it are the last of `tail`. In linear time (the Z function, from behind): compared
  * one by one, a request of 8,000 equal messages took 1.4 seconds.
  */
-function commonEnds(list: readonly string[], tail: readonly string[]): number[] {
+function commonSuffixLengths(list: readonly string[], tail: readonly string[]): number[] {
   const reversed = [...tail.toReversed(), '', ...list.toReversed()];
   const lengths: number[] = [0];
   let [begin, end] = [0, 0];
@@ -165,16 +166,16 @@ function commonEnds(list: readonly string[], tail: readonly string[]): number[] 
 }
 
 /** How many of the request's first messages stand at the same place in the conversation, as far as that is known. */
-function countInPlace(request: readonly Part[], { messageHashes }: Conversation): number {
+function commonPrefixLength(request: readonly ChainPart[], { messageHashes }: Conversation): number {
   const other = request.findIndex(({ messageHash }, at) => messageHashes.get(at)?.equals(messageHash) === false);
   return other < 0 ? request.length : other;
 }
 
-function nameOf(hash: Buffer): string {
+function hashKey(hash: Buffer): string {
   return hash.toString('latin1');
 }
 
-function newestOf(conversations: readonly Conversation[]): Conversation | undefined {
+function findNewest(conversations: readonly Conversation[]): Conversation | undefined {
   let newest: Conversation | undefined;
   for (const conversation of conversations) if (isNewer(conversation, newest)) newest = conversation;
   return newest;

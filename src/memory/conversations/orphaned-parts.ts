@@ -2,24 +2,24 @@
 import type { Queries } from '../../db/database.ts';
 
 /** Ends that one statement follows, and how far: 500 rows at most, since it holds up the event loop of the embedded database (decisions 1). */
-const endsAtOnce = 10;
-const longestRun = 50;
+const batchSize = 10;
+const maxRunLength = 50;
 
 /**
  * Begins at the ends of chains, `hashes`, and goes back as long as nothing else needs a part: neither a call that ends there nor a part behind
  * it. What conversations show are parts of their calls, so nothing else has to be asked. Returns how many went.
  */
-export async function deleteUnusedParts(tx: Queries, projectId: string, hashes: readonly Buffer[]): Promise<number> {
+export async function deleteOrphanedParts(tx: Queries, projectId: string, hashes: readonly Buffer[]): Promise<number> {
   let count = 0;
-  for (let ends = hashes; ends.length > 0; ) {
+  for (let tips = hashes; tips.length > 0; ) {
     const next = new Map<string, Buffer>();
-    for (let at = 0; at < ends.length; at += endsAtOnce) {
-      const gone = await deleteRuns(tx, projectId, ends.slice(at, at + endsAtOnce));
-      count += gone.length;
-      for (const { parentHash } of gone) if (parentHash) next.set(nameOf(parentHash), parentHash);
-      for (const { hash } of gone) next.delete(nameOf(hash));
+    for (let start = 0; start < tips.length; start += batchSize) {
+      const deleted = await deleteRuns(tx, projectId, tips.slice(start, start + batchSize));
+      count += deleted.length;
+      for (const { parentHash } of deleted) if (parentHash) next.set(hashKey(parentHash), parentHash);
+      for (const { hash } of deleted) next.delete(hashKey(hash));
     }
-    ends = [...next.values()];
+    tips = [...next.values()];
   }
   return count;
 }
@@ -28,7 +28,7 @@ export async function deleteUnusedParts(tx: Queries, projectId: string, hashes: 
 function deleteRuns(
   tx: Queries,
   projectId: string,
-  ends: readonly Buffer[],
+  tips: readonly Buffer[],
 ): Promise<{ readonly hash: Buffer; readonly parentHash: Buffer | null }[]> {
   return tx.query(
     `with recursive run (hash, parent_hash, length) as (
@@ -41,7 +41,7 @@ function deleteRuns(
        select part.hash, part.parent_hash, run.length + 1
          from run
          join parts part on part.project_id = $1::uuid and part.hash = run.parent_hash
-        where run.length < ${longestRun}
+        where run.length < ${maxRunLength}
           and not exists (
             select 1 from parts behind
              where behind.project_id = $1::uuid and behind.parent_hash = part.hash and behind.hash <> run.hash)
@@ -50,10 +50,10 @@ function deleteRuns(
      delete from parts
       where project_id = $1::uuid and hash in (select hash from run)
      returning hash, parent_hash as "parentHash"`,
-    [projectId, ends],
+    [projectId, tips],
   );
 }
 
-function nameOf(hash: Buffer): string {
+function hashKey(hash: Buffer): string {
   return hash.toString('latin1');
 }

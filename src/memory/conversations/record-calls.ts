@@ -12,44 +12,44 @@
 import type { SettledCall } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
 import { parseJson } from '../../core/json/narrow.ts';
-import { makeStorable } from '../../core/postgres-text.ts';
+import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
 import { type NormalMessage, normalMessage, type PromptRoute, readPrompt } from '../../dialects/prompt/prompt.ts';
-import { defaultMemorySettings, type MemorySettings, readMemorySettings, recordsCallsOf } from '../records/settings.ts';
-import { type CallMasker, createCallMasker } from '../text/credential-masker.ts';
-import { type CallText, findStored, storeTexts } from './call-texts.ts';
-import { chainMessages, hashScope, keyInScope } from './chain.ts';
-import { loadBook } from './load-working-set.ts';
-import { findConversation } from './match-conversation.ts';
-import { saveBook } from './save-working-set.ts';
-import type { Book, Conversation, Turn } from './working-set.ts';
+import { defaultMemorySettings, isSourceRecorded, type MemorySettings, readMemorySettings } from '../records/settings.ts';
+import { type CredentialMasker, createCredentialMasker } from '../text/credential-masker.ts';
+import { type CallText, findStoredCallIds, storeTexts } from './call-texts.ts';
+import { chainMessages, hashScope, toScopedKey } from './chain.ts';
+import { loadWorkingSet } from './load-working-set.ts';
+import { matchConversation } from './match-conversation.ts';
+import { saveWorkingSet } from './save-working-set.ts';
+import type { Conversation, ConversationWorkingSet, RecordedCall } from './working-set.ts';
 
 /** Stores the texts of `calls` (those the batch newly stored), without credentials, and joins or opens conversations for the recorded ones. */
-export async function recordCalls(tx: Queries, calls: readonly SettledCall[], masker = createCallMasker()): Promise<void> {
-  const candidates = calls.filter(hasText).toSorted(byStart);
+export async function recordCalls(tx: Queries, calls: readonly SettledCall[], masker = createCredentialMasker()): Promise<void> {
+  const candidates = calls.filter(hasText).toSorted(compareByStart);
   if (candidates.length === 0) return;
   const projectIds = [...new Set(candidates.map((call) => call.facts.projectId))].toSorted();
-  await takeProjects(tx, projectIds);
+  await lockConversations(tx, projectIds);
   const settings = await readMemorySettings(tx, projectIds);
   const ids = candidates.map((call) => call.facts.id);
-  const stored = await findStored(tx, ids);
-  const fresh = candidates.filter((call, index) => !stored.has(call.facts.id) && ids.indexOf(call.facts.id) === index);
-  const read = fresh.map((call) => ({ call, text: readText(call, masker) }));
-  const turns = read
+  const stored = await findStoredCallIds(tx, ids);
+  const newCalls = candidates.filter((call, index) => !stored.has(call.facts.id) && ids.indexOf(call.facts.id) === index);
+  const extracted = newCalls.map((call) => ({ call, text: extractText(call, masker) }));
+  const recordedCalls = extracted
     .filter(({ call, text }) => isRecorded(call, text, settings.get(call.facts.projectId) ?? defaultMemorySettings))
-    .map(({ call, text }) => toTurn(call, text));
+    .map(({ call, text }) => toRecordedCall(call, text));
 
-  const conversationOf = new Map<string, string>();
-  if (turns.length > 0) {
-    const book = await loadBook(tx, turns);
-    for (const turn of turns) conversationOf.set(turn.callId, join(turn, book).id);
-    await saveBook(tx, book);
+  const conversationIds = new Map<string, string>();
+  if (recordedCalls.length > 0) {
+    const workingSet = await loadWorkingSet(tx, recordedCalls);
+    for (const recorded of recordedCalls) conversationIds.set(recorded.callId, assignConversation(recorded, workingSet).id);
+    await saveWorkingSet(tx, workingSet);
   }
-  if (read.length > 0)
+  if (extracted.length > 0)
     await storeTexts(
       tx,
-      read.map(({ text }) => text),
-      conversationOf,
+      extracted.map(({ text }) => text),
+      conversationIds,
     );
 }
 
@@ -63,12 +63,12 @@ function promptRoute({ facts: { route } }: SettledCall): PromptRoute | null {
   return route === 'chat' || route === 'messages' || route === 'responses' ? route : null;
 }
 
-function byStart(a: SettledCall, b: SettledCall): number {
+function compareByStart(a: SettledCall, b: SettledCall): number {
   return a.facts.startedAt - b.facts.startedAt || (a.facts.id < b.facts.id ? -1 : 1);
 }
 
 /** Nobody else changes conversations and stored messages of these projects until the transaction ends. One statement, in the order of ids (a lock is taken as its row comes out of the sort), so that batches with several projects never wait for each other in a circle. */
-export async function takeProjects(tx: Queries, projectIds: readonly string[]): Promise<void> {
+export async function lockConversations(tx: Queries, projectIds: readonly string[]): Promise<void> {
   await tx.query(
     `select pg_advisory_xact_lock(hashtextextended('conversations ' || project_id, 0))
        from unnest($1::text[]) with ordinality as project (project_id, position)
@@ -77,19 +77,21 @@ export async function takeProjects(tx: Queries, projectIds: readonly string[]): 
   );
 }
 
-function readText(call: CallWithText, masker: CallMasker): CallText {
+function extractText(call: CallWithText, masker: CredentialMasker): CallText {
   const { facts, content } = call;
   const { messages, extras, answerBegun } = readPrompt(promptRoute(call) ?? 'chat', parseJson(content.request.toString('utf8')));
-  const begun = answerBegun ? messages.at(-1) : undefined;
-  const prompt = begun && content.answer ? messages.slice(0, -1) : messages;
-  const answer = content.answer ? normalMessage('assistant', { ...content.answer, text: (begun?.text ?? '') + content.answer.text }) : null;
+  const partial = answerBegun ? messages.at(-1) : undefined;
+  const prompt = partial && content.answer ? messages.slice(0, -1) : messages;
+  const answer = content.answer
+    ? normalMessage('assistant', { ...content.answer, text: (partial?.text ?? '') + content.answer.text })
+    : null;
   return {
     callId: facts.id,
     projectId: facts.projectId,
-    subject: facts.memory.subject === null ? null : makeStorable(facts.memory.subject),
+    subject: facts.memory.subject === null ? null : toPostgresText(facts.memory.subject),
     startedAt: facts.startedAt,
-    extras: extras.map(masker.extra),
-    parts: chainMessages([...prompt, ...(answer ? [answer] : [])].map(masker.message)),
+    extras: extras.map(masker.maskExtra),
+    parts: chainMessages([...prompt, ...(answer ? [answer] : [])].map(masker.maskMessage)),
     promptLength: prompt.length,
     recalled: content.recalled ?? [],
   };
@@ -98,11 +100,11 @@ function readText(call: CallWithText, masker: CallMasker): CallText {
 /** Specification 4.8 rule 3. */
 function isRecorded({ facts, result }: SettledCall, text: CallText, settings: MemorySettings): boolean {
   if (result.outcome !== 'ok' || facts.memory.mode === 'off' || text.parts.length === 0) return false;
-  return recordsCallsOf(settings, facts);
+  return isSourceRecorded(settings, facts);
 }
 
-function toTurn({ facts, result }: SettledCall, { parts, promptLength, subject }: CallText): Turn {
-  const source = makeStorable(facts.source);
+function toRecordedCall({ facts, result }: SettledCall, { parts, promptLength, subject }: CallText): RecordedCall {
+  const source = toPostgresText(facts.source);
   const scope = hashScope(facts.projectId, source, subject);
   const isAssistant = ({ message }: { message: NormalMessage }): boolean => message.role === 'assistant';
   return {
@@ -115,75 +117,75 @@ function toTurn({ facts, result }: SettledCall, { parts, promptLength, subject }
     startedAt: facts.startedAt,
     endedAt: facts.startedAt + result.durationMs,
     parts,
-    placeKeys: parts.map((part) => keyInScope(scope, part.hash)),
+    scopedKeys: parts.map((part) => toScopedKey(scope, part.hash)),
     promptLength,
     firstAssistant: parts.slice(0, promptLength).findIndex(isAssistant),
   };
 }
 
 /** Files `turn` under its conversation in the book and returns that. */
-function join(turn: Turn, book: Book): Conversation {
-  const joining = findConversation(turn, book);
-  const isRepeat = joining.kind === 'repeats' || (joining.kind === 'continues' && joining.from === turn.parts.length);
-  if (joining.kind === 'opens') return countCall(openConversation(turn, book), turn);
-  if (joining.kind === 'late') {
-    book.answer(joining.place, turn);
-    return countCall(joining.place.conversation, turn);
+function assignConversation(call: RecordedCall, workingSet: ConversationWorkingSet): Conversation {
+  const match = matchConversation(call, workingSet);
+  const isRepeat = match.kind === 'repeats' || (match.kind === 'continues' && match.from === call.parts.length);
+  if (match.kind === 'opens') return countCall(openConversation(call, workingSet), call);
+  if (match.kind === 'late') {
+    workingSet.attributeResponse(match.occurrence, call);
+    return countCall(match.occurrence.conversation, call);
   }
-  const { conversation } = joining;
-  if (isRepeat) return noteWrite(conversation, turn);
-  if (joining.kind === 'continues') {
+  const { conversation } = match;
+  if (isRepeat) return markLearnable(conversation, call);
+  if (match.kind === 'continues') {
     if (conversation.state === 'read') reopen(conversation);
-    else if (turn.startedAt - conversation.lastTurnAt > overdueMs) conversation.openedNow = true;
-    book.append(conversation, turn, joining.from);
-    conversation.lastTurnAt = Math.max(conversation.lastTurnAt, turn.endedAt);
+    else if (call.startedAt - conversation.lastTurnAt > idleTimerOverdueMs) conversation.needsIdleTimer = true;
+    workingSet.append(conversation, call, match.from);
+    conversation.lastTurnAt = Math.max(conversation.lastTurnAt, call.endedAt);
   }
-  return countCall(conversation, turn);
+  return countCall(conversation, call);
 }
 
-function openConversation(turn: Turn, book: Book): Conversation {
+function openConversation(call: RecordedCall, workingSet: ConversationWorkingSet): Conversation {
   const conversation: Conversation = {
-    id: newId(turn.startedAt),
-    projectId: turn.projectId,
-    source: turn.source,
-    subject: turn.subject,
-    scope: turn.scope,
+    id: newId(call.startedAt),
+    projectId: call.projectId,
+    source: call.source,
+    subject: call.subject,
+    scope: call.scope,
     isNew: true,
     state: 'stored',
     opened: 1,
-    learnable: turn.subject !== null,
+    learnable: call.subject !== null,
     calls: 0,
     messages: 0,
-    startedAt: turn.startedAt,
-    lastTurnAt: turn.endedAt,
-    tipKey: noKey,
-    tipMessageKey: noKey,
+    startedAt: call.startedAt,
+    lastTurnAt: call.endedAt,
+    tipKey: emptyKey,
+    tipMessageKey: emptyKey,
     messageHashes: new Map(),
     changed: true,
-    openedNow: true,
+    needsIdleTimer: true,
     added: [],
   };
-  book.append(conversation, turn, 0);
+  workingSet.append(conversation, call, 0);
   return conversation;
 }
 
 function reopen(conversation: Conversation): void {
   conversation.state = 'stored';
   conversation.opened += 1;
-  conversation.openedNow = true;
+  conversation.needsIdleTimer = true;
 }
 
 /** Counts a recorded call. More than one, or an explicit wish, makes the conversation one to learn from (specification 3). */
-function countCall(conversation: Conversation, turn: Turn): Conversation {
+function countCall(conversation: Conversation, call: RecordedCall): Conversation {
   conversation.calls += 1;
-  conversation.startedAt = Math.min(conversation.startedAt, turn.startedAt);
+  conversation.startedAt = Math.min(conversation.startedAt, call.startedAt);
   conversation.learnable ||= conversation.calls > 1;
   conversation.changed = true;
-  return noteWrite(conversation, turn);
+  return markLearnable(conversation, call);
 }
 
-function noteWrite(conversation: Conversation, turn: Turn): Conversation {
-  if (turn.explicitWrite && !conversation.learnable) {
+function markLearnable(conversation: Conversation, call: RecordedCall): Conversation {
+  if (call.explicitWrite && !conversation.learnable) {
     conversation.learnable = true;
     conversation.changed = true;
   }
@@ -191,6 +193,6 @@ function noteWrite(conversation: Conversation, turn: Turn): Conversation {
 }
 
 /** Unread for so long after a turn, its run may be gone: somebody ended it in Temporal. Asking for one that is there changes nothing. */
-const overdueMs = 60 * 60_000;
+const idleTimerOverdueMs = 60 * 60_000;
 
-const noKey = Buffer.alloc(0);
+const emptyKey = Buffer.alloc(0);

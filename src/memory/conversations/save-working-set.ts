@@ -3,21 +3,21 @@ import type { Queries } from '../../db/database.ts';
 import { enqueue } from '../../db/outbox.ts';
 import { toBatches } from '../../db/row-batches.ts';
 import { addConversationPassages } from '../records/passages.ts';
-import { wakeLearning } from '../triggers/learning-triggers.ts';
-import { idleEntry } from './idle-timer.ts';
-import type { AddedPart, Book, Conversation } from './working-set.ts';
+import { triggerLearning } from '../triggers/learning-triggers.ts';
+import { toIdleTimerEntry } from './idle-timer.ts';
+import type { AppendedMessage, Conversation, ConversationWorkingSet } from './working-set.ts';
 
-export async function saveBook(tx: Queries, book: Book): Promise<void> {
-  const changed = [...book.all()].filter((conversation) => conversation.changed);
+export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkingSet): Promise<void> {
+  const changed = [...workingSet.all()].filter((conversation) => conversation.changed);
   await insertNew(
     tx,
     changed.filter((conversation) => conversation.isNew),
   );
-  await updateKnown(
+  await updateExisting(
     tx,
     changed.filter((conversation) => !conversation.isNew),
   );
-  await insertParts(tx, changed);
+  await insertMessages(tx, changed);
   await addConversationPassages(
     tx,
     changed.map(({ id, projectId, subject, added }) => ({
@@ -27,11 +27,11 @@ export async function saveBook(tx: Queries, book: Book): Promise<void> {
       messages: added.map(({ part }) => part.message),
     })),
   );
-  await nameAnswers(tx, book);
-  await enqueue(tx, changed.filter((conversation) => conversation.openedNow).map(idleEntry));
+  await attributeResponses(tx, workingSet);
+  await enqueue(tx, changed.filter((conversation) => conversation.needsIdleTimer).map(toIdleTimerEntry));
   // A repeat of a call may say that a conversation which was read already is to be learned from.
-  const told = changed.filter(({ state, learnable, isNew }) => state === 'read' && learnable && !isNew);
-  for (const projectId of new Set(told.map((conversation) => conversation.projectId))) await wakeLearning(tx, projectId);
+  const newlyLearnable = changed.filter(({ state, learnable, isNew }) => state === 'read' && learnable && !isNew);
+  for (const projectId of new Set(newlyLearnable.map((conversation) => conversation.projectId))) await triggerLearning(tx, projectId);
 }
 
 async function insertNew(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
@@ -46,12 +46,12 @@ async function insertNew(tx: Queries, conversations: readonly Conversation[]): P
       conversations.map((conversation) => conversation.projectId),
       conversations.map((conversation) => conversation.source),
       conversations.map((conversation) => conversation.subject),
-      ...changeable(conversations),
+      ...toMutableColumns(conversations),
     ],
   );
 }
 
-async function updateKnown(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
+async function updateExisting(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
   if (conversations.length === 0) return;
   await tx.query(
     `update conversations as known
@@ -62,12 +62,12 @@ async function updateKnown(tx: Queries, conversations: readonly Conversation[]):
                    $9::timestamptz[], $10::timestamptz[])
          as now (id, state, opened, learnable, calls, messages, tip_key, tip_message_key, started_at, last_turn_at)
       where known.id = now.id`,
-    [conversations.map((conversation) => conversation.id), ...changeable(conversations)],
+    [conversations.map((conversation) => conversation.id), ...toMutableColumns(conversations)],
   );
 }
 
 /** Columns that calls change, in the order of both statements. */
-function changeable(conversations: readonly Conversation[]): unknown[] {
+function toMutableColumns(conversations: readonly Conversation[]): unknown[] {
   return [
     conversations.map((conversation) => conversation.state),
     conversations.map((conversation) => conversation.opened),
@@ -81,12 +81,12 @@ function changeable(conversations: readonly Conversation[]): unknown[] {
   ];
 }
 
-async function insertParts(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
+async function insertMessages(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
   const added = conversations.flatMap(({ id, added: list }) => list.map((part) => ({ id, ...part })));
-  for (const slice of toBatches(added)) await insertPlaces(tx, slice);
+  for (const slice of toBatches(added)) await insertMessageBatch(tx, slice);
 }
 
-async function insertPlaces(tx: Queries, added: readonly (AddedPart & { readonly id: string })[]): Promise<void> {
+async function insertMessageBatch(tx: Queries, added: readonly (AppendedMessage & { readonly id: string })[]): Promise<void> {
   await tx.query(
     `insert into conversation_parts (conversation_id, position, part_hash, place_key, message_hash, call_id, created_at)
      select * from unnest($1::uuid[], $2::integer[], $3::bytea[], $4::bytea[], $5::bytea[], $6::uuid[], $7::timestamptz[])`,
@@ -94,7 +94,7 @@ async function insertPlaces(tx: Queries, added: readonly (AddedPart & { readonly
       added.map(({ id }) => id),
       added.map(({ position }) => position),
       added.map(({ part }) => part.hash),
-      added.map(({ placeKey }) => placeKey),
+      added.map(({ scopedKey: placeKey }) => placeKey),
       added.map(({ part }) => part.messageHash),
       added.map(({ callId }) => callId),
       added.map(({ createdAt }) => new Date(createdAt).toISOString()),
@@ -102,14 +102,18 @@ async function insertPlaces(tx: Queries, added: readonly (AddedPart & { readonly
   );
 }
 
-async function nameAnswers(tx: Queries, book: Book): Promise<void> {
-  const answers = book.answers();
-  if (answers.length === 0) return;
+async function attributeResponses(tx: Queries, workingSet: ConversationWorkingSet): Promise<void> {
+  const responses = workingSet.attributedResponses();
+  if (responses.length === 0) return;
   await tx.query(
     `update conversation_parts as part
         set call_id = answer.call_id
        from unnest($1::uuid[], $2::integer[], $3::uuid[]) as answer (conversation_id, position, call_id)
       where part.conversation_id = answer.conversation_id and part.position = answer.position`,
-    [answers.map(({ conversation }) => conversation.id), answers.map(({ position }) => position), answers.map(({ callId }) => callId)],
+    [
+      responses.map(({ conversation }) => conversation.id),
+      responses.map(({ position }) => position),
+      responses.map(({ callId }) => callId),
+    ],
   );
 }

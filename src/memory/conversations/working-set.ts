@@ -3,10 +3,10 @@
  * after the other, so a call finds what the calls before it made. Nothing here reads or writes the database: `load-book.ts`
  * and `save-book.ts` do.
  */
-import { keyInScope, type Part } from './chain.ts';
+import { type ChainPart, toScopedKey } from './chain.ts';
 
 /** A recorded call on its way into a conversation. */
-export interface Turn {
+export interface RecordedCall {
   readonly callId: string;
   readonly projectId: string;
   readonly source: string;
@@ -16,19 +16,19 @@ export interface Turn {
   readonly startedAt: number;
   readonly endedAt: number;
   /** Messages of the request, then the answer when there is one. */
-  readonly parts: readonly Part[];
+  readonly parts: readonly ChainPart[];
   /** Of each part, its hash as it is looked up in the scope. */
-  readonly placeKeys: readonly Buffer[];
+  readonly scopedKeys: readonly Buffer[];
   readonly promptLength: number;
   /** Index of the first message of the assistant in the request, -1 when the call has no history. */
   readonly firstAssistant: number;
 }
 
 /** A message of a conversation that the batch adds. */
-export interface AddedPart {
+export interface AppendedMessage {
   readonly position: number;
-  readonly part: Part;
-  readonly placeKey: Buffer;
+  readonly part: ChainPart;
+  readonly scopedKey: Buffer;
   readonly createdAt: number;
   callId: string | null;
 }
@@ -54,103 +54,103 @@ export interface Conversation {
   /** The batch changed its row. */
   changed: boolean;
   /** The batch opened it, for the first time or again: a workflow must wait for its end. */
-  openedNow: boolean;
-  readonly added: AddedPart[];
+  needsIdleTimer: boolean;
+  readonly added: AppendedMessage[];
 }
 
 /** A message of a conversation that a call may stand at. */
-export interface Place {
+export interface MessageOccurrence {
   readonly conversation: Conversation;
   readonly position: number;
   callId: string | null;
 }
 
-export interface Book {
+export interface ConversationWorkingSet {
   /** Takes in a conversation; `places` are those of its messages that calls of the batch asked for. */
-  add(conversation: Conversation, places: readonly { key: Buffer; position: number; callId: string | null }[]): void;
-  endingAt(key: Buffer): readonly Conversation[];
-  endingWith(messageKey: Buffer): readonly Conversation[];
-  placesAt(key: Buffer): readonly Place[];
+  add(conversation: Conversation, occurrences: readonly { key: Buffer; position: number; callId: string | null }[]): void;
+  byTip(key: Buffer): readonly Conversation[];
+  byLastMessage(messageKey: Buffer): readonly Conversation[];
+  occurrencesOf(key: Buffer): readonly MessageOccurrence[];
   /** Open conversations of a scope (project, source and subject). */
-  openIn(scope: Buffer): readonly Conversation[];
+  openInScope(scope: Buffer): readonly Conversation[];
   /** Adds the messages of `turn` from index `from` on. */
-  append(conversation: Conversation, turn: Turn, from: number): void;
+  append(conversation: Conversation, call: RecordedCall, from: number): void;
   /** Names the recorded call that gave an answer known until now only from a later request. */
-  answer(place: Place, turn: Turn): void;
+  attributeResponse(occurrence: MessageOccurrence, call: RecordedCall): void;
   all(): Iterable<Conversation>;
   /** Answers of messages that are in the database already. */
-  answers(): readonly Place[];
+  attributedResponses(): readonly MessageOccurrence[];
 }
 
-export function createBook(): Book {
+export function createConversationWorkingSet(): ConversationWorkingSet {
   const conversations = new Map<string, Conversation>();
-  const byTip = new Map<string, Set<Conversation>>();
-  const byTipMessage = new Map<string, Set<Conversation>>();
-  const byPlace = new Map<string, Place[]>();
-  const byScope = new Map<string, Set<Conversation>>();
-  const answers: Place[] = [];
+  const tipIndex = new Map<string, Set<Conversation>>();
+  const lastMessageIndex = new Map<string, Set<Conversation>>();
+  const occurrenceIndex = new Map<string, MessageOccurrence[]>();
+  const scopeIndex = new Map<string, Set<Conversation>>();
+  const attributedResponses: MessageOccurrence[] = [];
 
-  const addPlace = (key: Buffer, place: Place): void => {
-    const name = nameOf(key);
-    const places = byPlace.get(name);
-    if (places) places.push(place);
-    else byPlace.set(name, [place]);
+  const addOccurrence = (key: Buffer, occurrence: MessageOccurrence): void => {
+    const mapKey = hashKey(key);
+    const occurrences = occurrenceIndex.get(mapKey);
+    if (occurrences) occurrences.push(occurrence);
+    else occurrenceIndex.set(mapKey, [occurrence]);
   };
 
-  const file = (conversation: Conversation): void => {
+  const index = (conversation: Conversation): void => {
     conversations.set(conversation.id, conversation);
-    include(byTip, conversation.tipKey, conversation);
-    include(byTipMessage, conversation.tipMessageKey, conversation);
-    include(byScope, conversation.scope, conversation);
+    addToIndex(tipIndex, conversation.tipKey, conversation);
+    addToIndex(lastMessageIndex, conversation.tipMessageKey, conversation);
+    addToIndex(scopeIndex, conversation.scope, conversation);
   };
 
   return {
-    add(conversation, places) {
-      file(conversation);
-      for (const { key, position, callId } of places) addPlace(key, { conversation, position, callId });
+    add(conversation, occurrences) {
+      index(conversation);
+      for (const { key, position, callId } of occurrences) addOccurrence(key, { conversation, position, callId });
     },
-    endingAt: (key) => [...(byTip.get(nameOf(key)) ?? [])],
-    endingWith: (messageKey) => [...(byTipMessage.get(nameOf(messageKey)) ?? [])],
-    placesAt: (key) => byPlace.get(nameOf(key)) ?? [],
-    openIn: (scope) => [...(byScope.get(nameOf(scope)) ?? [])].filter((conversation) => conversation.state === 'stored'),
-    append(conversation, turn, from) {
-      byTip.get(nameOf(conversation.tipKey))?.delete(conversation);
-      byTipMessage.get(nameOf(conversation.tipMessageKey))?.delete(conversation);
-      for (let index = from; index < turn.parts.length; index += 1) {
-        const part = turn.parts[index];
-        const placeKey = turn.placeKeys[index];
-        if (!part || !placeKey) continue;
-        const isAnswer = index >= turn.promptLength;
-        const callId = isAnswer ? turn.callId : null;
-        const createdAt = isAnswer ? turn.endedAt : turn.startedAt;
-        conversation.added.push({ position: conversation.messages, part, placeKey, createdAt, callId });
-        addPlace(placeKey, { conversation, position: conversation.messages, callId });
+    byTip: (key) => [...(tipIndex.get(hashKey(key)) ?? [])],
+    byLastMessage: (messageKey) => [...(lastMessageIndex.get(hashKey(messageKey)) ?? [])],
+    occurrencesOf: (key) => occurrenceIndex.get(hashKey(key)) ?? [],
+    openInScope: (scope) => [...(scopeIndex.get(hashKey(scope)) ?? [])].filter((conversation) => conversation.state === 'stored'),
+    append(conversation, call, from) {
+      tipIndex.get(hashKey(conversation.tipKey))?.delete(conversation);
+      lastMessageIndex.get(hashKey(conversation.tipMessageKey))?.delete(conversation);
+      for (let at = from; at < call.parts.length; at += 1) {
+        const part = call.parts[at];
+        const scopedKey = call.scopedKeys[at];
+        if (!part || !scopedKey) continue;
+        const isResponse = at >= call.promptLength;
+        const callId = isResponse ? call.callId : null;
+        const createdAt = isResponse ? call.endedAt : call.startedAt;
+        conversation.added.push({ position: conversation.messages, part, scopedKey, createdAt, callId });
+        addOccurrence(scopedKey, { conversation, position: conversation.messages, callId });
         conversation.messageHashes.set(conversation.messages, part.messageHash);
         conversation.messages += 1;
-        conversation.tipKey = placeKey;
-        conversation.tipMessageKey = keyInScope(turn.scope, part.messageHash);
+        conversation.tipKey = scopedKey;
+        conversation.tipMessageKey = toScopedKey(call.scope, part.messageHash);
       }
-      file(conversation);
+      index(conversation);
     },
-    answer(place, turn) {
-      place.callId = turn.callId;
-      const added = place.conversation.added.find((part) => part.position === place.position);
-      if (added) added.callId = turn.callId;
-      else answers.push(place);
+    attributeResponse(occurrence, call) {
+      occurrence.callId = call.callId;
+      const added = occurrence.conversation.added.find((part) => part.position === occurrence.position);
+      if (added) added.callId = call.callId;
+      else attributedResponses.push(occurrence);
     },
     all: () => conversations.values(),
-    answers: () => answers,
+    attributedResponses: () => attributedResponses,
   };
 }
 
-function include(index: Map<string, Set<Conversation>>, key: Buffer, conversation: Conversation): void {
-  const name = nameOf(key);
-  const set = index.get(name);
+function addToIndex(keyedIndex: Map<string, Set<Conversation>>, key: Buffer, conversation: Conversation): void {
+  const mapKey = hashKey(key);
+  const set = keyedIndex.get(mapKey);
   if (set) set.add(conversation);
-  else index.set(name, new Set([conversation]));
+  else keyedIndex.set(mapKey, new Set([conversation]));
 }
 
 /** A hash as a key of a Map: one character for each byte. */
-function nameOf(key: Buffer): string {
+function hashKey(key: Buffer): string {
   return key.toString('latin1');
 }

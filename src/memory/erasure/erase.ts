@@ -7,10 +7,10 @@ import { isObject } from '../../core/json/narrow.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { enqueue, type OutboxEntry } from '../../db/outbox.ts';
-import { deleteUnusedParts } from '../conversations/orphaned-parts.ts';
-import { takeProjects } from '../conversations/record-calls.ts';
-import { type ErasedCount, type ErasedTable, erasedTables } from './subject-tables.ts';
-import { sha256OfSubject } from './tombstones.ts';
+import { deleteOrphanedParts } from '../conversations/orphaned-parts.ts';
+import { lockConversations } from '../conversations/record-calls.ts';
+import { type ErasedCount, type SubjectTable, subjectTables } from './subject-tables.ts';
+import { hashSubject } from './tombstones.ts';
 
 export type ErasedCounts = Readonly<Record<ErasedCount, number>>;
 
@@ -32,9 +32,9 @@ export interface EraseRequest {
 /** Processes listen here; the payload is the id. */
 export const erasuresChannel = 'gateway_erasures';
 
-const sliceRows = 500;
+const batchSize = 500;
 /** Writers that hold no lock of the project (vectors, reading) may meet it the other way round. */
-const mostDeadlocks = 5;
+const maxDeadlockRetries = 5;
 
 export function createErase({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return async (request: EraseRequest): Promise<Erasure> => {
@@ -42,7 +42,7 @@ export function createErase({ database, clock }: { readonly database: Database; 
       try {
         return await database.transaction((tx) => erase(tx, newId(clock.now()), request));
       } catch (error) {
-        if (deadlocks === mostDeadlocks || !isDeadlock(error)) throw error;
+        if (deadlocks === maxDeadlockRetries || !isDeadlock(error)) throw error;
       }
     }
   };
@@ -56,31 +56,31 @@ export function erasureEntry({ id, projectId }: { readonly id: string; readonly 
 async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: EraseRequest): Promise<Erasure> {
   await tx.query(`select pg_advisory_xact_lock(hashtextextended($1::text, 0))`, [projectId]);
   // After the project's, as whoever stores calls: against cleanup, which holds this one alone.
-  await takeProjects(tx, [projectId]);
-  const sha256 = sha256OfSubject(subject);
-  const [fence] = await tx.query<{ erasedAt: Date }>(
+  await lockConversations(tx, [projectId]);
+  const sha256 = hashSubject(subject);
+  const [tombstone] = await tx.query<{ erasedAt: Date }>(
     `insert into erasures (id, project_id, subject_sha256, erased_at, asked_by, deleted)
      values ($1::uuid, $2::uuid, $3::bytea, clock_timestamp(), $4::text, '{}')
      returning erased_at as "erasedAt"`,
     [id, projectId, sha256, askedBy],
   );
-  if (!fence) throw new Error('the fence was not written');
-  await noteRuns(tx, id, projectId, subject);
+  if (!tombstone) throw new Error('the fence was not written');
+  await recordRuns(tx, id, projectId, subject);
   const counts = { memories: 0, profile_pages: 0, episodes: 0, calls: 0, call_parts: 0, graph_facts: 0 };
-  counts.call_parts = await eraseTexts(tx, projectId, subject);
-  for (const table of erasedTables) {
+  counts.call_parts = await eraseCallTexts(tx, projectId, subject);
+  for (const table of subjectTables) {
     const count = await eraseTable(tx, table, [projectId, table.by === 'subject' ? subject : sha256]);
     if (table.count) counts[table.count] = count;
   }
-  await eraseLeftovers(tx, projectId);
+  await deleteOrphans(tx, projectId);
   await tx.query(`update erasures set deleted = $2::jsonb where id = $1::uuid`, [id, JSON.stringify(counts)]);
   await enqueue(tx, [erasureEntry({ id, projectId })]);
   await tx.query(`select pg_notify('${erasuresChannel}', $1::text)`, [id]);
-  return { id, projectId, sha256, erasedAt: fence.erasedAt, deleted: counts };
+  return { id, projectId, sha256, erasedAt: tombstone.erasedAt, deleted: counts };
 }
 
 /** Each opening of a conversation had a workflow run of its own (`idle-entry.ts`). */
-async function noteRuns(tx: Queries, erasureId: string, projectId: string, subject: string): Promise<void> {
+async function recordRuns(tx: Queries, erasureId: string, projectId: string, subject: string): Promise<void> {
   await tx.query(
     `insert into erasure_runs (erasure_id, workflow_id)
      select $1::uuid, 'conversation/' || id || '/' || opening
@@ -92,26 +92,26 @@ async function noteRuns(tx: Queries, erasureId: string, projectId: string, subje
 }
 
 /** Prompts and answers of all calls that named the subject, then the parts that only they needed. */
-async function eraseTexts(tx: Queries, projectId: string, subject: string): Promise<number> {
-  const ends = new Map<string, Buffer>();
+async function eraseCallTexts(tx: Queries, projectId: string, subject: string): Promise<number> {
+  const tips = new Map<string, Buffer>();
   for (;;) {
     const rows = await tx.query<{ lastHash: Buffer | null }>(
       `delete from call_texts
-        where call_id in (select call_id from call_texts where project_id = $1::uuid and subject = $2::text limit ${sliceRows})
+        where call_id in (select call_id from call_texts where project_id = $1::uuid and subject = $2::text limit ${batchSize})
        returning last_hash as "lastHash"`,
       [projectId, subject],
     );
-    if (rows.length === 0) return deleteUnusedParts(tx, projectId, [...ends.values()]);
-    for (const { lastHash } of rows) if (lastHash) ends.set(lastHash.toString('latin1'), lastHash);
+    if (rows.length === 0) return deleteOrphanedParts(tx, projectId, [...tips.values()]);
+    for (const { lastHash } of rows) if (lastHash) tips.set(lastHash.toString('latin1'), lastHash);
   }
 }
 
-async function eraseTable(tx: Queries, { table, key, where, set }: ErasedTable, values: readonly unknown[]): Promise<number> {
+async function eraseTable(tx: Queries, { table, key, where, set }: SubjectTable, values: readonly unknown[]): Promise<number> {
   const verb = set === undefined ? `delete from ${table}` : `update ${table} set ${set}`;
   let count = 0;
   for (;;) {
     const rows = await tx.query(
-      `${verb} where (${key}) in (select ${key} from ${table} where ${where} order by ${key} limit ${sliceRows}) returning 1`,
+      `${verb} where (${key}) in (select ${key} from ${table} where ${where} order by ${key} limit ${batchSize}) returning 1`,
       values,
     );
     if (rows.length === 0) return count;
@@ -120,7 +120,7 @@ async function eraseTable(tx: Queries, { table, key, where, set }: ErasedTable, 
 }
 
 /** What has no subject of its own but may have come from this one: entities that no fact speaks of, and frequent words, counted anew later. */
-async function eraseLeftovers(tx: Queries, projectId: string): Promise<void> {
+async function deleteOrphans(tx: Queries, projectId: string): Promise<void> {
   await tx.query(
     `delete from memory_entities entity
       where entity.project_id = $1::uuid

@@ -5,54 +5,57 @@
  * It learns of erasures by NOTIFY, and reads those that are not done at its start and after a lost connection. What fails is tried again:
  * the database or the disk may be away. All of it is harmless when it is done twice.
  */
-import type { CallFacts } from '../../core/call.ts';
+import type { CallMetadata } from '../../core/call.ts';
 import type { Database } from '../../db/database.ts';
 import { type Erasure, erasuresChannel } from './erase.ts';
-import type { Forgotten } from './erasure-report.ts';
-import { sha256OfSubject } from './tombstones.ts';
+import type { LocalPurge } from './erasure-report.ts';
+import { hashSubject } from './tombstones.ts';
 
 /** What identifies whose data goes, and until when. */
-export type Fence = Pick<Erasure, 'id' | 'projectId' | 'sha256' | 'erasedAt'>;
+export type Tombstone = Pick<Erasure, 'id' | 'projectId' | 'sha256' | 'erasedAt'>;
 
-export interface KeepErasuresOptions {
+export interface ErasureListenerOptions {
   readonly database: Database;
   /** Id of the journal. */
   readonly process: string;
   /** Forgets kept answers; returns how many. */
-  readonly dropCached: (projectId: string, subjectSha256: string) => number;
+  readonly purgeCache: (projectId: string, subjectSha256: string) => number;
   /** Makes open calls forget their subject and text; returns how many. */
-  readonly forgetOpen: (isMeant: (facts: CallFacts) => boolean) => number;
+  readonly redactInFlight: (matches: (facts: CallMetadata) => boolean) => number;
   /** Stores and deletes all that lies on this machine's disk from before now. False or an error: not yet. */
-  readonly clearDisk: (fences: readonly Fence[]) => Promise<boolean>;
+  readonly flushJournal: (tombstones: readonly Tombstone[]) => Promise<boolean>;
   readonly logger: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
   readonly retryMs?: number;
 }
 
-export interface KeepErasures {
+export interface ErasureListener {
   /** Forgets at once what this process holds; the rest goes on in the background. */
-  keep(fence: Fence): Forgotten;
+  apply(tombstone: Tombstone): LocalPurge;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-export function createKeepErasures(options: KeepErasuresOptions): KeepErasures {
-  const { database, process, dropCached, forgetOpen, clearDisk, logger, retryMs = 1_000 } = options;
+export function createErasureListener(options: ErasureListenerOptions): ErasureListener {
+  const { database, process, purgeCache, redactInFlight, flushJournal, logger, retryMs = 1_000 } = options;
   /** Those whose end is not written yet. */
-  const pending = new Map<string, { readonly fence: Fence; readonly forgotten: Forgotten }>();
-  let mustRead = true;
+  const pending = new Map<string, { readonly tombstone: Tombstone; readonly purged: LocalPurge }>();
+  let mustReload = true;
   let timer: NodeJS.Timeout | null = null;
   let working: Promise<void> | null = null;
-  let isAway = false;
+  let hasFailed = false;
   let isStopped = false;
-  let listening: { stop(): Promise<void> } | null = null;
+  let subscription: { stop(): Promise<void> } | null = null;
 
-  const keep = (fence: Fence): Forgotten => {
-    const known = pending.get(fence.id);
-    if (known) return known.forgotten;
-    const forgotten = { cacheEntries: dropCached(fence.projectId, fence.sha256.toString('hex')), openCalls: forgetOpen(isBehind(fence)) };
-    pending.set(fence.id, { fence, forgotten });
+  const apply = (tombstone: Tombstone): LocalPurge => {
+    const existing = pending.get(tombstone.id);
+    if (existing) return existing.purged;
+    const purged = {
+      cacheEntries: purgeCache(tombstone.projectId, tombstone.sha256.toString('hex')),
+      openCalls: redactInFlight(isBeforeTombstone(tombstone)),
+    };
+    pending.set(tombstone.id, { tombstone, purged });
     schedule(0);
-    return forgotten;
+    return purged;
   };
 
   const schedule = (delayMs: number): void => {
@@ -67,41 +70,41 @@ export function createKeepErasures(options: KeepErasuresOptions): KeepErasures {
 
   const again = (isFinished: boolean): void => {
     working = null;
-    isAway = false;
-    if (mustRead || pending.size > 0) schedule(isFinished ? 0 : retryMs);
+    hasFailed = false;
+    if (mustReload || pending.size > 0) schedule(isFinished ? 0 : retryMs);
   };
 
   const failed = (error: unknown): void => {
     working = null;
-    if (!isAway && !isStopped) logger.warn({ error }, 'an erasure cannot be finished by this process yet; trying again');
-    isAway = true;
+    if (!hasFailed && !isStopped) logger.warn({ error }, 'an erasure cannot be finished by this process yet; trying again');
+    hasFailed = true;
     schedule(retryMs);
   };
 
   /** One round over all that is pending. False: not all of it is finished. */
   const work = async (): Promise<boolean> => {
-    if (mustRead) {
-      mustRead = false;
+    if (mustReload) {
+      mustReload = false;
       try {
-        for (const fence of await readOpen()) keep(fence);
+        for (const tombstone of await loadOpen()) apply(tombstone);
       } catch (error) {
-        mustRead = true;
+        mustReload = true;
         throw error;
       }
     }
     const batch = [...pending.values()];
     if (batch.length === 0) return true;
-    await noteForgotten(batch);
-    if (!(await clearDisk(batch.map(({ fence }) => fence)))) return false;
+    await recordPurges(batch);
+    if (!(await flushJournal(batch.map(({ tombstone: fence }) => fence)))) return false;
     await database.query(
       `update erasure_processes set drained_at = now() where process = $1::uuid and erasure_id = any ($2::uuid[]) and drained_at is null`,
-      [process, batch.map(({ fence }) => fence.id)],
+      [process, batch.map(({ tombstone: fence }) => fence.id)],
     );
-    for (const { fence } of batch) pending.delete(fence.id);
+    for (const { tombstone: fence } of batch) pending.delete(fence.id);
     return true;
   };
 
-  const noteForgotten = async (batch: readonly { readonly fence: Fence; readonly forgotten: Forgotten }[]): Promise<void> => {
+  const recordPurges = async (batch: readonly { readonly tombstone: Tombstone; readonly purged: LocalPurge }[]): Promise<void> => {
     await database.query(
       `insert into erasure_processes (erasure_id, process, cache_entries, open_calls)
        select new.erasure_id, $1::uuid, new.cache_entries, new.open_calls
@@ -110,15 +113,15 @@ export function createKeepErasures(options: KeepErasuresOptions): KeepErasures {
        on conflict do nothing`,
       [
         process,
-        batch.map(({ fence }) => fence.id),
-        batch.map(({ forgotten }) => forgotten.cacheEntries),
-        batch.map(({ forgotten }) => forgotten.openCalls),
+        batch.map(({ tombstone: fence }) => fence.id),
+        batch.map(({ purged: forgotten }) => forgotten.cacheEntries),
+        batch.map(({ purged: forgotten }) => forgotten.openCalls),
       ],
     );
   };
 
-  const readOpen = (): Promise<Fence[]> =>
-    database.query<Fence>(
+  const loadOpen = (): Promise<Tombstone[]> =>
+    database.query<Tombstone>(
       `select id, project_id as "projectId", subject_sha256 as sha256, erased_at as "erasedAt"
          from erasures
         where state <> 'done'
@@ -128,28 +131,28 @@ export function createKeepErasures(options: KeepErasuresOptions): KeepErasures {
       [process],
     );
 
-  const readSoon = (): void => {
-    mustRead = true;
+  const reload = (): void => {
+    mustReload = true;
     schedule(0);
   };
 
   return {
-    keep,
+    apply,
     async start() {
-      listening = await database.listen(erasuresChannel, readSoon, readSoon);
-      readSoon();
+      subscription = await database.listen(erasuresChannel, reload, reload);
+      reload();
     },
     async stop() {
       isStopped = true;
       if (timer) clearTimeout(timer);
-      await listening?.stop();
+      await subscription?.stop();
       await working;
     },
   };
 }
 
 /** Calls of the subject that began before the fence. */
-function isBehind({ projectId, sha256, erasedAt }: Fence): (facts: CallFacts) => boolean {
-  return ({ projectId: of, memory: { subject }, startedAt }) =>
-    of === projectId && subject !== null && startedAt <= erasedAt.getTime() && sha256OfSubject(subject).equals(sha256);
+function isBeforeTombstone({ projectId, sha256, erasedAt }: Tombstone): (facts: CallMetadata) => boolean {
+  return ({ projectId: callProjectId, memory: { subject }, startedAt }) =>
+    callProjectId === projectId && subject !== null && startedAt <= erasedAt.getTime() && hashSubject(subject).equals(sha256);
 }

@@ -4,15 +4,15 @@ import type { Queries } from '../../db/database.ts';
 import type { ErasedCounts, Erasure } from './erase.ts';
 
 /** What a process forgot of a subject besides the database. */
-export interface Forgotten {
+export interface LocalPurge {
   readonly cacheEntries: number;
   /** Calls under way, which go on without text. */
   readonly openCalls: number;
 }
 
 /** What the answering process can tell at once. */
-export function receiptJson(erasure: Erasure, { cacheEntries, openCalls }: Forgotten): Record<string, unknown> {
-  return erasureJson({ ...erasure, cacheEntries, queued: openCalls, state: 'queued', purged: 0 });
+export function toReceiptJson(erasure: Erasure, { cacheEntries, openCalls }: LocalPurge): Record<string, unknown> {
+  return toErasureJson({ ...erasure, cacheEntries, queued: openCalls, state: 'queued', purged: 0 });
 }
 
 /** Null when the project has none with that id. */
@@ -21,7 +21,7 @@ export async function findErasure(database: Queries, projectId: string, id: stri
     projectId,
     id,
   ]);
-  return row ? rowJson(row) : null;
+  return row ? toRowJson(row) : null;
 }
 
 /** Newest first. */
@@ -30,10 +30,10 @@ export async function listErasures(database: Queries, projectId: string, limit: 
     `${selectErasures} where erasure.project_id = $1::uuid order by erasure.id desc limit $2::integer`,
     [projectId, limit],
   );
-  return rows.map(rowJson);
+  return rows.map(toRowJson);
 }
 
-interface ErasureRow extends Told {
+interface ErasureRow extends ErasureSummary {
   readonly askedBy: string;
   readonly doneAt: Date | null;
   readonly processes: number;
@@ -51,16 +51,16 @@ const selectErasures = `
        from erasure_processes where erasure_id = erasure.id
    ) told`;
 
-function rowJson(row: ErasureRow): Record<string, unknown> {
+function toRowJson(row: ErasureRow): Record<string, unknown> {
   return {
-    ...erasureJson(row),
+    ...toErasureJson(row),
     asked_by: row.askedBy,
     processes: { told: row.processes, drained: row.drained },
     done_at: row.doneAt ? formatTime(row.doneAt.getTime()) : null,
   };
 }
 
-interface Told {
+interface ErasureSummary {
   readonly id: string;
   readonly sha256: Buffer;
   readonly erasedAt: Date;
@@ -71,7 +71,7 @@ interface Told {
   readonly purged: number;
 }
 
-function erasureJson({ id, sha256, erasedAt, deleted, cacheEntries, queued, state, purged }: Told): Record<string, unknown> {
+function toErasureJson({ id, sha256, erasedAt, deleted, cacheEntries, queued, state, purged }: ErasureSummary): Record<string, unknown> {
   return {
     object: 'memory.erasure',
     id,

@@ -5,22 +5,22 @@
 import type { Database, Queries } from '../../db/database.ts';
 import { enqueue } from '../../db/outbox.ts';
 import { erasureEntry } from './erase.ts';
-import { bySha256, erasedTables } from './subject-tables.ts';
+import { subjectTables, whereBySha256 } from './subject-tables.ts';
 
-export type ErasureLook =
+export type ErasureStatus =
   | { readonly kind: 'gone' | 'done' | 'clear' } // clear: all processes are ready
   | { readonly kind: 'wait'; readonly waitMs: number };
 
-export interface FinishErasureOptions {
+export interface ErasureStepsOptions {
   readonly database: Database;
   /** Ids of the processes that were heard of within the last minute. */
   readonly listLive: () => Promise<readonly string[]>;
   /** Deletes the runs of a workflow id from Temporal, once it is noted how many there are. */
-  readonly deleteRuns: (workflowId: string, noteFound: (count: number) => Promise<void>) => Promise<void>;
+  readonly deleteRuns: (workflowId: string, recordCount: (count: number) => Promise<void>) => Promise<void>;
 }
 
-export interface FinishErasure {
-  look(erasureId: string): Promise<ErasureLook>;
+export interface ErasureSteps {
+  checkProcesses(erasureId: string): Promise<ErasureStatus>;
   /** Some of the runs, for a minute or so. `more`: ask again. */
   purgeRuns(erasureId: string, signal: AbortSignal): Promise<{ readonly kind: 'done' | 'more' }>;
   /** Throws when something of the subject is left. */
@@ -29,11 +29,11 @@ export interface FinishErasure {
 
 /** Processes that do not answer are no longer live after a minute. */
 const waitMs = 2_000;
-const runsAtATime = 200;
+const batchSize = 200;
 
-export function createFinishErasure({ database, listLive, deleteRuns }: FinishErasureOptions): FinishErasure {
+export function createErasureSteps({ database, listLive, deleteRuns }: ErasureStepsOptions): ErasureSteps {
   return {
-    async look(erasureId) {
+    async checkProcesses(erasureId) {
       const [row] = await database.query<{ state: string }>(
         `update erasures set state = case state when 'queued' then 'waiting' else state end where id = $1::uuid returning state`,
         [erasureId],
@@ -51,7 +51,7 @@ export function createFinishErasure({ database, listLive, deleteRuns }: FinishEr
 
     async purgeRuns(erasureId, signal) {
       const rows = await database.query<{ workflowId: string }>(
-        `select workflow_id as "workflowId" from erasure_runs where erasure_id = $1::uuid order by workflow_id limit ${runsAtATime}`,
+        `select workflow_id as "workflowId" from erasure_runs where erasure_id = $1::uuid order by workflow_id limit ${batchSize}`,
         [erasureId],
       );
       for (const { workflowId } of rows) {
@@ -69,19 +69,19 @@ export function createFinishErasure({ database, listLive, deleteRuns }: FinishEr
           [erasureId, workflowId],
         );
       }
-      return { kind: rows.length === runsAtATime ? 'more' : 'done' };
+      return { kind: rows.length === batchSize ? 'more' : 'done' };
     },
 
     async finish(erasureId) {
-      const left = await findLeft(database, erasureId);
-      if (left.length > 0) throw new Error(`something of the erased subject is left in ${left.join(', ')}`);
+      const residue = await findResidue(database, erasureId);
+      if (residue.length > 0) throw new Error(`something of the erased subject is left in ${residue.join(', ')}`);
       await database.query(`update erasures set state = 'done', done_at = now() where id = $1::uuid and state <> 'done'`, [erasureId]);
     },
   };
 }
 
 /** Temporal lost its state, or came late: starts again what is not done (decisions 8). */
-export async function enqueueErasures(database: Database): Promise<void> {
+export async function reenqueueErasures(database: Database): Promise<void> {
   const rows = await database.query<{ id: string; projectId: string }>(
     `select id, project_id as "projectId" from erasures where state <> 'done' order by id`,
   );
@@ -89,20 +89,20 @@ export async function enqueueErasures(database: Database): Promise<void> {
 }
 
 /** Tables with rows of the subject from before the fence. */
-async function findLeft(queries: Queries, erasureId: string): Promise<string[]> {
+async function findResidue(queries: Queries, erasureId: string): Promise<string[]> {
   const [erasure] = await queries.query<{ projectId: string; sha256: Buffer; erasedAt: Date }>(
     `select project_id as "projectId", subject_sha256 as sha256, erased_at as "erasedAt" from erasures where id = $1::uuid`,
     [erasureId],
   );
   if (!erasure) return [];
-  const left: string[] = [];
-  for (const table of erasedTables) {
+  const residue: string[] = [];
+  for (const table of subjectTables) {
     if (table.since === undefined) continue;
     const [row] = await queries.query(
-      `select 1 from ${table.table} where ${bySha256(table)} and ${table.since} <= $3::timestamptz limit 1`,
+      `select 1 from ${table.table} where ${whereBySha256(table)} and ${table.since} <= $3::timestamptz limit 1`,
       [erasure.projectId, erasure.sha256, erasure.erasedAt],
     );
-    if (row) left.push(table.table);
+    if (row) residue.push(table.table);
   }
-  return left;
+  return residue;
 }

@@ -9,50 +9,50 @@
  */
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { deleteUnusedParts } from '../conversations/orphaned-parts.ts';
-import { takeProjects } from '../conversations/record-calls.ts';
+import { deleteOrphanedParts } from '../conversations/orphaned-parts.ts';
+import { lockConversations } from '../conversations/record-calls.ts';
 
 /** A few milliseconds for conversations of usual length. */
-const conversationsAtOnce = 100;
-const itemsAtOnce = 500;
-const batchesAtOnce = 500;
+const conversationBatchSize = 100;
+const itemBatchSize = 500;
+const batchBatchSize = 500;
 const dayMs = 24 * 3_600_000;
 
-export interface Expiry {
+export interface Retention {
   /** Deletes some conversations; returns how many, 0 when none is left. */
   conversations(): Promise<number>;
   /** Deletes some prompts of calls that belong to no conversation; returns how many, 0 when none is left. */
-  loosePrompts(): Promise<number>;
+  unfiledPrompts(): Promise<number>;
   /** Deletes some closed memories; returns how many, 0 when none is left. */
   closedItems(): Promise<number>;
   /** Deletes some batches that are done; returns how many, 0 when none is left. */
   batches(): Promise<number>;
 }
 
-export function createExpiry({ database, clock }: { readonly database: Database; readonly clock: Clock }): Expiry {
+export function createRetention({ database, clock }: { readonly database: Database; readonly clock: Clock }): Retention {
   return {
-    conversations: () => inFirstProject((period) => database.transaction((tx) => deleteConversations(tx, period))),
-    loosePrompts: () => inFirstProject((period) => database.transaction((tx) => deleteLoosePrompts(tx, period))),
-    closedItems: () => inFirstProject((period) => database.transaction((tx) => deleteClosedItems(tx, period))),
-    batches: () => inFirstProject((period) => database.transaction((tx) => deleteBatches(tx, period))),
+    conversations: () => inFirstDueProject((period) => database.transaction((tx) => deleteConversations(tx, period))),
+    unfiledPrompts: () => inFirstDueProject((period) => database.transaction((tx) => deleteUnfiledPrompts(tx, period))),
+    closedItems: () => inFirstDueProject((period) => database.transaction((tx) => deleteClosedItems(tx, period))),
+    batches: () => inFirstDueProject((period) => database.transaction((tx) => deleteBatches(tx, period))),
   };
 
   /** What the first project comes to that has something to delete. */
-  async function inFirstProject(deleteSome: (period: Period) => Promise<number>): Promise<number> {
-    for (const period of await findPeriods(database, clock.now())) {
-      const deleted = await deleteSome(period);
+  async function inFirstDueProject(deleteBatch: (period: RetentionPeriod) => Promise<number>): Promise<number> {
+    for (const period of await findRetentionPeriods(database, clock.now())) {
+      const deleted = await deleteBatch(period);
       if (deleted > 0) return deleted;
     }
     return 0;
   }
 }
 
-interface Period {
+interface RetentionPeriod {
   readonly projectId: string;
   readonly before: Date;
 }
 
-async function findPeriods(queries: Queries, now: number): Promise<Period[]> {
+async function findRetentionPeriods(queries: Queries, now: number): Promise<RetentionPeriod[]> {
   const rows = await queries.query<{ projectId: string; days: number }>(
     `select project_id as "projectId", (settings ->> 'delete_conversations_after_days')::integer as days
        from memory_settings where settings ->> 'delete_conversations_after_days' is not null order by project_id`,
@@ -60,9 +60,9 @@ async function findPeriods(queries: Queries, now: number): Promise<Period[]> {
   return rows.map(({ projectId, days }) => ({ projectId, before: new Date(now - days * dayMs) }));
 }
 
-async function deleteConversations(tx: Queries, { projectId, before }: Period): Promise<number> {
+async function deleteConversations(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
   // A turn that is stored at this moment either makes its conversation young before it is looked at here, or finds it gone and opens another.
-  await takeProjects(tx, [projectId]);
+  await lockConversations(tx, [projectId]);
   const rows = await tx.query<{ id: string }>(
     `select id from conversations conversation
       where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read'
@@ -73,7 +73,7 @@ async function deleteConversations(tx: Queries, { projectId, before }: Period): 
            where range.conversation_id = conversation.id and part.state <> 'done')
       order by last_turn_at, id limit $3::integer
       for update`,
-    [projectId, before, conversationsAtOnce],
+    [projectId, before, conversationBatchSize],
   );
   if (rows.length === 0) return 0;
   const ids = rows.map(({ id }) => id);
@@ -82,56 +82,56 @@ async function deleteConversations(tx: Queries, { projectId, before }: Period): 
     [ids],
   );
   await tx.query(`delete from conversations where id = any($1::uuid[])`, [ids]);
-  await deletePartsOf(tx, projectId, texts);
+  await deletePartsOfTexts(tx, projectId, texts);
   return ids.length;
 }
 
-async function deleteLoosePrompts(tx: Queries, { projectId, before }: Period): Promise<number> {
-  await takeProjects(tx, [projectId]);
+async function deleteUnfiledPrompts(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
+  await lockConversations(tx, [projectId]);
   const texts = await tx.query<{ hash: Buffer | null }>(
     `delete from call_texts where call_id in (
        select call_id from call_texts
         where project_id = $1::uuid and conversation_id is null and created_at < $2::timestamptz
         order by created_at limit $3::integer)
      returning last_hash as hash`,
-    [projectId, before, conversationsAtOnce],
+    [projectId, before, conversationBatchSize],
   );
-  await deletePartsOf(tx, projectId, texts);
+  await deletePartsOfTexts(tx, projectId, texts);
   return texts.length;
 }
 
 /** The messages of deleted prompts, as far as no other call needs them. */
-async function deletePartsOf(tx: Queries, projectId: string, texts: readonly { readonly hash: Buffer | null }[]): Promise<void> {
-  await deleteUnusedParts(
+async function deletePartsOfTexts(tx: Queries, projectId: string, texts: readonly { readonly hash: Buffer | null }[]): Promise<void> {
+  await deleteOrphanedParts(
     tx,
     projectId,
     texts.flatMap(({ hash }) => (hash === null ? [] : [hash])),
   );
 }
 
-async function deleteClosedItems(tx: Queries, { projectId, before }: Period): Promise<number> {
+async function deleteClosedItems(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
   // Against an erasure, which would take a slice that is gone for the last.
-  await takeProjects(tx, [projectId]);
+  await lockConversations(tx, [projectId]);
   const rows = await tx.query(
     `delete from memory_items where id in (
        select id from memory_items
         where project_id = $1::uuid and state = 'closed' and closed_at < $2::timestamptz
         order by closed_at limit $3::integer)
      returning id`,
-    [projectId, before, itemsAtOnce],
+    [projectId, before, itemBatchSize],
   );
   return rows.length;
 }
 
-async function deleteBatches(tx: Queries, { projectId, before }: Period): Promise<number> {
-  await takeProjects(tx, [projectId]);
+async function deleteBatches(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
+  await lockConversations(tx, [projectId]);
   const rows = await tx.query(
     `delete from memory_batches where id in (
        select id from memory_batches
         where project_id = $1::uuid and state = 'done' and finished_at < $2::timestamptz
         order by id limit $3::integer)
      returning id`,
-    [projectId, before, batchesAtOnce],
+    [projectId, before, batchBatchSize],
   );
   return rows.length;
 }

@@ -8,7 +8,7 @@
 /** Counts of the receipt (shapes 7) that the transaction knows. */
 export type ErasedCount = 'memories' | 'profile_pages' | 'episodes' | 'calls' | 'call_parts' | 'graph_facts';
 
-export interface ErasedTable {
+export interface SubjectTable {
   readonly table: string;
   /** Tells its rows apart, so that they go in slices. */
   readonly key: string;
@@ -25,7 +25,7 @@ export interface ErasedTable {
 const ofSubject = 'project_id = $1::uuid and subject = $2::text';
 const conversations = `select id from conversations where ${ofSubject}`;
 
-export const erasedTables: readonly ErasedTable[] = [
+export const subjectTables: readonly SubjectTable[] = [
   {
     table: 'outbox',
     key: 'id',
@@ -64,18 +64,18 @@ export const erasedTables: readonly ErasedTable[] = [
 ];
 
 /** The same rows, found by the SHA-256 alone: when an erasure is finished, nobody knows the subject any more. */
-export function bySha256({ where }: ErasedTable): string {
+export function whereBySha256({ where }: SubjectTable): string {
   return where.replaceAll('subject = $2::text', `sha256(convert_to(subject, 'UTF8')) = $2::bytea`);
 }
 
 /** Erased by code of its own in `erase.ts`: parts of chains hang together. */
-export const erasedApart: readonly string[] = ['call_texts', 'parts', 'memory_words'];
+export const manuallyErased: readonly string[] = ['call_texts', 'parts', 'memory_words'];
 
 /**
  * What never holds anything of a subject, and why: columns that could (text, lists, JSON, bytes), or all of a table. Tables whose rows are
  * erased need no word.
  */
-export const harmless: Readonly<Record<string, string>> = {
+export const notSubjectData: Readonly<Record<string, string>> = {
   projects: 'of the deployment',
   virtual_keys: 'of the deployment',
   key_ceilings: 'of the deployment',

@@ -8,39 +8,39 @@
  */
 import { createHash } from 'node:crypto';
 import type { SettledCall } from '../../core/call.ts';
-import { forgetSubject } from '../../core/redact-subject.ts';
+import { redactSubject } from '../../core/redact-subject.ts';
 import type { Queries } from '../../db/database.ts';
 
 /** As tables keep a subject that may not be read any more. */
-export function sha256OfSubject(subject: string): Buffer {
+export function hashSubject(subject: string): Buffer {
   return createHash('sha256').update(subject, 'utf8').digest();
 }
 
 /** The calls as they may be stored in `tx`: those that a fence holds back have neither text nor subject. The erasure counts them. */
-export async function discardErased(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
-  const named = new Map<string, { projectId: string; sha256: Buffer }>();
+export async function redactErased(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
+  const subjects = new Map<string, { projectId: string; sha256: Buffer }>();
   for (const { facts } of calls) {
     if (facts.memory.subject === null) continue;
-    named.set(`${facts.projectId} ${facts.memory.subject}`, {
+    subjects.set(`${facts.projectId} ${facts.memory.subject}`, {
       projectId: facts.projectId,
-      sha256: sha256OfSubject(facts.memory.subject),
+      sha256: hashSubject(facts.memory.subject),
     });
   }
-  const fences = await findFences(tx, [...named.values()]);
-  if (fences.length === 0) return calls;
-  const fenceOf = new Map(fences.map((fence) => [nameOf(fence.projectId, fence.sha256), fence]));
+  const tombstones = await findTombstones(tx, [...subjects.values()]);
+  if (tombstones.length === 0) return calls;
+  const tombstoneBySubject = new Map(tombstones.map((tombstone) => [subjectKey(tombstone.projectId, tombstone.sha256), tombstone]));
   const discarded = new Map<string, number>();
-  const kept = calls.map((call) => {
+  const redacted = calls.map((call) => {
     const { projectId, memory, startedAt } = call.facts;
-    const fence = memory.subject === null ? undefined : fenceOf.get(nameOf(projectId, sha256OfSubject(memory.subject)));
-    if (!fence || startedAt > fence.erasedAt.getTime()) return call;
-    discarded.set(fence.id, (discarded.get(fence.id) ?? 0) + 1);
-    return forgetSubject(call);
+    const tombstone = memory.subject === null ? undefined : tombstoneBySubject.get(subjectKey(projectId, hashSubject(memory.subject)));
+    if (!tombstone || startedAt > tombstone.erasedAt.getTime()) return call;
+    discarded.set(tombstone.id, (discarded.get(tombstone.id) ?? 0) + 1);
+    return redactSubject(call);
   });
   for (const [id, count] of discarded) {
     await tx.query(`update erasures set discarded = discarded + $2::bigint where id = $1::uuid`, [id, count]);
   }
-  return kept;
+  return redacted;
 }
 
 /** Whether one of the calls is from before an erasure of its subject. */
@@ -48,15 +48,17 @@ export async function isAnyErased(
   queries: Queries,
   calls: readonly { readonly projectId: string; readonly subject: string; readonly startedAt: number }[],
 ): Promise<boolean> {
-  const fences = await findFences(
+  const tombstones = await findTombstones(
     queries,
-    calls.map(({ projectId, subject }) => ({ projectId, sha256: sha256OfSubject(subject) })),
+    calls.map(({ projectId, subject }) => ({ projectId, sha256: hashSubject(subject) })),
   );
-  const erasedAt = new Map(fences.map((fence) => [nameOf(fence.projectId, fence.sha256), fence.erasedAt.getTime()]));
-  return calls.some(({ projectId, subject, startedAt }) => startedAt <= (erasedAt.get(nameOf(projectId, sha256OfSubject(subject))) ?? -1));
+  const erasedAt = new Map(
+    tombstones.map((tombstone) => [subjectKey(tombstone.projectId, tombstone.sha256), tombstone.erasedAt.getTime()]),
+  );
+  return calls.some(({ projectId, subject, startedAt }) => startedAt <= (erasedAt.get(subjectKey(projectId, hashSubject(subject))) ?? -1));
 }
 
-interface Fence {
+interface Tombstone {
   readonly id: string;
   readonly projectId: string;
   readonly sha256: Buffer;
@@ -64,9 +66,12 @@ interface Fence {
 }
 
 /** The newest of each subject that has one. */
-async function findFences(tx: Queries, subjects: readonly { readonly projectId: string; readonly sha256: Buffer }[]): Promise<Fence[]> {
+async function findTombstones(
+  tx: Queries,
+  subjects: readonly { readonly projectId: string; readonly sha256: Buffer }[],
+): Promise<Tombstone[]> {
   if (subjects.length === 0) return [];
-  return tx.query<Fence>(
+  return tx.query<Tombstone>(
     `select found.id, wanted.project_id as "projectId", wanted.sha256, found.erased_at as "erasedAt"
        from unnest($1::uuid[], $2::bytea[]) as wanted (project_id, sha256)
       cross join lateral (
@@ -79,6 +84,6 @@ async function findFences(tx: Queries, subjects: readonly { readonly projectId: 
   );
 }
 
-function nameOf(projectId: string, sha256: Buffer): string {
+function subjectKey(projectId: string, sha256: Buffer): string {
   return `${projectId} ${sha256.toString('hex')}`;
 }

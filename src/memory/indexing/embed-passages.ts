@@ -6,14 +6,14 @@
  */
 import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
-import { vectorLiteral } from '../text/vectors.ts';
-import { countWords } from './word-statistics.ts';
+import { toVectorLiteral } from '../text/vectors.ts';
+import { refreshWordStatistics } from './word-statistics.ts';
 
 export interface EmbedPassagesOptions {
   readonly database: Database;
   readonly clock: Clock;
   /** Name of the model whose vectors the project has; null: no route for embeddings. */
-  readonly modelOf: (projectId: string) => Promise<string | null>;
+  readonly getModel: (projectId: string) => Promise<string | null>;
   /** Vectors of that model in the order of `texts`, null for a text without one. */
   readonly embed: (
     projectId: string,
@@ -23,23 +23,23 @@ export interface EmbedPassagesOptions {
   readonly isRefusedText: (error: unknown) => boolean;
 }
 
-export type EmbedOutcome = { readonly kind: 'done' } | { readonly kind: 'more' };
+export type EmbedProgress = { readonly kind: 'done' } | { readonly kind: 'more' };
 
 /** Texts of one request: far below what vendors take at once. */
-const batchTexts = 32;
+const batchSize = 32;
 /** After so many requests the run says how far it is, and is asked again. */
-const batchesAtATime = 20;
+const maxBatchesPerRun = 20;
 
-interface Pending {
+interface PendingPassage {
   readonly id: number;
   readonly text: string;
 }
 
-export function createEmbedPassages({ database, clock, modelOf, embed, isRefusedText }: EmbedPassagesOptions) {
+export function createPassageEmbedder({ database, clock, getModel, embed, isRefusedText }: EmbedPassagesOptions) {
   /** `signal` stops between two requests. Throws what `embed` throws; what was stored until then stays. */
-  return async (projectId: string, run: number, signal: AbortSignal): Promise<EmbedOutcome> => {
-    const model = await modelOf(projectId);
-    for (let batch = 0; batch < batchesAtATime; batch += 1) {
+  return async (projectId: string, run: number, signal: AbortSignal): Promise<EmbedProgress> => {
+    const model = await getModel(projectId);
+    for (let batch = 0; batch < maxBatchesPerRun; batch += 1) {
       signal.throwIfAborted();
       const pending = model === null ? [] : await findPending(projectId, model);
       if (pending.length === 0) {
@@ -52,8 +52,8 @@ export function createEmbedPassages({ database, clock, modelOf, embed, isRefused
   };
 
   /** The two ranges around the model's own rows, so that these are not read. */
-  function findPending(projectId: string, model: string): Promise<Pending[]> {
-    return database.query<Pending>(
+  function findPending(projectId: string, model: string): Promise<PendingPassage[]> {
+    return database.query<PendingPassage>(
       `select id, text from (
          (select id, text from memory_passages where project_id = $1::uuid and embedding_model is null order by id limit $3::integer)
          union all
@@ -61,12 +61,12 @@ export function createEmbedPassages({ database, clock, modelOf, embed, isRefused
            where project_id = $1::uuid and (embedding_model < $2::text or embedding_model > $2::text) limit $3::integer)
        ) as pending
        limit $3::integer`,
-      [projectId, model, batchTexts],
+      [projectId, model, batchSize],
     );
   }
 
   /** A text that the vendor refuses is found by halving, and marked so that it is not sent again. */
-  async function embedBatch(projectId: string, pending: readonly Pending[]): Promise<void> {
+  async function embedBatch(projectId: string, pending: readonly PendingPassage[]): Promise<void> {
     try {
       const { model, vectors } = await embed(
         projectId,
@@ -75,20 +75,20 @@ export function createEmbedPassages({ database, clock, modelOf, embed, isRefused
       await store(pending, model, vectors);
     } catch (error) {
       if (!isRefusedText(error)) throw error;
-      if (pending.length === 1) return store(pending, (await modelOf(projectId)) ?? '', [null]);
+      if (pending.length === 1) return store(pending, (await getModel(projectId)) ?? '', [null]);
       const middle = Math.ceil(pending.length / 2);
       await embedBatch(projectId, pending.slice(0, middle));
       await embedBatch(projectId, pending.slice(middle));
     }
   }
 
-  async function store(pending: readonly Pending[], model: string, vectors: readonly (readonly number[] | null)[]): Promise<void> {
+  async function store(pending: readonly PendingPassage[], model: string, vectors: readonly (readonly number[] | null)[]): Promise<void> {
     await database.query(
       `update memory_passages as passage
           set embedding = new.vector::halfvec, embedding_dims = vector_dims(new.vector::halfvec), embedding_model = $3::text
          from unnest($1::bigint[], $2::text[]) as new (id, vector)
         where passage.id = new.id`,
-      [pending.map(({ id }) => id), vectors.map((vector) => vector && vectorLiteral(vector)), model],
+      [pending.map(({ id }) => id), vectors.map((vector) => vector && toVectorLiteral(vector)), model],
     );
   }
 
@@ -111,7 +111,7 @@ export function createEmbedPassages({ database, clock, modelOf, embed, isRefused
       );
       return true;
     });
-    if (isFinished) await countWords(database, projectId, clock.now());
+    if (isFinished) await refreshWordStatistics(database, projectId, clock.now());
     return isFinished;
   }
 }

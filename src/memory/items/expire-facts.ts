@@ -1,7 +1,7 @@
 /** What follows from memories that are closed: facts that nothing else says do not hold any more. */
 import type { Queries } from '../../db/database.ts';
 
-export async function endFactsWithoutItems(tx: Queries, closedIds: readonly string[]): Promise<void> {
+export async function expireOrphanedFacts(tx: Queries, closedIds: readonly string[]): Promise<void> {
   if (closedIds.length === 0) return;
   await tx.query(
     `update memory_facts fact set valid_to = now()

@@ -13,12 +13,12 @@ import { lockMemories } from '../../db/locks.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import { type Item, type ItemOrigin, itemColumns } from '../records/item-record.ts';
-import { addItemPassages, dropItemPassage } from '../records/passages.ts';
-import { readMemorySettingsOf } from '../records/settings.ts';
-import { hashWords } from '../text/normalized-text.ts';
-import { wakeEmbedding } from '../triggers/embedding-runs.ts';
-import { endFactsWithoutItems } from './expire-facts.ts';
-import { rewritePage } from './invalidate-page.ts';
+import { addItemPassages, deleteItemPassage } from '../records/passages.ts';
+import { readProjectMemorySettings } from '../records/settings.ts';
+import { hashNormalizedText } from '../text/normalized-text.ts';
+import { requestEmbedding } from '../triggers/embedding-runs.ts';
+import { expireOrphanedFacts } from './expire-facts.ts';
+import { invalidatePage } from './invalidate-page.ts';
 import type { NewItem, Rating } from './item-schemas.ts';
 
 /** Who writes. A key is an agent: it neither pins nor touches what a person wrote. */
@@ -30,15 +30,15 @@ export interface Writer {
 
 export interface Items {
   /** Throws `forbidden`, `guardrail_blocked`, `memory_off`. */
-  write(projectId: string, item: NewItem, by: Writer): Promise<Item>;
+  write(projectId: string, item: NewItem, writer: Writer): Promise<Item>;
   /** Closes the item and writes a new one in its place. Throws `not_found`, `forbidden`, `guardrail_blocked`, `memory_off`. */
-  correct(projectId: string, id: string, text: string, by: Writer): Promise<Item>;
+  correct(projectId: string, id: string, text: string, writer: Writer): Promise<Item>;
   /** Throws `not_found`, `forbidden`. */
-  remove(projectId: string, id: string, by: Writer): Promise<Item>;
+  remove(projectId: string, id: string, writer: Writer): Promise<Item>;
   /** Only a person pins and unpins. Throws `not_found`, `forbidden`. */
-  pin(projectId: string, id: string, pinned: boolean, by: Writer): Promise<Item>;
+  pin(projectId: string, id: string, pinned: boolean, writer: Writer): Promise<Item>;
   /** A person says that a memory is right: its `wrong` ratings until now no longer leave it out of recall. Throws `not_found`, `forbidden`. */
-  confirm(projectId: string, id: string, by: Writer): Promise<Item>;
+  confirm(projectId: string, id: string, writer: Writer): Promise<Item>;
   /** Throws `not_found`. */
   rate(projectId: string, id: string, rating: Rating): Promise<Item>;
 }
@@ -49,13 +49,13 @@ export interface ItemsOptions {
 }
 
 export function createItems({ database, clock }: ItemsOptions): Items {
-  const inProject = <Result>(projectId: string, work: (tx: Queries) => Promise<Result>): Promise<Result> =>
+  const withProjectLock = <Result>(projectId: string, work: (tx: Queries) => Promise<Result>): Promise<Result> =>
     database.transaction(async (tx) => {
       await tx.query(`select pg_advisory_xact_lock_shared(hashtextextended($1::text, 0))`, [projectId]);
       return work(tx);
     });
 
-  const insert = async (tx: Queries, projectId: string, item: InsertedItem): Promise<Item> => {
+  const insert = async (tx: Queries, projectId: string, item: InsertRow): Promise<Item> => {
     const now = clock.now();
     const [row] = await tx.query<Item>(
       `insert into memory_items as item (id, project_id, subject, text, kind, importance, pinned, origin, author, supersedes,
@@ -74,13 +74,13 @@ export function createItems({ database, clock }: ItemsOptions): Items {
         item.origin,
         item.author,
         item.supersedes,
-        hashWords(item.text),
+        hashNormalizedText(item.text),
         new Date(now),
       ],
     );
-    const written = mustBeLive(row);
+    const written = requireLive(row);
     await addItemPassages(tx, projectId, [written]);
-    await wakeEmbedding(tx, projectId);
+    await requestEmbedding(tx, projectId);
     return written;
   };
 
@@ -92,76 +92,76 @@ export function createItems({ database, clock }: ItemsOptions): Items {
        returning ${itemColumns}`,
       [id, new Date(clock.now()), supersededBy],
     );
-    const closed = mustBeLive(row);
-    await dropItemPassage(tx, id);
-    await endFactsWithoutItems(tx, [id]);
-    await rewritePage(tx, { projectId, subject: closed.subject }, clock);
+    const closed = requireLive(row);
+    await deleteItemPassage(tx, id);
+    await expireOrphanedFacts(tx, [id]);
+    await invalidatePage(tx, { projectId, subject: closed.subject }, clock);
     return closed;
   };
 
   /** Of a live item, whose text stays. */
-  const change = async (queries: Queries, { projectId, id, set, values = [] }: Change): Promise<Item> => {
+  const updateLive = async (queries: Queries, { projectId, id, set, values = [] }: LiveUpdate): Promise<Item> => {
     const [row] = await queries.query<Item>(
       `update memory_items as item set ${set}, updated_at = $3::timestamptz
         where item.id = $1::uuid and item.project_id = $2::uuid and item.state = 'live'
        returning ${itemColumns}`,
       [id, projectId, new Date(clock.now()), ...values],
     );
-    return mustBeLive(row);
+    return requireLive(row);
   };
 
   return {
-    async write(projectId, item, by) {
-      if (item.pinned) mustBePerson(by, 'pin');
-      const text = acceptText(item.text);
-      return inProject(projectId, async (tx) => {
-        await mustBeOn(tx, projectId);
-        return insert(tx, projectId, { ...item, ...by, text, supersedes: null });
+    async write(projectId, item, writer) {
+      if (item.pinned) assertPerson(writer, 'pin');
+      const text = sanitizeText(item.text);
+      return withProjectLock(projectId, async (tx) => {
+        await assertMemoryEnabled(tx, projectId);
+        return insert(tx, projectId, { ...item, ...writer, text, supersedes: null });
       });
     },
-    async correct(projectId, id, text, by) {
-      const accepted = acceptText(text);
-      return inProject(projectId, async (tx) => {
-        await mustBeOn(tx, projectId);
+    async correct(projectId, id, text, writer) {
+      const sanitized = sanitizeText(text);
+      return withProjectLock(projectId, async (tx) => {
+        await assertMemoryEnabled(tx, projectId);
         await lockMemories(tx, projectId);
         const old = await lockLive(tx, projectId, id);
-        mustBeAllowed(old, by);
+        assertMayChange(old, writer);
         const { kind, importance, subject } = old;
         // Words that nobody has looked at are not pinned by a key, also where a person had pinned those before them.
-        const pinned = old.pinned && by.origin === 'person';
-        const corrected = await insert(tx, projectId, { text: accepted, kind, importance, subject, pinned, ...by, supersedes: id });
+        const pinned = old.pinned && writer.origin === 'person';
+        const corrected = await insert(tx, projectId, { text: sanitized, kind, importance, subject, pinned, ...writer, supersedes: id });
         await close(tx, projectId, id, corrected.id);
         return corrected;
       });
     },
-    remove: (projectId, id, by) =>
-      inProject(projectId, async (tx) => {
+    remove: (projectId, id, writer) =>
+      withProjectLock(projectId, async (tx) => {
         await lockMemories(tx, projectId);
-        mustBeAllowed(await lockLive(tx, projectId, id), by);
+        assertMayChange(await lockLive(tx, projectId, id), writer);
         return close(tx, projectId, id, null);
       }),
-    async pin(projectId, id, pinned, by) {
-      mustBePerson(by, pinned ? 'pin' : 'unpin');
-      return change(database, { projectId, id, set: 'pinned = $4::boolean', values: [pinned] });
+    async pin(projectId, id, pinned, writer) {
+      assertPerson(writer, pinned ? 'pin' : 'unpin');
+      return updateLive(database, { projectId, id, set: 'pinned = $4::boolean', values: [pinned] });
     },
-    async confirm(projectId, id, by) {
-      mustBePerson(by, 'confirm');
-      return change(database, { projectId, id, set: 'wrong_overruled = ratings_wrong' });
+    async confirm(projectId, id, writer) {
+      assertPerson(writer, 'confirm');
+      return updateLive(database, { projectId, id, set: 'wrong_overruled = ratings_wrong' });
     },
     async rate(projectId, id, rating) {
-      if (rating === 'useful') return change(database, { projectId, id, set: 'ratings_useful = ratings_useful + 1' });
-      return inProject(projectId, async (tx) => {
+      if (rating === 'useful') return updateLive(database, { projectId, id, set: 'ratings_useful = ratings_useful + 1' });
+      return withProjectLock(projectId, async (tx) => {
         await lockMemories(tx, projectId);
         const { inRecall } = await lockLive(tx, projectId, id);
-        const rated = await change(tx, { projectId, id, set: 'ratings_wrong = ratings_wrong + 1' });
-        if (inRecall && !rated.inRecall) await rewritePage(tx, { projectId, subject: rated.subject }, clock);
+        const rated = await updateLive(tx, { projectId, id, set: 'ratings_wrong = ratings_wrong + 1' });
+        if (inRecall && !rated.inRecall) await invalidatePage(tx, { projectId, subject: rated.subject }, clock);
         return rated;
       });
     },
   };
 }
 
-interface Change {
+interface LiveUpdate {
   readonly projectId: string;
   readonly id: string;
   readonly set: string;
@@ -169,21 +169,21 @@ interface Change {
   readonly values?: readonly unknown[];
 }
 
-interface InsertedItem extends NewItem {
+interface InsertRow extends NewItem {
   readonly origin: ItemOrigin;
   readonly author: string;
   readonly supersedes: string | null;
 }
 
 /** The text as it may be stored. The message names the class and the place, never the text (specification 7.4). */
-function acceptText(text: string): string {
+function sanitizeText(text: string): string {
   const kind = findInjection(text);
   if (kind !== null) throw gatewayError('guardrail_blocked', { message: `prompt_injection in input (${kind})` });
   return maskCredentials(text);
 }
 
-async function mustBeOn(tx: Queries, projectId: string): Promise<void> {
-  if (!(await readMemorySettingsOf(tx, projectId)).enabled) throw gatewayError('memory_off');
+async function assertMemoryEnabled(tx: Queries, projectId: string): Promise<void> {
+  if (!(await readProjectMemorySettings(tx, projectId)).enabled) throw gatewayError('memory_off');
 }
 
 /** Whoever comes second waits here, and then finds the item closed. */
@@ -194,19 +194,19 @@ async function lockLive(tx: Queries, projectId: string, id: string): Promise<Ite
         for update`,
     [id, projectId],
   );
-  return mustBeLive(row);
+  return requireLive(row);
 }
 
-function mustBeLive(row: Item | undefined): Item {
+function requireLive(row: Item | undefined): Item {
   if (!row) throw gatewayError('not_found', { message: 'no such live memory' });
   return row;
 }
 
-function mustBePerson({ origin }: Writer, verb: 'pin' | 'unpin' | 'confirm'): void {
+function assertPerson({ origin }: Writer, verb: 'pin' | 'unpin' | 'confirm'): void {
   if (origin === 'agent') throw gatewayError('forbidden', { message: `a virtual key may not ${verb} a memory` });
 }
 
-function mustBeAllowed({ origin }: Item, by: Writer): void {
-  if (by.origin === 'agent' && origin === 'person')
+function assertMayChange({ origin }: Item, writer: Writer): void {
+  if (writer.origin === 'agent' && origin === 'person')
     throw gatewayError('forbidden', { message: 'a person wrote this memory; a virtual key may not change it' });
 }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { gatewayError } from '../../core/errors.ts';
 import { formatTime } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
-import { batchWorkflowId, wakeBatch } from '../triggers/learning-triggers.ts';
+import { batchWorkflowId, signalBatch } from '../triggers/learning-triggers.ts';
 
 /** `waiting`: for a route, or for memory to be on; `retrying`: after a failure, until `next_try_at`. */
 export const batchStates = ['running', 'waiting', 'retrying', 'done', 'failed'] as const;
@@ -46,27 +46,27 @@ interface GroupRow extends Omit<BatchRow, 'id' | 'projectId' | 'kind' | 'state' 
   readonly state: string;
 }
 
-const costOf = `(select coalesce(sum(call.cost_nanos), 0)::float8 from calls call where call.id = any(part.call_ids))`;
+const costSql = `(select coalesce(sum(call.cost_nanos), 0)::float8 from calls call where call.id = any(part.call_ids))`;
 
 export function createBatches({ database }: { readonly database: Database }): Batches {
-  const find = async (projectId: string, id: string): Promise<unknown> => {
+  const findWithGroups = async (projectId: string, id: string): Promise<unknown> => {
     const [batch] = await findBatches(projectId, { id, state: null });
     if (!batch) throw gatewayError('not_found', { message: 'no such batch' });
     const groups = await database.query<GroupRow>(
       `select part.position, part.subject, part.state, part.messages, part.attempts, part.next_try_at as "nextTryAt", part.error,
               part.error_message as "errorMessage", part.written, part.repeated, part.dropped, part.merged, part.facts,
-              ${costOf} as "costNanos"
+              ${costSql} as "costNanos"
          from memory_batch_groups part where part.batch_id = $1::uuid order by part.position`,
       [id],
     );
-    return { ...batchJson(batch), groups: groups.map(groupJson) };
+    return { ...toBatchJson(batch), groups: groups.map(toGroupJson) };
   };
 
   return {
     async list(projectId, state) {
-      return (await findBatches(projectId, { id: null, state })).map(batchJson);
+      return (await findBatches(projectId, { id: null, state })).map(toBatchJson);
     },
-    show: find,
+    show: findWithGroups,
     async replay(projectId, id) {
       await database.transaction(async (tx) => {
         const [batch] = await tx.query<{ state: string }>(
@@ -84,9 +84,9 @@ export function createBatches({ database }: { readonly database: Database }): Ba
         );
         if (open.length === 0) return;
         await tx.query(`update memory_batches set state = 'running', finished_at = null where id = $1::uuid`, [id]);
-        await wakeBatch(tx, { id, projectId });
+        await signalBatch(tx, { id, projectId });
       });
-      return find(projectId, id);
+      return findWithGroups(projectId, id);
     },
   };
 
@@ -107,7 +107,7 @@ export function createBatches({ database }: { readonly database: Database }): Ba
                     (array_agg(part.error_message order by part.position) filter (where part.error is not null))[1] as "errorMessage",
                     coalesce(sum(part.written), 0)::integer as written, coalesce(sum(part.repeated), 0)::integer as repeated,
                     coalesce(sum(part.dropped), 0)::integer as dropped, coalesce(sum(part.merged), 0)::integer as merged,
-                    coalesce(sum(part.facts), 0)::integer as facts, coalesce(sum(${costOf}), 0)::float8 as "costNanos"
+                    coalesce(sum(part.facts), 0)::integer as facts, coalesce(sum(${costSql}), 0)::float8 as "costNanos"
                from memory_batch_groups part where part.batch_id = batch.id) parts
           where batch.project_id = $1::uuid and ($2::uuid is null or batch.id = $2::uuid)) batches
         where $3::text is null or state = $3::text
@@ -118,7 +118,7 @@ export function createBatches({ database }: { readonly database: Database }): Ba
   }
 }
 
-function batchJson(batch: BatchRow): Record<string, unknown> {
+function toBatchJson(batch: BatchRow): Record<string, unknown> {
   return {
     id: batch.id,
     object: 'memory.batch',
@@ -126,21 +126,21 @@ function batchJson(batch: BatchRow): Record<string, unknown> {
     state: batch.state,
     episode_id: batch.conversationId,
     workflow_id: batchWorkflowId(batch),
-    ...progressJson(batch),
+    ...toProgressJson(batch),
     created_at: formatTime(batch.createdAt.getTime()),
     finished_at: batch.finishedAt ? formatTime(batch.finishedAt.getTime()) : null,
   };
 }
 
-function groupJson(group: GroupRow): Record<string, unknown> {
+function toGroupJson(group: GroupRow): Record<string, unknown> {
   const { position, subject, state } = group;
   const subjectHash = subject === null ? null : createHash('sha256').update(subject).digest('hex');
-  return { position, subject_sha256: subjectHash, state, ...progressJson(group) };
+  return { position, subject_sha256: subjectHash, state, ...toProgressJson(group) };
 }
 
-type Progress = Omit<GroupRow, 'position' | 'subject' | 'state'>;
+type ProgressRow = Omit<GroupRow, 'position' | 'subject' | 'state'>;
 
-function progressJson(row: Progress): Record<string, unknown> {
+function toProgressJson(row: ProgressRow): Record<string, unknown> {
   const { messages, attempts, written, repeated, dropped, merged, facts } = row;
   return {
     messages,

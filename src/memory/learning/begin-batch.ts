@@ -11,46 +11,46 @@ import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { batchSize } from '../../db/row-batches.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
-import { readMemorySettingsOf } from '../records/settings.ts';
-import { startBatch, wakeBatch } from '../triggers/learning-triggers.ts';
-import { cutRanges, type MessageSize, type PlannedGroup } from './plan-groups.ts';
+import { readProjectMemorySettings } from '../records/settings.ts';
+import { ensureBatchStarted, signalBatch } from '../triggers/learning-triggers.ts';
+import { type MessageSize, type PlannedGroup, planGroups } from './plan-groups.ts';
 
 /** What a project's waiting messages ask for. */
-export type LearningLook =
+export type LearningCheckResult =
   | { readonly kind: 'gone' | 'idle' | 'running' }
   /** Too few messages for a batch until the oldest is old enough. */
   | { readonly kind: 'wait'; readonly waitMs: number };
 
-export interface Remembered {
+export interface RememberReceipt {
   readonly episode_id: string;
   readonly batch_id: string;
   readonly status: 'queued';
   readonly focus: string | null;
 }
 
-export interface BeginBatches {
+export interface BatchStarter {
   /** Begins a normal batch when one is due and none runs. */
-  lookAtLearning(projectId: string): Promise<LearningLook>;
+  checkLearning(projectId: string): Promise<LearningCheckResult>;
   /** Reads a conversation from its start, beside whatever runs. Throws `not_found`, `memory_off`. */
-  remember(projectId: string, conversationId: string, focus: string | null): Promise<Remembered>;
+  remember(projectId: string, conversationId: string, focus: string | null): Promise<RememberReceipt>;
 }
 
-export function createBeginBatches({ database, clock }: { readonly database: Database; readonly clock: Clock }): BeginBatches {
+export function createBatchStarter({ database, clock }: { readonly database: Database; readonly clock: Clock }): BatchStarter {
   return {
-    lookAtLearning: (projectId) =>
-      database.transaction(async (tx): Promise<LearningLook> => {
+    checkLearning: (projectId) =>
+      database.transaction(async (tx): Promise<LearningCheckResult> => {
         const [project] = await tx.query(`select 1 from projects where id = $1::uuid`, [projectId]);
         if (!project) return { kind: 'gone' };
         // Two that look at once would begin two batches.
         await tx.query(`select pg_advisory_xact_lock(hashtextextended('learning ' || $1::text, 0))`, [projectId]);
-        const settings = await readMemorySettingsOf(tx, projectId);
+        const settings = await readProjectMemorySettings(tx, projectId);
         if (!settings.enabled) return { kind: 'idle' };
-        if (await startIdleBatches(tx, projectId)) return { kind: 'running' };
+        if (await restartIdleBatches(tx, projectId)) return { kind: 'running' };
         const { messages, oldestMs } = await countWaiting(tx, projectId);
         if (messages === 0) return { kind: 'idle' };
         const waitMs = settings.atLeastEveryMinutes * 60_000 - oldestMs;
         if (messages < settings.batchOf && waitMs > 0) return { kind: 'wait', waitMs };
-        await beginNormal(tx, projectId);
+        await startNormalBatch(tx, projectId);
         return { kind: 'running' };
       }),
 
@@ -63,13 +63,13 @@ export function createBeginBatches({ database, clock }: { readonly database: Dat
           [conversationId, projectId],
         );
         if (!conversation) throw gatewayError('not_found', { message: 'no such conversation' });
-        if (!(await readMemorySettingsOf(tx, projectId)).enabled) throw gatewayError('memory_off');
+        if (!(await readProjectMemorySettings(tx, projectId)).enabled) throw gatewayError('memory_off');
         const sizes = await readSizes(tx, [{ id: conversationId, subject: conversation.subject, from: 0 }]);
-        const { groups, ends } = cutRanges(sizes, { several: true });
-        await markBatched(tx, ends);
-        const kept = focus === null ? null : maskCredentials(focus);
-        const id = await insertBatch(tx, { projectId, kind: 'remember', conversationId, focus: kept, groups });
-        return { episode_id: conversationId, batch_id: id, status: 'queued', focus: kept };
+        const { groups, ends } = planGroups(sizes, { allowMultiple: true });
+        await advanceBatchCursor(tx, ends);
+        const maskedFocus = focus === null ? null : maskCredentials(focus);
+        const id = await insertBatch(tx, { projectId, kind: 'remember', conversationId, focus: maskedFocus, groups });
+        return { episode_id: conversationId, batch_id: id, status: 'queued', focus: maskedFocus };
       }),
   };
 
@@ -77,7 +77,7 @@ export function createBeginBatches({ database, clock }: { readonly database: Dat
    * Whether a normal batch runs. One whose run somebody has ended in Temporal would hold up the project for ever, so each that is not between
    * two tries is started again; where its run is there, that changes nothing.
    */
-  async function startIdleBatches(tx: Queries, projectId: string): Promise<boolean> {
+  async function restartIdleBatches(tx: Queries, projectId: string): Promise<boolean> {
     const running = await tx.query<{ id: string; kind: 'normal' | 'remember' | 'page'; waits: boolean }>(
       `select batch.id, batch.kind,
               exists (select 1 from memory_batch_groups part
@@ -85,21 +85,21 @@ export function createBeginBatches({ database, clock }: { readonly database: Dat
          from memory_batches batch where batch.project_id = $1::uuid and batch.state = 'running'`,
       [projectId, new Date(clock.now())],
     );
-    for (const { id, waits } of running) if (!waits) await startBatch(tx, { id, projectId });
+    for (const { id, waits } of running) if (!waits) await ensureBatchStarted(tx, { id, projectId });
     return running.some(({ kind }) => kind === 'normal');
   }
 
-  async function beginNormal(tx: Queries, projectId: string): Promise<void> {
+  async function startNormalBatch(tx: Queries, projectId: string): Promise<void> {
     const waiting = await tx.query<WaitingConversation>(
       `select id, subject, batched_messages as "from" from conversations
-        where project_id = $1::uuid and ${isWaiting}
+        where project_id = $1::uuid and ${isWaitingSql}
         order by id
         limit $2::integer
           for update`,
       [projectId, batchSize],
     );
-    const { groups, ends } = cutRanges(await readSizes(tx, waiting), { several: false });
-    await markBatched(tx, ends);
+    const { groups, ends } = planGroups(await readSizes(tx, waiting), { allowMultiple: false });
+    await advanceBatchCursor(tx, ends);
     await insertBatch(tx, { projectId, kind: 'normal', conversationId: null, focus: null, groups });
   }
 
@@ -137,7 +137,7 @@ export function createBeginBatches({ database, clock }: { readonly database: Dat
         ranges.map(({ to }) => to),
       ],
     );
-    await wakeBatch(tx, { id, projectId });
+    await signalBatch(tx, { id, projectId });
     return id;
   }
 }
@@ -150,7 +150,7 @@ interface NewBatch {
   readonly groups: readonly PlannedGroup[];
 }
 
-async function markBatched(tx: Queries, ends: ReadonlyMap<string, number>): Promise<void> {
+async function advanceBatchCursor(tx: Queries, ends: ReadonlyMap<string, number>): Promise<void> {
   await tx.query(
     `update conversations as conversation set batched_messages = greatest(batched_messages, new.until)
        from unnest($1::uuid[], $2::integer[]) as new (id, until)
@@ -166,7 +166,7 @@ interface WaitingConversation {
 }
 
 /** Of the row of a conversation: some of its messages wait for a batch. */
-const isWaiting = `state = 'read' and learnable and batched_messages < messages`;
+const isWaitingSql = `state = 'read' and learnable and batched_messages < messages`;
 
 /** 'Batch of' counts messages, and the oldest is that which has waited longest (shapes 21). */
 async function countWaiting(tx: Queries, projectId: string): Promise<{ messages: number; oldestMs: number }> {
@@ -175,7 +175,7 @@ async function countWaiting(tx: Queries, projectId: string): Promise<{ messages:
             (extract(epoch from now() - min(oldest.created_at)) * 1000)::float8 as "oldestMs"
        from conversations conversation
        join conversation_parts oldest on oldest.conversation_id = conversation.id and oldest.position = conversation.batched_messages
-      where conversation.project_id = $1::uuid and ${isWaiting}`,
+      where conversation.project_id = $1::uuid and ${isWaitingSql}`,
     [projectId],
   );
   return { messages: row?.messages ?? 0, oldestMs: row?.oldestMs ?? 0 };

@@ -4,33 +4,33 @@
  * It chooses and names; it writes no memory anew, so nothing is stored that nobody said. Reasons stand before verdicts in the schema, things
  * are named by their ids, and what names another id is dropped (lessons 39). All it is shown belongs to one end user, or to the whole project.
  */
-import { isObject, listOf, textOf } from '../../core/json/narrow.ts';
-import { makeStorable } from '../../core/postgres-text.ts';
+import { asArray, asString, isObject } from '../../core/json/narrow.ts';
+import { toPostgresText } from '../../core/postgres-text.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
-import { foldRelation, foldText } from '../text/lexemes.ts';
-import { type ModelQuestion, parseAnswer } from './extraction.ts';
+import { foldName, foldRelation } from '../text/lexemes.ts';
+import { parseResponse, type StructuredPrompt } from './extraction.ts';
 
-export interface KnownItem {
+export interface ContextItem {
   readonly id: string;
   readonly text: string;
   /** A person wrote or pinned it, or an application saved it: it stays as it is. */
   readonly isKept: boolean;
 }
 
-export interface KnownFact {
+export interface ContextFact {
   readonly id: string;
   readonly source: string;
   readonly relation: string;
   readonly target: string;
 }
 
-export interface Known {
+export interface ConsolidationContext {
   readonly subject: string | null;
   /** Learned in this batch. */
-  readonly added: readonly KnownItem[];
-  readonly known: readonly KnownItem[];
-  readonly facts: readonly KnownFact[];
+  readonly added: readonly ContextItem[];
+  readonly known: readonly ContextItem[];
+  readonly facts: readonly ContextFact[];
 }
 
 export interface Merge {
@@ -89,38 +89,38 @@ function objectSchema(properties: Readonly<Record<string, unknown>>): Record<str
   return { type: 'object', additionalProperties: false, required: Object.keys(properties), properties };
 }
 
-export function askToConsolidate({ subject, added, known, facts }: Known): ModelQuestion {
-  const itemOf = ({ id, text: words }: KnownItem) => ({ id, text: words });
+export function buildConsolidationPrompt({ subject, added, known, facts }: ConsolidationContext): StructuredPrompt {
+  const itemOf = ({ id, text: words }: ContextItem) => ({ id, text: words });
   const about = subject === null ? 'the whole project' : 'one end user';
   return { system, text: JSON.stringify({ about, new: added.map(itemOf), known: known.map(itemOf), facts }), schema };
 }
 
-const longestName = 200;
-const longestFact = 1_000;
-const longestPage = 8_000;
+const maxNameLength = 200;
+const maxFactLength = 1_000;
+const maxPageLength = 8_000;
 /** One for each memory that a group can have (`extraction.ts`). */
-const mostFacts = 500;
+const maxFacts = 500;
 
 /** Null: the answer is of no use at all. */
-export function readConsolidation(answer: string, given: Known): Consolidation | null {
-  const parsed = parseAnswer(answer);
+export function parseConsolidation(response: string, context: ConsolidationContext): Consolidation | null {
+  const parsed = parseResponse(response);
   if (!isObject(parsed) || !Array.isArray(parsed['merges']) || !Array.isArray(parsed['facts'])) return null;
-  const page = cleanText(parsed['page'], longestPage);
+  const page = sanitizeText(parsed['page'], maxPageLength);
   return {
-    merges: readMerges(parsed['merges'], given),
-    facts: parsed['facts'].slice(0, mostFacts).flatMap((fact) => readFact(fact, given) ?? []),
+    merges: parseMerges(parsed['merges'], context),
+    facts: parsed['facts'].slice(0, maxFacts).flatMap((fact) => parseFact(fact, context) ?? []),
     page: page === '' ? null : page,
   };
 }
 
 /** No memory is dropped twice, or dropped and kept; one that must stay as it is takes the place of the one to keep. */
-function readMerges(merges: readonly unknown[], { added, known }: Known): Merge[] {
+function parseMerges(merges: readonly unknown[], { added, known }: ConsolidationContext): Merge[] {
   const items = new Map([...added, ...known].map((item) => [item.id, item]));
   const fresh = new Set(added.map(({ id }) => id));
   const used = new Set<string>();
   return merges.flatMap((merge) => {
     if (!isObject(merge)) return [];
-    const named = [...new Set([merge['keep'], ...listOf(merge['drop'])])].flatMap((id) => items.get(textOf(id) ?? '') ?? []);
+    const named = [...new Set([merge['keep'], ...asArray(merge['drop'])])].flatMap((id) => items.get(asString(id) ?? '') ?? []);
     if (named.length < 2 || !named.some(({ id }) => fresh.has(id)) || named.some(({ id }) => used.has(id))) return [];
     const keep = named.find(({ isKept }) => isKept) ?? named[0];
     const drop = named.filter((item) => item !== keep && !item.isKept).map(({ id }) => id);
@@ -130,30 +130,30 @@ function readMerges(merges: readonly unknown[], { added, known }: Known): Merge[
   });
 }
 
-function readFact(fact: unknown, { added, facts }: Known): NewFact | null {
+function parseFact(fact: unknown, { added, facts }: ConsolidationContext): NewFact | null {
   if (!isObject(fact)) return null;
   const itemId = added.find(({ id }) => id === fact['item_id'])?.id;
-  const source = cleanText(fact['source'], longestName);
-  const target = cleanText(fact['target'], longestName);
-  const sentence = cleanText(fact['fact'], longestFact);
-  const relation = relationOf(fact['relation']);
+  const source = sanitizeText(fact['source'], maxNameLength);
+  const target = sanitizeText(fact['target'], maxNameLength);
+  const sentence = sanitizeText(fact['fact'], maxFactLength);
+  const relation = toRelation(fact['relation']);
   if (itemId === undefined || source === '' || target === '' || sentence === '' || relation === '') return null;
   const old = facts.find(({ id }) => id === fact['replaces']);
   // A new relation must not end what is true beside it (lessons 38).
-  const isSame = old !== undefined && sameName(old.source, source) && old.relation === relation && !sameName(old.target, target);
+  const isSame = old !== undefined && isSameName(old.source, source) && old.relation === relation && !isSameName(old.target, target);
   return { itemId, source, relation, target, fact: sentence, replaces: isSame ? old.id : null };
 }
 
 /** The text as it may be stored, empty when it may not. */
-function cleanText(value: unknown, longest: number): string {
-  const words = makeStorable(textOf(value) ?? '', longest).trim();
-  return words === '' || findInjection(words) !== null ? '' : maskCredentials(words);
+function sanitizeText(value: unknown, maxLength: number): string {
+  const sanitized = toPostgresText(asString(value) ?? '', maxLength).trim();
+  return sanitized === '' || findInjection(sanitized) !== null ? '' : maskCredentials(sanitized);
 }
 
-function relationOf(value: unknown): string {
-  return foldRelation(cleanText(value, longestName));
+function toRelation(value: unknown): string {
+  return foldRelation(sanitizeText(value, maxNameLength));
 }
 
-function sameName(one: string, other: string): boolean {
-  return foldText(one) === foldText(other);
+function isSameName(name: string, other: string): boolean {
+  return foldName(name) === foldName(other);
 }

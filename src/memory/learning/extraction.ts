@@ -4,16 +4,16 @@
  * A model that is asked for memories likes to make some up (lessons 35). So each statement must quote the words it rests on, and one whose
  * quotation does not stand in the messages word for word is dropped; so is what looks like an instruction to a model.
  */
-import { isObject, listOf, parseJson, textOf } from '../../core/json/narrow.ts';
-import { makeStorable } from '../../core/postgres-text.ts';
+import { asArray, asString, isObject, parseJson } from '../../core/json/narrow.ts';
+import { toPostgresText } from '../../core/postgres-text.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import { type ItemKind, itemKinds } from '../records/item-record.ts';
-import { createSaidBefore, wordsOf } from '../text/normalized-text.ts';
+import { createOverlapMatcher, splitWords } from '../text/normalized-text.ts';
 import type { GroupMessage, RecalledTexts } from './group-messages.ts';
 
 /** A question that is answered with JSON of a schema. */
-export interface ModelQuestion {
+export interface StructuredPrompt {
   readonly system: string;
   /** JSON too, so that no text in it can pass for something else. */
   readonly text: string;
@@ -66,7 +66,7 @@ const schema = {
   },
 };
 
-export function askForMemories(messages: readonly GroupMessage[], focus: string | null): ModelQuestion {
+export function buildExtractionPrompt(messages: readonly GroupMessage[], focus: string | null): StructuredPrompt {
   const conversations = [...Map.groupBy(messages, ({ conversationId }) => conversationId).values()].map((list) => ({
     began: list[0]?.createdAt.toISOString().slice(0, 10),
     messages: list.map(({ role, text }) => ({ role, text })),
@@ -74,62 +74,62 @@ export function askForMemories(messages: readonly GroupMessage[], focus: string 
   return { system, text: JSON.stringify({ ...(focus !== null && { look_for: focus }), conversations }), schema };
 }
 
-const longestText = 4_000;
-const longestEvidence = 2_000;
-const leastEvidence = 3;
+const maxTextLength = 4_000;
+const maxEvidenceLength = 2_000;
+const minEvidenceLength = 3;
 /** As many as a group has messages of users: one each is never too many. */
-const mostStatements = 500;
+const maxStatements = 500;
 
 /** Statements of the answer that stand up, and how many do not; null when the answer is of no use at all. */
-export function readMemories(
-  answer: string,
+export function parseExtraction(
+  response: string,
   messages: readonly GroupMessage[],
   recalled: RecalledTexts = new Map(),
 ): { readonly statements: readonly Statement[]; readonly dropped: number } | null {
-  const parsed = parseAnswer(answer);
+  const parsed = parseResponse(response);
   if (!isObject(parsed) || !Array.isArray(parsed['memories'])) return null;
-  const said = messages.map((message) => ({ ...message, text: oneSpaced(message.text) }));
-  const told = new Map(Array.from(recalled, ([conversationId, texts]) => [conversationId, createSaidBefore(texts)]));
-  const given = listOf(parsed['memories']);
-  const statements = given.slice(0, mostStatements).flatMap((statement) => readStatement(statement, said, told) ?? []);
-  return { statements, dropped: given.length - statements.length };
+  const said = messages.map((message) => ({ ...message, text: collapseSpaces(message.text) }));
+  const recalledMatchers = new Map(Array.from(recalled, ([conversationId, texts]) => [conversationId, createOverlapMatcher(texts)]));
+  const entries = asArray(parsed['memories']);
+  const statements = entries.slice(0, maxStatements).flatMap((statement) => parseStatement(statement, said, recalledMatchers) ?? []);
+  return { statements, dropped: entries.length - statements.length };
 }
 
 /** The JSON of an answer. Some models put it into a code block, whatever they were asked for. */
-export function parseAnswer(answer: string): unknown {
-  const text = answer.trim();
+export function parseResponse(response: string): unknown {
+  const text = response.trim();
   const isBlock = text.startsWith('```') && text.endsWith('```');
   return parseJson(isBlock ? text.slice(text.indexOf('\n') + 1, -3) : text);
 }
 
 /** By conversation. */
-type Told = ReadonlyMap<string, ReturnType<typeof createSaidBefore>>;
+type RecalledByConversation = ReadonlyMap<string, ReturnType<typeof createOverlapMatcher>>;
 
-function readStatement(given: unknown, said: readonly GroupMessage[], told: Told): Statement | null {
-  if (!isObject(given)) return null;
-  const text = makeStorable(textOf(given['text']) ?? '').trim();
-  const evidence = oneSpaced(makeStorable(textOf(given['evidence']) ?? ''));
-  if (text === '' || [...text].length > longestText) return null;
-  if (evidence.length < leastEvidence || evidence.length > longestEvidence) return null;
+function parseStatement(entry: unknown, said: readonly GroupMessage[], recalledMatchers: RecalledByConversation): Statement | null {
+  if (!isObject(entry)) return null;
+  const text = toPostgresText(asString(entry['text']) ?? '').trim();
+  const evidence = collapseSpaces(toPostgresText(asString(entry['evidence']) ?? ''));
+  if (text === '' || [...text].length > maxTextLength) return null;
+  if (evidence.length < minEvidenceLength || evidence.length > maxEvidenceLength) return null;
   // The user's own words count before their repetition by the assistant, and of several the latest.
-  const places = said.filter((message) => message.text.includes(evidence));
-  const place = places.findLast(({ role }) => role === 'user') ?? places.at(-1);
-  if (!place || findInjection(text) !== null) return null;
+  const quoted = said.filter((message) => message.text.includes(evidence));
+  const source = quoted.findLast(({ role }) => role === 'user') ?? quoted.at(-1);
+  if (!source || findInjection(text) !== null) return null;
   // The assistant only tells what memory has told it (lessons 36).
-  if (place.role === 'assistant' && told.get(place.conversationId)?.(wordsOf(evidence))) return null;
-  const kind = itemKinds.find((name) => name === given['kind']) ?? 'fact';
-  const { importance } = given;
+  if (source.role === 'assistant' && recalledMatchers.get(source.conversationId)?.(splitWords(evidence))) return null;
+  const kind = itemKinds.find((name) => name === entry['kind']) ?? 'fact';
+  const { importance } = entry;
   return {
     text: maskCredentials(text),
     kind,
     importance: typeof importance === 'number' && Number.isInteger(importance) && importance >= 1 && importance <= 5 ? importance : 3,
     evidence: maskCredentials(evidence),
-    conversationId: place.conversationId,
-    saidAt: place.createdAt,
+    conversationId: source.conversationId,
+    saidAt: source.createdAt,
   };
 }
 
 /** Models quote across lines, and write one space for two. */
-function oneSpaced(text: string): string {
+function collapseSpaces(text: string): string {
   return text.normalize('NFC').replace(/\s+/g, ' ').trim();
 }

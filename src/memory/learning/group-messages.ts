@@ -1,8 +1,8 @@
 /** The messages that a group of a batch reads: as the model sees them, and as evidence is looked for in them. */
 import type { Queries } from '../../db/database.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
-import type { GroupName } from './groups.ts';
-import { longestMessage } from './plan-groups.ts';
+import type { GroupKey } from './groups.ts';
+import { maxMessageLength } from './plan-groups.ts';
 
 export interface GroupMessage {
   readonly conversationId: string;
@@ -12,7 +12,7 @@ export interface GroupMessage {
   readonly createdAt: Date;
 }
 
-interface Row {
+interface MessageRow {
   readonly conversationId: string;
   readonly role: 'user' | 'assistant';
   readonly content: { readonly text: string; readonly tool_calls: readonly { readonly name: string; readonly arguments: string }[] };
@@ -20,8 +20,8 @@ interface Row {
 }
 
 /** In order. Conversations that were deleted meanwhile are not among them. */
-export async function readGroupMessages(queries: Queries, { batchId, position }: GroupName): Promise<GroupMessage[]> {
-  const rows = await queries.query<Row>(
+export async function readGroupMessages(queries: Queries, { batchId, position }: GroupKey): Promise<GroupMessage[]> {
+  const rows = await queries.query<MessageRow>(
     `select place.conversation_id as "conversationId", part.role, part.content, place.created_at as "createdAt"
        from memory_batch_ranges range
        join conversations conversation on conversation.id = range.conversation_id
@@ -32,13 +32,16 @@ export async function readGroupMessages(queries: Queries, { batchId, position }:
       order by conversation.started_at, conversation.id, place.position`,
     [batchId, position],
   );
-  return rows.map(({ content, ...row }) => ({ ...row, text: maskCredentials(textOf(content).slice(0, longestMessage).toWellFormed()) }));
+  return rows.map(({ content, ...row }) => ({
+    ...row,
+    text: maskCredentials(formatMessage(content).slice(0, maxMessageLength).toWellFormed()),
+  }));
 }
 
 /** By conversation, the memories that recall has put into its calls. */
 export type RecalledTexts = ReadonlyMap<string, readonly string[]>;
 
-export async function readRecalledTexts(queries: Queries, { batchId, position }: GroupName): Promise<RecalledTexts> {
+export async function readRecalledTexts(queries: Queries, { batchId, position }: GroupKey): Promise<RecalledTexts> {
   const rows = await queries.query<{ conversationId: string; texts: readonly string[] }>(
     `select text.conversation_id as "conversationId", array_agg(distinct item.text) as texts
        from memory_batch_ranges range
@@ -52,6 +55,6 @@ export async function readRecalledTexts(queries: Queries, { batchId, position }:
   return new Map(rows.map(({ conversationId, texts }) => [conversationId, texts]));
 }
 
-function textOf({ text, tool_calls: calls }: Row['content']): string {
+function formatMessage({ text, tool_calls: calls }: MessageRow['content']): string {
   return [text.trim(), ...calls.map((call) => `[calls ${call.name}(${call.arguments.trim()})]`)].filter((line) => line !== '').join('\n');
 }

@@ -6,18 +6,18 @@
  * the group first. A group that is gone is settled.
  */
 
-import { makeStorable } from '../../core/postgres-text.ts';
+import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockMemories } from '../../db/locks.ts';
-import { wakeLearning } from '../triggers/learning-triggers.ts';
+import { triggerLearning } from '../triggers/learning-triggers.ts';
 
-export interface GroupName {
+export interface GroupKey {
   readonly batchId: string;
   readonly position: number;
 }
 
-export interface Group extends GroupName {
+export interface Group extends GroupKey {
   readonly projectId: string;
   readonly subject: string | null;
   readonly focus: string | null;
@@ -25,7 +25,7 @@ export interface Group extends GroupName {
 }
 
 /** What became of a step of a group. */
-export type LearningStep = { readonly kind: 'settled' } | { readonly kind: 'wait'; readonly waitMs: number };
+export type GroupStepResult = { readonly kind: 'settled' } | { readonly kind: 'wait'; readonly waitMs: number };
 
 /** Waits between tries, as data. */
 export interface RetryPolicy {
@@ -38,32 +38,32 @@ export interface RetryPolicy {
  * Why a try came to nothing. `unusable`: the model's answer was of no use, or it refused the request: after some of these the group is parked.
  * `held`: nothing was tried, the settings of the project do not allow it.
  */
-export interface Failure {
+export interface GroupFailure {
   readonly kind: 'vendor' | 'unusable' | 'held';
   /** Of the table of gateway error codes, or `unusable_answer`. */
   readonly code: string;
   readonly message: string;
 }
 
-const mostUnusable = 5;
-const longestErrorMessage = 500;
+const maxUnusableResponses = 5;
+const maxErrorMessageLength = 500;
 /** While nothing may be tried: a look at the settings costs nothing, and a change of them wakes the batch besides. */
-const heldWaitMs = 10 * 60_000;
+const blockedRetryMs = 10 * 60_000;
 
 export interface Groups {
   open(batchId: string): Promise<readonly { position: number; waitMs: number }[]>;
-  find(name: GroupName): Promise<Group | null>;
+  find(key: GroupKey): Promise<Group | null>;
   /** Writes down that a model is about to be called. False: it must not be, since the group was erased or settled meanwhile. */
-  beginTry(group: Group, callId: string): Promise<boolean>;
-  fail(name: GroupName, failure: Failure): Promise<LearningStep>;
+  startAttempt(group: Group, callId: string): Promise<boolean>;
+  fail(key: GroupKey, failure: GroupFailure): Promise<GroupStepResult>;
   /** Runs `commit` if the group still is in `state`, and puts it into the state that it returns. All of it in one transaction, or nothing. */
-  settle(group: Group, commit: (tx: Queries) => Promise<Progress>): Promise<void>;
+  settle(group: Group, commit: (tx: Queries) => Promise<GroupProgress>): Promise<void>;
   /** False: a group is open. */
   finish(batchId: string): Promise<boolean>;
 }
 
 /** What a step has done. */
-export interface Progress {
+export interface GroupProgress {
   readonly state: 'learned' | 'done';
   readonly written?: number;
   readonly repeated?: number;
@@ -98,18 +98,18 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
       return row ?? null;
     },
 
-    async beginTry({ batchId, position, state }, callId) {
-      const begun = await database.query(
+    async startAttempt({ batchId, position, state }, callId) {
+      const updated = await database.query(
         `update memory_batch_groups set attempts = attempts + 1, call_ids = call_ids || $3::uuid, next_try_at = null
           where batch_id = $1::uuid and position = $2::integer and state = $4::text
          returning 1`,
         [batchId, position, callId, state],
       );
-      return begun.length > 0;
+      return updated.length > 0;
     },
 
     fail: ({ batchId, position }, failure) =>
-      database.transaction(async (tx): Promise<LearningStep> => {
+      database.transaction(async (tx): Promise<GroupStepResult> => {
         const [row] = await tx.query<{ failures: number; unusable: number }>(
           `select failures, unusable from memory_batch_groups
             where batch_id = $1::uuid and position = $2::integer and state in ('waiting', 'learned')
@@ -120,8 +120,8 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
         const { kind, code } = failure;
         const failures = row.failures + (kind === 'held' ? 0 : 1);
         const unusable = row.unusable + (kind === 'unusable' ? 1 : 0);
-        const isParked = unusable >= mostUnusable;
-        const waitMs = kind === 'held' ? heldWaitMs : waitAfter(failures, retry());
+        const isParked = unusable >= maxUnusableResponses;
+        const waitMs = kind === 'held' ? blockedRetryMs : retryDelay(failures, retry());
         await tx.query(
           `update memory_batch_groups
               set failures = $3::integer, unusable = $4::integer, error = $5::text, error_message = $6::text,
@@ -133,7 +133,7 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
             failures,
             unusable,
             code,
-            makeStorable(failure.message, longestErrorMessage),
+            toPostgresText(failure.message, maxErrorMessageLength),
             isParked,
             isParked ? null : new Date(clock.now() + waitMs),
           ],
@@ -187,13 +187,13 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
           `update memory_batches set state = $2::text, finished_at = $3::timestamptz where id = $1::uuid and state = 'running' returning 1`,
           [batchId, states.some(({ state }) => state === 'failed') ? 'failed' : 'done', new Date(clock.now())],
         );
-        if (closed.length > 0) await wakeLearning(tx, batch.projectId);
+        if (closed.length > 0) await triggerLearning(tx, batch.projectId);
         return true;
       }),
   };
 }
 
 /** Growing waits: the first, and `factor` times as long after each further failure in a row. */
-function waitAfter(failures: number, { firstMs, factor, longestMs }: RetryPolicy): number {
+function retryDelay(failures: number, { firstMs, factor, longestMs }: RetryPolicy): number {
   return Math.min(longestMs, firstMs * factor ** Math.min(failures - 1, 60));
 }

@@ -5,18 +5,18 @@
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { readMemorySettingsOf } from '../records/settings.ts';
-import { askToConsolidate, readConsolidation } from './consolidation.ts';
-import { askForMemories, type ModelQuestion, readMemories } from './extraction.ts';
+import { readProjectMemorySettings } from '../records/settings.ts';
+import { buildConsolidationPrompt, parseConsolidation } from './consolidation.ts';
+import { buildExtractionPrompt, parseExtraction, type StructuredPrompt } from './extraction.ts';
 import { readGroupMessages, readRecalledTexts } from './group-messages.ts';
-import type { Failure, Group, GroupName, Groups, LearningStep, Progress } from './groups.ts';
-import { readKnown } from './load-context.ts';
+import type { Group, GroupFailure, GroupKey, GroupProgress, GroupStepResult, Groups } from './groups.ts';
+import { loadContext } from './load-context.ts';
 import { storeConsolidation } from './store-consolidation.ts';
 import { storeStatements } from './store-statements.ts';
 
 export type MemoryJob = 'extract' | 'consolidate';
 
-export interface MemoryCall extends ModelQuestion {
+export interface MemoryCall extends StructuredPrompt {
   readonly id: string;
   readonly projectId: string;
   readonly job: MemoryJob;
@@ -25,13 +25,15 @@ export interface MemoryCall extends ModelQuestion {
 }
 
 /** What came of a call to the memory model. */
-export type MemoryAnswer = { readonly kind: 'answer'; readonly text: string } | { readonly kind: 'failure'; readonly failure: Failure };
+export type MemoryResponse =
+  | { readonly kind: 'answer'; readonly text: string }
+  | { readonly kind: 'failure'; readonly failure: GroupFailure };
 
 export interface MemoryModel {
   /** Whether a tier of the job has a chain (specification 4.8 rule 9). */
   hasRoute(projectId: string, job: MemoryJob): Promise<boolean>;
   /** Rejects only for faults of ours and when it is called off. */
-  ask(call: MemoryCall): Promise<MemoryAnswer>;
+  complete(call: MemoryCall): Promise<MemoryResponse>;
 }
 
 export interface LearnGroupOptions {
@@ -43,28 +45,28 @@ export interface LearnGroupOptions {
 
 /** What to ask, and what to do with the answer; null: it is of no use. */
 interface Task {
-  readonly question: ModelQuestion;
-  readonly read: (answer: string) => ((tx: Queries) => Promise<Progress>) | null;
+  readonly prompt: StructuredPrompt;
+  readonly parse: (response: string) => ((tx: Queries) => Promise<GroupProgress>) | null;
 }
 
 export function createLearnGroup(options: LearnGroupOptions) {
   const { database, clock, groups } = options;
-  return async (name: GroupName, signal: AbortSignal): Promise<LearningStep> => {
-    const group = await groups.find(name);
+  return async (key: GroupKey, signal: AbortSignal): Promise<GroupStepResult> => {
+    const group = await groups.find(key);
     if (group?.state !== 'waiting') return { kind: 'settled' };
-    const messages = await readGroupMessages(database, name);
-    const recalled = await readRecalledTexts(database, name);
+    const messages = await readGroupMessages(database, key);
+    const recalled = await readRecalledTexts(database, key);
     const task: Task | null =
       messages.length === 0
         ? null
         : {
-            question: askForMemories(messages, group.focus),
-            read: (answer) => {
-              const read = readMemories(answer, messages, recalled);
-              if (read === null) return null;
+            prompt: buildExtractionPrompt(messages, group.focus),
+            parse: (response) => {
+              const parse = parseExtraction(response, messages, recalled);
+              if (parse === null) return null;
               return async (tx) => {
-                const { written, repeated } = await storeStatements(tx, { group, statements: read.statements, clock });
-                return { state: written > 0 ? 'learned' : 'done', written, repeated, dropped: read.dropped };
+                const { written, repeated } = await storeStatements(tx, { group, statements: parse.statements, clock });
+                return { state: written > 0 ? 'learned' : 'done', written, repeated, dropped: parse.dropped };
               };
             },
           };
@@ -74,16 +76,16 @@ export function createLearnGroup(options: LearnGroupOptions) {
 
 export function createConsolidateGroup(options: LearnGroupOptions) {
   const { database, clock, groups } = options;
-  return async (name: GroupName, signal: AbortSignal): Promise<LearningStep> => {
-    const group = await groups.find(name);
+  return async (key: GroupKey, signal: AbortSignal): Promise<GroupStepResult> => {
+    const group = await groups.find(key);
     if (group?.state !== 'learned') return { kind: 'settled' };
-    const known = await readKnown(database, group);
-    const task: Task | null = known && {
-      question: askToConsolidate(known),
-      read: (answer) => {
-        const consolidation = readConsolidation(answer, known);
+    const context = await loadContext(database, group);
+    const task: Task | null = context && {
+      prompt: buildConsolidationPrompt(context),
+      parse: (response) => {
+        const consolidation = parseConsolidation(response, context);
         if (consolidation === null) return null;
-        return async (tx) => ({ state: 'done', ...(await storeConsolidation(tx, { group, known, consolidation, clock })) });
+        return async (tx) => ({ state: 'done', ...(await storeConsolidation(tx, { group, context, consolidation, clock })) });
       },
     };
     return runTask(options, { group, job: 'consolidate', task, signal });
@@ -99,35 +101,35 @@ interface Run {
 }
 
 /** One try. */
-async function runTask({ database, groups, model, clock }: LearnGroupOptions, { group, job, task, signal }: Run): Promise<LearningStep> {
+async function runTask({ database, groups, model, clock }: LearnGroupOptions, { group, job, task, signal }: Run): Promise<GroupStepResult> {
   if (task === null) {
     await groups.settle(group, async () => ({ state: 'done' }));
     return { kind: 'settled' };
   }
   const { projectId, batchId } = group;
-  if (!(await readMemorySettingsOf(database, projectId)).enabled) return groups.fail(group, memoryOff);
+  if (!(await readProjectMemorySettings(database, projectId)).enabled) return groups.fail(group, memoryOff);
   if (!(await model.hasRoute(projectId, job))) return groups.fail(group, noRoute);
   const id = newId(clock.now());
-  if (!(await groups.beginTry(group, id))) return { kind: 'settled' };
-  const answer = await model.ask({ ...task.question, id, projectId, job, batchId, signal });
-  if (answer.kind === 'failure') return groups.fail(group, answer.failure);
-  const commit = task.read(answer.text);
-  if (commit === null) return groups.fail(group, unusableAnswer);
+  if (!(await groups.startAttempt(group, id))) return { kind: 'settled' };
+  const response = await model.complete({ ...task.prompt, id, projectId, job, batchId, signal });
+  if (response.kind === 'failure') return groups.fail(group, response.failure);
+  const commit = task.parse(response.text);
+  if (commit === null) return groups.fail(group, unusableResponse);
   await groups.settle(group, commit);
   return { kind: 'settled' };
 }
 
-const memoryOff: Failure = {
+const memoryOff: GroupFailure = {
   kind: 'held',
   code: 'memory_off',
   message: 'memory is off for the project: turn it on, and the batch goes on',
 };
-const noRoute: Failure = {
+const noRoute: GroupFailure = {
   kind: 'held',
   code: 'no_route',
   message: 'no tier for memory has a model: set one of memory-extract, trivial',
 };
-const unusableAnswer: Failure = {
+const unusableResponse: GroupFailure = {
   kind: 'unusable',
   code: 'unusable_answer',
   message: 'the model did not answer with the JSON it was asked for',

@@ -1,60 +1,60 @@
 /** What was known of an end user, or of the whole project, that new memories of a batch may have to do with. Never anything of another. */
 import type { Database } from '../../db/database.ts';
-import { isInRecall } from '../records/item-record.ts';
-import { anyWordOf, wordsToFind } from '../text/lexemes.ts';
-import { isAbout } from '../text/subject-scope.ts';
-import type { Known, KnownFact, KnownItem } from './consolidation.ts';
+import { inRecallSql } from '../records/item-record.ts';
+import { anyTermSql, tokenizeForQuery } from '../text/lexemes.ts';
+import { hasSameScope } from '../text/subject-scope.ts';
+import type { ConsolidationContext, ContextFact, ContextItem } from './consolidation.ts';
 import type { Group } from './groups.ts';
 
 /** Of the words of new memories by which known ones are looked for. */
-const longestQuery = 8_000;
-const mostRelated = 40;
+const maxQueryLength = 8_000;
+const maxRelated = 40;
 /** Beside those related, for the page. */
-const mostImportant = 40;
-const mostFacts = 60;
+const maxImportant = 40;
+const maxFacts = 60;
 
 const columns = `item.id, item.text, (item.origin <> 'observed' or item.pinned) as "isKept"`;
-const isOfGroup = `item.project_id = $1::uuid and ${isAbout('item.subject', '$2')} and ${isInRecall}`;
-const words = anyWordOf('$3::text');
+const ofGroupSql = `item.project_id = $1::uuid and ${hasSameScope('item.subject', '$2')} and ${inRecallSql}`;
+const matchesQuerySql = anyTermSql('$3::text');
 
 /** Null: nothing of what the batch learned is live any more, or there is nothing to write a page of. */
-export async function readKnown(database: Database, { projectId, subject, batchId }: Group): Promise<Known | null> {
-  const added = await database.query<KnownItem>(
-    `select ${columns} from memory_items item where ${isOfGroup} and item.batch_id = $3::uuid order by item.id`,
+export async function loadContext(database: Database, { projectId, subject, batchId }: Group): Promise<ConsolidationContext | null> {
+  const added = await database.query<ContextItem>(
+    `select ${columns} from memory_items item where ${ofGroupSql} and item.batch_id = $3::uuid order by item.id`,
     [projectId, subject, batchId],
   );
-  if (added.length === 0 && !(await isForPage(database, batchId))) return null;
-  const query = wordsToFind(added.map(({ text }) => text).join('\n')).slice(0, longestQuery);
-  const related = await database.query<KnownItem>(
+  if (added.length === 0 && !(await isPageBatch(database, batchId))) return null;
+  const query = tokenizeForQuery(added.map(({ text }) => text).join('\n')).slice(0, maxQueryLength);
+  const related = await database.query<ContextItem>(
     `select ${columns}
        from memory_passages passage join memory_items item on item.id = passage.item_id
-      where passage.project_id = $1::uuid and passage.lexemes @@ ${words} and ${isOfGroup} and item.batch_id is distinct from $4::uuid
-      order by ts_rank(passage.lexemes, ${words}) desc, item.id desc
+      where passage.project_id = $1::uuid and passage.lexemes @@ ${matchesQuerySql} and ${ofGroupSql} and item.batch_id is distinct from $4::uuid
+      order by ts_rank(passage.lexemes, ${matchesQuerySql}) desc, item.id desc
       limit $5::integer`,
-    [projectId, subject, query, batchId, mostRelated],
+    [projectId, subject, query, batchId, maxRelated],
   );
-  const important = await database.query<KnownItem>(
+  const important = await database.query<ContextItem>(
     `select ${columns} from memory_items item
-      where ${isOfGroup} and item.batch_id is distinct from $3::uuid
+      where ${ofGroupSql} and item.batch_id is distinct from $3::uuid
       order by item.pinned desc, item.importance desc, item.created_at desc
       limit $4::integer`,
-    [projectId, subject, batchId, mostImportant],
+    [projectId, subject, batchId, maxImportant],
   );
-  const facts = await database.query<KnownFact>(
+  const facts = await database.query<ContextFact>(
     `select fact.id, source.name as source, fact.relation, target.name as target
        from memory_facts fact
        join memory_entities source on source.id = fact.source_id
        join memory_entities target on target.id = fact.target_id
-      where fact.project_id = $1::uuid and ${isAbout('fact.subject', '$2')} and (fact.valid_to is null or fact.valid_to > now())
-      order by fact.lexemes @@ ${words} desc, fact.created_at desc
+      where fact.project_id = $1::uuid and ${hasSameScope('fact.subject', '$2')} and (fact.valid_to is null or fact.valid_to > now())
+      order by fact.lexemes @@ ${matchesQuerySql} desc, fact.created_at desc
       limit $4::integer`,
-    [projectId, subject, query, mostFacts],
+    [projectId, subject, query, maxFacts],
   );
   const known = [...new Map([...related, ...important].map((item) => [item.id, item])).values()];
   return added.length + known.length === 0 ? null : { subject, added, known, facts };
 }
 
-async function isForPage(database: Database, batchId: string): Promise<boolean> {
+async function isPageBatch(database: Database, batchId: string): Promise<boolean> {
   const rows = await database.query(`select 1 from memory_batches where id = $1::uuid and kind = 'page'`, [batchId]);
   return rows.length > 0;
 }

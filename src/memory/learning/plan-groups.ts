@@ -7,7 +7,7 @@ export interface MessageSize {
   readonly bytes: number;
 }
 
-interface Range {
+interface MessageRange {
   readonly conversationId: string;
   readonly from: number;
   to: number;
@@ -16,32 +16,32 @@ interface Range {
 export interface PlannedGroup {
   readonly subject: string | null;
   readonly messages: number;
-  readonly ranges: readonly Range[];
+  readonly ranges: readonly MessageRange[];
 }
 
 /** Of one model call; about 15,000 tokens. */
-const mostBytes = 60_000;
+const maxGroupBytes = 60_000;
 /** Short ones: so many that what is learned of them can be stored (`extraction.ts`). */
-const mostMessages = 1_000;
+const maxGroupMessages = 1_000;
 /** What of a longer message is read (`read-group.ts`). */
-export const longestMessage = 16_000;
+export const maxMessageLength = 16_000;
 /** A batch's state passes through Temporal as a list of its groups, 16 KiB at most. */
-const mostGroups = 100;
+const maxGroups = 100;
 
 interface OpenGroup {
   readonly subject: string | null;
   messages: number;
   bytes: number;
-  readonly ranges: Range[];
+  readonly ranges: MessageRange[];
 }
 
 /**
  * `sizes` in the order in which they are to be read. `several`: more than one group for a subject where one does not hold all. What
  * does not fit is left out, and so are all messages behind it in its conversation. `ends` says up to where each conversation has been taken.
  */
-export function cutRanges(
+export function planGroups(
   sizes: readonly MessageSize[],
-  { several }: { readonly several: boolean },
+  { allowMultiple }: { readonly allowMultiple: boolean },
 ): { groups: readonly PlannedGroup[]; ends: ReadonlyMap<string, number> } {
   const groups: OpenGroup[] = [];
   const open = new Map<string | null, OpenGroup>();
@@ -49,11 +49,11 @@ export function cutRanges(
   const closed = new Set<string>();
   for (const { conversationId, subject, position, bytes } of sizes) {
     if (closed.has(conversationId)) continue;
-    const size = Math.min(bytes, longestMessage);
+    const size = Math.min(bytes, maxMessageLength);
     let group = open.get(subject);
-    const isFull = group !== undefined && group.messages > 0 && (group.bytes + size > mostBytes || group.messages >= mostMessages);
-    if (group === undefined || (isFull && several)) {
-      if (groups.length >= mostGroups) {
+    const isFull = group !== undefined && group.messages > 0 && (group.bytes + size > maxGroupBytes || group.messages >= maxGroupMessages);
+    if (group === undefined || (isFull && allowMultiple)) {
+      if (groups.length >= maxGroups) {
         closed.add(conversationId);
         continue;
       }

@@ -7,48 +7,48 @@
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
-import { endFactsWithoutItems } from '../items/expire-facts.ts';
-import { beginPageBatch } from '../items/invalidate-page.ts';
-import { isInRecall } from '../records/item-record.ts';
-import { dropItemPassage } from '../records/passages.ts';
-import { foldText, lexemesOf, wordsToIndex, wordsVersion } from '../text/lexemes.ts';
-import type { Consolidation, Known, Merge, NewFact } from './consolidation.ts';
+import { expireOrphanedFacts } from '../items/expire-facts.ts';
+import { schedulePageRebuild } from '../items/invalidate-page.ts';
+import { inRecallSql } from '../records/item-record.ts';
+import { deleteItemPassage } from '../records/passages.ts';
+import { foldName, lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
+import type { Consolidation, ConsolidationContext, Merge, NewFact } from './consolidation.ts';
 import type { Group } from './groups.ts';
 
-interface Wish {
+interface ConsolidationWrite {
   readonly group: Group;
   /** What the model was shown. */
-  readonly known: Known;
+  readonly context: ConsolidationContext;
   readonly consolidation: Consolidation;
   readonly clock: Clock;
 }
 
 export async function storeConsolidation(
   tx: Queries,
-  { group, known, consolidation, clock }: Wish,
+  { group, context, consolidation, clock }: ConsolidationWrite,
 ): Promise<{ merged: number; facts: number }> {
-  const isCurrent = await lockShown(tx, group, known);
+  const isCurrent = await lockAndCompare(tx, group, context);
   let merged = 0;
   for (const merge of consolidation.merges) merged += await storeMerge(tx, group, merge, clock);
   let facts = 0;
   for (const fact of consolidation.facts) facts += await storeFact(tx, group, fact, clock);
-  if (!isCurrent) await beginPageBatch(tx, group, clock);
+  if (!isCurrent) await schedulePageRebuild(tx, group, clock);
   else if (consolidation.page !== null) await storePage(tx, group, consolidation.page, clock);
   return { merged, facts };
 }
 
 /** False: a memory or a fact of them is over or wrong since the model was asked, and the page that it wrote may tell it. */
-async function lockShown(tx: Queries, { projectId, subject }: Group, { added, known, facts }: Known): Promise<boolean> {
+async function lockAndCompare(tx: Queries, { projectId, subject }: Group, { added, known, facts }: ConsolidationContext): Promise<boolean> {
   const ids = [...added, ...known].map(({ id }) => id);
-  const live = await tx.query(
+  const current = await tx.query(
     `select 1 from memory_items item
-      where id = any($3::uuid[]) and project_id = $1::uuid and subject is not distinct from $2::text and ${isInRecall}
+      where id = any($3::uuid[]) and project_id = $1::uuid and subject is not distinct from $2::text and ${inRecallSql}
       order by id
         for update`,
     [projectId, subject, ids],
   );
   const valid = await tx.query(`select 1 from memory_facts where id = any($1::uuid[]) and valid_to is null`, [facts.map(({ id }) => id)]);
-  return live.length === ids.length && valid.length === facts.length;
+  return current.length === ids.length && valid.length === facts.length;
 }
 
 async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, clock: Clock): Promise<number> {
@@ -77,7 +77,7 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
     [keep, closed.map(({ id }) => id), now],
   );
   for (const { id } of closed) {
-    await dropItemPassage(tx, id);
+    await deleteItemPassage(tx, id);
     // A fact that a merged memory had told is told by the other.
     await tx.query(
       `insert into memory_fact_items (fact_id, item_id) select fact_id, $2::uuid from memory_fact_items where item_id = $1::uuid
@@ -95,30 +95,30 @@ async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock)
     [fact.itemId, group.projectId, group.subject],
   );
   if (!item) return 0;
-  const source = await entityOf(tx, group, fact.source, clock);
-  const target = await entityOf(tx, group, fact.target, clock);
-  const [same] = await tx.query<{ id: string }>(
+  const source = await getOrCreateEntity(tx, group, fact.source, clock);
+  const target = await getOrCreateEntity(tx, group, fact.target, clock);
+  const [existing] = await tx.query<{ id: string }>(
     `select id from memory_facts
       where source_id = $1::uuid and relation = $2::text and target_id = $3::uuid and valid_to is null limit 1`,
     [source, fact.relation, target],
   );
-  const id = same?.id ?? newId(clock.now());
-  if (!same) await insertFact(tx, group, { ...fact, id, source, target, evidence: item.evidence, now: new Date(clock.now()) });
+  const id = existing?.id ?? newId(clock.now());
+  if (!existing) await insertFact(tx, group, { ...fact, id, source, target, evidence: item.evidence, now: new Date(clock.now()) });
   await tx.query(`insert into memory_fact_items (fact_id, item_id) values ($1::uuid, $2::uuid) on conflict do nothing`, [id, item.id]);
   if (fact.replaces !== null)
-    await supersede(tx, group, { old: fact.replaces, by: id, source, relation: fact.relation, itemId: item.id, clock });
-  return same ? 0 : 1;
+    await supersedeFact(tx, group, { old: fact.replaces, by: id, source, relation: fact.relation, itemId: item.id, clock });
+  return existing ? 0 : 1;
 }
 
-async function entityOf(tx: Queries, { projectId, subject }: Group, name: string, clock: Clock): Promise<string> {
+async function getOrCreateEntity(tx: Queries, { projectId, subject }: Group, name: string, clock: Clock): Promise<string> {
   await tx.query(
     `insert into memory_entities (id, project_id, subject, name, folded_name) values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text)
      on conflict do nothing`,
-    [newId(clock.now()), projectId, subject, name, foldText(name)],
+    [newId(clock.now()), projectId, subject, name, foldName(name)],
   );
   const [row] = await tx.query<{ id: string }>(
     `select id from memory_entities where project_id = $1::uuid and coalesce(subject, '') = coalesce($2::text, '') and folded_name = $3::text`,
-    [projectId, subject, foldText(name)],
+    [projectId, subject, foldName(name)],
   );
   if (!row) throw new Error('an entity that was just written is not there');
   return row.id;
@@ -138,9 +138,21 @@ async function insertFact(tx: Queries, { projectId, subject, batchId }: Group, r
   await tx.query(
     `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, words_version, evidence, batch_id,
                                valid_from)
-     values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, ${lexemesOf('$8::text')}, ${wordsVersion}, $9::text, $10::uuid,
+     values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, ${lexemesSql('$8::text')}, ${tokenizerVersion}, $9::text, $10::uuid,
              $11::timestamptz)`,
-    [row.id, projectId, subject, row.source, row.relation, row.target, row.fact, wordsToIndex(row.fact), row.evidence, batchId, row.now],
+    [
+      row.id,
+      projectId,
+      subject,
+      row.source,
+      row.relation,
+      row.target,
+      row.fact,
+      tokenizeForIndex(row.fact),
+      row.evidence,
+      batchId,
+      row.now,
+    ],
   );
 }
 
@@ -154,7 +166,7 @@ interface Supersession {
 }
 
 /** Of the same source and relation only (lessons 38). A learned memory that told nothing but facts that are over is closed with them. */
-async function supersede(tx: Queries, group: Group, { old, by, source, relation, itemId, clock }: Supersession): Promise<void> {
+async function supersedeFact(tx: Queries, group: Group, { old, by, source, relation, itemId, clock }: Supersession): Promise<void> {
   const now = new Date(clock.now());
   const [ended] = await tx.query(
     `update memory_facts set valid_to = $5::timestamptz, superseded_by = $2::uuid
@@ -172,8 +184,8 @@ async function supersede(tx: Queries, group: Group, { old, by, source, relation,
      returning item.id`,
     [old, group.projectId, itemId, now],
   );
-  for (const { id } of closed) await dropItemPassage(tx, id);
-  await endFactsWithoutItems(
+  for (const { id } of closed) await deleteItemPassage(tx, id);
+  await expireOrphanedFacts(
     tx,
     closed.map(({ id }) => id),
   );

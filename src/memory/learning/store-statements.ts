@@ -9,8 +9,8 @@ import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { addItemPassages } from '../records/passages.ts';
-import { foldWords, hashWords } from '../text/normalized-text.ts';
-import { wakeEmbedding } from '../triggers/embedding-runs.ts';
+import { hashNormalizedText, normalizeWords } from '../text/normalized-text.ts';
+import { requestEmbedding } from '../triggers/embedding-runs.ts';
 import type { Statement } from './extraction.ts';
 import type { Group } from './groups.ts';
 
@@ -22,9 +22,9 @@ export async function storeStatements(
   tx: Queries,
   { group, statements, clock }: { readonly group: Group; readonly statements: readonly Statement[]; readonly clock: Clock },
 ): Promise<{ written: number; repeated: number }> {
-  const fresh = await leaveOutRepeats(tx, group, statements);
+  const newStatements = await filterRepeats(tx, group, statements);
   const now = clock.now();
-  const rows = fresh.map((statement) => ({ ...statement, id: newId(now), subject: group.subject }));
+  const rows = newStatements.map((statement) => ({ ...statement, id: newId(now), subject: group.subject }));
   if (rows.length === 0) return { written: 0, repeated: statements.length };
   await tx.query(
     `insert into memory_items (id, project_id, subject, text, kind, importance, origin, author, conversation_id, batch_id, evidence,
@@ -50,15 +50,17 @@ export async function storeStatements(
     ],
   );
   await addItemPassages(tx, group.projectId, rows);
-  await wakeEmbedding(tx, group.projectId);
+  await requestEmbedding(tx, group.projectId);
   return { written: rows.length, repeated: statements.length - rows.length };
 }
 
-type Worded = Statement & { readonly words: Buffer };
+type HashedStatement = Statement & { readonly words: Buffer };
 
-async function leaveOutRepeats(tx: Queries, group: Group, statements: readonly Statement[]): Promise<readonly Worded[]> {
-  const worded = new Map(statements.map((statement) => [foldWords(statement.text), { ...statement, words: hashWords(statement.text) }]));
-  const given = [...worded.values()];
+async function filterRepeats(tx: Queries, group: Group, statements: readonly Statement[]): Promise<readonly HashedStatement[]> {
+  const byText = new Map(
+    statements.map((statement) => [normalizeWords(statement.text), { ...statement, words: hashNormalizedText(statement.text) }]),
+  );
+  const distinct = [...byText.values()];
   const repeats = await tx.query<{ place: number }>(
     `select (given.place - 1)::integer as place
        from unnest($3::bytea[], $4::timestamptz[], $5::uuid[]) with ordinality as given (words, said_at, conversation_id, place)
@@ -71,11 +73,11 @@ async function leaveOutRepeats(tx: Queries, group: Group, statements: readonly S
     [
       group.projectId,
       group.subject,
-      given.map(({ words }) => words),
-      given.map(({ saidAt }) => saidAt),
-      given.map(({ conversationId }) => conversationId),
+      distinct.map(({ words }) => words),
+      distinct.map(({ saidAt }) => saidAt),
+      distinct.map(({ conversationId }) => conversationId),
     ],
   );
   const places = new Set(repeats.map(({ place }) => place));
-  return given.filter((_, place) => !places.has(place));
+  return distinct.filter((_, place) => !places.has(place));
 }

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller } from '../../core/call.ts';
 import type { TextVector } from '../text/vectors.ts';
-import { type RecalledMemory, writeRecalledBlock } from './recall-block.ts';
+import { formatRecallBlock, type RecalledMemory } from './recall-block.ts';
 
 export interface MemoryQuery {
   readonly projectId: string;
@@ -18,13 +18,13 @@ export interface MemoryQuery {
   readonly vector: TextVector | null;
   readonly limit: number;
   /** Longest statement. */
-  readonly limitMs: number;
+  readonly timeoutMs: number;
 }
 
 export interface RecallDeps {
-  readonly isOn: (projectId: string) => boolean | Promise<boolean>;
+  readonly isEnabled: (projectId: string) => boolean | Promise<boolean>;
   /** A vector is null where the project has no route for embeddings. May fail (a ceiling of the caller's key is reached), may hang. */
-  readonly embedFor: (caller: Caller, limitMs: number) => (text: string) => Promise<TextVector | null>;
+  readonly embedFor: (caller: Caller, timeoutMs: number) => (text: string) => Promise<TextVector | null>;
   /** Best first, without what is left out of recall. */
   readonly findMemories: (query: MemoryQuery) => Promise<readonly RecalledMemory[]>;
   readonly deadlineMs: () => number;
@@ -50,47 +50,47 @@ export interface Recalled {
 export type Recall = (request: RecallRequest) => Promise<Recalled | null>;
 
 /** As much as search takes (shapes 4); what is asked stands at the end of a long message. */
-const longestQuery = 2_000;
-const mostMemories = 10;
+const maxQueryLength = 2_000;
+const maxMemories = 10;
 
-export function createRecall({ isOn, embedFor, findMemories, deadlineMs, logger }: RecallDeps): Recall {
+export function createRecall({ isEnabled, embedFor, findMemories, deadlineMs, logger }: RecallDeps): Recall {
   return async ({ caller, subject, text, mayEmbed }) => {
     const { projectId } = caller;
-    const limitMs = deadlineMs();
-    const query = text.slice(-longestQuery).toWellFormed();
-    const waiting = new AbortController();
-    let byWords: readonly RecalledMemory[] = [];
+    const timeoutMs = deadlineMs();
+    const query = text.slice(-maxQueryLength).toWellFormed();
+    const timer = new AbortController();
+    let textMatches: readonly RecalledMemory[] = [];
 
     const find = (vector: TextVector | null): Promise<readonly RecalledMemory[]> =>
-      findMemories({ projectId, subject, text: query, vector, limit: 2 * mostMemories, limitMs });
+      findMemories({ projectId, subject, text: query, vector, limit: 2 * maxMemories, timeoutMs });
     const search = async (): Promise<readonly RecalledMemory[]> => {
-      if (!(await isOn(projectId))) return [];
-      const words = find(null).then((found) => {
-        byWords = found;
-        return found;
+      if (!(await isEnabled(projectId))) return [];
+      const textSearch = find(null).then((memories) => {
+        textMatches = memories;
+        return memories;
       });
-      words.catch(() => undefined); // It is asked for below, unless the vector has found something.
+      textSearch.catch(() => undefined); // It is asked for below, unless the vector has found something.
       // Why it failed is recorded with its call.
-      const vector = mayEmbed ? await embedFor(caller, limitMs)(query).catch(() => null) : null;
-      return vector ? find(vector).catch(() => words) : words;
+      const vector = mayEmbed ? await embedFor(caller, timeoutMs)(query).catch(() => null) : null;
+      return vector ? find(vector).catch(() => textSearch) : textSearch;
     };
-    const tooLate = async (): Promise<readonly RecalledMemory[]> => {
-      await sleep(limitMs, null, { signal: waiting.signal }).catch(() => null);
-      return byWords;
+    const afterDeadline = async (): Promise<readonly RecalledMemory[]> => {
+      await sleep(timeoutMs, null, { signal: timer.signal }).catch(() => null);
+      return textMatches;
     };
     try {
-      return recalledOf(await Promise.race([search(), tooLate()]));
+      return toRecalled(await Promise.race([search(), afterDeadline()]));
     } catch (error) {
       logger.warn({ project: projectId, error }, 'recall failed; the call goes on without memories');
       return null;
     } finally {
-      waiting.abort();
+      timer.abort();
     }
   };
 }
 
-function recalledOf(found: readonly RecalledMemory[]): Recalled | null {
-  const { block, used } = writeRecalledBlock(found, mostMemories);
+function toRecalled(memories: readonly RecalledMemory[]): Recalled | null {
+  const { block, used } = formatRecallBlock(memories, maxMemories);
   if (used.length === 0) return null;
   const subjects = used.flatMap(({ subject }) => (subject === null ? [] : [subject]));
   return { block, itemIds: used.map(({ id }) => id), subjects: [...new Set(subjects)] };

@@ -2,19 +2,19 @@
 import { formatTime } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
 import { fenceRecalled } from '../../dialects/prompt/recalled-block.ts';
-import { type Item, isInRecall, itemColumns, itemJson } from '../records/item-record.ts';
+import { type Item, inRecallSql, itemColumns, toItemJson } from '../records/item-record.ts';
 import { inScope } from '../text/subject-scope.ts';
-import { plainLine } from './recall-block.ts';
+import { sanitizeLine } from './recall-block.ts';
 
-const mostItems = 50;
-const mostTitles = 20;
+const maxItems = 50;
+const maxTitles = 20;
 /** A memory has at most 4,000 characters; fifty of these in a system prompt would leave no room for the call. */
-const longestBlock = 24_000;
+const maxBlockLength = 24_000;
 
 /** Written by a person, or rated useful and never wrong, as far as no person has overruled that: the condition of an index. */
-const isTrusted = `(item.origin = 'person' or (item.ratings_useful > 0 and item.ratings_wrong <= item.wrong_overruled))`;
+const trustedSql = `(item.origin = 'person' or (item.ratings_useful > 0 and item.ratings_wrong <= item.wrong_overruled))`;
 
-interface Title {
+interface EpisodeTitle {
   readonly id: string;
   readonly title: string | null;
   readonly lastTurnAt: Date;
@@ -29,7 +29,7 @@ interface WakeUp {
   readonly pinned: readonly Item[];
   readonly trusted: readonly Item[];
   readonly subjectMemories: readonly Item[];
-  readonly episodes: readonly Title[];
+  readonly episodes: readonly EpisodeTitle[];
   readonly knowledge: Page | null;
   readonly profile: Page | null;
 }
@@ -39,30 +39,30 @@ export function createWakeUp({ database }: { readonly database: Database }) {
   return async (projectId: string, subject: string | null): Promise<unknown> => {
     const [pinned, trusted, subjectMemories, episodes, pages] = await Promise.all([
       readItems('item.pinned'),
-      readItems(isTrusted),
+      readItems(trustedSql),
       subject === null ? [] : readItems('item.subject = $2::text', 'item.pinned desc, item.importance desc,'),
       readTitles(),
       readPages(),
     ]);
-    const page = (kind: string): Page | null => pages.find((found) => found.kind === kind) ?? null;
-    return wakeUpJson({ pinned, trusted, subjectMemories, episodes, knowledge: page('knowledge'), profile: page('profile') });
+    const page = (kind: string): Page | null => pages.find((row) => row.kind === kind) ?? null;
+    return toWakeUpJson({ pinned, trusted, subjectMemories, episodes, knowledge: page('knowledge'), profile: page('profile') });
 
     function readItems(condition: string, order = ''): Promise<Item[]> {
       return database.query<Item>(
         `select ${itemColumns} from memory_items as item
-          where item.project_id = $1::uuid and item.state = 'live' and ${isInRecall} and ${inScope('item.subject', '$2')} and ${condition}
+          where item.project_id = $1::uuid and item.state = 'live' and ${inRecallSql} and ${inScope('item.subject', '$2')} and ${condition}
           order by ${order} item.created_at desc, item.id desc
-          limit ${mostItems}`,
+          limit ${maxItems}`,
         [projectId, subject],
       );
     }
 
-    function readTitles(): Promise<Title[]> {
-      return database.query<Title>(
+    function readTitles(): Promise<EpisodeTitle[]> {
+      return database.query<EpisodeTitle>(
         `select id, title, last_turn_at as "lastTurnAt" from conversations
           where project_id = $1::uuid and state = 'read' and ${inScope('subject', '$2')}
           order by last_turn_at desc, id desc
-          limit ${mostTitles}`,
+          limit ${maxTitles}`,
         [projectId, subject],
       );
     }
@@ -77,59 +77,59 @@ export function createWakeUp({ database }: { readonly database: Database }) {
   };
 }
 
-function wakeUpJson(found: WakeUp): Record<string, unknown> {
+function toWakeUpJson(wakeUp: WakeUp): Record<string, unknown> {
   return {
-    pinned: found.pinned.map(itemJson),
-    trusted: found.trusted.map(itemJson),
-    subject_memories: found.subjectMemories.map(itemJson),
-    episodes: found.episodes.map(({ id, title, lastTurnAt }) => ({ id, title, last_turn_at: formatTime(lastTurnAt.getTime()) })),
-    knowledge_page: pageJson(found.knowledge),
-    profile: pageJson(found.profile),
-    text: composeBlock(found),
+    pinned: wakeUp.pinned.map(toItemJson),
+    trusted: wakeUp.trusted.map(toItemJson),
+    subject_memories: wakeUp.subjectMemories.map(toItemJson),
+    episodes: wakeUp.episodes.map(({ id, title, lastTurnAt }) => ({ id, title, last_turn_at: formatTime(lastTurnAt.getTime()) })),
+    knowledge_page: toPageJson(wakeUp.knowledge),
+    profile: toPageJson(wakeUp.profile),
+    text: formatBlock(wakeUp),
   };
 }
 
-function pageJson(page: Page | null): Record<string, unknown> | null {
+function toPageJson(page: Page | null): Record<string, unknown> | null {
   return page && { text: page.text, updated_at: formatTime(page.updatedAt.getTime()) };
 }
 
 /** The same as text for a prompt; empty when nothing is known. Each memory stands in one line, once, and tells where it comes from. */
-function composeBlock({ pinned, trusted, subjectMemories, episodes, knowledge, profile }: WakeUp): string {
+function formatBlock({ pinned, trusted, subjectMemories, episodes, knowledge, profile }: WakeUp): string {
   const items = [...new Map([...pinned, ...trusted, ...subjectMemories].map((item) => [item.id, item])).values()];
   const sections = [
-    section('Knowledge', knowledge ? [plainLine(knowledge.text, longestBlock)] : []),
-    section('Profile of the user', profile ? [plainLine(profile.text, longestBlock)] : []),
-    section(
+    formatSection('Knowledge', knowledge ? [sanitizeLine(knowledge.text, maxBlockLength)] : []),
+    formatSection('Profile of the user', profile ? [sanitizeLine(profile.text, maxBlockLength)] : []),
+    formatSection(
       'Memories',
-      items.map((item) => listed(item.text, `(${item.kind}, ${item.origin}) `)),
+      items.map((item) => formatListItem(item.text, `(${item.kind}, ${item.origin}) `)),
     ),
-    section(
+    formatSection(
       'Latest conversations',
-      episodes.map(({ title }) => listed(title ?? '', '')),
+      episodes.map(({ title }) => formatListItem(title ?? '', '')),
     ),
   ].flat();
-  return sections.length === 0 ? '' : fenceRecalled('wakeUp', cutLines(sections));
+  return sections.length === 0 ? '' : fenceRecalled('wakeUp', truncateLines(sections));
 }
 
 /** Without the lines that must not stand in a prompt. */
-function section(title: string, lines: readonly string[]): string[] {
+function formatSection(title: string, lines: readonly string[]): string[] {
   const kept = lines.filter((line) => line !== '');
   return kept.length === 0 ? [] : [`${title}:`, ...kept];
 }
 
-function listed(text: string, about: string): string {
-  const line = plainLine(text, longestBlock);
-  return line === '' ? '' : `- ${about}${line}`;
+function formatListItem(text: string, label: string): string {
+  const line = sanitizeLine(text, maxBlockLength);
+  return line === '' ? '' : `- ${label}${line}`;
 }
 
 /** Whole lines, as many as fit; a first line alone may be longer than that only if it is a page, which is cut. */
-function cutLines(lines: readonly string[]): string[] {
+function truncateLines(lines: readonly string[]): string[] {
   const kept: string[] = [];
   let length = 0;
   for (const line of lines) {
-    const room = longestBlock - length;
-    if (line.length > room) {
-      if (room > 200) kept.push(`${line.slice(0, room - 1)}…`.toWellFormed());
+    const remaining = maxBlockLength - length;
+    if (line.length > remaining) {
+      if (remaining > 200) kept.push(`${line.slice(0, remaining - 1)}…`.toWellFormed());
       break;
     }
     kept.push(line);

@@ -1,6 +1,6 @@
 /** What the memory worker reads of a conversation: its messages, the text made of them, and its title. */
 
-import { makeStorable } from '../../core/postgres-text.ts';
+import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 
@@ -23,19 +23,19 @@ export async function readMessages(queries: Queries, conversationId: string, cou
 }
 
 /** `user: …` and `assistant: …`, one message after the other; tool calls as `[calls name(arguments)]` below the assistant's words. */
-export function composeText(messages: readonly NormalMessage[]): string {
+export function formatTranscript(messages: readonly NormalMessage[]): string {
   return messages
-    .map(({ role, text, toolCalls }) => `${role}: ${[...wordsOf(text), ...toolCalls.map(describeCall)].join('\n')}`)
+    .map(({ role, text, toolCalls }) => `${role}: ${[...nonEmptyLines(text), ...toolCalls.map(formatToolCall)].join('\n')}`)
     .join('\n');
 }
 
 /** The first message of the user in one line, at most 200 code points; null when the user said nothing in words. */
-export function composeTitle(messages: readonly NormalMessage[]): string | null {
+export function deriveTitle(messages: readonly NormalMessage[]): string | null {
   const first = messages.find((message) => message.role === 'user');
-  return first ? makeStorable(first.text.trim().replaceAll(/\s+/g, ' '), longestTitle).trimEnd() : null;
+  return first ? toPostgresText(first.text.trim().replaceAll(/\s+/g, ' '), maxTitleLength).trimEnd() : null;
 }
 
-const longestTitle = 200;
+const maxTitleLength = 200;
 
 /** As `call-texts.ts` writes it. */
 interface PartContent {
@@ -43,11 +43,11 @@ interface PartContent {
   readonly tool_calls: NormalMessage['toolCalls'];
 }
 
-function wordsOf(text: string): string[] {
+function nonEmptyLines(text: string): string[] {
   const trimmed = text.trim();
   return trimmed === '' ? [] : [trimmed];
 }
 
-function describeCall(call: { readonly name: string; readonly arguments: string }): string {
+function formatToolCall(call: { readonly name: string; readonly arguments: string }): string {
   return `[calls ${call.name}(${call.arguments.trim()})]`;
 }

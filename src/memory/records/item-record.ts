@@ -29,15 +29,15 @@ export interface Item {
 }
 
 /** Two `wrong` ratings that no person has overruled leave an item out of recall (specification 3). Of the row `item`. */
-export const isInRecall = `(item.state = 'live' and item.ratings_wrong - item.wrong_overruled < 2)`;
+export const inRecallSql = `(item.state = 'live' and item.ratings_wrong - item.wrong_overruled < 2)`;
 
 /** What a query selects of the row `item`. */
 export const itemColumns = `item.id, item.text, item.kind, item.importance::integer as importance, item.subject, item.pinned, item.origin,
-  item.author, item.state, ${isInRecall} as "inRecall", item.ratings_useful as useful, item.ratings_wrong as wrong,
+  item.author, item.state, ${inRecallSql} as "inRecall", item.ratings_useful as useful, item.ratings_wrong as wrong,
   item.conversation_id as "conversationId", item.supersedes, item.superseded_by as "supersededBy", item.created_at as "createdAt",
   item.updated_at as "updatedAt", item.closed_at as "closedAt"`;
 
-export function itemJson(item: Item): Record<string, unknown> {
+export function toItemJson(item: Item): Record<string, unknown> {
   return {
     id: item.id,
     object: 'memory.item',
@@ -61,7 +61,7 @@ export function itemJson(item: Item): Record<string, unknown> {
 }
 
 /** Shapes 8. */
-export function removalJson(item: Item): Record<string, unknown> {
-  const { id, object, state, closed_at } = itemJson(item);
+export function toRemovalJson(item: Item): Record<string, unknown> {
+  const { id, object, state, closed_at } = toItemJson(item);
   return { id, object, deleted: true, state, closed_at };
 }

@@ -5,23 +5,23 @@
 import type { Queries } from '../../db/database.ts';
 import { toBatches } from '../../db/row-batches.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
-import { lexemesOf, wordsToIndex, wordsVersion } from '../text/lexemes.ts';
-import { composeText } from './conversation-messages.ts';
+import { lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
+import { formatTranscript } from './conversation-messages.ts';
 import type { Item } from './item-record.ts';
 
 /** About as long as a memory: of a longer text a vector says little, and a snippet less. */
-const passageLength = 1_200;
+const maxPassageLength = 1_200;
 /** What is longer is a file or a log in a prompt: it is stored, and search knows its beginning. */
-const longestMessage = 24_000;
+const maxMessageLength = 24_000;
 /** Of what one batch adds to a conversation; the newest count. */
-const mostPassages = 400;
+const maxPassages = 400;
 
 type IndexedItem = Pick<Item, 'id' | 'text' | 'kind' | 'subject'>;
 
 export async function addItemPassages(tx: Queries, projectId: string, items: readonly IndexedItem[]): Promise<void> {
   await tx.query(
     `insert into memory_passages (project_id, subject, item_id, kind, text, lexemes, words_version)
-     select $1::uuid, new.subject, new.item_id, new.kind, new.text, ${lexemesOf('new.words')}, ${wordsVersion}
+     select $1::uuid, new.subject, new.item_id, new.kind, new.text, ${lexemesSql('new.words')}, ${tokenizerVersion}
        from unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[]) as new (subject, item_id, kind, text, words)`,
     [
       projectId,
@@ -29,13 +29,13 @@ export async function addItemPassages(tx: Queries, projectId: string, items: rea
       items.map((item) => item.id),
       items.map((item) => item.kind),
       items.map((item) => item.text),
-      items.map((item) => wordsToIndex(item.text)),
+      items.map((item) => tokenizeForIndex(item.text)),
     ],
   );
 }
 
 /** A closed item is no longer found. */
-export async function dropItemPassage(tx: Queries, itemId: string): Promise<void> {
+export async function deleteItemPassage(tx: Queries, itemId: string): Promise<void> {
   await tx.query(`delete from memory_passages where item_id = $1::uuid`, [itemId]);
 }
 
@@ -48,50 +48,50 @@ export interface AddedMessages {
 
 /** Messages are only ever added to a conversation, so passages are too. */
 export async function addConversationPassages(tx: Queries, added: readonly AddedMessages[]): Promise<void> {
-  const rows = added.flatMap(({ messages, ...place }) => cutPassages(messages).map((text) => ({ ...place, text })));
+  const rows = added.flatMap(({ messages, ...owner }) => splitIntoPassages(messages).map((text) => ({ ...owner, text })));
   for (const slice of toBatches(rows, ({ text }) => text.length)) {
     await tx.query(
       `insert into memory_passages (project_id, subject, conversation_id, text, lexemes, words_version)
-       select new.project_id, new.subject, new.conversation_id, new.text, ${lexemesOf('new.words')}, ${wordsVersion}
+       select new.project_id, new.subject, new.conversation_id, new.text, ${lexemesSql('new.words')}, ${tokenizerVersion}
          from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[]) as new (project_id, subject, conversation_id, text, words)`,
       [
         slice.map((row) => row.projectId),
         slice.map((row) => row.subject),
         slice.map((row) => row.conversationId),
         slice.map((row) => row.text),
-        slice.map((row) => wordsToIndex(row.text)),
+        slice.map((row) => tokenizeForIndex(row.text)),
       ],
     );
   }
 }
 
 /** Messages that follow each other share a passage as long as they fit; a long one is cut between words. */
-function cutPassages(messages: readonly NormalMessage[]): string[] {
+function splitIntoPassages(messages: readonly NormalMessage[]): string[] {
   const passages: string[] = [];
   let passage = '';
   for (const message of messages) {
-    for (const piece of cutMessage(composeText([message]))) {
-      if (passage !== '' && passage.length + piece.length > passageLength) {
+    for (const chunk of splitMessage(formatTranscript([message]))) {
+      if (passage !== '' && passage.length + chunk.length > maxPassageLength) {
         passages.push(passage);
         passage = '';
       }
-      passage = passage === '' ? piece : `${passage}\n${piece}`;
+      passage = passage === '' ? chunk : `${passage}\n${chunk}`;
     }
   }
   if (passage !== '') passages.push(passage);
-  return passages.slice(-mostPassages);
+  return passages.slice(-maxPassages);
 }
 
-function cutMessage(text: string): string[] {
-  const pieces: string[] = [];
-  const end = Math.min(text.length, longestMessage);
-  for (let at = 0; at < end; ) {
-    const next = at + passageLength;
+function splitMessage(text: string): string[] {
+  const chunks: string[] = [];
+  const end = Math.min(text.length, maxMessageLength);
+  for (let start = 0; start < end; ) {
+    const next = start + maxPassageLength;
     const space = next < end ? text.lastIndexOf(' ', next) : end;
-    const cut = space > at + passageLength / 2 ? space : Math.min(next, end);
+    const cut = space > start + maxPassageLength / 2 ? space : Math.min(next, end);
     // A cut may part a surrogate pair.
-    pieces.push(text.slice(at, cut).toWellFormed());
-    at = cut;
+    chunks.push(text.slice(start, cut).toWellFormed());
+    start = cut;
   }
-  return pieces;
+  return chunks;
 }

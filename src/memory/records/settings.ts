@@ -5,12 +5,12 @@
  * for readers on the path of a call: from memory, kept up to date as `db/row-cache.ts` says.
  */
 import { z } from 'zod';
-import { describeIssues } from '../../core/error-messages.ts';
+import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { createRowCache } from '../../db/row-cache.ts';
-import { wakeBatches, wakeLearning } from '../triggers/learning-triggers.ts';
+import { signalBatches, triggerLearning } from '../triggers/learning-triggers.ts';
 
 export interface MemorySettings {
   readonly enabled: boolean;
@@ -23,20 +23,20 @@ export interface MemorySettings {
 }
 
 /** Whether an application's calls are recorded, as far as the settings decide it (specification 4.8 rule 3). */
-export function recordsCallsOf(
+export function isSourceRecorded(
   { enabled, onlySenders }: MemorySettings,
   { source, sourceGiven }: { readonly source: string; readonly sourceGiven: boolean },
 ): boolean {
   return enabled && (onlySenders.length === 0 || (sourceGiven && onlySenders.includes(source)));
 }
 
-export interface MemorySettingsRoom {
+export interface MemorySettingsStore {
   /** Synchronous while the settings are in memory. */
   get(projectId: string): MemorySettings | Promise<MemorySettings>;
   /** Those in force now, for whoever shows or changes them. */
   read(projectId: string): Promise<MemorySettings>;
   /** Changes what `input` names and returns all of them. Throws `bad_request` naming all that is wrong. */
-  put(projectId: string, input: unknown): Promise<MemorySettings>;
+  update(projectId: string, input: unknown): Promise<MemorySettings>;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -48,59 +48,59 @@ export interface MemorySettingsOptions {
 }
 
 const channel = 'gateway_memory_settings';
-const minutesOfDay = 24 * 60;
+const minutesPerDay = 24 * 60;
 
-const sender = z
+const senderSchema = z
   .string()
   .min(1)
   .max(512)
   .refine((name) => [...name].length <= 256 && !/[\0\p{Cs}]/u.test(name), 'must be the name of an application, 1 to 256 characters');
 
-const fields = {
+const fieldSchemas = {
   enabled: z.boolean(),
-  only_senders: z.array(sender).max(1_000),
+  only_senders: z.array(senderSchema).max(1_000),
   delete_conversations_after_days: z.int().min(1).max(36_500).nullable(),
   batch_of: z.int().min(1).max(1_000),
   at_least_every_minutes: z.int().min(1).max(43_200),
 };
 
-const change = z.strictObject(fields).partial();
+const changeSchema = z.strictObject(fieldSchemas).partial();
 
-const stored = z.object({
-  enabled: fields.enabled.default(true),
-  only_senders: fields.only_senders.default([]),
-  delete_conversations_after_days: fields.delete_conversations_after_days.default(null),
-  batch_of: fields.batch_of.default(20),
-  at_least_every_minutes: fields.at_least_every_minutes.default(60),
+const storedSchema = z.object({
+  enabled: fieldSchemas.enabled.default(true),
+  only_senders: fieldSchemas.only_senders.default([]),
+  delete_conversations_after_days: fieldSchemas.delete_conversations_after_days.default(null),
+  batch_of: fieldSchemas.batch_of.default(20),
+  at_least_every_minutes: fieldSchemas.at_least_every_minutes.default(60),
 });
 
-type StoredMemorySettings = z.output<typeof stored>;
+type StoredMemorySettings = z.output<typeof storedSchema>;
 
-export function createMemorySettings({ database, clock, logger }: MemorySettingsOptions): MemorySettingsRoom {
-  const read = (projectId: string): Promise<MemorySettings> => readMemorySettingsOf(database, projectId);
+export function createMemorySettings({ database, clock, logger }: MemorySettingsOptions): MemorySettingsStore {
+  const read = (projectId: string): Promise<MemorySettings> => readProjectMemorySettings(database, projectId);
   const cache = createRowCache<MemorySettings>({
     clock,
     load: read,
-    onFault: (error) => logger?.warn({ error }, 'memory settings cannot be read again; the last known ones stay in force'),
+    onLoadError: (error) => logger?.warn({ error }, 'memory settings cannot be read again; the last known ones stay in force'),
   });
-  let listening: { stop(): Promise<void> } | null = null;
-  const orDefault = (found: MemorySettings | null): MemorySettings => found ?? defaultMemorySettings;
+  let subscription: { stop(): Promise<void> } | null = null;
+  const withDefaults = (found: MemorySettings | null): MemorySettings => found ?? defaultMemorySettings;
 
   return {
     get(projectId) {
       const found = cache.get(projectId);
-      return found instanceof Promise ? found.then(orDefault) : orDefault(found);
+      return found instanceof Promise ? found.then(withDefaults) : withDefaults(found);
     },
     read,
-    async put(projectId, input) {
-      const apply = readMemorySettingsChange(input);
+    async update(projectId, input) {
+      const apply = parseMemorySettingsChange(input);
       const settings = await database.transaction(async (tx) => {
         // One change of a project at a time: two that each set a part must both last.
         await tx.query(`select 1 from projects where id = $1::uuid for update`, [projectId]);
         const [row] = await tx.query<{ settings: unknown }>(`select settings from memory_settings where project_id = $1::uuid`, [
           projectId,
         ]);
-        const next = apply(stored.parse(row?.settings ?? {}));
+        const next = apply(storedSchema.parse(row?.settings ?? {}));
         await tx.query(
           `insert into memory_settings (project_id, settings, updated_at) values ($1::uuid, $2::jsonb, $3::timestamptz)
            on conflict (project_id) do update set settings = excluded.settings, updated_at = excluded.updated_at`,
@@ -108,19 +108,19 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
         );
         await tx.query(`select pg_notify($1::text, $2::text)`, [channel, projectId]);
         // What waits may be enough for a batch now, and a batch that was held may go on.
-        await wakeLearning(tx, projectId);
-        await wakeBatches(tx, projectId);
-        return settingsOf(next);
+        await triggerLearning(tx, projectId);
+        await signalBatches(tx, projectId);
+        return toSettings(next);
       });
-      cache.drop(projectId);
+      cache.invalidate(projectId);
       return settings;
     },
     async start() {
-      listening ??= await database.listen(channel, cache.drop, cache.suspectAll);
+      subscription ??= await database.listen(channel, cache.invalidate, cache.invalidateAll);
     },
     async stop() {
-      await listening?.stop();
-      listening = null;
+      await subscription?.stop();
+      subscription = null;
     },
   };
 }
@@ -131,30 +131,30 @@ export async function readMemorySettings(queries: Queries, projectIds: readonly 
     `select project_id as "projectId", settings from memory_settings where project_id = any($1::uuid[])`,
     [projectIds],
   );
-  return new Map(rows.map(({ projectId, settings }) => [projectId, settingsOf(stored.parse(settings))]));
+  return new Map(rows.map(({ projectId, settings }) => [projectId, toSettings(storedSchema.parse(settings))]));
 }
 
 /** Likewise of one project. */
-export async function readMemorySettingsOf(queries: Queries, projectId: string): Promise<MemorySettings> {
+export async function readProjectMemorySettings(queries: Queries, projectId: string): Promise<MemorySettings> {
   return (await readMemorySettings(queries, [projectId])).get(projectId) ?? defaultMemorySettings;
 }
 
 /** Reads a change of settings; what it leaves out stays as it is. Throws `bad_request`. */
-export function readMemorySettingsChange(input: unknown): (current: StoredMemorySettings) => StoredMemorySettings {
-  const parsed = change.safeParse(input ?? {});
-  if (!parsed.success) throw refuse(describeIssues(parsed.error).join('; '));
+export function parseMemorySettingsChange(input: unknown): (current: StoredMemorySettings) => StoredMemorySettings {
+  const parsed = changeSchema.safeParse(input ?? {});
+  if (!parsed.success) throw badRequest(formatIssues(parsed.error).join('; '));
   return (current) => {
-    const next = stored.parse({ ...current, ...parsed.data });
+    const next = storedSchema.parse({ ...current, ...parsed.data });
     const { delete_conversations_after_days: days, at_least_every_minutes: minutes } = next;
     // Otherwise conversations would be due for deletion before a batch has read them (specification 4.8 rule 2).
-    if (days !== null && minutes >= days * minutesOfDay)
-      throw refuse('at_least_every_minutes: must be shorter than delete_conversations_after_days');
+    if (days !== null && minutes >= days * minutesPerDay)
+      throw badRequest('at_least_every_minutes: must be shorter than delete_conversations_after_days');
     return next;
   };
 }
 
 /** Shapes 12. */
-export function memorySettingsJson(settings: MemorySettings): StoredMemorySettings {
+export function toMemorySettingsJson(settings: MemorySettings): StoredMemorySettings {
   return {
     enabled: settings.enabled,
     only_senders: [...settings.onlySenders],
@@ -164,7 +164,7 @@ export function memorySettingsJson(settings: MemorySettings): StoredMemorySettin
   };
 }
 
-function settingsOf(row: StoredMemorySettings): MemorySettings {
+function toSettings(row: StoredMemorySettings): MemorySettings {
   return Object.freeze({
     enabled: row.enabled,
     onlySenders: row.only_senders,
@@ -174,8 +174,8 @@ function settingsOf(row: StoredMemorySettings): MemorySettings {
   });
 }
 
-export const defaultMemorySettings = settingsOf(stored.parse({}));
+export const defaultMemorySettings = toSettings(storedSchema.parse({}));
 
-function refuse(message: string): Error {
+function badRequest(message: string): Error {
   return gatewayError('bad_request', { message });
 }

@@ -1,32 +1,32 @@
 /** Live facts of the graph (shapes 6): relations between entities that hold now. */
 import { z } from 'zod';
-import { makeStorable } from '../../core/postgres-text.ts';
+import { toPostgresText } from '../../core/postgres-text.ts';
 import { formatTime } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
-import { subjectInput } from '../items/item-schemas.ts';
-import { anyWordOf, foldRelation, foldText, wordsToFind } from '../text/lexemes.ts';
+import { subjectSchema } from '../items/item-schemas.ts';
+import { anyTermSql, foldName, foldRelation, tokenizeForQuery } from '../text/lexemes.ts';
 import { inScope } from '../text/subject-scope.ts';
 
-const name = z
+const nameSchema = z
   .string()
   .max(2_000)
-  .transform((given) => makeStorable(given).trim())
+  .transform((value) => toPostgresText(value).trim())
   .nullish()
-  .transform((given) => (given ? given : null));
+  .transform((value) => (value ? value : null));
 
 /** Unknown members are ignored; empty names ask for everything. */
-export const graphQuery = z
+export const graphQuerySchema = z
   .object({
-    query: name,
-    entity: name,
-    relation: name,
-    subject: subjectInput.nullish().transform((given) => given ?? null),
+    query: nameSchema,
+    entity: nameSchema,
+    relation: nameSchema,
+    subject: subjectSchema.nullish().transform((value) => value ?? null),
     limit: z.int().min(1).max(200).default(50),
   })
   .nullish()
-  .transform((given) => given ?? { query: null, entity: null, relation: null, subject: null, limit: 50 });
+  .transform((value) => value ?? { query: null, entity: null, relation: null, subject: null, limit: 50 });
 
-export type GraphQuery = z.output<typeof graphQuery>;
+export type GraphQuery = z.output<typeof graphQuerySchema>;
 
 interface FactRow {
   readonly id: string;
@@ -58,16 +58,16 @@ export function createGraph({ database }: { readonly database: Database }) {
         where fact.project_id = $1::uuid and (fact.valid_to is null or fact.valid_to > now()) and ${inScope('fact.subject', '$2')}
           and ($3::text is null or $3::text in (source.folded_name, target.folded_name))
           and ($4::text is null or fact.relation = $4::text)
-          and ($5::text is null or fact.lexemes @@ ${anyWordOf('$5::text')})
+          and ($5::text is null or fact.lexemes @@ ${anyTermSql('$5::text')})
         order by fact.created_at desc, fact.id desc
         limit $6::integer`,
-      [projectId, subject, entity && foldText(entity), relation && foldRelation(relation), query && wordsToFind(query), limit],
+      [projectId, subject, entity && foldName(entity), relation && foldRelation(relation), query && tokenizeForQuery(query), limit],
     );
-    return { facts: rows.map(factJson) };
+    return { facts: rows.map(toFactJson) };
   };
 }
 
-function factJson(row: FactRow): Record<string, unknown> {
+function toFactJson(row: FactRow): Record<string, unknown> {
   return {
     id: row.id,
     source: { id: row.sourceId, name: row.sourceName },

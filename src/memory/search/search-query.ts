@@ -12,20 +12,20 @@
  * Fusion. Models differ in what cosine unrelated texts have (0.1 here, 0.7 there), so a cosine counts from the least of the 100 on. Words
  * count `wordsWeight` of that. Measured by `npm run measure-search`: docs/memory.md.
  */
-import { isInRecall, itemColumns } from '../records/item-record.ts';
+import { inRecallSql, itemColumns } from '../records/item-record.ts';
 import { inScope } from '../text/subject-scope.ts';
 
 /** How much words count beside vectors. */
-const wordsWeight = 0.35;
+const textWeight = 0.35;
 /** A passage whose vector is not there yet: its words speak for its meaning too, at half. */
-const wordsForMeaning = 0.5;
-const stemShare = 0.85;
-const mostWords = 8;
-const mostOfWord = 100;
-const mostByWords = 200;
-const mostByVector = 100;
+const unembeddedTextWeight = 0.5;
+const stemWeight = 0.85;
+const maxTerms = 8;
+const maxPassagesPerTerm = 100;
+const maxTextCandidates = 200;
+const maxVectorCandidates = 100;
 
-export interface SearchShape {
+export interface SearchVariant {
   readonly of: 'memories' | 'episodes';
   /** Dimensions of the query's vector; null searches by words alone. A number of ours: it stands in the text, as the index has it. */
   readonly dims: number | null;
@@ -34,15 +34,15 @@ export interface SearchShape {
 }
 
 /** Parameters: project, subject, query, limit, least score, kinds; with a vector also the vector and its model. */
-export function searchStatement({ of, dims, recalledOnly }: SearchShape): string {
+export function searchStatement({ of, dims, recalledOnly }: SearchVariant): string {
   const owner = of === 'memories' ? 'item_id' : 'conversation_id';
   const filter = `passage.project_id = $1::uuid and ${inScope('passage.subject', '$2')} and passage.${owner} is not null
     and ($6::text[] is null or passage.kind = any($6::text[]))`;
-  return `with ${wordsOfQuery}, ${foundByWords(filter)}, ${foundByVector(filter, dims)}, ${scored(dims)}, ${fused(dims)}
-  ${of === 'memories' ? memories(recalledOnly) : episodes}`;
+  return `with ${queryTermsSql}, ${textCandidatesSql(filter)}, ${vectorCandidatesSql(filter, dims)}, ${scoredSql(dims)}, ${fusedSql(dims)}
+  ${of === 'memories' ? memoriesSql(recalledOnly) : episodesSql}`;
 }
 
-const wordsOfQuery = `
+const queryTermsSql = `
   tokens as (
     select token.lexeme as word, plainto_tsquery('simple', token.lexeme) as exact, plainto_tsquery('english', token.lexeme) as stem,
            coalesce((select max(known.passages) from memory_words known
@@ -59,11 +59,11 @@ const wordsOfQuery = `
      -- A word without a stem is a stop word.
      where numnode(token.stem) > 0 or not exists (select 1 from tokens other where numnode(other.stem) > 0)
      order by rank
-     limit ${mostWords}
+     limit ${maxTerms}
   )`;
 
 /** Words of every tenth passage bring no candidates where there are rarer ones; they count in the ranking. */
-function foundByWords(filter: string): string {
+function textCandidatesSql(filter: string): string {
   return `
   by_words as materialized (
     select found.id
@@ -72,16 +72,16 @@ function foundByWords(filter: string): string {
       cross join lateral (
         select passage.id from memory_passages passage
          where passage.lexemes @@ (word.exact || word.stem) and ${filter}
-         limit ${mostOfWord}
+         limit ${maxPassagesPerTerm}
       ) found
      where word.rank = 1 or word.passages * 10 <= total.passages
      group by found.id
      order by sum(word.weight) desc, found.id desc
-     limit ${mostByWords}
+     limit ${maxTextCandidates}
   )`;
 }
 
-function foundByVector(filter: string, dims: number | null): string {
+function vectorCandidatesSql(filter: string, dims: number | null): string {
   if (dims === null) return `by_vector as (select null::bigint as id where false)`;
   return `
   by_vector as materialized (
@@ -89,11 +89,11 @@ function foundByVector(filter: string, dims: number | null): string {
       from memory_passages passage
      where passage.embedding_dims = ${dims} and passage.embedding_model = $8::text and ${filter}
      order by passage.embedding::halfvec(${dims}) <=> $7::halfvec(${dims})
-     limit ${mostByVector}
+     limit ${maxVectorCandidates}
   )`;
 }
 
-function scored(dims: number | null): string {
+function scoredSql(dims: number | null): string {
   const isOfModel = `passage.embedding_dims = ${dims} and passage.embedding_model = $8::text`;
   const cosine =
     dims === null
@@ -111,39 +111,39 @@ function scored(dims: number | null): string {
       join memory_passages passage on passage.id = candidate.id
       cross join lateral (
         select sum(word.weight * case when passage.lexemes @@ word.exact then 1
-                                      when passage.lexemes @@ word.stem then ${stemShare}
+                                      when passage.lexemes @@ word.stem then ${stemWeight}
                                       else 0 end) / sum(word.weight) as score
           from words word
       ) match
   )`;
 }
 
-function fused(dims: number | null): string {
+function fusedSql(dims: number | null): string {
   if (dims === null) return `fused as (select *, words as score from scored)`;
   return `
   background as (
     -- Of few passages the least near tells little about what is unrelated.
-    select least(0.99, coalesce(min(cosine), 0) * least(1, count(*) / ${mostByVector}.0)) as level from scored where is_near
+    select least(0.99, coalesce(min(cosine), 0) * least(1, count(*) / ${maxVectorCandidates}.0)) as level from scored where is_near
   ),
   fused as (
-    select scored.*, least(1, (case when cosine is null then ${wordsForMeaning} * words else greatest(0, cosine - level) / (1 - level) end
-                               + ${wordsWeight} * words) / ${1 + wordsWeight}) as score
+    select scored.*, least(1, (case when cosine is null then ${unembeddedTextWeight} * words else greatest(0, cosine - level) / (1 - level) end
+                               + ${textWeight} * words) / ${1 + textWeight}) as score
       from scored, background
   )`;
 }
 
-function memories(recalledOnly: boolean): string {
+function memoriesSql(recalledOnly: boolean): string {
   return `
   select ${itemColumns}, fused.score, fused.is_near as "isNear", fused.words > 0 as "hasWords"
     from fused
     join memory_items item on item.id = fused.item_id and item.state = 'live'
-   where fused.score > 0 and fused.score >= $5::float8 ${recalledOnly ? `and ${isInRecall}` : ''}
+   where fused.score > 0 and fused.score >= $5::float8 ${recalledOnly ? `and ${inRecallSql}` : ''}
    order by fused.score desc, item.created_at desc, item.id desc
    limit $4::integer`;
 }
 
 /** A conversation counts as much as its best passage, which is also what is shown of it. */
-const episodes = `
+const episodesSql = `
   , best as (select distinct on (conversation_id) * from fused order by conversation_id, score desc)
   select conversation.id, conversation.title, conversation.subject, best.text, best.score,
          conversation.started_at as "startedAt", conversation.last_turn_at as "lastTurnAt"

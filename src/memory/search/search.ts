@@ -4,29 +4,29 @@
  * It knows no model: `embed` is handed in. One that fails, or is later than its limit, costs a search its vectors and nothing else.
  */
 import { z } from 'zod';
-import { makeStorable } from '../../core/postgres-text.ts';
+import { toPostgresText } from '../../core/postgres-text.ts';
 import { formatTime } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { subjectInput } from '../items/item-schemas.ts';
-import { type Item, itemJson, itemKinds } from '../records/item-record.ts';
-import { wordsToFind } from '../text/lexemes.ts';
+import { subjectSchema } from '../items/item-schemas.ts';
+import { type Item, itemKinds, toItemJson } from '../records/item-record.ts';
+import { tokenizeForQuery } from '../text/lexemes.ts';
 import { cutSnippet } from '../text/snippet.ts';
-import { type TextVector, vectorLiteral } from '../text/vectors.ts';
-import { noticeModel } from '../triggers/embedding-runs.ts';
+import { type TextVector, toVectorLiteral } from '../text/vectors.ts';
+import { reembedOnModelChange } from '../triggers/embedding-runs.ts';
 import { searchStatement } from './search-query.ts';
 
-const longestQuery = 2_000;
+const maxQueryLength = 2_000;
 
 /** Unknown members are ignored; an empty list means all. */
-export const searchBody = z.object({
+export const searchRequestSchema = z.object({
   query: z
     .string()
-    .transform((given) => makeStorable(given).trim())
+    .transform((value) => toPostgresText(value).trim())
     .refine(
-      (kept) => kept !== '' && (kept.length <= longestQuery || [...kept].length <= longestQuery),
-      `must have 1 to ${longestQuery} characters`,
+      (trimmed) => trimmed !== '' && (trimmed.length <= maxQueryLength || [...trimmed].length <= maxQueryLength),
+      `must have 1 to ${maxQueryLength} characters`,
     ),
-  subject: subjectInput.nullish().transform((given) => given ?? null),
+  subject: subjectSchema.nullish().transform((value) => value ?? null),
   limit: z.int().min(1).max(50).default(10),
   kinds: z.array(z.enum(itemKinds)).max(20).default([]),
   include: z
@@ -36,7 +36,7 @@ export const searchBody = z.object({
   min_score: z.number().min(0).max(1).default(0),
 });
 
-export type SearchRequest = z.output<typeof searchBody>;
+export type SearchRequest = z.output<typeof searchRequestSchema>;
 
 /** The vector of a text, and the model it is of; null where the project has no route for embeddings. May fail, may hang. */
 export type EmbedText = (text: string) => Promise<TextVector | null>;
@@ -52,14 +52,14 @@ export interface SearchOptions {
   readonly recalledOnly?: boolean;
 }
 
-export interface FoundMemory {
+export interface MemoryMatch {
   readonly item: Item;
   /** 0 to 1. */
   readonly score: number;
   readonly matchedBy: readonly ('vector' | 'text')[];
 }
 
-export interface FoundEpisode {
+export interface EpisodeMatch {
   readonly id: string;
   readonly title: string | null;
   readonly subject: string | null;
@@ -72,33 +72,33 @@ export interface FoundEpisode {
 export interface SearchResult {
   /** Vectors took part. */
   readonly vector: boolean;
-  readonly memories: readonly FoundMemory[];
-  readonly episodes: readonly FoundEpisode[];
+  readonly memories: readonly MemoryMatch[];
+  readonly episodes: readonly EpisodeMatch[];
 }
 
 export type Search = (request: SearchRequest, options: SearchOptions) => Promise<SearchResult>;
 
 export function createSearch({ database }: { readonly database: Database }): Search {
   return async (request, options) => {
-    const { query, subject, limit, kinds, include, min_score: leastScore } = request;
-    const wanted = (part: 'memories' | 'episodes'): boolean => include.length === 0 || include.includes(part);
-    const vector = await embedWithin(options, query);
+    const { query, subject, limit, kinds, include, min_score: minScore } = request;
+    const isIncluded = (part: 'memories' | 'episodes'): boolean => include.length === 0 || include.includes(part);
+    const vector = await embedWithTimeout(options, query);
     const find = <Row>(tx: Queries, of: 'memories' | 'episodes'): Promise<Row[]> =>
       tx.query<Row>(searchStatement({ of, dims: vector?.values.length ?? null, recalledOnly: options.recalledOnly ?? false }), [
         options.projectId,
         subject,
-        wordsToFind(query),
+        tokenizeForQuery(query),
         limit,
-        leastScore,
+        minScore,
         // Kinds are of memories: conversations have none to be chosen by.
         of === 'memories' && kinds.length > 0 ? kinds : null,
-        ...(vector ? [vectorLiteral(vector.values), vector.model] : []),
+        ...(vector ? [toVectorLiteral(vector.values), vector.model] : []),
       ]);
     return database.transaction(async (tx) => {
       await tx.query(sessionSettings, [String(options.queryLimitMs)]);
-      const memories = wanted('memories') ? await find<MemoryRow>(tx, 'memories') : [];
-      const episodes = wanted('episodes') ? await find<EpisodeRow>(tx, 'episodes') : [];
-      if (vector) await noticeModel(tx, options.projectId, vector.model);
+      const memories = isIncluded('memories') ? await find<MemoryRow>(tx, 'memories') : [];
+      const episodes = isIncluded('episodes') ? await find<EpisodeRow>(tx, 'episodes') : [];
+      if (vector) await reembedOnModelChange(tx, options.projectId, vector.model);
       return {
         vector: vector !== null,
         memories: memories.map(toMemory),
@@ -118,32 +118,32 @@ interface MemoryRow extends Item {
   readonly hasWords: boolean;
 }
 
-interface EpisodeRow extends Omit<FoundEpisode, 'snippet'> {
+interface EpisodeRow extends Omit<EpisodeMatch, 'snippet'> {
   readonly text: string;
 }
 
-function toMemory({ score, isNear, hasWords, ...item }: MemoryRow): FoundMemory {
+function toMemory({ score, isNear, hasWords, ...item }: MemoryRow): MemoryMatch {
   return { item, score, matchedBy: [...(isNear ? (['vector'] as const) : []), ...(hasWords ? (['text'] as const) : [])] };
 }
 
 /** Why it failed is recorded with its call. */
-async function embedWithin({ embed, embedLimitMs }: SearchOptions, text: string): Promise<TextVector | null> {
+async function embedWithTimeout({ embed, embedLimitMs }: SearchOptions, text: string): Promise<TextVector | null> {
   let timer: NodeJS.Timeout | undefined;
-  const tooLate = new Promise<null>((resolve) => {
+  const timeout = new Promise<null>((resolve) => {
     timer = setTimeout(() => resolve(null), embedLimitMs);
   });
   try {
-    return await Promise.race([embed(text).catch(() => null), tooLate]);
+    return await Promise.race([embed(text).catch(() => null), timeout]);
   } finally {
     clearTimeout(timer);
   }
 }
 
 /** Shapes 4. */
-export function searchJson({ vector, memories, episodes }: SearchResult): Record<string, unknown> {
+export function toSearchJson({ vector, memories, episodes }: SearchResult): Record<string, unknown> {
   return {
     vector,
-    memories: memories.map(({ item, score, matchedBy }) => ({ item: itemJson(item), score: roundScore(score), matched_by: matchedBy })),
+    memories: memories.map(({ item, score, matchedBy }) => ({ item: toItemJson(item), score: roundScore(score), matched_by: matchedBy })),
     episodes: episodes.map(({ id, title, subject, snippet, score, startedAt, lastTurnAt }) => ({
       id,
       title,

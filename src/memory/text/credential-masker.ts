@@ -9,28 +9,28 @@ import { hash } from 'node:crypto';
 import type { Extra, NormalMessage } from '../../dialects/prompt/prompt.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 
-export interface CallMasker {
-  readonly message: (message: NormalMessage) => NormalMessage;
-  readonly extra: (extra: Extra) => Extra;
+export interface CredentialMasker {
+  readonly maskMessage: (maskMessage: NormalMessage) => NormalMessage;
+  readonly maskExtra: (maskExtra: Extra) => Extra;
 }
 
 /** Hashing a shorter text is no cheaper than reading it. */
-const shortestKnown = 512;
+const minHashedLength = 512;
 /** Of texts without credentials; beyond that the oldest is forgotten. */
-const mostKnown = 20_000;
+const maxCleanTexts = 20_000;
 
-export function createCallMasker(mask: (text: string) => string = maskCredentials): CallMasker {
-  const clean = new Set<string>();
+export function createCredentialMasker(mask: (text: string) => string = maskCredentials): CredentialMasker {
+  const cleanTexts = new Set<string>();
 
   const maskText = (text: string): string => {
-    if (text.length < shortestKnown) return mask(text);
+    if (text.length < minHashedLength) return mask(text);
     const name = hash('sha256', text, 'base64');
-    if (clean.has(name)) return text;
+    if (cleanTexts.has(name)) return text;
     const masked = mask(text);
     if (masked === text) {
-      const [oldest] = clean;
-      if (clean.size >= mostKnown && oldest !== undefined) clean.delete(oldest);
-      clean.add(name);
+      const [oldest] = cleanTexts;
+      if (cleanTexts.size >= maxCleanTexts && oldest !== undefined) cleanTexts.delete(oldest);
+      cleanTexts.add(name);
     }
     return masked;
   };
@@ -48,12 +48,12 @@ export function createCallMasker(mask: (text: string) => string = maskCredential
   };
 
   return {
-    message: ({ role, text, toolCalls }) => ({
+    maskMessage: ({ role, text, toolCalls }) => ({
       role,
       text: maskText(text),
       toolCalls: toolCalls.map((call) => ({ name: maskText(call.name), arguments: maskArguments(call.arguments) })),
     }),
-    extra: (extra) => {
+    maskExtra: (extra) => {
       const type = maskText(extra.type);
       if (extra.kind !== 'binary') return { ...extra, type, text: maskText(extra.text) };
       return { ...extra, type, media_type: extra.media_type === null ? null : maskText(extra.media_type) };

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 
 /** The words of a text, whatever their case, the form of their letters, the spaces between them, and the full stop behind them. */
-export function foldWords(text: string): string {
+export function normalizeWords(text: string): string {
   return text
     .normalize('NFKC')
     .toLowerCase()
@@ -12,15 +12,15 @@ export function foldWords(text: string): string {
 }
 
 /** Tells of words (`wordsOf`) whether one of the texts has three of four of them. Texts are folded once, for there may be hundreds on each side. */
-export function createSaidBefore(texts: readonly string[]): (words: readonly string[]) => boolean {
-  const known = texts.map((text) => new Set(wordsOf(text)));
-  return (words) => known.some((said) => words.filter((word) => said.has(word)).length >= 0.75 * words.length);
+export function createOverlapMatcher(texts: readonly string[]): (words: readonly string[]) => boolean {
+  const termSets = texts.map((text) => new Set(splitWords(text)));
+  return (words) => termSets.some((termSet) => words.filter((word) => termSet.has(word)).length >= 0.75 * words.length);
 }
 
-export function wordsOf(text: string): readonly string[] {
-  return foldWords(text).match(/[\p{L}\p{M}\p{N}]+/gu) ?? [text];
+export function splitWords(text: string): readonly string[] {
+  return normalizeWords(text).match(/[\p{L}\p{M}\p{N}]+/gu) ?? [text];
 }
 
-export function hashWords(text: string): Buffer {
-  return hash('sha256', foldWords(text), 'buffer');
+export function hashNormalizedText(text: string): Buffer {
+  return hash('sha256', normalizeWords(text), 'buffer');
 }

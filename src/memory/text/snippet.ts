@@ -1,29 +1,29 @@
 /** The part of a text that a search shows: around the first word of the query that stands in it, else its beginning. */
 
-const longestSnippet = 280;
-const lead = 60;
+const maxSnippetLength = 280;
+const leadLength = 60;
 
 export function cutSnippet(text: string, query: string): string {
   const flat = text.replaceAll(/\s+/g, ' ').trim();
-  if (flat.length <= longestSnippet) return flat;
-  const from = startOf(flat, query);
-  const end = from + longestSnippet >= flat.length ? flat.length : wordEnd(flat, from, from + longestSnippet);
+  if (flat.length <= maxSnippetLength) return flat;
+  const from = findStart(flat, query);
+  const end = from + maxSnippetLength >= flat.length ? flat.length : findEnd(flat, from, from + maxSnippetLength);
   return `${from > 0 ? '…' : ''}${flat.slice(from, end).trim()}${end < flat.length ? '…' : ''}`.toWellFormed();
 }
 
 /** The longest words of a query say most. */
-function startOf(flat: string, query: string): number {
+function findStart(flat: string, query: string): number {
   const lower = flat.toLowerCase();
-  const words = query.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];
-  const places = [...words].sort((a, b) => b.length - a.length).map((word) => lower.indexOf(word));
-  const place = places.find((found) => found >= 0) ?? 0;
-  if (place <= lead) return 0;
-  const from = Math.min(place - lead, flat.length - longestSnippet);
+  const terms = query.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];
+  const positions = [...terms].sort((a, b) => b.length - a.length).map((word) => lower.indexOf(word));
+  const position = positions.find((index) => index >= 0) ?? 0;
+  if (position <= leadLength) return 0;
+  const from = Math.min(position - leadLength, flat.length - maxSnippetLength);
   const space = flat.indexOf(' ', from);
-  return space >= 0 && space < place ? space + 1 : from;
+  return space >= 0 && space < position ? space + 1 : from;
 }
 
-function wordEnd(flat: string, from: number, limit: number): number {
+function findEnd(flat: string, from: number, limit: number): number {
   const space = flat.lastIndexOf(' ', limit);
-  return space > from + longestSnippet / 2 ? space : limit;
+  return space > from + maxSnippetLength / 2 ? space : limit;
 }

@@ -9,6 +9,6 @@ export function inScope(column: string, parameter: string): string {
 }
 
 /** Only what is about that subject, or, where it is null, about the whole project. Indexes serve this; they do not serve `is not distinct from`. */
-export function isAbout(column: string, parameter: string): string {
+export function hasSameScope(column: string, parameter: string): string {
   return `(${column} = ${parameter}::text or (${parameter}::text is null and ${column} is null))`;
 }

@@ -7,11 +7,11 @@ export interface TextVector {
 }
 
 /** More than pgvector keeps; models have a few thousand. */
-const mostDimensions = 16_000;
+const maxDimensions = 16_000;
 
 /** The vector made as long as 1; null for what is no direction: empty, not of numbers, all zero. */
-export function unitVector(values: readonly unknown[]): number[] | null {
-  if (values.length === 0 || values.length > mostDimensions) return null;
+export function toUnitVector(values: readonly unknown[]): number[] | null {
+  if (values.length === 0 || values.length > maxDimensions) return null;
   let squares = 0;
   for (const value of values) {
     if (typeof value !== 'number' || !Number.isFinite(value)) return null;
@@ -23,6 +23,6 @@ export function unitVector(values: readonly unknown[]): number[] | null {
 }
 
 /** As pgvector reads it. */
-export function vectorLiteral(values: readonly number[]): string {
+export function toVectorLiteral(values: readonly number[]): string {
   return `[${values.join(',')}]`;
 }

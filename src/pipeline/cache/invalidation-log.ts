@@ -3,36 +3,36 @@
  * marks go first, long after the calls they are for.
  */
 
-export interface DropMarks {
+export interface InvalidationLog {
   /** `subject`: its SHA-256; null for the whole project. */
-  add(projectId: string, subject: string | null, now: number): void;
-  isDropped(projectId: string, subjects: readonly string[], startedAt: number): boolean;
+  record(projectId: string, subject: string | null, now: number): void;
+  isInvalidated(projectId: string, subjects: readonly string[], startedAt: number): boolean;
 }
 
-const mostMarks = 10_000;
+const maxEntries = 10_000;
 
-export function createDropMarks(): DropMarks {
-  const marks = new Map<string, number>();
+export function createInvalidationLog(): InvalidationLog {
+  const entries = new Map<string, number>();
 
-  const isMarked = (name: string, startedAt: number): boolean => {
-    const markedAt = marks.get(name);
-    return markedAt !== undefined && markedAt >= startedAt;
+  const wasInvalidatedSince = (key: string, startedAt: number): boolean => {
+    const invalidatedAt = entries.get(key);
+    return invalidatedAt !== undefined && invalidatedAt >= startedAt;
   };
 
   return {
-    add(projectId, subject, now) {
-      const name = nameOf(projectId, subject);
-      marks.delete(name);
-      marks.set(name, now);
-      if (marks.size <= mostMarks) return;
-      const oldest = marks.keys().next();
-      if (!oldest.done) marks.delete(oldest.value);
+    record(projectId, subject, now) {
+      const key = entryKey(projectId, subject);
+      entries.delete(key);
+      entries.set(key, now);
+      if (entries.size <= maxEntries) return;
+      const oldest = entries.keys().next();
+      if (!oldest.done) entries.delete(oldest.value);
     },
-    isDropped: (projectId, subjects, startedAt) =>
-      marks.size > 0 && [null, ...subjects].some((subject) => isMarked(nameOf(projectId, subject), startedAt)),
+    isInvalidated: (projectId, subjects, startedAt) =>
+      entries.size > 0 && [null, ...subjects].some((subject) => wasInvalidatedSince(entryKey(projectId, subject), startedAt)),
   };
 }
 
-function nameOf(projectId: string, subject: string | null): string {
+function entryKey(projectId: string, subject: string | null): string {
   return `${projectId} ${subject ?? ''}`;
 }

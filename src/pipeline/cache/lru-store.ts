@@ -3,9 +3,9 @@
  * leaves when it is looked for or when its turn comes.
  */
 
-export type AnswerForm = 'plain' | 'stream';
+export type ResponseFormat = 'plain' | 'stream';
 
-export interface KeptAnswer {
+export interface CachedResponse {
   /** As it went to the caller; a buffer of its own, so that nothing larger is held with it. */
   readonly bytes: Buffer;
   readonly contentType: string;
@@ -14,74 +14,74 @@ export interface KeptAnswer {
   readonly projectId: string;
   /** SHA-256 (hexadecimal) of the subjects whose data may be in it, for erasure. */
   readonly subjects: readonly string[];
-  readonly keptAt: number;
+  readonly storedAt: number;
   /** As the project's settings were then; they may be stricter now. */
   readonly expiresAt: number;
 }
 
-export interface AnswerStore {
+export interface ResponseStore {
   /** Null when there is none younger than `ttlMs`. */
-  find(name: string, now: number, ttlMs: number): KeptAnswer | null;
+  get(key: string, now: number, ttlMs: number): CachedResponse | null;
   /** An answer was used: it goes last. */
-  touch(name: string): void;
-  keep(name: string, answer: KeptAnswer): void;
-  remove(name: string): void;
+  touch(key: string): void;
+  set(key: string, response: CachedResponse): void;
+  delete(key: string): void;
   /** Returns how many went. */
-  drop(isMeant: (answer: KeptAnswer) => boolean): number;
-  state(): { readonly entries: number; readonly bytes: number; readonly evicted: number };
+  deleteWhere(matches: (response: CachedResponse) => boolean): number;
+  stats(): { readonly entries: number; readonly bytes: number; readonly evicted: number };
 }
 
 /** What an entry needs beside its bytes: key, strings, objects, the buffer's own record. Small answers must not outgrow the bound by it. */
 const overheadBytes = 1_024;
 
-export function createAnswerStore(maxBytes: number): AnswerStore {
+export function createResponseStore(maxBytes: number): ResponseStore {
   /** In the order of their last use. */
-  const answers = new Map<string, KeptAnswer>();
+  const entries = new Map<string, CachedResponse>();
   let bytes = 0;
   let evicted = 0;
 
-  const remove = (name: string): void => {
-    const answer = answers.get(name);
-    if (!answer) return;
-    answers.delete(name);
-    bytes -= sizeOf(answer);
+  const remove = (key: string): void => {
+    const entry = entries.get(key);
+    if (!entry) return;
+    entries.delete(key);
+    bytes -= sizeOf(entry);
   };
 
   return {
-    find(name, now, ttlMs) {
-      const answer = answers.get(name);
-      if (!answer) return null;
-      if (now < answer.expiresAt && now < answer.keptAt + ttlMs) return answer;
-      remove(name);
+    get(key, now, ttlMs) {
+      const entry = entries.get(key);
+      if (!entry) return null;
+      if (now < entry.expiresAt && now < entry.storedAt + ttlMs) return entry;
+      remove(key);
       return null;
     },
-    touch(name) {
-      const answer = answers.get(name);
-      if (!answer) return;
-      answers.delete(name);
-      answers.set(name, answer);
+    touch(key) {
+      const entry = entries.get(key);
+      if (!entry) return;
+      entries.delete(key);
+      entries.set(key, entry);
     },
-    keep(name, answer) {
-      remove(name);
-      answers.set(name, answer);
-      bytes += sizeOf(answer);
-      for (const [oldest, first] of answers) {
+    set(key, entry) {
+      remove(key);
+      entries.set(key, entry);
+      bytes += sizeOf(entry);
+      for (const [oldest, first] of entries) {
         const isOver = bytes > maxBytes;
-        if (!isOver && first.expiresAt > answer.keptAt) break;
+        if (!isOver && first.expiresAt > entry.storedAt) break;
         remove(oldest);
         if (isOver) evicted += 1;
       }
     },
-    remove,
-    drop(isMeant) {
-      const meant = [...answers].filter(([, answer]) => isMeant(answer));
-      for (const [name] of meant) remove(name);
+    delete: remove,
+    deleteWhere(matches) {
+      const meant = [...entries].filter(([, entry]) => matches(entry));
+      for (const [key] of meant) remove(key);
       return meant.length;
     },
-    state: () => ({ entries: answers.size, bytes, evicted }),
+    stats: () => ({ entries: entries.size, bytes, evicted }),
   };
 }
 
-function sizeOf({ bytes }: KeptAnswer): number {
+function sizeOf({ bytes }: CachedResponse): number {
   return bytes.length + overheadBytes;
 }

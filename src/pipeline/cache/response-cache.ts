@@ -12,9 +12,9 @@ import type { Clock } from '../../core/time.ts';
 import type { AnswerReading } from '../../dialects/contract/route-codec.ts';
 import { plainOf, streamOf } from '../../dialects/routes/response-formats.ts';
 import { rulesOf } from '../../dialects/routes/route-codecs.ts';
-import { cacheKeyOf } from './cache-key.ts';
-import { createDropMarks } from './invalidation-log.ts';
-import { type AnswerForm, createAnswerStore, type KeptAnswer } from './lru-store.ts';
+import { computeCacheKey } from './cache-key.ts';
+import { createInvalidationLog } from './invalidation-log.ts';
+import { type CachedResponse, createResponseStore, type ResponseFormat } from './lru-store.ts';
 
 /** What a project says of its cache. */
 export interface CacheSettings {
@@ -23,7 +23,7 @@ export interface CacheSettings {
 }
 
 /** A kept answer in the form that the call asks for. */
-export interface Hit {
+export interface CacheHit {
   readonly bytes: Buffer;
   readonly contentType: string;
   readonly model: string;
@@ -31,33 +31,33 @@ export interface Hit {
 }
 
 /** Takes down what goes to the caller. Without `keep` nothing of it stays. */
-export interface Recording {
-  add(bytes: Buffer): void;
+export interface CacheWriter {
+  append(bytes: Buffer): void;
   /** The answer is whole and good. */
-  keep(answer: { readonly contentType: string; readonly model: string }): void;
+  commit(answer: { readonly contentType: string; readonly model: string }): void;
 }
 
-export interface CacheUse {
-  readonly hit: Hit | null;
+export interface CacheLookup {
+  readonly hit: CacheHit | null;
   /** Null when the answer of this call is not to be kept. */
-  readonly recording: Recording | null;
+  readonly writer: CacheWriter | null;
 }
 
-export interface LookUp {
+export interface LookupRequest {
   /** With the body as recall left it. */
   readonly call: Call;
   /** Subjects of what was recalled. */
-  readonly alsoAbout: readonly string[];
+  readonly recalledSubjects: readonly string[];
   readonly settings: CacheSettings;
   /** In the order that they have while all vendors are well: what is kept must be found while one is ill. */
   readonly candidates: readonly Candidate[];
 }
 
 export interface ResponseCache {
-  lookUp(request: LookUp): CacheUse;
+  lookup(request: LookupRequest): CacheLookup;
   /** Erasure: forgets what was kept of calls about a subject, also of those under way now; returns how many answers went. */
-  dropSubject(projectId: string, subjectSha256: string): number;
-  dropProject(projectId: string): number;
+  invalidateSubject(projectId: string, subjectSha256: string): number;
+  invalidateProject(projectId: string): number;
   /** For metrics. */
   state(): ResponseCacheState;
 }
@@ -67,7 +67,7 @@ export interface ResponseCacheState {
   readonly bytes: number;
   readonly hits: number;
   readonly misses: number;
-  readonly kept: number;
+  readonly stored: number;
   /** Gone to make room. */
   readonly evicted: number;
 }
@@ -77,143 +77,146 @@ export interface ResponseCacheOptions {
   /** Of the configuration in force. */
   readonly revision: () => number;
   readonly maxBytes?: number;
-  readonly maxAnswerBytes?: number;
+  readonly maxResponseBytes?: number;
 }
 
 const mebibyte = 1024 * 1024;
-const noUse: CacheUse = { hit: null, recording: null };
+const notCached: CacheLookup = { hit: null, writer: null };
 
-interface Wanted {
+interface EntryRequest {
   readonly dialect: Dialect;
-  readonly form: AnswerForm;
+  readonly format: ResponseFormat;
   readonly ttlMs: number;
   readonly maxAgeMs: number;
 }
 
 export function createResponseCache(options: ResponseCacheOptions): ResponseCache {
-  const { clock, revision, maxBytes = 256 * mebibyte, maxAnswerBytes = mebibyte } = options;
-  const store = createAnswerStore(maxBytes);
-  const marks = createDropMarks();
+  const { clock, revision, maxBytes = 256 * mebibyte, maxResponseBytes = mebibyte } = options;
+  const store = createResponseStore(maxBytes);
+  const invalidations = createInvalidationLog();
   let hits = 0;
   let misses = 0;
-  let kept = 0;
+  let stored = 0;
 
-  const find = (key: string, { dialect, form, ttlMs, maxAgeMs }: Wanted): Hit | null => {
+  const find = (key: string, { dialect, format, ttlMs, maxAgeMs }: EntryRequest): CacheHit | null => {
     const now = clock.now();
-    for (const keptForm of [form, otherOf(form)]) {
-      const name = nameOf(key, keptForm);
-      const answer = store.find(name, now, ttlMs);
+    for (const storedFormat of [format, otherFormat(format)]) {
+      const entryKey = entryKeyFor(key, storedFormat);
+      const response = store.get(entryKey, now, ttlMs);
       // One that is too old for this caller stays for the others.
-      const hit = answer && now < answer.keptAt + maxAgeMs && tell(answer, { dialect, keptForm, form });
+      const hit = response && now < response.storedAt + maxAgeMs && render(response, { dialect, storedFormat, format });
       if (!hit) continue;
-      store.touch(name);
+      store.touch(entryKey);
       return hit;
     }
     return null;
   };
 
   return {
-    lookUp({ call, alsoAbout, settings, candidates }) {
+    lookup({ call, recalledSubjects, settings, candidates }) {
       const { route, caller, cache, stream, memory, startedAt } = call;
       const isUsed = settings.enabled && (cache.reads || cache.writes);
-      if (!isUsed || (route !== 'chat' && route !== 'messages')) return noUse;
+      if (!isUsed || (route !== 'chat' && route !== 'messages')) return notCached;
       const { projectId } = caller;
-      const key = cacheKeyOf(projectId, { call, candidates, revision: revision() });
-      const form: AnswerForm = stream ? 'stream' : 'plain';
+      const key = computeCacheKey(projectId, { call, candidates, revision: revision() });
+      const format: ResponseFormat = stream ? 'stream' : 'plain';
       const { maxAgeMs = Number.POSITIVE_INFINITY } = cache;
-      const hit = cache.reads ? find(key, { dialect: route, form, ttlMs: settings.ttlMs, maxAgeMs }) : null;
+      const hit = cache.reads ? find(key, { dialect: route, format, ttlMs: settings.ttlMs, maxAgeMs }) : null;
       if (hit) hits += 1;
       else if (cache.reads) misses += 1;
-      if (hit || !cache.writes) return { hit, recording: null };
-      const subjects = [...new Set([...(memory.subject === null ? [] : [memory.subject]), ...alsoAbout])].map(sha256Of);
-      const keep = (bytes: Buffer, answer: { contentType: string; model: string }): void => {
-        if (marks.isDropped(projectId, subjects, startedAt)) return;
-        const keptAt = clock.now();
-        kept += 1;
+      if (hit || !cache.writes) return { hit, writer: null };
+      const subjects = [...new Set([...(memory.subject === null ? [] : [memory.subject]), ...recalledSubjects])].map(hashSubject);
+      const storeResponse = (bytes: Buffer, response: { contentType: string; model: string }): void => {
+        if (invalidations.isInvalidated(projectId, subjects, startedAt)) return;
+        const storedAt = clock.now();
+        stored += 1;
         // Who would have no kept answer has a newer one than the other form tells.
-        if (!cache.reads || cache.maxAgeMs !== undefined) store.remove(nameOf(key, otherOf(form)));
-        store.keep(nameOf(key, form), { bytes, ...answer, projectId, subjects, keptAt, expiresAt: keptAt + settings.ttlMs });
+        if (!cache.reads || cache.maxAgeMs !== undefined) store.delete(entryKeyFor(key, otherFormat(format)));
+        store.set(entryKeyFor(key, format), { bytes, ...response, projectId, subjects, storedAt, expiresAt: storedAt + settings.ttlMs });
       };
-      return { hit: null, recording: createRecording(maxAnswerBytes, keep) };
+      return { hit: null, writer: createCacheWriter(maxResponseBytes, storeResponse) };
     },
-    dropSubject(projectId, subjectSha256) {
-      marks.add(projectId, subjectSha256, clock.now());
-      return store.drop((answer) => answer.projectId === projectId && answer.subjects.includes(subjectSha256));
+    invalidateSubject(projectId, subjectSha256) {
+      invalidations.record(projectId, subjectSha256, clock.now());
+      return store.deleteWhere((response) => response.projectId === projectId && response.subjects.includes(subjectSha256));
     },
-    dropProject(projectId) {
-      marks.add(projectId, null, clock.now());
-      return store.drop((answer) => answer.projectId === projectId);
+    invalidateProject(projectId) {
+      invalidations.record(projectId, null, clock.now());
+      return store.deleteWhere((response) => response.projectId === projectId);
     },
-    state: () => ({ ...store.state(), hits, misses, kept }),
+    state: () => ({ ...store.stats(), hits, misses, stored }),
   };
 }
 
-function nameOf(key: string, form: AnswerForm): string {
-  return `${key} ${form}`;
+function entryKeyFor(key: string, format: ResponseFormat): string {
+  return `${key} ${format}`;
 }
 
-function otherOf(form: AnswerForm): AnswerForm {
-  return form === 'plain' ? 'stream' : 'plain';
+function otherFormat(format: ResponseFormat): ResponseFormat {
+  return format === 'plain' ? 'stream' : 'plain';
 }
 
-function sha256Of(subject: string): string {
+function hashSubject(subject: string): string {
   return createHash('sha256').update(subject, 'utf8').digest('hex');
 }
 
 /** Null when the answer cannot be told in this form. */
-function tell(answer: KeptAnswer, { dialect, keptForm, form }: { dialect: Dialect; keptForm: AnswerForm; form: AnswerForm }): Hit | null {
-  const { model } = answer;
-  if (keptForm === form) {
-    const reading = read(dialect, form, answer.bytes);
-    return reading && { bytes: answer.bytes, contentType: answer.contentType, model, reading };
+function render(
+  response: CachedResponse,
+  { dialect, storedFormat, format }: { dialect: Dialect; storedFormat: ResponseFormat; format: ResponseFormat },
+): CacheHit | null {
+  const { model } = response;
+  if (storedFormat === format) {
+    const summary = summarize(dialect, format, response.bytes);
+    return summary && { bytes: response.bytes, contentType: response.contentType, model, reading: summary };
   }
-  const text = form === 'plain' ? plainOf(dialect, answer.bytes) : streamOf(dialect, answer.bytes);
+  const text = format === 'plain' ? plainOf(dialect, response.bytes) : streamOf(dialect, response.bytes);
   if (text === null) return null;
   const bytes = Buffer.from(text);
-  const reading = read(dialect, form, bytes);
-  return reading && { bytes, contentType: form === 'plain' ? 'application/json' : 'text/event-stream', model, reading };
+  const summary = summarize(dialect, format, bytes);
+  return summary && { bytes, contentType: format === 'plain' ? 'application/json' : 'text/event-stream', model, reading: summary };
 }
 
-function read(dialect: Dialect, form: AnswerForm, bytes: Buffer): AnswerReading | null {
-  const rules = rulesOf[dialect];
-  if (form === 'plain') return rules.readAnswer(bytes);
+function summarize(dialect: Dialect, format: ResponseFormat, bytes: Buffer): AnswerReading | null {
+  const codec = rulesOf[dialect];
+  if (format === 'plain') return codec.readAnswer(bytes);
   const parser = createSseParser();
-  const reader = rules.createStreamReader();
+  const reader = codec.createStreamReader();
   for (const event of [...parser.push(bytes).events, ...parser.end().events]) reader.read(event);
   return reader.reading();
 }
 
 /** Bytes are copied into a buffer of its own that grows with them: pieces of a stream may be views of large chunks. */
-function createRecording(
+function createCacheWriter(
   maxBytes: number,
-  keep: (bytes: Buffer, answer: { readonly contentType: string; readonly model: string }) => void,
-): Recording {
-  let room = Buffer.alloc(0);
+  keep: (bytes: Buffer, response: { readonly contentType: string; readonly model: string }) => void,
+): CacheWriter {
+  let buffer = Buffer.alloc(0);
   let length = 0;
   let isTooLarge = false;
   return {
-    add(bytes) {
+    append(bytes) {
       if (isTooLarge) return;
       const needed = length + bytes.length;
       isTooLarge = needed > maxBytes;
       if (isTooLarge) {
-        room = Buffer.alloc(0);
+        buffer = Buffer.alloc(0);
         return;
       }
-      if (needed > room.length) {
+      if (needed > buffer.length) {
         // Not of the pool that small buffers share: it would be held with the answer.
-        const larger = Buffer.allocUnsafeSlow(Math.min(maxBytes, Math.max(needed, room.length * 2)));
-        room.copy(larger, 0, 0, length);
-        room = larger;
+        const grown = Buffer.allocUnsafeSlow(Math.min(maxBytes, Math.max(needed, buffer.length * 2)));
+        buffer.copy(grown, 0, 0, length);
+        buffer = grown;
       }
-      bytes.copy(room, length);
+      bytes.copy(buffer, length);
       length = needed;
     },
-    keep(answer) {
+    commit(response) {
       if (isTooLarge) return;
-      const bytes = length === room.length ? room : Buffer.allocUnsafeSlow(length);
-      if (bytes !== room) room.copy(bytes, 0, 0, length);
-      keep(bytes, answer);
+      const bytes = length === buffer.length ? buffer : Buffer.allocUnsafeSlow(length);
+      if (bytes !== buffer) buffer.copy(bytes, 0, 0, length);
+      keep(bytes, response);
     },
   };
 }

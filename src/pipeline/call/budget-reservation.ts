@@ -2,27 +2,27 @@
  * A call's own part of its ceilings, held while the gateway asks models on the call's behalf: which tier it is for, what is remembered. These
  * questions are paid by the same key; what its ceilings leave last is not spent on the questions of a call that is then refused.
  */
-import type { Holds } from '../../ceilings/reservation.ts';
+import type { Reservation } from '../../ceilings/reservation.ts';
 import type { Call, Candidate } from '../../core/call.ts';
-import { boundsOf } from './usage-bounds.ts';
+import { usageBounds } from './usage-bounds.ts';
 
-export interface OwnPart {
+export interface BudgetReservation {
   /** Before a question. False: there is no room for the call itself, which will be refused unless an answer is kept for it. */
-  hold(call: Call, candidates: readonly Candidate[]): Promise<boolean>;
+  reserveEarly(call: Call, candidates: readonly Candidate[]): Promise<boolean>;
   /** What is held is enough for the call as it has become, or nothing is held. */
-  fits(toSend: Call, candidates: readonly Candidate[]): Promise<boolean>;
+  tryExtend(prepared: Call, candidates: readonly Candidate[]): Promise<boolean>;
   /** What the call is made with; it is the caller's to give back from now on. Throws what refuses it. A promise only where something waits. */
-  admit(toSend: Call, candidates: readonly Candidate[]): Holds | Promise<Holds>;
+  admit(prepared: Call, candidates: readonly Candidate[]): Reservation | Promise<Reservation>;
   /** The call is not made; nothing happens where it was. */
   release(): void;
 }
 
 /** `admit` asks for all of a call's part. */
-export function createOwnPart(admit: OwnPart['admit']): OwnPart {
+export function createBudgetReservation(admit: BudgetReservation['admit']): BudgetReservation {
   // The promise itself is kept: who asked may not have waited for it (the time of a question was over).
-  let holding: Promise<Holds | null> | null = null;
+  let pending: Promise<Reservation | null> | null = null;
 
-  const tryHold = async (call: Call, candidates: readonly Candidate[]): Promise<Holds | null> => {
+  const tryAdmit = async (call: Call, candidates: readonly Candidate[]): Promise<Reservation | null> => {
     try {
       return await admit(call, candidates);
     } catch {
@@ -31,31 +31,35 @@ export function createOwnPart(admit: OwnPart['admit']): OwnPart {
   };
 
   const release = (): void => {
-    void holding?.then((held) => held?.release());
-    holding = null;
+    void pending?.then((reservation) => reservation?.release());
+    pending = null;
   };
 
-  const admitHeld = async (holds: Promise<Holds | null>, toSend: Call, candidates: readonly Candidate[]): Promise<Holds> => {
-    const held = await holds;
-    if (held !== null && (await held.grow(() => boundsOf(toSend, candidates)))) return held;
-    held?.release();
-    return admit(toSend, candidates);
+  const admitReserved = async (
+    pendingReservation: Promise<Reservation | null>,
+    prepared: Call,
+    candidates: readonly Candidate[],
+  ): Promise<Reservation> => {
+    const reservation = await pendingReservation;
+    if (reservation !== null && (await reservation.extend(() => usageBounds(prepared, candidates)))) return reservation;
+    reservation?.release();
+    return admit(prepared, candidates);
   };
 
   return {
-    async hold(call, candidates) {
-      holding ??= tryHold(call, candidates);
-      return (await holding) !== null;
+    async reserveEarly(call, candidates) {
+      pending ??= tryAdmit(call, candidates);
+      return (await pending) !== null;
     },
-    async fits(toSend, candidates) {
-      const held = await holding;
-      return held === null || (await held.grow(() => boundsOf(toSend, candidates)));
+    async tryExtend(prepared, candidates) {
+      const reservation = await pending;
+      return reservation === null || (await reservation.extend(() => usageBounds(prepared, candidates)));
     },
-    admit(toSend, candidates) {
-      if (holding === null) return admit(toSend, candidates);
-      const held = holding;
-      holding = null;
-      return admitHeld(held, toSend, candidates);
+    admit(prepared, candidates) {
+      if (pending === null) return admit(prepared, candidates);
+      const reservation = pending;
+      pending = null;
+      return admitReserved(reservation, prepared, candidates);
     },
     release,
   };

@@ -2,39 +2,47 @@
 import { VendorError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 
-export interface CallControl {
+export interface CallCancellation {
   /** Absent where nothing can stop the call: a plain call without deadline is always read to its end, since the vendor bills it (lessons 13). */
   readonly signal: AbortSignal | undefined;
-  stoppedBy(): 'deadline' | 'client' | null;
+  cancelledBy(): 'deadline' | 'client' | null;
   /** What the deadline leaves, null without one. */
   remainingMs(): number | null;
   /** The chain is over, or the first piece of its answer is there: from now on the deadline does not count (shapes 21). */
-  endDeadline(): void;
+  clearDeadline(): void;
   /** The caller's connection closed. */
-  hangUp(): void;
+  clientDisconnected(): void;
   /** Pauses; throws VendorError `aborted` when the call is stopped meanwhile. */
   pause(waitMs: number): Promise<void>;
 }
 
-export function startControl({ stream, deadlineAt, clock }: { stream: boolean; deadlineAt: number | null; clock: Clock }): CallControl {
+export function startCancellation({
+  stream,
+  deadlineAt,
+  clock,
+}: {
+  stream: boolean;
+  deadlineAt: number | null;
+  clock: Clock;
+}): CallCancellation {
   const controller = stream || deadlineAt !== null ? new AbortController() : null;
-  let stopped: 'deadline' | 'client' | null = null;
-  const stop = (by: 'deadline' | 'client'): void => {
-    if (stopped !== null) return;
-    stopped = by;
+  let cancelled: 'deadline' | 'client' | null = null;
+  const cancel = (by: 'deadline' | 'client'): void => {
+    if (cancelled !== null) return;
+    cancelled = by;
     controller?.abort();
   };
-  const timer = deadlineAt === null ? null : setTimeout(() => stop('deadline'), Math.max(0, deadlineAt - clock.now()));
+  const timer = deadlineAt === null ? null : setTimeout(() => cancel('deadline'), Math.max(0, deadlineAt - clock.now()));
 
   return {
     signal: controller?.signal,
-    stoppedBy: () => stopped,
+    cancelledBy: () => cancelled,
     remainingMs: () => (deadlineAt === null ? null : deadlineAt - clock.now()),
-    endDeadline() {
+    clearDeadline() {
       if (timer) clearTimeout(timer);
     },
-    hangUp() {
-      if (stream) stop('client');
+    clientDisconnected() {
+      if (stream) cancel('client');
     },
     pause: (waitMs) =>
       new Promise((resolve, reject) => {

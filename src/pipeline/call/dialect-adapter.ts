@@ -18,49 +18,49 @@ import { callerTurnOf } from '../../dialects/translate/json-answer-tool.ts';
 import { answerToChat, requestToChat } from '../../dialects/translate/messages-to-chat.ts';
 import { createStreamToChat } from '../../dialects/translate/messages-to-chat-stream.ts';
 import type { StreamTranslator } from '../../dialects/translate/stream.ts';
-import type { StreamEnd, StreamPiece } from '../../vendors/stream.ts';
-import type { StreamedAnswer, VendorAnswer } from '../../vendors/text.ts';
+import type { StreamChunk, StreamEnd } from '../../vendors/stream.ts';
+import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
 
 /** How one candidate is spoken to. */
-export interface Speech {
+export interface DialectAdapter {
   /** Of the form that the vendor speaks. */
-  readonly rules: RouteRules;
+  readonly codec: RouteRules;
   readonly body: Buffer;
   /** The caller's headers that the vendor sees. */
-  readonly passedHeaders: Readonly<Record<string, string>>;
+  readonly forwardedHeaders: Readonly<Record<string, string>>;
   /** The vendor's answer in the caller's form. Throws VendorError `unreadable`. */
-  understand(answer: VendorAnswer): VendorAnswer;
+  toCallerResponse(response: VendorResponse): VendorResponse;
 }
 
 /** Used where neither the caller nor the catalog names a bound; messages vendors require one (vendor facts 8.1). */
-const usualMaxTokens = 4_096;
+const defaultMaxTokens = 4_096;
 
 /** Throws VendorError, as if the vendor had refused, when the vendor's dialect cannot express what the caller sent. */
-export function speakTo(call: Call, candidate: Candidate, provider: Provider): Speech {
+export function adapterFor(call: Call, candidate: Candidate, provider: Provider): DialectAdapter {
   const { route } = call;
   if ((route !== 'chat' && route !== 'messages') || candidate.dialect === route) {
-    const rules = rulesOf[route];
+    const codec = rulesOf[route];
     return {
-      rules,
-      body: splice(call.body, rules.spliceForVendor(call.body, call.spans, candidate.model, call.stream)),
-      passedHeaders: call.passedHeaders,
-      understand: (answer) => answer,
+      codec,
+      body: splice(call.body, codec.spliceForVendor(call.body, call.spans, candidate.model, call.stream)),
+      forwardedHeaders: call.forwardedHeaders,
+      toCallerResponse: (response) => response,
     };
   }
-  const names = { id: call.id, model: candidate.model, createdSeconds: Math.floor(call.startedAt / 1000) };
+  const identity = { id: call.id, model: candidate.model, createdSeconds: Math.floor(call.startedAt / 1000) };
   const toCaller = route === 'chat' ? answerToChat : answerToMessages;
   const createTranslator = route === 'chat' ? createStreamToChat : createStreamToMessages;
   return {
-    rules: rulesOf[candidate.dialect],
+    codec: rulesOf[candidate.dialect],
     body: translateRequest(call, candidate, provider),
-    passedHeaders: headersFor(candidate.dialect, call.passedHeaders),
-    understand(answer) {
-      if (answer.kind === 'stream') return translateStream(answer, createTranslator(names));
-      const translated = toCaller(objectOf(parseLossless(answer.bytes.toString('utf8'))), names);
-      if (translated === null) throw new VendorError('unreadable', 'the answer cannot be translated', { status: answer.status });
+    forwardedHeaders: headersFor(candidate.dialect, call.forwardedHeaders),
+    toCallerResponse(response) {
+      if (response.kind === 'stream') return translateStream(response, createTranslator(identity));
+      const translated = toCaller(objectOf(parseLossless(response.bytes.toString('utf8'))), identity);
+      if (translated === null) throw new VendorError('unreadable', 'the answer cannot be translated', { status: response.status });
       const bytes = Buffer.from(JSON.stringify(translated));
-      return { ...answer, contentType: 'application/json', bytes, reading: asHeard(answer.reading) };
+      return { ...response, contentType: 'application/json', bytes, reading: asSentToCaller(response.reading) };
     },
   };
 }
@@ -75,8 +75,8 @@ function translateRequest(call: Call, candidate: Candidate, provider: Provider):
     const body = objectOf(parsed);
     const translated =
       candidate.dialect === 'messages'
-        ? requestToMessages(body, { ...traits, model, stream, maxTokens: candidate.maxOutputTokens ?? usualMaxTokens })
-        : requestToChat(body, { ...traits, model, stream, boundMember: boundMemberOf(provider) });
+        ? requestToMessages(body, { ...traits, model, stream, maxTokens: candidate.maxOutputTokens ?? defaultMaxTokens })
+        : requestToChat(body, { ...traits, model, stream, boundMember: maxTokensField(provider) });
     return Buffer.from(JSON.stringify(translated));
   } catch (error) {
     if (!(error instanceof Untranslatable)) throw error;
@@ -85,46 +85,46 @@ function translateRequest(call: Call, candidate: Candidate, provider: Provider):
 }
 
 /** Those of a dialect are for its own vendors. The version is ours: the one that is translated to. */
-function headersFor(dialect: Dialect, passed: Readonly<Record<string, string>>): Record<string, string> {
-  const own = dialect === 'chat' ? 'openai-' : 'anthropic-';
-  const isSeen = (name: string): boolean => name === 'idempotency-key' || (name.startsWith(own) && name !== 'anthropic-version');
-  return Object.fromEntries(Object.entries(passed).filter(([name]) => isSeen(name)));
+function headersFor(dialect: Dialect, forwarded: Readonly<Record<string, string>>): Record<string, string> {
+  const prefix = dialect === 'chat' ? 'openai-' : 'anthropic-';
+  const isForwarded = (name: string): boolean => name === 'idempotency-key' || (name.startsWith(prefix) && name !== 'anthropic-version');
+  return Object.fromEntries(Object.entries(forwarded).filter(([name]) => isForwarded(name)));
 }
 
 /** OpenAI's reasoning models refuse `max_tokens`; many of those who speak its dialect know nothing else. */
-function boundMemberOf({ baseUrl }: Provider): 'max_completion_tokens' | 'max_tokens' {
+function maxTokensField({ baseUrl }: Provider): 'max_completion_tokens' | 'max_tokens' {
   const { hostname } = new URL(baseUrl);
   return hostname === 'api.openai.com' || hostname.endsWith('.openai.azure.com') ? 'max_completion_tokens' : 'max_tokens';
 }
 
-function translateStream(answer: StreamedAnswer, translator: StreamTranslator): StreamedAnswer {
+function translateStream(response: StreamResponse, translator: StreamTranslator): StreamResponse {
   const parser = createSseParser();
   const translate = (events: readonly SseEvent[]): string => events.map((event) => translator.push(event)).join('');
   /** The vendor's last event may lack its blank line, and its closing event. */
   const finish = (): string => translate(parser.end().events) + translator.end();
 
-  async function* pieces(): AsyncGenerator<StreamPiece, StreamEnd> {
-    const inner = answer.pieces();
+  async function* pieces(): AsyncGenerator<StreamChunk, StreamEnd> {
+    const inner = response.pieces();
     try {
       for (;;) {
         const step = await inner.next();
-        if (step.done && step.value.kind === 'broken') return { ...step.value, told: false };
-        const isLast = step.done === true || step.value.last;
+        if (step.done && step.value.kind === 'broken') return { ...step.value, errorForwarded: false };
+        const isLast = step.done === true || step.value.isLast;
         const text = (step.done ? '' : translate(parser.push(step.value.bytes).events)) + (isLast ? finish() : '');
         const { ended, problem } = translator.state();
         const isBroken = ended === 'broken' || (isLast && ended !== 'whole');
-        if (text !== '') yield { bytes: Buffer.from(text), last: isLast && !isBroken };
-        if (isBroken) return { kind: 'broken', message: problem ?? 'the stream cannot be translated', told: false };
+        if (text !== '') yield { bytes: Buffer.from(text), isLast: isLast && !isBroken };
+        if (isBroken) return { kind: 'broken', message: problem ?? 'the stream cannot be translated', errorForwarded: false };
         if (isLast) return { kind: 'whole' };
       }
     } finally {
       await inner.return({ kind: 'whole' });
     }
   }
-  return { ...answer, pieces, reading: () => asHeard(answer.reading()) };
+  return { ...response, pieces, reading: () => asSentToCaller(response.reading()) };
 }
 
 /** Memory keeps what the caller was told: it will come back in the caller's next call. */
-function asHeard(reading: AnswerReading): AnswerReading {
-  return { ...reading, turn: callerTurnOf(reading.turn) };
+function asSentToCaller(summary: AnswerReading): AnswerReading {
+  return { ...summary, turn: callerTurnOf(summary.turn) };
 }

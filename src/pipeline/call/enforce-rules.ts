@@ -13,139 +13,140 @@ import { readAnswerTexts, readRequestTexts } from '../../dialects/routes/rule-te
 import { createStreamTexts } from '../../dialects/routes/stream-texts.ts';
 import type { RulePlace } from '../../guardrails/content-rule.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
-import { judgeTexts } from '../../guardrails/rules.ts';
+import { evaluateTexts } from '../../guardrails/rules.ts';
 import type { Logger } from '../../observability/logger.ts';
-import type { StreamEnd, StreamPiece } from '../../vendors/stream.ts';
-import type { StreamedAnswer, VendorAnswer } from '../../vendors/text.ts';
+import type { StreamChunk, StreamEnd } from '../../vendors/stream.ts';
+import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 
-export interface RuleChecks {
+export interface RuleEnforcer {
   /** Throws `guardrail_blocked`. */
   checkInput(call: Call, rules: PlaceRules): Promise<void>;
   /** The same for what a media call is to draw or speak. */
-  checkTexts(call: JudgedCall, rules: PlaceRules, texts: readonly string[]): Promise<void>;
+  checkTexts(call: CheckedCall, rules: PlaceRules, texts: readonly string[]): Promise<void>;
   /**
    * The answer as it may be told, and the error of one that is blocked. Under a rule that blocks a stream is read to its end first, and what
    * comes back replays it; under rules that only observe it runs on.
    */
-  checkAnswer(call: Call, rules: PlaceRules, answer: VendorAnswer): Promise<{ answer: VendorAnswer; error: GatewayError | null }>;
+  checkResponse(call: Call, rules: PlaceRules, answer: VendorResponse): Promise<{ answer: VendorResponse; error: GatewayError | null }>;
   /** The error of a whole answer in the caller's form, events or JSON; null for one that passes. */
-  checkWhole(call: Call, rules: PlaceRules, bytes: Buffer): Promise<GatewayError | null>;
+  checkBytes(call: Call, rules: PlaceRules, bytes: Buffer): Promise<GatewayError | null>;
 }
 
 /** What a rule's log line says of a call. */
-type JudgedCall = Pick<Call, 'id' | 'caller'> & { readonly route: Route };
+type CheckedCall = Pick<Call, 'id' | 'caller'> & { readonly route: Route };
 
 /** As large as a plain answer may be. */
-const mostHeldBytes = 64 * 1024 * 1024;
+const maxBufferedBytes = 64 * 1024 * 1024;
 
-export function createRuleChecks({ logger }: { readonly logger: Logger }): RuleChecks {
+export function createRuleEnforcer({ logger }: { readonly logger: Logger }): RuleEnforcer {
   /** The error of texts that are blocked, null for those that pass. */
-  async function judge(call: JudgedCall, rules: PlaceRules, place: RulePlace, texts: readonly string[]): Promise<GatewayError | null> {
-    const { blockedBy, observed } = await judgeTexts(rules, texts);
-    const told = { call: call.id, project: call.caller.projectId, route: call.route, place };
-    for (const observedClass of observed) logger.info({ ...told, class: observedClass, action: 'observe' }, 'content rule');
+  async function evaluate(call: CheckedCall, rules: PlaceRules, place: RulePlace, texts: readonly string[]): Promise<GatewayError | null> {
+    const { blockedBy, observed } = await evaluateTexts(rules, texts);
+    const logFields = { call: call.id, project: call.caller.projectId, route: call.route, place };
+    for (const observedClass of observed) logger.info({ ...logFields, class: observedClass, action: 'observe' }, 'content rule');
     if (blockedBy === null) return null;
-    logger.info({ ...told, class: blockedBy, action: 'block' }, 'content rule');
+    logger.info({ ...logFields, class: blockedBy, action: 'block' }, 'content rule');
     return gatewayError('guardrail_blocked', { message: `a content rule blocked the call: ${blockedBy} in ${place}` });
   }
 
-  async function checkTexts(call: JudgedCall, rules: PlaceRules, texts: readonly string[]): Promise<void> {
-    const error = await judge(call, rules, 'input', texts);
+  async function checkTexts(call: CheckedCall, rules: PlaceRules, texts: readonly string[]): Promise<void> {
+    const error = await evaluate(call, rules, 'input', texts);
     if (error) throw error;
   }
 
   return {
     checkInput: (call, rules) => checkTexts(call, rules, readRequestTexts(parseJson(call.body.toString('utf8')))),
     checkTexts,
-    async checkAnswer(call, rules, answer) {
+    async checkResponse(call, rules, answer) {
       if (answer.kind === 'plain') {
-        const error = await judge(call, rules, 'output', readAnswerTexts(call.route, parseJson(answer.bytes.toString('utf8'))));
+        const error = await evaluate(call, rules, 'output', readAnswerTexts(call.route, parseJson(answer.bytes.toString('utf8'))));
         return { answer, error };
       }
       if (!rules.blocks) {
         // Nobody waits for what is only noted.
         const onEnd = (texts: readonly string[]): void => {
-          judge(call, rules, 'output', texts).catch((error: unknown) => logger.error({ call: call.id, error }, 'a content rule failed'));
+          evaluate(call, rules, 'output', texts).catch((error: unknown) => logger.error({ call: call.id, error }, 'a content rule failed'));
         };
-        return { answer: { ...answer, pieces: () => watchPieces(call.route, answer.pieces(), onEnd) }, error: null };
+        return { answer: { ...answer, pieces: () => tapStream(call.route, answer.pieces(), onEnd) }, error: null };
       }
-      const held = await holdPieces(call.route, answer.pieces());
-      return { answer: { ...answer, pieces: held.replay }, error: await judge(call, rules, 'output', held.texts) };
+      const buffered = await bufferStream(call.route, answer.pieces());
+      return { answer: { ...answer, pieces: buffered.replay }, error: await evaluate(call, rules, 'output', buffered.texts) };
     },
-    checkWhole: (call, rules, bytes) => judge(call, rules, 'output', textsOfWhole(call, bytes)),
+    checkBytes: (call, rules, bytes) => evaluate(call, rules, 'output', extractTexts(call, bytes)),
   };
 }
 
-type Pieces = ReturnType<StreamedAnswer['pieces']>;
+type ChunkStream = ReturnType<StreamResponse['pieces']>;
 
-function textsOfWhole({ route, stream }: Call, bytes: Buffer): string[] {
+function extractTexts({ route, stream }: Call, bytes: Buffer): string[] {
   if (!stream) return readAnswerTexts(route, parseJson(bytes.toString('utf8')));
-  const reader = createPieceReader(route);
+  const reader = createChunkReader(route);
   reader.read(bytes);
   return reader.texts();
 }
 
 /** Passes the pieces on as they come, and tells their text when the stream is over, however it ended. */
-async function* watchPieces(route: Call['route'], pieces: Pieces, onEnd: (texts: readonly string[]) => void): Pieces {
-  const reader = createPieceReader(route);
+async function* tapStream(route: Call['route'], chunks: ChunkStream, onEnd: (texts: readonly string[]) => void): ChunkStream {
+  const reader = createChunkReader(route);
   try {
     for (;;) {
-      const step = await pieces.next();
+      const step = await chunks.next();
       if (step.done) return step.value;
       reader.read(step.value.bytes);
       yield step.value;
     }
   } finally {
-    await pieces.return({ kind: 'whole' });
+    await chunks.return({ kind: 'whole' });
     onEnd(reader.texts());
   }
 }
 
-interface HeldPieces {
+interface BufferedStream {
   readonly texts: readonly string[];
   /** The stream once more: the same pieces, the same end, the same error. */
-  replay(): Pieces;
+  replay(): ChunkStream;
 }
 
-async function holdPieces(route: Call['route'], pieces: Pieces): Promise<HeldPieces> {
-  const reader = createPieceReader(route);
-  const held: StreamPiece[] = [];
-  let heldBytes = 0;
+async function bufferStream(route: Call['route'], chunks: ChunkStream): Promise<BufferedStream> {
+  const reader = createChunkReader(route);
+  const buffered: StreamChunk[] = [];
+  let bufferedBytes = 0;
   let end: StreamEnd | null = null;
-  let fault: VendorError | null = null;
+  let failure: VendorError | null = null;
   try {
     while (end === null) {
-      const step = await pieces.next();
+      const step = await chunks.next();
       if (step.done) end = step.value;
       else {
         reader.read(step.value.bytes);
-        held.push(step.value);
-        heldBytes += step.value.bytes.length;
-        if (heldBytes > mostHeldBytes) end = { kind: 'broken', message: 'the answer is too large to be checked', told: false };
+        buffered.push(step.value);
+        bufferedBytes += step.value.bytes.length;
+        if (bufferedBytes > maxBufferedBytes)
+          end = { kind: 'broken', message: 'the answer is too large to be checked', errorForwarded: false };
       }
     }
   } catch (error) {
     // The caller left: whoever replays the stream settles it.
     if (!(error instanceof VendorError)) throw error;
-    fault = error;
+    failure = error;
   } finally {
-    await pieces.return({ kind: 'whole' });
+    await chunks.return({ kind: 'whole' });
   }
   // What has not been read to its end has not been checked.
-  const checked = heldBytes > mostHeldBytes ? [] : held;
+  const checked = bufferedBytes > maxBufferedBytes ? [] : buffered;
 
-  async function* replay(): Pieces {
+  async function* replay(): ChunkStream {
     yield* checked;
-    if (fault) throw fault;
+    if (failure) throw failure;
     return end ?? { kind: 'whole' };
   }
   return { texts: reader.texts(), replay };
 }
 
 /** Reads the texts of pieces, each of which holds whole events. */
-function createPieceReader(route: Call['route']) {
+function createChunkReader(route: Call['route']) {
   const texts = createStreamTexts(route);
-  const parser = createSseParser(mostHeldBytes);
+  const parser = createSseParser(maxBufferedBytes);
   return {
     read(bytes: Buffer): void {
       for (const event of parser.push(bytes).events) texts.read(event);

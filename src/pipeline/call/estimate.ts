@@ -1,15 +1,18 @@
 /** What a call may have cost where nobody told: what was sent. */
 import type { Call } from '../../core/call.ts';
-import { costOf } from '../../core/cost.ts';
-import { listOf, objectOf, parseJson } from '../../core/json/narrow.ts';
+import { tokenCost } from '../../core/cost.ts';
+import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
 import type { Price, Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 
 /** An attempt that nobody saw the end of. Cost null: the price is unknown. */
-export function estimateAsked(call: Call, price: Price | null): { readonly tokens: Tokens; readonly costNanos: number | null } {
+export function estimateRequest(call: Call, price: Price | null): { readonly tokens: Tokens; readonly costNanos: number | null } {
   const tokens = { ...noTokens, input: estimateTokens(call.body.length) };
-  return { tokens, costNanos: price === null ? null : costOf(tokens, price, isChargedBySearch(call, price) ? estimateSearches(call) : 0) };
+  return {
+    tokens,
+    costNanos: price === null ? null : tokenCost(tokens, price, isChargedBySearch(call, price) ? estimateSearches(call) : 0),
+  };
 }
 
 /** The model costs by the search alone: without a count of searches its calls would cost nothing. */
@@ -19,6 +22,6 @@ export function isChargedBySearch({ route }: Call, { perSearchNanos, inputNanos 
 
 /** Rerank vendors bill a hundred documents as one search. */
 export function estimateSearches({ body }: Call): number {
-  const { documents } = objectOf(parseJson(body.toString('utf8')));
-  return Math.max(1, Math.ceil(listOf(documents).length / 100));
+  const { documents } = asObject(parseJson(body.toString('utf8')));
+  return Math.max(1, Math.ceil(asArray(documents).length / 100));
 }

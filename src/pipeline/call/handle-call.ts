@@ -15,43 +15,43 @@ import type { Recall } from '../../memory/recall/recall.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { TierRequest } from '../../routing/classify.ts';
 import type { Plan, Planner } from '../../routing/plan.ts';
-import type { StreamedAnswer, VendorAnswer } from '../../vendors/text.ts';
-import { replayHit } from '../cache/replay-cached.ts';
-import type { Hit, ResponseCache } from '../cache/response-cache.ts';
+import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
+import { replayCached } from '../cache/replay-cached.ts';
+import type { CacheHit, ResponseCache } from '../cache/response-cache.ts';
 import type { AttemptDeps } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
-import { createOwnPart, type OwnPart } from './budget-reservation.ts';
-import type { CallControl } from './cancellation.ts';
-import { createRuleChecks } from './enforce-rules.ts';
-import { createAsk } from './internal-completion.ts';
-import type { CalledProject } from './project-context.ts';
-import { recallFor } from './recall-step.ts';
-import type { Ending } from './settle.ts';
-import { cacheOf, factsOf, logCall, settleAnswered, settleBlocked, settleFailed, settleHit } from './settle.ts';
-import { boundsOf } from './usage-bounds.ts';
+import { type BudgetReservation, createBudgetReservation } from './budget-reservation.ts';
+import type { CallCancellation } from './cancellation.ts';
+import { createRuleEnforcer } from './enforce-rules.ts';
+import { createInternalCompletion } from './internal-completion.ts';
+import type { ProjectContext } from './project-context.ts';
+import { recallIntoCall } from './recall-step.ts';
+import type { CallEnd } from './settle.ts';
+import { cacheStatusFor, logCall, settleBlocked, settleCacheHit, settleFailed, settleResponse, toCallMetadata } from './settle.ts';
+import { usageBounds } from './usage-bounds.ts';
 
-type CacheUse = CallResult['cache'];
+type CacheStatus = CallResult['cache'];
 
 /** What goes back to the caller. `pieces` must be read to the end or returned: only then is the call settled. */
-export type Answer =
+export type CallResponse =
   | {
       readonly kind: 'plain';
       readonly status: number;
       readonly contentType: string;
       readonly bytes: Buffer;
       readonly model: string;
-      readonly cache: CacheUse;
+      readonly cache: CacheStatus;
     }
-  | { readonly kind: 'stream'; readonly pieces: AsyncGenerator<Buffer, void>; readonly model: string; readonly cache: CacheUse };
+  | { readonly kind: 'stream'; readonly chunks: AsyncGenerator<Buffer, void>; readonly model: string; readonly cache: CacheStatus };
 
-export interface AnswerDeps extends AttemptDeps {
+export interface HandleCallDeps extends AttemptDeps {
   readonly planner: Planner;
   /** Chooses for `auto`; a promise only where a model is asked. */
   readonly chooseTier: (request: TierRequest) => string | Promise<string>;
   readonly recall: Recall;
   readonly responseCache: ResponseCache;
   /** Ceilings of a key; a promise only when they must be read. Throws `limits_unavailable`. */
-  readonly ceilingsOf: (keyId: string) => Limits['key'] | Promise<Limits['key']>;
+  readonly getKeyCeilings: (keyId: string) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
   readonly journal: Journal;
   readonly clock: Clock;
@@ -60,117 +60,121 @@ export interface AnswerDeps extends AttemptDeps {
 
 const streamType = 'text/event-stream';
 
-export type AnswerCall = (call: Call, project: CalledProject, control: CallControl) => Promise<Answer>;
+export type HandleCall = (call: Call, project: ProjectContext, cancellation: CallCancellation) => Promise<CallResponse>;
 
-export function createAnswerCall(deps: AnswerDeps): AnswerCall {
-  const { planner, chooseTier, recall, responseCache, ceilingsOf, admission, journal, clock, logger } = deps;
+export function createHandleCall(deps: HandleCallDeps): HandleCall {
+  const { planner, chooseTier, recall, responseCache, getKeyCeilings, admission, journal, clock, logger } = deps;
   const attemptChain = createAttemptChain(deps);
-  const { checkInput, checkAnswer, checkWhole } = createRuleChecks({ logger });
+  const { checkInput, checkResponse: checkAnswer, checkBytes: checkWhole } = createRuleEnforcer({ logger });
 
   /** Throws GatewayError; the call has been recorded then, if a vendor was asked. */
-  async function answerCall(call: Call, project: CalledProject, control: CallControl): Promise<Answer> {
+  async function handleCall(call: Call, project: ProjectContext, control: CallCancellation): Promise<CallResponse> {
     const { caller, source, startedAt } = call;
-    const found = ceilingsOf(caller.keyId);
+    const found = getKeyCeilings(caller.keyId);
     const key = found instanceof Promise ? await found : found;
-    const limits: Limits = { projectId: caller.projectId, keyId: caller.countedAs, source, key, project };
-    const own = createOwnPart((toSend, candidates) => admission.admit({ limits, startedAt, bounds: () => boundsOf(toSend, candidates) }));
+    const limits: Limits = { projectId: caller.projectId, keyId: caller.quotaKeyId, source, key, project };
+    const budget = createBudgetReservation((toSend, candidates) =>
+      admission.admit({ limits, startedAt, bounds: () => usageBounds(toSend, candidates) }),
+    );
     try {
-      return await answerWith({ call, project, control, own, requiresPrice: hasCostCeiling(limits) });
+      return await runCall({ call, project, control, budget, requiresPrice: hasCostCeiling(limits) });
     } finally {
-      own.release();
+      budget.release();
     }
   }
 
-  async function answerWith({ call, project, control, own, requiresPrice }: Admissible): Promise<Answer> {
+  async function runCall({ call, project, control, budget, requiresPrice }: RunCallOptions): Promise<CallResponse> {
     const { caller, source, route, modelAsked } = call;
     const planFor = (autoTier: string | null): Plan =>
       planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice });
-    const mayAsk = (): Promise<boolean> =>
-      own.hold(
+    const reserveBudget = (): Promise<boolean> =>
+      budget.reserveEarly(
         call,
         candidatesOrNone(() => planFor(null)),
       );
-    const plan = planFor(modelAsked === 'auto' ? await tierFor({ call, project, control, mayAsk }) : null);
+    const plan = planFor(modelAsked === 'auto' ? await tierFor({ call, project, control, mayAsk: reserveBudget }) : null);
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkInput(call, project.rules.input);
     // Vendors, cache and bounds go by the body as recall left it; the records hold what the caller sent.
     const { candidates } = plan;
-    const known = call.memory.mode === 'recall' ? await recallFor({ call, recall, own, candidates }) : null;
+    const known = call.memory.mode === 'recall' ? await recallIntoCall({ call, recall, budget, candidates }) : null;
     const asked = known?.call ?? call;
     const recalled = known?.recalled.itemIds ?? [];
-    const about = known?.recalled.subjects ?? [];
-    const { hit, recording } = responseCache.lookUp({ call: asked, alsoAbout: about, settings: project.cache, candidates });
-    if (hit) return answerFromCache({ hit, ending: { call, recalled, facts: factsOf(call, plan), failed: [] }, project, control });
+    const recalledSubjects = known?.recalled.subjects ?? [];
+    const { hit, writer: cacheWriter } = responseCache.lookup({ call: asked, recalledSubjects, settings: project.cache, candidates });
+    if (hit) return respondFromCache({ hit, ending: { call, recalled, facts: toCallMetadata(call, plan), failed: [] }, project, control });
 
-    const admitted = own.admit(asked, candidates);
-    const holds = admitted instanceof Promise ? await admitted : admitted;
+    const admitted = budget.admit(asked, candidates);
+    const reservation = admitted instanceof Promise ? await admitted : admitted;
     // Only now: what a breaker lets through must be tried, and what is kept is found however the vendors are.
     const ordered = planner.order(plan, { caller, project });
-    const facts = factsOf(call, ordered, holds);
-    const outcome = await attemptChain({ call: asked, facts, candidates: ordered.candidates, control }).catch((error: unknown) => {
-      // The call was not made, and leaves no record.
-      holds.release();
-      throw error;
-    });
+    const facts = toCallMetadata(call, ordered, reservation);
+    const outcome = await attemptChain({ call: asked, metadata: facts, candidates: ordered.candidates, cancellation: control }).catch(
+      (error: unknown) => {
+        // The call was not made, and leaves no record.
+        reservation.release();
+        throw error;
+      },
+    );
     const ending = { call, recalled, facts, failed: outcome.failed };
-    const settle = (settled: SettledCall): Promise<void> => record({ ...settled, result: holds.settle(settled.result) });
+    const settle = (settled: SettledCall): Promise<void> => record({ ...settled, result: reservation.settle(settled.result) });
     if (outcome.kind === 'failed') {
       await settle(settleFailed({ ...ending, endedAt: clock.now() }, outcome.error, outcome.outcome));
       throw outcome.error;
     }
     const { attempt } = outcome;
     const { answer, error } = project.rules.output
-      ? await checkAnswer(call, project.rules.output, outcome.answer)
-      : { answer: outcome.answer, error: null };
+      ? await checkAnswer(call, project.rules.output, outcome.response)
+      : { answer: outcome.response, error: null };
     if (error) {
-      await settle(settleBlocked({ ...ending, endedAt: clock.now() }, attempt, readingOf(answer), error));
+      await settle(settleBlocked({ ...ending, endedAt: clock.now() }, attempt, summaryOf(answer), error));
       throw error;
     }
-    const common = { model: attempt.candidate.id, cache: cacheOf(call) };
+    const common = { model: attempt.candidate.id, cache: cacheStatusFor(call) };
     /** Only whole, good answers are kept. */
     const end = async (reading: AnswerReading, how: Outcome): Promise<void> => {
-      if (how === 'ok' && answer.status === 200 && reading.finished === true) keep();
-      await settle(settleAnswered({ ...ending, endedAt: clock.now() }, attempt, reading, how));
+      if (how === 'ok' && answer.status === 200 && reading.finished === true) storeInCache();
+      await settle(settleResponse({ ...ending, endedAt: clock.now() }, attempt, reading, how));
     };
-    const keep = (): void => {
-      if (answer.kind === 'plain') recording?.add(answer.bytes);
-      recording?.keep({ model: attempt.candidate.id, contentType: answer.kind === 'plain' ? answer.contentType : streamType });
+    const storeInCache = (): void => {
+      if (answer.kind === 'plain') cacheWriter?.append(answer.bytes);
+      cacheWriter?.commit({ model: attempt.candidate.id, contentType: answer.kind === 'plain' ? answer.contentType : streamType });
     };
     if (answer.kind === 'plain') {
       await end(answer.reading, 'ok');
       return { kind: 'plain', status: answer.status, contentType: answer.contentType, bytes: answer.bytes, ...common };
     }
-    return { kind: 'stream', pieces: deliver({ call, answer, end, record: recording?.add }), ...common };
+    return { kind: 'stream', chunks: deliver({ call, answer, end, record: cacheWriter?.append }), ...common };
   }
-  return answerCall;
+  return handleCall;
 
   /** The tier of a call that leaves the choice to the gateway. */
-  function tierFor({ call, project, control, mayAsk }: TierQuestion): string | Promise<string> {
+  function tierFor({ call, project, control, mayAsk: reserveBudget }: TierOptions): string | Promise<string> {
     const { source, route, modelAsked, body, spans } = call;
-    const ask = createAsk({ answerCall, mayAsk, clock, call, project });
-    return chooseTier({ project, source, route, modelAsked, body, spans, remainingMs: control.remainingMs(), ask });
+    const complete = createInternalCompletion({ handleCall, reserveBudget, clock, call, project });
+    return chooseTier({ project, source, route, modelAsked, body, spans, remainingMs: control.remainingMs(), complete });
   }
 
   /** No vendor is asked, so the call has no attempts, costs nothing and stands in the journal with its end alone. */
-  async function answerFromCache({ hit, ending, project, control }: CacheAnswer): Promise<Answer> {
-    control.endDeadline();
+  async function respondFromCache({ hit, ending, project, control }: CacheHitOptions): Promise<CallResponse> {
+    control.clearDeadline();
     const { call } = ending;
     const { bytes, contentType, model, reading } = hit;
     // The rules in force now; they may be stricter than those that the answer has passed.
     const error = project.rules.output ? await checkWhole(call, project.rules.output, bytes) : null;
     if (error) {
-      await record(settleHit({ ...ending, endedAt: clock.now() }, hit, { outcome: 'refused', error }));
+      await record(settleCacheHit({ ...ending, endedAt: clock.now() }, hit, { outcome: 'refused', error }));
       throw error;
     }
     const end = (_reading: AnswerReading, outcome: Outcome): Promise<void> =>
-      record(settleHit({ ...ending, endedAt: clock.now() }, hit, { outcome, error: null }));
-    if (call.stream) return { kind: 'stream', pieces: deliver({ call, answer: replayHit(hit), end }), model, cache: 'hit' };
+      record(settleCacheHit({ ...ending, endedAt: clock.now() }, hit, { outcome, error: null }));
+    if (call.stream) return { kind: 'stream', chunks: deliver({ call, answer: replayCached(hit), end }), model, cache: 'hit' };
     await end(reading, 'ok');
     return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit' };
   }
 
   /** The pieces of a stream, settled by `end` however it ends: whole, broken by the vendor, or left by the caller. */
-  async function* deliver({ call, answer, end, record }: Delivery): AsyncGenerator<Buffer, void> {
+  async function* deliver({ call, answer, end, record }: StreamDelivery): AsyncGenerator<Buffer, void> {
     const pieces = answer.pieces();
     let isSettled = false;
     const settleAs = async (how: 'ok' | 'interrupted' | 'client_left'): Promise<void> => {
@@ -183,13 +187,13 @@ export function createAnswerCall(deps: AnswerDeps): AnswerCall {
         const step = await pieces.next();
         if (!step.done) {
           record?.(step.value.bytes);
-          if (step.value.last) await settleAs('ok');
+          if (step.value.isLast) await settleAs('ok');
           yield step.value.bytes;
           continue;
         }
         const ended = step.value;
         await settleAs(ended.kind === 'whole' ? 'ok' : 'interrupted');
-        const event = ended.kind === 'broken' && !ended.told ? rulesOf[call.route].interruption(ended.message) : null;
+        const event = ended.kind === 'broken' && !ended.errorForwarded ? rulesOf[call.route].interruption(ended.message) : null;
         if (event !== null) yield Buffer.from(event);
         return;
       }
@@ -218,35 +222,35 @@ function candidatesOrNone(plan: () => Plan): readonly Candidate[] {
   }
 }
 
-function readingOf(answer: VendorAnswer): AnswerReading {
+function summaryOf(answer: VendorResponse): AnswerReading {
   return answer.kind === 'plain' ? answer.reading : answer.reading();
 }
 
-interface Admissible {
+interface RunCallOptions {
   readonly call: Call;
-  readonly project: CalledProject;
-  readonly control: CallControl;
-  readonly own: OwnPart;
+  readonly project: ProjectContext;
+  readonly control: CallCancellation;
+  readonly budget: BudgetReservation;
   /** A ceiling of cost applies: models without a price are left out. */
   readonly requiresPrice: boolean;
 }
 
-interface TierQuestion extends Pick<Admissible, 'call' | 'project' | 'control'> {
+interface TierOptions extends Pick<RunCallOptions, 'call' | 'project' | 'control'> {
   readonly mayAsk: () => Promise<boolean>;
 }
 
 /** A call that was found in the response cache. */
-interface CacheAnswer {
-  readonly hit: Hit;
-  readonly ending: Omit<Ending, 'endedAt'>;
-  readonly project: CalledProject;
-  readonly control: CallControl;
+interface CacheHitOptions {
+  readonly hit: CacheHit;
+  readonly ending: Omit<CallEnd, 'endedAt'>;
+  readonly project: ProjectContext;
+  readonly control: CallCancellation;
 }
 
 /** A stream on its way to the caller. */
-interface Delivery {
+interface StreamDelivery {
   readonly call: Call;
-  readonly answer: Pick<StreamedAnswer, 'pieces' | 'reading'>;
+  readonly answer: Pick<StreamResponse, 'pieces' | 'reading'>;
   readonly end: (reading: AnswerReading, how: Outcome) => Promise<void>;
   /** Takes down what goes to the caller. */
   readonly record?: ((bytes: Buffer) => void) | undefined;

@@ -9,12 +9,12 @@ import type { Candidate } from '../../core/call.ts';
 type Headers = Readonly<Record<string, string>>;
 
 /** For one call: the headers for `candidate`, which is about to be asked. */
-export function createIdempotency(): (candidate: Candidate, headers: Headers) => Headers {
-  const named = new Map<string, string>();
+export function createIdempotencyKeyFilter(): (candidate: Candidate, headers: Headers) => Headers {
+  const firstModelByProvider = new Map<string, string>();
   return ({ provider, id }, headers) => {
     if (headers['idempotency-key'] === undefined) return headers;
-    const first = named.get(provider) ?? id;
-    named.set(provider, first);
+    const first = firstModelByProvider.get(provider) ?? id;
+    firstModelByProvider.set(provider, first);
     if (first === id) return headers;
     return Object.fromEntries(Object.entries(headers).filter(([name]) => name !== 'idempotency-key'));
   };

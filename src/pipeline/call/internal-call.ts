@@ -1,16 +1,16 @@
 /** The gateway's own calls of a project's models: recorded and paid like any call, under the application `gateway-memory` (specification 4.8 rule 9). */
 import type { Call, Caller, TextRoute } from '../../core/call.ts';
-import { noCorrelation, ownKeyId } from '../../core/call.ts';
+import { internalKeyId, noCorrelation } from '../../core/call.ts';
 import { scanObject } from '../../core/json/spans.ts';
 
-export const memorySource = 'gateway-memory';
+export const memoryApplication = 'gateway-memory';
 
 /** Of calls in the background: no key of a caller stands behind them, so none of its ceilings does. */
 export function backgroundCaller(projectId: string): Caller {
-  return { keyId: ownKeyId, keyPrefix: 'gateway', countedAs: ownKeyId, projectId, models: null, expiresAt: null };
+  return { keyId: internalKeyId, keyPrefix: 'gateway', quotaKeyId: internalKeyId, projectId, models: null, expiresAt: null };
 }
 
-export interface OwnQuestion {
+export interface InternalCallOptions {
   readonly id: string;
   readonly route: TextRoute;
   readonly caller: Caller;
@@ -19,7 +19,7 @@ export interface OwnQuestion {
   /** Members of the body beside `model`. */
   readonly members: Readonly<Record<string, unknown>>;
   /** For all attempts along the chain. */
-  readonly limitMs: number;
+  readonly timeoutMs: number;
   readonly now: number;
 }
 
@@ -27,7 +27,7 @@ export interface OwnQuestion {
  * Of a tier, without what a caller's headers say, memory and the cache: the same question is asked again only because its first answer was of
  * no use.
  */
-export function makeOwnCall({ id, route, caller, slug, tier, members, limitMs, now }: OwnQuestion): Call {
+export function buildInternalCall({ id, route, caller, slug, tier, members, timeoutMs, now }: InternalCallOptions): Call {
   const body = Buffer.from(JSON.stringify({ model: tier, ...members }));
   return {
     id,
@@ -35,7 +35,7 @@ export function makeOwnCall({ id, route, caller, slug, tier, members, limitMs, n
     route,
     caller,
     projectSlug: slug,
-    source: memorySource,
+    source: memoryApplication,
     sourceGiven: true,
     modelAsked: tier,
     stream: false,
@@ -45,7 +45,7 @@ export function makeOwnCall({ id, route, caller, slug, tier, members, limitMs, n
     memory: { mode: 'off', explicitWrite: false, subject: null },
     cache: { reads: false, writes: false },
     correlation: noCorrelation,
-    deadlineAt: now + limitMs,
-    passedHeaders: {},
+    deadlineAt: now + timeoutMs,
+    forwardedHeaders: {},
   };
 }

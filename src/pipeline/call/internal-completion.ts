@@ -4,37 +4,37 @@ import { newId } from '../../core/ids.ts';
 import { scanObject } from '../../core/json/spans.ts';
 import type { Clock } from '../../core/time.ts';
 import { chat } from '../../dialects/chat/codec.ts';
-import type { Ask } from '../../routing/classify.ts';
-import type { CallControl } from './cancellation.ts';
-import { startControl } from './cancellation.ts';
-import type { CalledProject } from './project-context.ts';
+import type { Complete } from '../../routing/classify.ts';
+import type { CallCancellation } from './cancellation.ts';
+import { startCancellation } from './cancellation.ts';
+import type { ProjectContext } from './project-context.ts';
 
 /** What a question needs of `answerCall`. */
-type AnswerQuestion = (
+type HandleInternalCall = (
   call: Call,
-  project: CalledProject,
-  control: CallControl,
+  project: ProjectContext,
+  control: CallCancellation,
 ) => Promise<{ readonly kind: 'plain'; readonly bytes: Buffer } | { readonly kind: 'stream' }>;
 
 /** As long as any asker waits (`routing/classify.ts`). */
-const askLimitMs = 1_500;
+const timeoutMs = 1_500;
 
 /** Spent by the application whose call it serves. Rejects with what `answerCall` throws, and where the call leaves nothing to ask with. */
-export function createAsk({
-  answerCall,
-  mayAsk,
+export function createInternalCompletion({
+  handleCall,
+  reserveBudget,
   clock,
   call,
   project,
 }: {
-  answerCall: AnswerQuestion;
-  mayAsk: () => Promise<boolean>;
+  handleCall: HandleInternalCall;
+  reserveBudget: () => Promise<boolean>;
   clock: Clock;
   call: Call;
-  project: CalledProject;
-}): Ask {
+  project: ProjectContext;
+}): Complete {
   return async ({ model, system, text, maxOutputTokens }) => {
-    if (!(await mayAsk())) throw new Error('the ceilings leave no room for the call itself');
+    if (!(await reserveBudget())) throw new Error('the ceilings leave no room for the call itself');
     const startedAt = clock.now();
     const body = Buffer.from(
       JSON.stringify({
@@ -46,7 +46,7 @@ export function createAsk({
         ],
       }),
     );
-    const own: Call = {
+    const internalCall: Call = {
       id: newId(startedAt),
       startedAt,
       route: 'chat',
@@ -60,19 +60,19 @@ export function createAsk({
       spans: scanObject(body),
       maxOutputTokens,
       memory: { mode: 'off', explicitWrite: false, subject: null },
-      isOwn: true,
+      isInternal: true,
       // The same question about the same text has the same answer.
       cache: call.cache,
       correlation: call.correlation,
-      deadlineAt: startedAt + askLimitMs,
-      passedHeaders: {},
+      deadlineAt: startedAt + timeoutMs,
+      forwardedHeaders: {},
     };
-    const control = startControl({ stream: false, deadlineAt: own.deadlineAt, clock });
+    const cancellation = startCancellation({ stream: false, deadlineAt: internalCall.deadlineAt, clock });
     try {
-      const answer = await answerCall(own, project, control);
-      return answer.kind === 'plain' ? (chat.readAnswer(answer.bytes)?.turn.text ?? '') : '';
+      const response = await handleCall(internalCall, project, cancellation);
+      return response.kind === 'plain' ? (chat.readAnswer(response.bytes)?.turn.text ?? '') : '';
     } finally {
-      control.endDeadline();
+      cancellation.clearDeadline();
     }
   };
 }

@@ -4,7 +4,7 @@ import { scanObject, splice } from '../../core/json/spans.ts';
 import { keysOfBodies } from '../../dialects/json/body-members.ts';
 import { findRecallPlace } from '../../dialects/prompt/recall-insertion.ts';
 import type { Recall, Recalled } from '../../memory/recall/recall.ts';
-import type { OwnPart } from './budget-reservation.ts';
+import type { BudgetReservation } from './budget-reservation.ts';
 
 export interface RecalledCall {
   /** As vendors and the response cache see it. What is recorded is the caller's own. */
@@ -12,10 +12,10 @@ export interface RecalledCall {
   readonly recalled: Recalled;
 }
 
-interface RecallStep {
+interface RecallStepOptions {
   readonly call: Call;
   readonly recall: Recall;
-  readonly own: OwnPart;
+  readonly budget: BudgetReservation;
   readonly candidates: readonly Candidate[];
 }
 
@@ -25,15 +25,15 @@ interface RecallStep {
  *
  * The call has its own part of the ceilings meanwhile, and goes on as it came where there is no room for what is recalled.
  */
-export async function recallFor({ call, recall, own, candidates }: RecallStep): Promise<RecalledCall | null> {
+export async function recallIntoCall({ call, recall, budget, candidates }: RecallStepOptions): Promise<RecalledCall | null> {
   const { route, body, spans, caller, memory } = call;
   if (route !== 'chat' && route !== 'messages') return null;
-  const place = findRecallPlace(route, body, spans);
-  if (!place) return null;
-  const mayEmbed = await own.hold(call, candidates);
-  const recalled = await recall({ caller, subject: memory.subject, text: place.userText, mayEmbed });
+  const insertion = findRecallPlace(route, body, spans);
+  if (!insertion) return null;
+  const mayEmbed = await budget.reserveEarly(call, candidates);
+  const recalled = await recall({ caller, subject: memory.subject, text: insertion.userText, mayEmbed });
   if (!recalled) return null;
-  const changed = splice(body, place.insert(recalled.block));
-  const asked = { ...call, body: changed, spans: scanObject(changed, keysOfBodies) };
-  return (await own.fits(asked, candidates)) ? { call: asked, recalled } : null;
+  const changed = splice(body, insertion.insert(recalled.block));
+  const recalledCall = { ...call, body: changed, spans: scanObject(changed, keysOfBodies) };
+  return (await budget.tryExtend(recalledCall, candidates)) ? { call: recalledCall, recalled } : null;
 }

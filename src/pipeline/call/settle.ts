@@ -1,7 +1,7 @@
 /** Turns what is known of a finished call into the record that the journal keeps: outcome, tokens, cost. Pure but for the clock. */
-import type { Holds } from '../../ceilings/reservation.ts';
-import type { AssistantTurn, Attempt, Call, CallContent, CallFacts, Outcome, SettledCall } from '../../core/call.ts';
-import { costOf } from '../../core/cost.ts';
+import type { Reservation } from '../../ceilings/reservation.ts';
+import type { AssistantTurn, Attempt, Call, CallContent, CallMetadata, Outcome, SettledCall } from '../../core/call.ts';
+import { tokenCost } from '../../core/cost.ts';
 import type { GatewayError } from '../../core/errors.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
@@ -9,25 +9,25 @@ import type { AnswerReading } from '../../dialects/contract/route-codec.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Plan } from '../../routing/plan.ts';
-import type { Hit } from '../cache/response-cache.ts';
-import type { OpenAttempt } from './attempt.ts';
+import type { CacheHit } from '../cache/response-cache.ts';
+import type { WinningAttempt } from './attempt.ts';
 import { estimateSearches, isChargedBySearch } from './estimate.ts';
 
 /** As long as any name that is recorded (decisions 5): the caller may have sent megabytes. */
-const longestName = 256;
+const maxNameLength = 256;
 
-export interface Ending {
+export interface CallEnd {
   /** As the caller sent it. */
   readonly call: Call;
   /** Ids of the memory items that were put into its prompt. */
   readonly recalled: readonly string[];
-  readonly facts: CallFacts;
+  readonly facts: CallMetadata;
   readonly failed: readonly Attempt[];
   readonly endedAt: number;
 }
 
 /** What is known of a call before its first attempt. */
-export function factsOf(call: Call, plan: Plan, holds?: Holds): CallFacts {
+export function toCallMetadata(call: Call, plan: Plan, reservation?: Reservation): CallMetadata {
   return {
     id: call.id,
     startedAt: call.startedAt,
@@ -37,25 +37,25 @@ export function factsOf(call: Call, plan: Plan, holds?: Holds): CallFacts {
     source: call.source,
     sourceGiven: call.sourceGiven,
     route: call.route,
-    modelAsked: call.modelAsked.slice(0, longestName),
+    modelAsked: call.modelAsked.slice(0, maxNameLength),
     stream: call.stream,
     memory: call.memory,
     correlation: call.correlation,
-    plan: plan.lines,
+    plan: plan.entries,
     bodyBytes: call.body.length,
-    ...(holds?.isUnmetered && { unmetered: true as const }),
+    ...(reservation?.isUnmetered && { unmetered: true as const }),
   };
 }
 
 /** A call that a vendor answered, whole or in part. */
-export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: AnswerReading, outcome: Outcome): SettledCall {
-  const { call, facts, failed, endedAt } = ending;
+export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summary: AnswerReading, outcome: Outcome): SettledCall {
+  const { call, facts, failed, endedAt } = callEnd;
   const { candidate } = attempt;
   const { price } = candidate;
-  const { tokens, isEstimated } = countTokens(call, reading, outcome);
-  const lacksSearches = reading.searches === undefined && price !== null && isChargedBySearch(call, price);
-  const searches = lacksSearches ? estimateSearches(call) : reading.searches;
-  const costNanos = price === null ? null : costOf(tokens, price, searches);
+  const { tokens, isEstimated } = resolveTokens(call, summary, outcome);
+  const lacksSearches = summary.searches === undefined && price !== null && isChargedBySearch(call, price);
+  const searches = lacksSearches ? estimateSearches(call) : summary.searches;
+  const costNanos = price === null ? null : tokenCost(tokens, price, searches);
   const last: Attempt = {
     n: attempt.n,
     provider: candidate.provider,
@@ -76,7 +76,7 @@ export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: An
       status: attempt.status,
       code: outcome === 'interrupted' ? 'upstream_failed' : null,
       model: candidate.id,
-      cache: cacheOf(call),
+      cache: cacheStatusFor(call),
       tokens,
       costNanos,
       ...(searches !== undefined && { units: { searches } }),
@@ -85,27 +85,27 @@ export function settleAnswered(ending: Ending, attempt: OpenAttempt, reading: An
       firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,
       attempts: [...failed, last],
     },
-    content: contentOf(ending, reading.turn),
+    content: toCallContent(callEnd, summary.turn),
   };
 }
 
 /** A call whose answer a content rule kept back: charged, since the vendor did its work, and neither the answer's text kept nor the call remembered. */
-export function settleBlocked(ending: Ending, attempt: OpenAttempt, reading: AnswerReading, error: GatewayError): SettledCall {
-  const { result, ...settled } = settleAnswered(ending, attempt, reading, 'ok');
+export function settleBlocked(callEnd: CallEnd, attempt: WinningAttempt, summary: AnswerReading, error: GatewayError): SettledCall {
+  const { result, ...settled } = settleResponse(callEnd, attempt, summary, 'ok');
   return {
     ...settled,
     result: { ...result, outcome: 'refused', status: error.status, code: error.code },
-    content: contentOf(ending, null),
+    content: toCallContent(callEnd, null),
   };
 }
 
 /** A call that the response cache answered: no attempt, no tokens, no cost. `error`: a content rule kept the answer back. */
-export function settleHit(
-  ending: Ending,
-  { model, reading }: Pick<Hit, 'model' | 'reading'>,
+export function settleCacheHit(
+  callEnd: CallEnd,
+  { model, reading }: Pick<CacheHit, 'model' | 'reading'>,
   { outcome, error }: { outcome: Outcome; error: GatewayError | null },
 ): SettledCall {
-  const { call, facts, endedAt } = ending;
+  const { call, facts, endedAt } = callEnd;
   return {
     facts,
     result: {
@@ -121,13 +121,13 @@ export function settleHit(
       firstByteMs: null,
       attempts: [],
     },
-    content: contentOf(ending, error ? null : reading.turn),
+    content: toCallContent(callEnd, error ? null : reading.turn),
   };
 }
 
 /** A call that no vendor answered, as far as anybody knows: of outcome `unknown` the last attempt may have been. */
-export function settleFailed(ending: Ending, error: GatewayError, outcome: Outcome): SettledCall {
-  const { call, facts, failed, endedAt } = ending;
+export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
+  const { call, facts, failed, endedAt } = callEnd;
   const cut = outcome === 'unknown' ? failed.at(-1) : undefined;
   return {
     facts,
@@ -137,7 +137,7 @@ export function settleFailed(ending: Ending, error: GatewayError, outcome: Outco
       status: outcome === 'client_left' ? 499 : error.status,
       code: error.code,
       model: cut ? `${cut.provider}/${cut.model}` : null,
-      cache: cacheOf(call),
+      cache: cacheStatusFor(call),
       tokens: cut?.tokens ?? noTokens,
       costNanos: cut ? cut.costNanos : 0,
       estimated: cut !== undefined,
@@ -145,33 +145,33 @@ export function settleFailed(ending: Ending, error: GatewayError, outcome: Outco
       firstByteMs: null,
       attempts: failed,
     },
-    content: contentOf(ending, null),
+    content: toCallContent(callEnd, null),
   };
 }
 
 /** Only chat and messages have a response cache (specification 4.5). */
-export function cacheOf({ route }: Call): 'miss' | null {
+export function cacheStatusFor({ route }: Call): 'miss' | null {
   return route === 'chat' || route === 'messages' ? 'miss' : null;
 }
 
 /** Prompts are stored for chat, messages and responses (decisions 9). */
-function contentOf({ call: { route, body, isOwn }, recalled }: Ending, answer: AssistantTurn | null): CallContent | null {
+function toCallContent({ call: { route, body, isInternal: isOwn }, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
   if (isOwn) return null;
   if (route !== 'chat' && route !== 'messages' && route !== 'responses') return null;
-  return { request: body, answer, ...(recalled.length > 0 && { recalled }) };
+  return { request: body, answer: turn, ...(recalled.length > 0 && { recalled }) };
 }
 
 /** The vendor's final counts; where they never came, what was sent and delivered is estimated (lessons 11). */
-function countTokens(call: Call, { tokens, isFinal, turn }: AnswerReading, outcome: Outcome): { tokens: Tokens; isEstimated: boolean } {
+function resolveTokens(call: Call, { tokens, isFinal, turn }: AnswerReading, outcome: Outcome): { tokens: Tokens; isEstimated: boolean } {
   if (tokens !== null && isFinal) return { tokens, isEstimated: false };
   const characters = turn.toolCalls.reduce((sum, tool) => sum + tool.name.length + tool.arguments.length, turn.text.length);
   const delivered = estimateTokens(characters);
-  const known = tokens ?? noTokens;
+  const reported = tokens ?? noTokens;
   // Some vendors count all of the input as nothing until their last word.
-  const isInputKnown = known.input + known.cachedInput + known.cacheWrite + known.cacheWrite1h > 0;
-  const input = isInputKnown ? known.input : estimateTokens(call.body.length);
+  const isInputKnown = reported.input + reported.cachedInput + reported.cacheWrite + reported.cacheWrite1h > 0;
+  const input = isInputKnown ? reported.input : estimateTokens(call.body.length);
   return {
-    tokens: { ...known, input, output: Math.max(known.output, delivered) },
+    tokens: { ...reported, input, output: Math.max(reported.output, delivered) },
     isEstimated: outcome !== 'ok' || delivered > 0 || !isInputKnown,
   };
 }

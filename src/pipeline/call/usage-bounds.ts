@@ -1,6 +1,6 @@
 /** The most that a call may cost, and the most tokens it may use, before it is made (decisions 6). What it really uses is always recorded. */
 import type { Call, Candidate } from '../../core/call.ts';
-import { costOf } from '../../core/cost.ts';
+import { tokenCost } from '../../core/cost.ts';
 import type { Price, Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { readPositiveInteger } from '../../dialects/json/body-members.ts';
@@ -10,25 +10,25 @@ import { estimateSearches } from './estimate.ts';
 /** Of an image whose bytes are not in the body; one whose bytes are is counted by these already. */
 const tokensPerImage = 2_000;
 /** Where the caller sets no bound and the catalog no smaller one. */
-const usualOutput = 4_096;
+const defaultOutputTokens = 4_096;
 /** Rerank vendors cut documents at about 500 tokens, and bill a hundred pieces as one search. */
 const bytesPerSearch = 50_000;
 
-export function boundsOf(call: Call, candidates: readonly Candidate[]): { costNanos: number; tokens: number } {
+export function usageBounds(call: Call, candidates: readonly Candidate[]): { costNanos: number; tokens: number } {
   // A token has at least one byte.
   const input = call.body.length + countImages(call.body) * tokensPerImage;
-  const outputs = candidates.map((candidate) => outputOf(call, candidate));
+  const outputs = candidates.map((candidate) => maxOutputTokensFor(call, candidate));
   const costs = candidates.map(({ price }, index) => (price ? costBound(call, price, input, outputs[index] ?? 0) : 0));
-  return { costNanos: countable(Math.max(0, ...costs)), tokens: countable(input + Math.max(0, ...outputs)) };
+  return { costNanos: clampToSafeInteger(Math.max(0, ...costs)), tokens: clampToSafeInteger(input + Math.max(0, ...outputs)) };
 }
 
-function outputOf({ route, body, spans, maxOutputTokens }: Call, candidate: Candidate): number {
+function maxOutputTokensFor({ route, body, spans, maxOutputTokens }: Call, candidate: Candidate): number {
   switch (route) {
     case 'chat':
     case 'messages':
     case 'responses': {
-      const each = maxOutputTokens ?? Math.min(candidate.maxOutputTokens ?? usualOutput, usualOutput);
-      return countable((readPositiveInteger(body, spans.members.get('n')) ?? 1) * each);
+      const each = maxOutputTokens ?? Math.min(candidate.maxOutputTokens ?? defaultOutputTokens, defaultOutputTokens);
+      return clampToSafeInteger((readPositiveInteger(body, spans.members.get('n')) ?? 1) * each);
     }
     case 'embeddings':
     case 'moderations':
@@ -46,10 +46,10 @@ function costBound(call: Call, price: Price, input: number, output: number): num
   }
   const isSearched = route === 'rerank' && price.perSearchNanos !== undefined;
   const searches = isSearched ? Math.max(estimateSearches(call), 1 + Math.floor(body.length / bytesPerSearch)) : 0;
-  return Math.max(...kinds.map((tokens) => costOf(tokens, price, searches)));
+  return Math.max(...kinds.map((tokens) => tokenCost(tokens, price, searches)));
 }
 
 /** Callers may ask for any number of tokens; the database counts no further. */
-function countable(amount: number): number {
+function clampToSafeInteger(amount: number): number {
   return Math.min(amount, Number.MAX_SAFE_INTEGER);
 }

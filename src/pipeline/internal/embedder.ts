@@ -8,87 +8,87 @@
 import type { Call, Caller } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
-import { isObject, listOf, objectOf, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { Clock } from '../../core/time.ts';
-import { unitVector } from '../../memory/text/vectors.ts';
+import { toUnitVector } from '../../memory/text/vectors.ts';
 import type { Catalog } from '../../routing/catalog.ts';
-import { findTier, reasonToSkip, resolveModel } from '../../routing/rules.ts';
-import { startControl } from '../call/cancellation.ts';
-import type { AnswerCall } from '../call/handle-call.ts';
-import { makeOwnCall, memorySource } from '../call/internal-call.ts';
-import type { CalledProject } from '../call/project-context.ts';
+import { findSkipReason, findTier, resolveModel } from '../../routing/rules.ts';
+import { startCancellation } from '../call/cancellation.ts';
+import type { HandleCall } from '../call/handle-call.ts';
+import { buildInternalCall, memoryApplication } from '../call/internal-call.ts';
+import type { ProjectContext } from '../call/project-context.ts';
 
 export interface EmbedDeps {
-  readonly answerCall: AnswerCall;
+  readonly handleCall: HandleCall;
   readonly catalog: () => Catalog;
   readonly clock: Clock;
 }
 
-export interface EmbedAsker {
+export interface EmbedCaller {
   readonly caller: Caller;
-  readonly project: { readonly slug: string; readonly settings: CalledProject };
+  readonly project: { readonly slug: string; readonly settings: ProjectContext };
 }
 
-export interface EmbedRequest extends EmbedAsker {
+export interface EmbedRequest extends EmbedCaller {
   readonly texts: readonly string[];
   /** For all attempts together. */
-  readonly limitMs: number;
+  readonly timeoutMs: number;
 }
 
 export interface Embedder {
   /** Name of the model whose vectors count for the project; null: it has no route for embeddings. */
-  modelOf(project: CalledProject): string | null;
+  getModel(project: ProjectContext): string | null;
   /** Unit vectors in the order of `texts`, null for one that has no direction. Throws what the call throws; `no_route` without a route. */
   embed(request: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }>;
 }
 
 const tiers = ['memory-embed', 'embed'];
 
-export function createEmbedder({ answerCall, catalog, clock }: EmbedDeps): Embedder {
-  const findChain = (project: CalledProject): { tier: string; model: string } | null => {
-    const view = { catalog: catalog(), project, source: memorySource };
+export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps): Embedder {
+  const findChain = (project: ProjectContext): { tier: string; model: string } | null => {
+    const view = { catalog: catalog(), project, source: memoryApplication };
     const tier = tiers.find((name) => (findTier(view, name) ?? []).length > 0);
     if (tier === undefined) return null;
-    const first = resolveModel(view, tier).ids.find((id) => reasonToSkip(view, 'embeddings', true, id) === null);
-    return first === undefined ? null : { tier, model: nameOf(first) };
+    const first = resolveModel(view, tier).ids.find((id) => findSkipReason(view, 'embeddings', true, id) === null);
+    return first === undefined ? null : { tier, model: modelName(first) };
   };
 
   return {
-    modelOf: (project) => findChain(project)?.model ?? null,
-    async embed({ caller, project, texts, limitMs }) {
+    getModel: (project) => findChain(project)?.model ?? null,
+    async embed({ caller, project, texts, timeoutMs }) {
       const chain = findChain(project.settings);
       if (chain === null) throw gatewayError('no_route');
-      const call = callOf({ caller, slug: project.slug, tier: chain.tier, texts, limitMs, now: clock.now() });
-      const control = startControl({ stream: false, deadlineAt: call.deadlineAt, clock });
+      const call = buildCall({ caller, slug: project.slug, tier: chain.tier, texts, timeoutMs, now: clock.now() });
+      const cancellation = startCancellation({ stream: false, deadlineAt: call.deadlineAt, clock });
       try {
-        const answer = await answerCall(call, project.settings, control);
-        const vectors = answer.kind === 'plain' ? readVectors(answer.bytes, texts.length) : null;
-        if (vectors === null || nameOf(answer.model) !== chain.model)
+        const response = await handleCall(call, project.settings, cancellation);
+        const vectors = response.kind === 'plain' ? parseVectors(response.bytes, texts.length) : null;
+        if (vectors === null || modelName(response.model) !== chain.model)
           throw gatewayError('upstream_failed', { message: 'no vectors of the model that was asked' });
         return { model: chain.model, vectors };
       } finally {
-        control.endDeadline();
+        cancellation.clearDeadline();
       }
     },
   };
 }
 
 /** The text itself is at fault, for this model: asking again would not help. */
-export function isRefusedText(error: unknown): boolean {
+export function isTextRejected(error: unknown): boolean {
   return error instanceof GatewayError && (error.code === 'upstream_refused' || error.code === 'guardrail_blocked');
 }
 
-interface CallWish {
+interface EmbedCallOptions {
   readonly caller: Caller;
   readonly slug: string;
   readonly tier: string;
   readonly texts: readonly string[];
-  readonly limitMs: number;
+  readonly timeoutMs: number;
   readonly now: number;
 }
 
-function callOf({ caller, slug, tier, texts, limitMs, now }: CallWish): Call {
-  return makeOwnCall({
+function buildCall({ caller, slug, tier, texts, timeoutMs, now }: EmbedCallOptions): Call {
+  return buildInternalCall({
     id: newId(now),
     route: 'embeddings',
     // The key's list says what its application may ask for; which model memory uses is the project's affair.
@@ -96,21 +96,21 @@ function callOf({ caller, slug, tier, texts, limitMs, now }: CallWish): Call {
     slug,
     tier,
     members: { input: texts },
-    limitMs,
+    timeoutMs,
     now,
   });
 }
 
 /** `openai/text-embedding-3-small` and `router/openai/text-embedding-3-small` are the same model. */
-function nameOf(id: string): string {
+function modelName(id: string): string {
   return id.slice(id.lastIndexOf('/') + 1);
 }
 
 /** Null for what is no list of as many vectors of one length. */
-function readVectors(bytes: Buffer, count: number): (number[] | null)[] | null {
-  const rows = listOf(objectOf(parseJson(bytes.toString('utf8'))).data).filter(isObject);
-  const byIndex = new Map(rows.map((row, place) => [typeof row.index === 'number' ? row.index : place, listOf(row.embedding)]));
-  const vectors = Array.from({ length: count }, (_, index) => unitVector(byIndex.get(index) ?? []));
+function parseVectors(bytes: Buffer, count: number): (number[] | null)[] | null {
+  const rows = asArray(asObject(parseJson(bytes.toString('utf8'))).data).filter(isObject);
+  const byIndex = new Map(rows.map((row, position) => [typeof row.index === 'number' ? row.index : position, asArray(row.embedding)]));
+  const vectors = Array.from({ length: count }, (_, index) => toUnitVector(byIndex.get(index) ?? []));
   const lengths = new Set(Array.from({ length: count }, (_, index) => byIndex.get(index)?.length ?? 0));
   return lengths.size === 1 && !lengths.has(0) ? vectors : null;
 }

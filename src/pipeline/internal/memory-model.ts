@@ -7,25 +7,25 @@ import { noCorrelation } from '../../core/call.ts';
 import { GatewayError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 import { chat } from '../../dialects/chat/codec.ts';
-import type { Failure } from '../../memory/learning/groups.ts';
-import type { MemoryAnswer, MemoryCall, MemoryJob, MemoryModel } from '../../memory/learning/learn-group.ts';
+import type { GroupFailure } from '../../memory/learning/groups.ts';
+import type { MemoryCall, MemoryJob, MemoryModel, MemoryResponse } from '../../memory/learning/learn-group.ts';
 import type { Catalog } from '../../routing/catalog.ts';
 import type { Planner } from '../../routing/plan.ts';
 import { findTier } from '../../routing/rules.ts';
-import { startControl } from '../call/cancellation.ts';
-import type { AnswerCall } from '../call/handle-call.ts';
-import { backgroundCaller, makeOwnCall, memorySource } from '../call/internal-call.ts';
-import type { CalledProject } from '../call/project-context.ts';
+import { startCancellation } from '../call/cancellation.ts';
+import type { HandleCall } from '../call/handle-call.ts';
+import { backgroundCaller, buildInternalCall, memoryApplication } from '../call/internal-call.ts';
+import type { ProjectContext } from '../call/project-context.ts';
 
-const tiersOf: Readonly<Record<MemoryJob, readonly string[]>> = {
+const tiersByJob: Readonly<Record<MemoryJob, readonly string[]>> = {
   extract: ['memory-extract', 'trivial'],
   consolidate: ['memory-consolidate', 'memory-extract', 'trivial'],
 };
 /** For all attempts along the chain. Nobody waits for it, so a slow model may be one. */
-const callLimitMs = 5 * 60_000;
+const callTimeoutMs = 5 * 60_000;
 
 export interface MemoryModelDeps {
-  readonly answerCall: AnswerCall;
+  readonly handleCall: HandleCall;
   readonly planner: Planner;
   readonly catalog: () => Catalog;
   readonly findProject: (projectId: string) => Project | Promise<Project>;
@@ -34,48 +34,48 @@ export interface MemoryModelDeps {
 
 interface Project {
   readonly slug: string;
-  readonly settings: CalledProject;
+  readonly settings: ProjectContext;
 }
 
-export function createMemoryModel({ answerCall, planner, catalog, findProject, clock }: MemoryModelDeps): MemoryModel {
+export function createMemoryModel({ handleCall, planner, catalog, findProject, clock }: MemoryModelDeps): MemoryModel {
   return {
     async hasRoute(projectId, job) {
       const { settings } = await findProject(projectId);
-      const tier = tierOf(settings, job);
+      const tier = selectTier(settings, job);
       return tier !== null && canPlan(projectId, settings, tier);
     },
-    async ask(question) {
-      const { slug, settings } = await findProject(question.projectId);
-      const tier = tierOf(settings, question.job);
+    async complete(request) {
+      const { slug, settings } = await findProject(request.projectId);
+      const tier = selectTier(settings, request.job);
       if (tier === null) return { kind: 'failure', failure: { kind: 'held', code: 'no_route', message: 'no tier for memory has a chain' } };
-      question.signal.throwIfAborted();
-      const call = callOf({ question, slug, tier, now: clock.now() });
+      request.signal.throwIfAborted();
+      const call = buildCall({ request, slug, tier, now: clock.now() });
       // Like a stream it can be stopped by whoever waits for it.
-      const control = startControl({ stream: true, deadlineAt: call.deadlineAt, clock });
-      question.signal.addEventListener('abort', control.hangUp, { once: true });
+      const cancellation = startCancellation({ stream: true, deadlineAt: call.deadlineAt, clock });
+      request.signal.addEventListener('abort', cancellation.clientDisconnected, { once: true });
       try {
-        const answer = await answerCall(call, settings, control);
-        return { kind: 'answer', text: answer.kind === 'plain' ? (chat.readAnswer(answer.bytes)?.turn.text ?? '') : '' };
+        const response = await handleCall(call, settings, cancellation);
+        return { kind: 'answer', text: response.kind === 'plain' ? (chat.readAnswer(response.bytes)?.turn.text ?? '') : '' };
       } catch (error) {
-        question.signal.throwIfAborted();
-        return failureOf(error);
+        request.signal.throwIfAborted();
+        return toFailure(error);
       } finally {
-        question.signal.removeEventListener('abort', control.hangUp);
-        control.endDeadline();
+        request.signal.removeEventListener('abort', cancellation.clientDisconnected);
+        cancellation.clearDeadline();
       }
     },
   };
 
-  function tierOf(project: CalledProject, job: MemoryJob): string | null {
-    const view = { catalog: catalog(), project, source: memorySource };
-    return tiersOf[job].find((name) => (findTier(view, name) ?? []).length > 0) ?? null;
+  function selectTier(project: ProjectContext, job: MemoryJob): string | null {
+    const view = { catalog: catalog(), project, source: memoryApplication };
+    return tiersByJob[job].find((name) => (findTier(view, name) ?? []).length > 0) ?? null;
   }
 
   /** Whether a model of the tier can be asked at all. */
-  function canPlan(projectId: string, project: CalledProject, tier: string): boolean {
+  function canPlan(projectId: string, project: ProjectContext, tier: string): boolean {
     const caller = backgroundCaller(projectId);
     try {
-      planner.plan({ caller, project, source: memorySource, route: 'chat', modelAsked: tier, autoTier: null, requiresPrice: false });
+      planner.plan({ caller, project, source: memoryApplication, route: 'chat', modelAsked: tier, autoTier: null, requiresPrice: false });
       return true;
     } catch (error) {
       if (error instanceof GatewayError && error.code === 'no_route') return false;
@@ -85,25 +85,25 @@ export function createMemoryModel({ answerCall, planner, catalog, findProject, c
 }
 
 /** Refusals speak of the request, which stays what it is: like an answer of no use they are not repeated for ever. */
-const refusals: readonly string[] = ['upstream_refused', 'guardrail_blocked'];
+const rejectionCodes: readonly string[] = ['upstream_refused', 'guardrail_blocked'];
 
-function failureOf(error: unknown): MemoryAnswer {
+function toFailure(error: unknown): MemoryResponse {
   if (!(error instanceof GatewayError)) throw error;
   const { code, message } = error;
-  const kind: Failure['kind'] = code === 'no_route' ? 'held' : refusals.includes(code) ? 'unusable' : 'vendor';
+  const kind: GroupFailure['kind'] = code === 'no_route' ? 'held' : rejectionCodes.includes(code) ? 'unusable' : 'vendor';
   return { kind: 'failure', failure: { kind, code, message } };
 }
 
-interface CallWish {
-  readonly question: MemoryCall;
+interface MemoryCallOptions {
+  readonly request: MemoryCall;
   readonly slug: string;
   readonly tier: string;
   readonly now: number;
 }
 
-function callOf({ question, slug, tier, now }: CallWish): Call {
-  const { id, projectId, job, batchId, system, text, schema } = question;
-  const asked = makeOwnCall({
+function buildCall({ request, slug, tier, now }: MemoryCallOptions): Call {
+  const { id, projectId, job, batchId, system, text, schema } = request;
+  const asked = buildInternalCall({
     id,
     route: 'chat',
     caller: backgroundCaller(projectId),
@@ -116,8 +116,8 @@ function callOf({ question, slug, tier, now }: CallWish): Call {
       ],
       response_format: { type: 'json_schema', json_schema: { ...schema, strict: true } },
     },
-    limitMs: callLimitMs,
+    timeoutMs: callTimeoutMs,
     now,
   });
-  return { ...asked, isOwn: true, correlation: { ...noCorrelation, triggerKind: `memory-${job}`, triggerDetail: batchId } };
+  return { ...asked, isInternal: true, correlation: { ...noCorrelation, triggerKind: `memory-${job}`, triggerDetail: batchId } };
 }

@@ -1,35 +1,35 @@
 /** What a media call comes to on paper: its facts, what is held of ceilings, how it ended, what is charged, what the caller is told. Pure. */
-import type { Holds } from '../../ceilings/reservation.ts';
-import type { CallFacts, CallResult, MediaCall, MediaCandidate, Outcome, SettledCall } from '../../core/call.ts';
-import { costOf, unitCostOf } from '../../core/cost.ts';
+import type { Reservation } from '../../ceilings/reservation.ts';
+import type { CallMetadata, CallResult, MediaCall, MediaCandidate, Outcome, SettledCall } from '../../core/call.ts';
+import { tokenCost, unitsCost } from '../../core/cost.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import type { Tokens, Units } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
-import { kindOf } from '../../failover/classify-failure.ts';
+import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { AttemptStart } from '../../journal/record.ts';
-import type { CalledProject } from '../call/project-context.ts';
+import type { ProjectContext } from '../call/project-context.ts';
 
-export interface MediaRequest {
+export interface MediaCallRequest {
   readonly call: MediaCall;
-  readonly project: CalledProject;
+  readonly project: ProjectContext;
   /** What is to be drawn or spoken: content rules look at it. */
   readonly texts: readonly string[];
   readonly candidate: MediaCandidate;
   /** What is asked for, which is charged where the vendor's own count never comes. */
   readonly units: Units;
   /** They are no count but what is likely: the charge is marked as estimated. */
-  readonly areUnitsLikely?: boolean;
+  readonly unitsEstimated?: boolean;
   /** Tokens that are likely to be charged, where the model is charged by tokens and the vendor does not count them. */
-  readonly likelyTokens: Tokens;
+  readonly estimatedTokens: Tokens;
   /** The most that it may come to: what is held of ceilings while the call runs. */
-  readonly mostOutputTokens: number;
+  readonly maxOutputTokens: number;
 }
 
 /** A call whose vendor is being asked. */
-export interface Running {
-  readonly request: MediaRequest;
-  readonly facts: CallFacts;
-  readonly holds: Holds;
+export interface RunningMediaCall {
+  readonly request: MediaCallRequest;
+  readonly metadata: CallMetadata;
+  readonly reservation: Reservation;
   readonly start: AttemptStart;
   /** The vendor's. */
   readonly status: number | null;
@@ -46,10 +46,10 @@ export interface MediaEnd {
   readonly endedAt: number;
 }
 
-export function settledOf({ request, facts, start, status, firstByteMs }: Running, end: MediaEnd): SettledCall {
+export function settleMediaCall({ request, metadata, start, status, firstByteMs }: RunningMediaCall, end: MediaEnd): SettledCall {
   const { call, candidate } = request;
   const { outcome, error, endedAt } = end;
-  const { tokens, costNanos, isEstimated } = chargeOf(request, end);
+  const { tokens, costNanos, isEstimated } = computeCharge(request, end);
   const vendorStatus = outcome === 'ok' ? end.status : status;
   const result: CallResult = {
     outcome,
@@ -67,7 +67,7 @@ export function settledOf({ request, facts, start, status, firstByteMs }: Runnin
       { ...start, status: vendorStatus, outcome, waitMs: 0, firstByteMs, durationMs: endedAt - start.startedAt, tokens, costNanos },
     ],
   };
-  return { facts, result, content: null };
+  return { facts: metadata, result, content: null };
 }
 
 /** No answer came: there is nothing to charge. */
@@ -76,36 +76,36 @@ function isFailure(outcome: Outcome): boolean {
 }
 
 export function isRefusal(cause: unknown): boolean {
-  return cause instanceof VendorError && kindOf(cause) === 'refused';
+  return cause instanceof VendorError && classifyFailure(cause) === 'refused';
 }
 
 /** By units where one of them has a price, else by tokens: the vendor's count, or what is likely. */
-function chargeOf(
-  { candidate, likelyTokens, areUnitsLikely = false }: MediaRequest,
+function computeCharge(
+  { candidate, estimatedTokens, unitsEstimated = false }: MediaCallRequest,
   { outcome, units, tokens }: MediaEnd,
 ): { tokens: Tokens; costNanos: number | null; isEstimated: boolean } {
   if (isFailure(outcome)) return { tokens: noTokens, costNanos: 0, isEstimated: false };
-  const unitCost = unitCostOf(units, candidate.unitPrices);
+  const unitCost = unitsCost(units, candidate.unitPrices);
   const isCut = outcome !== 'ok';
-  if (unitCost !== null) return { tokens: tokens ?? noTokens, costNanos: unitCost, isEstimated: isCut || areUnitsLikely };
+  if (unitCost !== null) return { tokens: tokens ?? noTokens, costNanos: unitCost, isEstimated: isCut || unitsEstimated };
   if (candidate.price === null) return { tokens: tokens ?? noTokens, costNanos: null, isEstimated: isCut };
-  const charged = tokens ?? likelyTokens;
-  return { tokens: charged, costNanos: costOf(charged, candidate.price), isEstimated: isCut || tokens === null };
+  const charged = tokens ?? estimatedTokens;
+  return { tokens: charged, costNanos: tokenCost(charged, candidate.price), isEstimated: isCut || tokens === null };
 }
 
 /**
  * What is held of ceilings (decisions 6). A token has at least one byte. What has no price by tokens uses none, and holds one while it runs, so
  * that a ceiling of tokens that is reached refuses media calls like all others (specification 7.4).
  */
-export function boundsOf({ call, candidate, units, mostOutputTokens }: MediaRequest): { costNanos: number; tokens: number } {
+export function mediaUsageBounds({ call, candidate, units, maxOutputTokens }: MediaCallRequest): { costNanos: number; tokens: number } {
   const { price, unitPrices } = candidate;
-  const most = { ...noTokens, input: call.bodyBytes, output: mostOutputTokens };
-  const costNanos = unitCostOf(units, unitPrices) ?? (price === null ? 0 : costOf(most, price));
-  return { costNanos: countable(costNanos), tokens: price === null ? 1 : countable(most.input + most.output) };
+  const maxTokens = { ...noTokens, input: call.bodyBytes, output: maxOutputTokens };
+  const costNanos = unitsCost(units, unitPrices) ?? (price === null ? 0 : tokenCost(maxTokens, price));
+  return { costNanos: clampToSafeInteger(costNanos), tokens: price === null ? 1 : clampToSafeInteger(maxTokens.input + maxTokens.output) };
 }
 
 /** Callers may ask for any number of images; the database counts no further. */
-function countable(amount: number): number {
+function clampToSafeInteger(amount: number): number {
   return Math.min(amount, Number.MAX_SAFE_INTEGER);
 }
 
@@ -114,7 +114,7 @@ export function asGatewayError(cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause;
   if (!(cause instanceof VendorError)) return gatewayError('internal_error', { cause });
   const { message } = cause;
-  switch (cause.fault) {
+  switch (cause.kind) {
     case 'status':
       return gatewayError('upstream_error', { message, cause });
     case 'unreadable':
@@ -130,7 +130,7 @@ export function asGatewayError(cause: unknown): GatewayError {
   }
 }
 
-export function factsOf({ call, candidate, units }: MediaRequest, { isUnmetered }: Holds): CallFacts {
+export function toMediaCallMetadata({ call, candidate, units }: MediaCallRequest, { isUnmetered }: Reservation): CallMetadata {
   const { id, startedAt, caller, source, sourceGiven, route, modelAsked, correlation, bodyBytes } = call;
   return {
     id,

@@ -11,12 +11,16 @@ import type { MediaPlanRequest } from '../../routing/media-plan.ts';
 import type { MediaProvider } from '../../vendors/media.ts';
 import type { VideoVendor } from '../../vendors/video.ts';
 import type { NewVideo, Videos } from '../../videos/videos.ts';
-import type { CalledProject } from '../call/project-context.ts';
+import type { ProjectContext } from '../call/project-context.ts';
 import type { MediaCalls } from '../media/handle-media-call.ts';
 
 export interface VideoDeps {
   /** The one model that may be asked. Throws `no_route`. */
-  readonly plan: (call: MediaCall, project: CalledProject, asked: Pick<MediaPlanRequest, 'modelAsked' | 'requiresPrice'>) => MediaCandidate;
+  readonly plan: (
+    call: MediaCall,
+    project: ProjectContext,
+    asked: Pick<MediaPlanRequest, 'modelAsked' | 'requiresPrice'>,
+  ) => MediaCandidate;
   readonly findProvider: (name: string) => MediaProvider | undefined;
   readonly calls: MediaCalls;
   readonly vendor: VideoVendor;
@@ -25,7 +29,7 @@ export interface VideoDeps {
 }
 
 /** What a caller wants of a video (dialects/video-requests.ts). */
-export interface VideoWish {
+export interface VideoRequest {
   /** Null: the default one. */
   readonly model: string | null;
   readonly durationMs: number;
@@ -43,46 +47,46 @@ export interface VideoStart {
 }
 
 /** Throws GatewayError; the call is recorded then, if the vendor was asked. */
-export type StartVideo = (call: MediaCall, project: CalledProject, wish: VideoWish) => Promise<VideoStart>;
+export type StartVideo = (call: MediaCall, project: ProjectContext, request: VideoRequest) => Promise<VideoStart>;
 
 /** The vendor has the order already: a database that is away for a moment must not lose the video. */
-const addPausesMs = [100, 500, 1_500, 4_000];
+const retryDelaysMs = [100, 500, 1_500, 4_000];
 
 export function createStartVideo({ plan, findProvider, calls, vendor, videos, logger }: VideoDeps): StartVideo {
-  return async (call, project, wish) => {
-    const candidate = plan(call, project, { modelAsked: wish.model, requiresPrice: await calls.requiresPrice(call, project) });
+  return async (call, project, request) => {
+    const candidate = plan(call, project, { modelAsked: request.model, requiresPrice: await calls.requiresPrice(call, project) });
     const provider = findProvider(candidate.provider);
     // The Gemini form is the only one of videos.
     if (provider?.dialect !== 'gemini') throw gatewayError('bad_shape');
-    const body = wish.writeBody();
-    await videos.probe();
-    const units = { seconds: (wish.durationMs * wish.samples) / 1_000 };
-    const named = { ...call, modelAsked: wish.model ?? candidate.id };
-    const operation = await calls.answer(
-      { call: named, project, texts: wish.texts, candidate, units, likelyTokens: noTokens, mostOutputTokens: 0 },
+    const body = request.writeBody();
+    await videos.assertWritable();
+    const units = { seconds: (request.durationMs * request.samples) / 1_000 };
+    const named = { ...call, modelAsked: request.model ?? candidate.id };
+    const operation = await calls.execute(
+      { call: named, project, texts: request.texts, candidate, units, estimatedTokens: noTokens, maxOutputTokens: 0 },
       async () => {
         const started = await vendor.start(provider, candidate.model, body);
-        await addPatiently({ ...videoOf(call, candidate, wish), operation: started });
+        await addWithRetry({ ...toNewVideo(call, candidate, request), operation: started });
         return { value: started, status: 200, units, tokens: null };
       },
     );
     return { operation, model: candidate.id };
   };
 
-  async function addPatiently(video: NewVideo): Promise<void> {
-    for (const pauseMs of addPausesMs) {
+  async function addWithRetry(video: NewVideo): Promise<void> {
+    for (const delayMs of retryDelaysMs) {
       try {
         return await videos.add(video);
       } catch (error) {
         logger.warn({ error, call: video.callId }, 'a video that was started cannot be written down yet');
-        await sleep(pauseMs);
+        await sleep(delayMs);
       }
     }
     await videos.add(video);
   }
 }
 
-function videoOf({ id, startedAt, caller }: MediaCall, { provider, model, unitPrices }: MediaCandidate, wish: VideoWish) {
+function toNewVideo({ id, startedAt, caller }: MediaCall, { provider, model, unitPrices }: MediaCandidate, request: VideoRequest) {
   const { perSecondNanos } = unitPrices;
   return {
     callId: id,
@@ -90,8 +94,8 @@ function videoOf({ id, startedAt, caller }: MediaCall, { provider, model, unitPr
     provider,
     model,
     secondNanos: perSecondNanos === null ? null : Number(perSecondNanos),
-    durationMs: wish.durationMs,
-    samples: wish.samples,
+    durationMs: request.durationMs,
+    samples: request.samples,
     startedAt,
   };
 }

@@ -7,10 +7,10 @@ import type { Clock } from '../../core/time.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { MediaProvider } from '../../vendors/media.ts';
 import type { VideoState, VideoVendor } from '../../vendors/video.ts';
-import { fileKeyOf } from '../../vendors/video-address.ts';
-import type { Video, VideoEnding, Videos } from '../../videos/videos.ts';
+import { getFileKey } from '../../vendors/video-address.ts';
+import type { Video, VideoResult, Videos } from '../../videos/videos.ts';
 
-export interface VideoLooksDeps {
+export interface VideoPollerDeps {
   readonly videos: Videos;
   readonly vendor: VideoVendor;
   readonly findProvider: (name: string) => MediaProvider | null;
@@ -19,80 +19,80 @@ export interface VideoLooksDeps {
 }
 
 /** What the workflow that polls a video is told. */
-export type VideoLook = { readonly kind: 'settled' } | { readonly kind: 'gone' } | { readonly kind: 'wait'; readonly waitMs: number };
+export type VideoPollResult = { readonly kind: 'settled' } | { readonly kind: 'gone' } | { readonly kind: 'wait'; readonly waitMs: number };
 
-export interface VideoLooks {
+export interface VideoPoller {
   /** Asks the vendor; what is the video's end is settled before this resolves. Throws VendorError, and `budget_unavailable`. */
-  ask(video: Video, provider: MediaProvider): Promise<VideoState>;
+  poll(video: Video, provider: MediaProvider): Promise<VideoState>;
   /** One look for the workflow. A vendor that cannot be asked, or does not know the operation, is a reason to wait. */
-  lookAtVideo(callId: string, signal: AbortSignal): Promise<VideoLook>;
+  pollForWorkflow(callId: string, signal: AbortSignal): Promise<VideoPollResult>;
 }
 
 /** Vendors keep operations and files for about two days; what is not known by then never will be. */
-const longestLifeMs = 48 * 3_600_000;
-const shortestWaitMs = 2_000;
-const longestWaitMs = 10 * 60_000;
+const vendorRetentionMs = 48 * 3_600_000;
+const minWaitMs = 2_000;
+const maxWaitMs = 10 * 60_000;
 
-export function createVideoLooks({ videos, vendor, findProvider, clock, logger }: VideoLooksDeps): VideoLooks {
+export function createVideoPoller({ videos, vendor, findProvider, clock, logger }: VideoPollerDeps): VideoPoller {
   // Bounded by the videos that are asked for at this moment.
   const running = new Map<string, Promise<VideoState>>();
 
-  async function poll(video: Video, provider: MediaProvider): Promise<VideoState> {
+  async function pollOnce(video: Video, provider: MediaProvider): Promise<VideoState> {
     const state = await vendor.poll(provider, video.operation);
-    if (state.kind === 'running') await videos.notePoll(video.callId, clock.now());
-    else await settle(video, endingOf(state));
+    if (state.kind === 'running') await videos.recordPoll(video.callId, clock.now());
+    else await settle(video, toVideoEnding(state));
     return state;
   }
 
-  async function settle(video: Video, ending: VideoEnding): Promise<void> {
+  async function settle(video: Video, ending: VideoResult): Promise<void> {
     await videos.settle(video, ending, clock.now());
     logger.info({ call: video.callId, provider: video.provider, state: ending.kind }, 'video');
   }
 
-  const looks: VideoLooks = {
-    ask(video, provider) {
-      const known = running.get(video.callId);
-      if (known) return known;
-      const asking = poll(video, provider).finally(() => running.delete(video.callId));
-      running.set(video.callId, asking);
-      return asking;
+  const poller: VideoPoller = {
+    poll(video, provider) {
+      const pending = running.get(video.callId);
+      if (pending) return pending;
+      const polling = pollOnce(video, provider).finally(() => running.delete(video.callId));
+      running.set(video.callId, polling);
+      return polling;
     },
 
-    async lookAtVideo(callId, signal) {
+    async pollForWorkflow(callId, signal) {
       const video = await videos.get(callId);
       if (video === null) return { kind: 'gone' };
       if (video.state !== 'running') return { kind: 'settled' };
-      const state = await askPatiently(video, signal);
+      const state = await pollUnlessUnavailable(video, signal);
       if (state !== null && state.kind !== 'running') return { kind: 'settled' };
       const ageMs = clock.now() - video.startedAt;
-      if (ageMs < longestLifeMs) return { kind: 'wait', waitMs: Math.min(longestWaitMs, Math.max(shortestWaitMs, ageMs / 5)) };
+      if (ageMs < vendorRetentionMs) return { kind: 'wait', waitMs: Math.min(maxWaitMs, Math.max(minWaitMs, ageMs / 5)) };
       await settle(video, { kind: 'unknown' });
       return { kind: 'settled' };
     },
   };
-  return looks;
+  return poller;
 
   /** Null: the vendor could not be asked. */
-  async function askPatiently(video: Video, signal: AbortSignal): Promise<VideoState | null> {
+  async function pollUnlessUnavailable(video: Video, signal: AbortSignal): Promise<VideoState | null> {
     const provider = findProvider(video.provider);
     if (provider === null) return null;
     try {
-      return await unlessAborted(looks.ask(video, provider), signal);
+      return await raceAbort(poller.poll(video, provider), signal);
     } catch (error) {
       if (!(error instanceof VendorError)) throw error;
-      logger.debug({ call: video.callId, provider: video.provider, fault: error.fault, status: error.status }, 'a video cannot be polled');
+      logger.debug({ call: video.callId, provider: video.provider, fault: error.kind, status: error.status }, 'a video cannot be polled');
       return null;
     }
   }
 }
 
-function endingOf(state: Exclude<VideoState, { kind: 'running' }>): VideoEnding {
+function toVideoEnding(state: Exclude<VideoState, { kind: 'running' }>): VideoResult {
   if (state.kind === 'failed') return { kind: 'failed', failure: state.reason };
-  return { kind: 'done', uris: state.uris, fileKeys: state.uris.map(fileKeyOf) };
+  return { kind: 'done', uris: state.uris, fileKeys: state.uris.map(getFileKey) };
 }
 
 /** Rejects with the signal's reason when it is aborted first. The work goes on: others may wait for it, and it has a limit of its own. */
-async function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+async function raceAbort<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   signal.throwIfAborted();
   let onAbort: () => void = () => undefined;
   const aborted = new Promise<never>((_resolve, reject) => {

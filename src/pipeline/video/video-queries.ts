@@ -9,84 +9,86 @@ import { gatewayError, VendorError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 import type { MediaProvider } from '../../vendors/media.ts';
 import type { VideoState, VideoVendor } from '../../vendors/video.ts';
-import { fileKeyOf, fileNameOf, readFileAddress, readOperationName } from '../../vendors/video-address.ts';
+import { getFileKey, getFileName, parseFileAddress, parseOperationName } from '../../vendors/video-address.ts';
 import type { Video, Videos } from '../../videos/videos.ts';
-import type { VideoLooks } from './video-poller.ts';
+import type { VideoPoller } from './video-poller.ts';
 
-export interface VideoAnswersDeps {
+export interface VideoQueriesDeps {
   readonly videos: Videos;
   readonly vendor: VideoVendor;
-  readonly looks: VideoLooks;
+  readonly poller: VideoPoller;
   /** All providers of videos that can be asked, the default one first. */
   readonly providers: () => readonly MediaProvider[];
   readonly clock: Clock;
 }
 
 /** The project that asks. */
-export interface VideoAsker {
+export interface VideoRequester {
   readonly projectId: string;
   /** Those that it may use; null: all. */
   readonly providers: readonly string[] | null;
 }
 
-export interface OperationAnswer {
+export interface OperationStatus {
   readonly operation: string;
   /** Null while it runs. */
   readonly uris: readonly string[] | null;
 }
 
 /** A file on its way. */
-export interface FileAnswer {
+export interface FileResponse {
   readonly contentType: string;
   /** Null: the vendor did not tell. */
   readonly lengthBytes: number | null;
   /** Must be read to its end or returned: that ends the vendor's request. Throws `upstream_failed`. */
-  readonly pieces: AsyncGenerator<Buffer, void>;
+  readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
-export interface VideoAnswers {
+export interface VideoQueries {
   /** Throws `forbidden_target`, `upstream_error`, `upstream_failed`, `video_failed`, `no_route`, `budget_unavailable`. */
-  operation(asker: VideoAsker, text: string): Promise<OperationAnswer>;
+  getOperation(requester: VideoRequester, text: string): Promise<OperationStatus>;
   /** Throws the same but for `video_failed`. */
-  file(asker: VideoAsker, address: string, signal: AbortSignal): Promise<FileAnswer>;
+  openFile(requester: VideoRequester, address: string, signal: AbortSignal): Promise<FileResponse>;
 }
 
 /** For so long the vendor's last answer is what is known. */
-const freshMs = 3_000;
+const pollMaxAgeMs = 3_000;
 
-export function createVideoAnswers({ videos, vendor, looks, providers, clock }: VideoAnswersDeps): VideoAnswers {
+export function createVideoQueries({ videos, vendor, poller, providers, clock }: VideoQueriesDeps): VideoQueries {
   return {
-    async operation(asker, text) {
-      const reached = reachable((provider) => readOperationName(text, provider.baseUrl));
-      const { value: operation } = reached[0];
-      const video = ownOf(await videos.findByOperation(asker.projectId, operation), asker, operation);
+    async getOperation(requester, text) {
+      const targets = resolveTargets((provider) => parseOperationName(text, provider.baseUrl));
+      const { value: operation } = targets[0];
+      const video = requireVisible(await videos.findByOperation(requester.projectId, operation), requester, operation);
       if (video?.state === 'done') return { operation, uris: video.uris };
-      const { provider } = providerOf(video, asker, reached);
-      const state = await stateOf(video, provider, operation).catch((error: unknown) => {
+      const { provider } = selectTarget(video, requester, targets);
+      const state = await getState(video, provider, operation).catch((error: unknown) => {
         throw asCallerError(error);
       });
       if (state.kind === 'failed') throw failedVideo(state);
       return { operation, uris: state.kind === 'done' ? state.uris : null };
     },
 
-    async file(asker, address, signal) {
-      const reached = reachable((provider) => readFileAddress(address, provider.hosts));
-      const key = fileKeyOf(address);
-      const video = ownOf(await videos.findByFile(asker.projectId, key), asker, key);
-      const { provider, value: url } = providerOf(video, asker, reached);
+    async openFile(requester, address, signal) {
+      const targets = resolveTargets((provider) => parseFileAddress(address, provider.hosts));
+      const key = getFileKey(address);
+      const video = requireVisible(await videos.findByFile(requester.projectId, key), requester, key);
+      const { provider, value: url } = selectTarget(video, requester, targets);
       // The provider's key opens more at its host than files; to what no project was given only addresses of files are asked.
-      if (video === null && (fileNameOf(url) === null || url.origin !== provider.hosts.own)) throw unknownToVendor(key);
+      if (video === null && (getFileName(url) === null || url.origin !== provider.hosts.origin)) throw unknownToVendor(key);
       const file = await vendor.open(provider, url, signal).catch((error: unknown) => {
         // It led to another host, or to no end.
-        if (error instanceof VendorError && error.fault === 'unreadable') throw gatewayError('forbidden_target', { cause: error });
+        if (error instanceof VendorError && error.kind === 'unreadable') throw gatewayError('forbidden_target', { cause: error });
         throw asCallerError(error);
       });
-      return { ...file, pieces: deliver(file.pieces) };
+      return { ...file, chunks: deliver(file.chunks) };
     },
   };
 
   /** The providers at which what the caller named can be, with how each of them reads it; at least one. */
-  function reachable<Value>(read: (provider: MediaProvider) => Value | null): readonly [Reached<Value>, ...Reached<Value>[]] {
+  function resolveTargets<Value>(
+    read: (provider: MediaProvider) => Value | null,
+  ): readonly [ResolvedTarget<Value>, ...ResolvedTarget<Value>[]] {
     const all = providers();
     if (all.length === 0) throw noProvider();
     const [first, ...others] = all.flatMap((provider) => {
@@ -98,50 +100,54 @@ export function createVideoAnswers({ videos, vendor, looks, providers, clock }: 
   }
 
   /** Those that the project may use, the default one first. */
-  function usable({ providers: names }: VideoAsker): readonly MediaProvider[] {
+  function allowedProviders({ providers: names }: VideoRequester): readonly MediaProvider[] {
     return providers().filter(({ name }) => names?.includes(name) ?? true);
   }
 
   /** Null: `name` is of no video that was started here. A project keeps its own videos where it may not use the provider any more. */
-  function ownOf(video: Video | null, asker: VideoAsker, name: string): Video | null {
-    if (video?.projectId === asker.projectId) return video;
-    if (usable(asker).length === 0) throw noProvider();
+  function requireVisible(video: Video | null, requester: VideoRequester, name: string): Video | null {
+    if (video?.projectId === requester.projectId) return video;
+    if (allowedProviders(requester).length === 0) throw noProvider();
     if (video !== null) throw unknownToVendor(name);
     return null;
   }
 
   /** The row's, else the project's default one. */
-  function providerOf<Value>(video: Video | null, asker: VideoAsker, reached: readonly Reached<Value>[]): Reached<Value> {
-    const wanted = video?.provider ?? usable(asker)[0]?.name;
-    const found = reached.find(({ provider }) => provider.name === wanted);
+  function selectTarget<Value>(
+    video: Video | null,
+    requester: VideoRequester,
+    targets: readonly ResolvedTarget<Value>[],
+  ): ResolvedTarget<Value> {
+    const providerName = video?.provider ?? allowedProviders(requester)[0]?.name;
+    const found = targets.find(({ provider }) => provider.name === providerName);
     if (found) return found;
-    throw providers().some(({ name }) => name === wanted) ? gatewayError('forbidden_target') : noProvider();
+    throw providers().some(({ name }) => name === providerName) ? gatewayError('forbidden_target') : noProvider();
   }
 
-  async function stateOf(video: Video | null, provider: MediaProvider, operation: string): Promise<VideoState> {
+  async function getState(video: Video | null, provider: MediaProvider, operation: string): Promise<VideoState> {
     if (video === null) return vendor.poll(provider, operation);
-    if (video.state === 'failed') return failureOf(video, provider);
-    const isFresh = video.polledAt !== null && clock.now() - video.polledAt < freshMs;
-    return isFresh && video.state === 'running' ? { kind: 'running' } : looks.ask(video, provider);
+    if (video.state === 'failed') return getFailure(video, provider);
+    const isFresh = video.polledAt !== null && clock.now() - video.polledAt < pollMaxAgeMs;
+    return isFresh && video.state === 'running' ? { kind: 'running' } : poller.poll(video, provider);
   }
 
   /** The vendor's words are not stored, since they may quote the prompt: they are asked for again, and the class of the failure stands in for them. */
-  async function failureOf({ operation, failure }: Video, provider: MediaProvider): Promise<VideoState> {
+  async function getFailure({ operation, failure }: Video, provider: MediaProvider): Promise<VideoState> {
     const known = { kind: 'failed', reason: failure ?? 'FAILED', message: '' } as const;
-    const asked = await vendor.poll(provider, operation).catch(() => known); // What is known is enough.
-    return asked.kind === 'failed' ? asked : known;
+    const polled = await vendor.poll(provider, operation).catch(() => known); // What is known is enough.
+    return polled.kind === 'failed' ? polled : known;
   }
 }
 
-async function* deliver(pieces: AsyncGenerator<Buffer, void>): AsyncGenerator<Buffer, void> {
+async function* deliver(chunks: AsyncGenerator<Buffer, void>): AsyncGenerator<Buffer, void> {
   try {
-    yield* pieces;
+    yield* chunks;
   } catch (error) {
     throw asCallerError(error);
   }
 }
 
-interface Reached<Value> {
+interface ResolvedTarget<Value> {
   readonly provider: MediaProvider;
   readonly value: Value;
 }
@@ -163,6 +169,6 @@ function failedVideo({ reason, message }: Extract<VideoState, { kind: 'failed' }
 /** Neither route has a code for an answer that cannot be read: as little came of it as of none. */
 function asCallerError(error: unknown): unknown {
   if (!(error instanceof VendorError)) return error;
-  const code = error.fault === 'status' ? 'upstream_error' : 'upstream_failed';
-  return gatewayError(code, { message: error.message, cause: error, ...(error.fault === 'connect' && { status: 503 }) });
+  const code = error.kind === 'status' ? 'upstream_error' : 'upstream_failed';
+  return gatewayError(code, { message: error.message, cause: error, ...(error.kind === 'connect' && { status: 503 }) });
 }

@@ -14,7 +14,7 @@ import type { Database } from '../../db/database.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { catalogChannel, readImportedModels, storeImportedModels } from './imported-models.ts';
 import { recordPrices } from './price-history.ts';
-import { type ModelPrices, storedPriceOf } from './stored-price.ts';
+import { type ModelPrices, toStoredPrice } from './stored-price.ts';
 
 /** A row of the catalog as far as this room knows it. */
 export interface ModelRow extends ModelPrices {
@@ -22,23 +22,23 @@ export interface ModelRow extends ModelPrices {
 }
 
 /** How long a start waits for the stored rows. */
-const startPatienceMs = 2_000;
+const startTimeoutMs = 2_000;
 
 export type Models<Row> = Readonly<Record<string, Row>>;
 
-export interface ModelsInForceOptions<Row extends ModelRow> {
+export interface ActiveModelsOptions<Row extends ModelRow> {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Rows of the configuration, in its order. */
   readonly configured: Models<Row>;
   /** Reads rows that were sent or stored, by the configuration in force: those that can be used, and what is wrong with the others. */
-  readonly readRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly faults: readonly string[] };
+  readonly parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly faults: readonly string[] };
   /** What a row's tokens and searches cost. */
   readonly priceOf: (row: Row) => Price | null;
   /** Told at once of each change. */
   readonly onChange: (models: Models<Row>) => void;
-  readonly retryMs?: number;
+  readonly retryIntervalMs?: number;
 }
 
 /** What an import has done, by model. */
@@ -51,7 +51,7 @@ export interface ImportReceipt {
   readonly kept_by_file: readonly string[];
 }
 
-export interface ModelsInForce<Row extends ModelRow> {
+export interface ActiveModels<Row extends ModelRow> {
   models(): Models<Row>;
   /**
    * Stores rows by model, null to take an imported one away, and puts them in force. Rejects with `bad_request` that names every fault; then
@@ -61,38 +61,38 @@ export interface ModelsInForce<Row extends ModelRow> {
   /** Puts the rows of a new configuration in force. */
   reconfigure(configured: Models<Row>): void;
   /** Settles when all that is stored is in force and all prices are written down. */
-  caughtUp(): Promise<void>;
+  synced(): Promise<void>;
   /** Waits a moment for the stored rows, so that the first calls have them; not for a store that is down. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-export function createModelsInForce<Row extends ModelRow>(options: ModelsInForceOptions<Row>): ModelsInForce<Row> {
-  const { database, clock, logger, readRows, priceOf, onChange, retryMs = 5_000 } = options;
+export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOptions<Row>): ActiveModels<Row> {
+  const { database, clock, logger, parseRows, priceOf, onChange, retryIntervalMs = 5_000 } = options;
   let configured = options.configured;
   let stored: JsonObject = {};
-  let inForce: Models<Row> = configured;
+  let active: Models<Row> = configured;
   /** Prices as they were last written down, so that only changes are compared with the database. */
   const recorded = new Map<string, JsonObject | null>();
   let isStale = true;
   let isUnrecorded = true;
   let running: Promise<void> | null = null;
   let timer: NodeJS.Timeout | undefined;
-  let listening: { stop(): Promise<void> } | null = null;
+  let subscription: { stop(): Promise<void> } | null = null;
   let isStopped = false;
 
   const apply = (): void => {
-    const { rows, faults } = readRows(stored);
+    const { rows, faults } = parseRows(stored);
     if (faults.length > 0)
       logger.warn({ count: faults.length, faults: faults.slice(0, 5) }, 'imported models that cannot be used are left out');
-    inForce = merge(configured, rows);
+    active = mergeModels(configured, rows);
     isUnrecorded = true;
-    onChange(inForce);
+    onChange(active);
   };
 
   const record = async (): Promise<void> => {
-    const entries = Object.entries(inForce).flatMap(([model, row]) => {
-      const price = storedPriceOf({ ...row, price: priceOf(row) });
+    const entries = Object.entries(active).flatMap(([model, row]) => {
+      const price = toStoredPrice({ ...row, price: priceOf(row) });
       return recorded.has(model) && isDeepStrictEqual(recorded.get(model), price) ? [] : [{ model, price, source: row.source }];
     });
     await recordPrices(database, entries, clock.now());
@@ -127,82 +127,82 @@ export function createModelsInForce<Row extends ModelRow>(options: ModelsInForce
   };
 
   /** One run at a time; it goes on until there is nothing left to do, whoever found it. */
-  const catchUp = async (): Promise<void> => {
+  const sync = async (): Promise<void> => {
     if (running === null && !isStale && !isUnrecorded) return;
     running ??= run();
     await running;
   };
 
-  const catchUpInBackground = (): void => {
+  const syncInBackground = (): void => {
     clearTimeout(timer);
     if (isStopped) return;
-    catchUp().catch((error: unknown) => {
+    sync().catch((error: unknown) => {
       if (isStopped) return;
       logger.warn({ error }, 'imported models and prices cannot be brought up to date; trying again');
-      timer = setTimeout(catchUpInBackground, retryMs).unref();
+      timer = setTimeout(syncInBackground, retryIntervalMs).unref();
     });
   };
 
-  const noteImport = (): void => {
+  const onImport = (): void => {
     isStale = true;
-    catchUpInBackground();
+    syncInBackground();
   };
 
   return {
-    models: () => inForce,
+    models: () => active,
     async import(models) {
-      const { rows, removed } = readImport(models, readRows);
-      const before = inForce;
+      const { rows, removed } = parseImport(models, parseRows);
+      const before = active;
       await storeImportedModels(database, { rows, removed, now: clock.now() });
       isStale = true;
       try {
-        await catchUp();
+        await sync();
       } catch (error) {
-        catchUpInBackground();
+        syncInBackground();
         throw error;
       }
-      return receiptOf({ before, after: inForce, imported: Object.keys(rows), removed });
+      return buildReceipt({ before, after: active, imported: Object.keys(rows), removed });
     },
     reconfigure(next) {
       configured = next;
       apply();
-      catchUpInBackground();
+      syncInBackground();
     },
-    caughtUp: catchUp,
+    synced: sync,
     async start() {
       isStopped = false;
-      listening ??= await database.listen(catalogChannel, noteImport, noteImport);
-      noteImport();
+      subscription ??= await database.listen(catalogChannel, onImport, onImport);
+      onImport();
       const limit = new AbortController();
-      const caughtUp = catchUp().catch(() => undefined); // Tried again in the background, where it is told too.
-      await Promise.race([caughtUp, sleep(startPatienceMs, undefined, { signal: limit.signal }).catch(() => undefined)]);
+      const caughtUp = sync().catch(() => undefined); // Tried again in the background, where it is told too.
+      await Promise.race([caughtUp, sleep(startTimeoutMs, undefined, { signal: limit.signal }).catch(() => undefined)]);
       limit.abort();
     },
     async stop() {
       isStopped = true;
       clearTimeout(timer);
       await running?.catch(() => undefined); // Its fault was told by whoever began it.
-      await listening?.stop();
-      listening = null;
+      await subscription?.stop();
+      subscription = null;
     },
   };
 }
 
 /** The file's rows, imported ones instead of built-in ones in their places, then further imported ones. */
-function merge<Row extends ModelRow>(configured: Models<Row>, imported: Models<Row>): Models<Row> {
+function mergeModels<Row extends ModelRow>(configured: Models<Row>, imported: Models<Row>): Models<Row> {
   const rows = Object.entries(configured).map(([id, row]) => [id, row.source === 'starter' ? (imported[id] ?? row) : row] as const);
-  const further = Object.entries(imported).filter(([id]) => !Object.hasOwn(configured, id));
-  return Object.fromEntries([...rows, ...further]);
+  const additional = Object.entries(imported).filter(([id]) => !Object.hasOwn(configured, id));
+  return Object.fromEntries([...rows, ...additional]);
 }
 
-function readImport<Row>(
+function parseImport<Row>(
   models: unknown,
-  readRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly faults: readonly string[] },
+  parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly faults: readonly string[] },
 ): { rows: JsonObject; removed: string[] } {
   if (!isObject(models)) throw gatewayError('bad_request', { message: 'models: must be rows by model' });
   const entries = Object.entries(models);
   const rows = Object.fromEntries(entries.filter(([, row]) => row !== null));
-  const { faults } = readRows(rows);
+  const { faults } = parseRows(rows);
   if (faults.length > 0) throw gatewayError('bad_request', { message: faults.join('; ') });
   return { rows, removed: entries.filter(([, row]) => row === null).map(([id]) => id) };
 }
@@ -214,7 +214,7 @@ interface Change<Row> {
   readonly removed: readonly string[];
 }
 
-function receiptOf<Row extends ModelRow>({ before, after, imported, removed }: Change<Row>): ImportReceipt {
+function buildReceipt<Row extends ModelRow>({ before, after, imported, removed }: Change<Row>): ImportReceipt {
   const isFile = (id: string): boolean => after[id]?.source === 'file';
   const isSame = (id: string): boolean => isDeepStrictEqual({ ...before[id], source: null }, { ...after[id], source: null });
   const effective = imported.filter((id) => !isFile(id));

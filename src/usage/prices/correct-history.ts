@@ -29,14 +29,14 @@ interface PriceRow {
 }
 
 /** A model has a handful of rows: a statement stays below 500. */
-const batchModels = 50;
+const batchSize = 50;
 
 export async function correctHistory(tx: Queries, { models, from, to }: HistoryCorrection): Promise<CorrectedHistory> {
   await lockPrices(tx);
   const corrected: string[] = [];
   const withoutPrice: string[] = [];
-  for (let start = 0; start < models.length; start += batchModels) {
-    const batch = models.slice(start, start + batchModels);
+  for (let start = 0; start < models.length; start += batchSize) {
+    const batch = models.slice(start, start + batchSize);
     const rows = await tx.query<PriceRow>(
       `select model, effective_from as "effectiveFrom", price, source from model_prices
         where model = any ($1::text[]) order by model, effective_from`,
@@ -76,9 +76,9 @@ function correctedRows(rows: readonly PriceRow[], from: number, to: number): Pri
   const within = rows.filter(({ effectiveFrom }) => effectiveFrom.getTime() > from && effectiveFrom.getTime() < to);
   if ([inForceAt(from), ...within].every(isNow)) return [];
   const after = inForceAt(to);
-  const goesOn = after?.effectiveFrom.getTime() === to || isNow(after);
+  const continues = after?.effectiveFrom.getTime() === to || isNow(after);
   return [
     { ...now, effectiveFrom: new Date(from) },
-    ...(goesOn ? [] : [{ ...now, price: after?.price ?? null, source: after?.source ?? now.source, effectiveFrom: new Date(to) }]),
+    ...(continues ? [] : [{ ...now, price: after?.price ?? null, source: after?.source ?? now.source, effectiveFrom: new Date(to) }]),
   ];
 }

@@ -7,7 +7,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { type ModelPrices, readStoredPrice } from './stored-price.ts';
+import { type ModelPrices, parseStoredPrice } from './stored-price.ts';
 
 export interface PriceEntry {
   readonly model: string;
@@ -36,8 +36,8 @@ async function recordBatch(tx: Queries, entries: readonly PriceEntry[], now: num
     `select distinct on (model) model, price from model_prices where model = any ($1::text[]) order by model, effective_from desc`,
     [entries.map(({ model }) => model)],
   );
-  const known = new Map(latest.map(({ model, price }) => [model, price]));
-  const changed = entries.filter(({ model, price }) => !isDeepStrictEqual(known.get(model) ?? null, price));
+  const latestPrices = new Map(latest.map(({ model, price }) => [model, price]));
+  const changed = entries.filter(({ model, price }) => !isDeepStrictEqual(latestPrices.get(model) ?? null, price));
   if (changed.length === 0) return [];
   await tx.query(
     `insert into model_prices (model, effective_from, price, source)
@@ -67,5 +67,5 @@ export async function priceAt(database: Queries, model: string, at: number): Pro
     `select price from model_prices where model = $1::text and effective_from <= $2::timestamptz order by effective_from desc limit 1`,
     [model, new Date(at)],
   );
-  return row?.price ? readStoredPrice(row.price) : null;
+  return row?.price ? parseStoredPrice(row.price) : null;
 }

@@ -3,7 +3,7 @@
  * fraction), of tokens per million.
  */
 
-import { type JsonObject, listOf, objectOf } from '../../core/json/narrow.ts';
+import { asArray, asObject, type JsonObject } from '../../core/json/narrow.ts';
 import type { Price, TokenPrice } from '../../core/pricing.ts';
 
 /** All that a call of the model may be charged by. */
@@ -16,10 +16,10 @@ export interface ModelPrices {
 }
 
 /** Null when nothing is known of what the model costs. */
-export function storedPriceOf({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): JsonObject | null {
+export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): JsonObject | null {
   const stored = {
-    ...(price && tokensJson(price)),
-    ...(price?.above && { above: price.above.map((above) => ({ tokens: above.tokens, ...tokensJson(above.price) })) }),
+    ...(price && toTokensJson(price)),
+    ...(price?.above && { above: price.above.map((above) => ({ tokens: above.tokens, ...toTokensJson(above.price) })) }),
     ...(price?.perSearchNanos !== undefined && { per_search: String(price.perSearchNanos) }),
     ...(perImageNanos !== null && { per_image: String(perImageNanos) }),
     ...(perMillionCharactersNanos !== null && { per_million_characters: String(perMillionCharactersNanos) }),
@@ -29,19 +29,19 @@ export function storedPriceOf({ price, perImageNanos, perMillionCharactersNanos,
 }
 
 /** What was stored; throws when it was not stored by `storedPriceOf`. */
-export function readStoredPrice(stored: unknown): ModelPrices {
-  const { input, above, per_search, per_image, per_million_characters, per_second, ...tokens } = objectOf(stored);
+export function parseStoredPrice(stored: unknown): ModelPrices {
+  const { input, above, per_search, per_image, per_million_characters, per_second, ...tokens } = asObject(stored);
   const price: Price | null =
     input === undefined
       ? null
       : {
-          ...readTokens({ input, ...tokens }),
-          ...(per_search !== undefined && { perSearchNanos: nanosOf(per_search) }),
+          ...parseTokens({ input, ...tokens }),
+          ...(per_search !== undefined && { perSearchNanos: parseNanos(per_search) }),
           ...(above !== undefined && {
-            above: listOf(above).map((entry) => ({ tokens: Number(objectOf(entry).tokens), price: readTokens(objectOf(entry)) })),
+            above: asArray(above).map((entry) => ({ tokens: Number(asObject(entry).tokens), price: parseTokens(asObject(entry)) })),
           }),
         };
-  const amount = (value: unknown): bigint | null => (value === undefined ? null : nanosOf(value));
+  const amount = (value: unknown): bigint | null => (value === undefined ? null : parseNanos(value));
   return {
     price,
     perImageNanos: amount(per_image),
@@ -50,7 +50,7 @@ export function readStoredPrice(stored: unknown): ModelPrices {
   };
 }
 
-function tokensJson(price: TokenPrice): Record<string, string> {
+function toTokensJson(price: TokenPrice): Record<string, string> {
   return {
     input: String(price.inputNanos),
     output: String(price.outputNanos),
@@ -60,17 +60,17 @@ function tokensJson(price: TokenPrice): Record<string, string> {
   };
 }
 
-function readTokens(stored: JsonObject): TokenPrice {
+function parseTokens(stored: JsonObject): TokenPrice {
   return {
-    inputNanos: nanosOf(stored.input),
-    outputNanos: nanosOf(stored.output),
-    cachedInputNanos: nanosOf(stored.cached_input),
-    cacheWriteNanos: nanosOf(stored.cache_write),
-    cacheWrite1hNanos: nanosOf(stored.cache_write_1h),
+    inputNanos: parseNanos(stored.input),
+    outputNanos: parseNanos(stored.output),
+    cachedInputNanos: parseNanos(stored.cached_input),
+    cacheWriteNanos: parseNanos(stored.cache_write),
+    cacheWrite1hNanos: parseNanos(stored.cache_write_1h),
   };
 }
 
-function nanosOf(value: unknown): bigint {
+function parseNanos(value: unknown): bigint {
   if (typeof value !== 'string' || !/^\d+$/.test(value)) throw new TypeError('a stored price is no whole number of nano-dollars');
   return BigInt(value);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { countOf, isObject, listOf, objectOf, parseJson, textOf } from '../../../src/core/json/narrow.ts';
+import { asArray, asCount, asObject, asString, isObject, parseJson } from '../../../src/core/json/narrow.ts';
 
 const list = [1];
 const object = { a: 1 };
@@ -8,9 +8,9 @@ describe('what is not of the wanted kind becomes nothing', () => {
   test.each([null, undefined, 0, true, 'text', list, object])('%p', (value) => {
     const wanted = value === object;
     expect(isObject(value)).toBe(wanted);
-    expect(objectOf(value)).toEqual(wanted ? object : {});
-    expect(listOf(value)).toEqual(value === list ? list : []);
-    expect(textOf(value)).toBe(value === 'text' ? 'text' : null);
+    expect(asObject(value)).toEqual(wanted ? object : {});
+    expect(asArray(value)).toEqual(value === list ? list : []);
+    expect(asString(value)).toBe(value === 'text' ? 'text' : null);
   });
 });
 
@@ -27,7 +27,7 @@ test.each<[unknown, number | undefined]>([
   [undefined, undefined],
   [true, undefined],
 ])('as a count %p is %p: an explicit zero is data, nonsense is not', (value, count) => {
-  expect(countOf(value)).toBe(count);
+  expect(asCount(value)).toBe(count);
 });
 
 test('text that is no JSON is parsed to undefined, also when it is absurdly deep', () => {

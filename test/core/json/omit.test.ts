@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { withoutMembers } from '../../../src/core/json/omit.ts';
+import { omitMembers } from '../../../src/core/json/omit.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
 import { valueText } from './json-texts.ts';
 
@@ -8,7 +8,7 @@ const keys = ['model', 'stream', 'stream_options'];
 
 function cut(text: string): string {
   const bytes = Buffer.from(text);
-  return Buffer.concat(withoutMembers(bytes, scanObject(bytes), keys)).toString();
+  return Buffer.concat(omitMembers(bytes, scanObject(bytes), keys)).toString();
 }
 
 describe('cutting members out of a body', () => {

@@ -1,7 +1,7 @@
 /** Vendor facts 8.5: what holds for every answer and every request. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { isObject, listOf, objectOf, textOf } from '../../../src/core/json/narrow.ts';
+import { asArray, asObject, asString, isObject } from '../../../src/core/json/narrow.ts';
 import type { Tokens } from '../../../src/core/pricing.ts';
 import { readChatUsage, readMessagesUsage } from '../../../src/dialects/contract/token-usage.ts';
 import { objectOf as losslessObjectOf } from '../../../src/dialects/json/lossless-json.ts';
@@ -95,7 +95,7 @@ describe('usage sums agree', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const counted = { ...answer, hasUsage: true };
-        expect(readMessagesUsage(toMessages(counted)?.usage, null)).toEqual(readChatUsage(objectOf(chatAnswer(counted)).usage));
+        expect(readMessagesUsage(toMessages(counted)?.usage, null)).toEqual(readChatUsage(asObject(chatAnswer(counted)).usage));
       }),
     );
   });
@@ -107,7 +107,7 @@ describe('usage sums agree', () => {
         const { cacheWrite, cacheWrite1h, input, cachedInput, output } = counted.tokens;
         const tokens = readChatUsage(toChat(counted)?.usage);
         expect(tokens).toEqual({ input: input + cacheWrite + cacheWrite1h, cachedInput, cacheWrite: 0, cacheWrite1h: 0, output });
-        expect(sum(tokens)).toBe(sum(readMessagesUsage(objectOf(messagesAnswer(counted)).usage, null)));
+        expect(sum(tokens)).toBe(sum(readMessagesUsage(asObject(messagesAnswer(counted)).usage, null)));
       }),
     );
   });
@@ -204,10 +204,10 @@ describe('a request that went to the other dialect and back', () => {
 
   /** Texts of the system, which end up as one. Blank ones say nothing. */
   function systemOf(list: unknown): string {
-    const texts = listOf(list)
-      .map(objectOf)
+    const texts = asArray(list)
+      .map(asObject)
       .filter(({ role }) => role === 'system' || role === 'developer')
-      .map((message) => textOf(message.content) ?? '');
+      .map((message) => asString(message.content) ?? '');
     return texts.filter((text) => text.trim() !== '').join('\n\n');
   }
 
@@ -222,15 +222,16 @@ describe('a request that went to the other dialect and back', () => {
       else lines.push(JSON.stringify(`${speaker}: ${text}`));
       spoken = speaker === 'assistant';
     };
-    for (const message of listOf(list).map(objectOf)) {
+    for (const message of asArray(list).map(asObject)) {
       const { role } = message;
       if (role === 'system' || role === 'developer') continue;
-      const parts = typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : listOf(message.content).map(objectOf);
+      const parts =
+        typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : asArray(message.content).map(asObject);
       const speaker = role === 'tool' ? `result ${message.tool_call_id}` : `${role}`;
-      for (const each of parts) add(each.type === 'text' ? speaker : `${role} ${each.type}`, textOf(each.text) ?? JSON.stringify(each));
-      for (const called of listOf(message.tool_calls).map(objectOf)) {
-        const { name, arguments: text } = objectOf(called.function);
-        add(`call ${called.id}`, `${name} ${JSON.stringify(parseLossless(textOf(text) ?? ''))}`);
+      for (const each of parts) add(each.type === 'text' ? speaker : `${role} ${each.type}`, asString(each.text) ?? JSON.stringify(each));
+      for (const called of asArray(message.tool_calls).map(asObject)) {
+        const { name, arguments: text } = asObject(called.function);
+        add(`call ${called.id}`, `${name} ${JSON.stringify(parseLossless(asString(text) ?? ''))}`);
       }
     }
     return lines;

@@ -1,6 +1,6 @@
 /** Vendor facts 8.2: plain answers. */
 import { describe, expect, test } from '@jest/globals';
-import { type JsonObject, listOf } from '../../../src/core/json/narrow.ts';
+import { asArray, type JsonObject } from '../../../src/core/json/narrow.ts';
 import { objectOf } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
 import { answerToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
@@ -25,7 +25,7 @@ function ofMessages(content: unknown, members: object = {}): JsonObject | null {
 
 /** The only choice of a translated answer. */
 function choiceOf(answer: JsonObject | null): JsonObject {
-  return objectOf(listOf(answer?.choices)[0]);
+  return objectOf(asArray(answer?.choices)[0]);
 }
 
 describe('a chat answer for a caller of messages', () => {
@@ -104,7 +104,7 @@ describe('a chat answer for a caller of messages', () => {
     const anonymous = { function: { name: 'f', arguments: '' } };
     const answer = ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' });
     expect(answer).toMatchObject({ id: 'gw-1', model: 'asked', usage: { input_tokens: 0, output_tokens: 0 } });
-    const ids = listOf(answer?.content).map((block) => objectOf(block).id);
+    const ids = asArray(answer?.content).map((block) => objectOf(block).id);
     expect(new Set(ids).size).toBe(2);
     expect(answer).toEqual(ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' }));
   });

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { answersWith } from '../../../src/jobs/connection/temporal-connection.ts';
+import { servesNamespace } from '../../../src/jobs/connection/temporal-connection.ts';
 import { type DevServer, startDevServer } from '../../../src/jobs/dev-server/dev-server.ts';
 import { readRecord } from '../../../src/jobs/dev-server/dev-server-files.ts';
-import { endProcess, identifyProcess, isRunning, type ProcessIdentity } from '../../../src/jobs/dev-server/processes.ts';
+import { identifyProcess, isRunning, type ProcessIdentity, terminateProcess } from '../../../src/jobs/dev-server/processes.ts';
 import { createTestLog, until } from '../../support/temporal.ts';
 import { ensureTemporal } from '../../support/temporal-program.ts';
 
@@ -32,7 +32,7 @@ describe('the Temporal dev server', () => {
   const servers: DevServer[] = [];
 
   const start = async (onRestart?: () => void): Promise<DevServer> => {
-    const server = await startDevServer({ binary, dataDir, logger, answers: answersWith, ...(onRestart && { onRestart }) });
+    const server = await startDevServer({ binary, dataDir, logger, servesNamespace, ...(onRestart && { onRestart }) });
     servers.push(server);
     return server;
   };
@@ -62,7 +62,7 @@ describe('the Temporal dev server', () => {
   afterEach(async () => {
     await Promise.all(servers.splice(0).map((server) => server.stop()));
     const left = await readRecord(dataDir); // Of a test that failed in the middle.
-    if (left) await endProcess(left, 1_000);
+    if (left) await terminateProcess(left, 1_000);
     await rm(dataDir, { recursive: true });
   });
 
@@ -72,8 +72,8 @@ describe('the Temporal dev server', () => {
     expect(server.namespace).toBe(`gateway-${id}`);
     expect((await stat(join(dataDir, 'id'))).mode & 0o777).toBe(0o600);
     expect((await stat(join(dataDir, 'temporal.json'))).mode & 0o777).toBe(0o600);
-    expect(await answersWith(server.address, server.namespace)).toBe(true);
-    expect(await answersWith(server.address, 'gateway-of-another')).toBe(false);
+    expect(await servesNamespace(server.address, server.namespace)).toBe(true);
+    expect(await servesNamespace(server.address, 'gateway-of-another')).toBe(false);
     await until('the UI answers', async () => (await fetch(server.uiUrl).catch(() => null))?.ok === true);
     const pid = server.pid();
     await server.stop();
@@ -90,7 +90,7 @@ describe('the Temporal dev server', () => {
     const parent = await startInOtherProcess();
     await parent.kill('SIGKILL');
     const server = await start();
-    expect(server.adopted).toBe(true);
+    expect(server.reattached).toBe(true);
     expect({ pid: server.pid(), address: server.address, namespace: server.namespace }).toEqual(parent.server);
     await server.stop();
     expect(await identifyProcess(parent.server.pid)).toBeNull();
@@ -125,14 +125,14 @@ describe('the Temporal dev server', () => {
     process.kill(pid, 'SIGKILL');
     await until('it is back', () => restarts === 1);
     expect(await isRunning({ pid, startTime })).toBe(false);
-    expect(await answersWith(server.address, server.namespace)).toBe(true);
+    expect(await servesNamespace(server.address, server.namespace)).toBe(true);
     expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
   });
 
   test('is not reached by a Ctrl-C in the terminal, and ends with our SIGTERM', async () => {
     const parent = await startInOtherProcess();
     process.kill(-parent.pid, 'SIGINT'); // To the whole group, as a terminal does.
-    expect(await answersWith(parent.server.address, parent.server.namespace)).toBe(true);
+    expect(await servesNamespace(parent.server.address, parent.server.namespace)).toBe(true);
     await parent.kill('SIGTERM');
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
@@ -147,7 +147,7 @@ describe('the Temporal dev server', () => {
   });
 
   test('that does not come up is said with its own words, and nothing is left running', async () => {
-    await expect(startDevServer({ binary: '/bin/false', dataDir, logger, answers: answersWith })).rejects.toThrow(
+    await expect(startDevServer({ binary: '/bin/false', dataDir, logger, servesNamespace })).rejects.toThrow(
       /did not come up|ended at once/,
     );
   });

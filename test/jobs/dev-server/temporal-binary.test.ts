@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
-import { findTemporal } from '../../../src/jobs/dev-server/temporal-binary.ts';
+import { resolveTemporalBinary } from '../../../src/jobs/dev-server/temporal-binary.ts';
 import { createTestLog } from '../../support/temporal.ts';
 
 const run = promisify(execFile);
@@ -42,7 +42,7 @@ async function withMachine(
         await writeProgram(file, `echo "temporal version ${version}"`);
         return file;
       },
-      find: (signal) => findTemporal({ environment, logger, ...(signal && { signal }) }),
+      find: (signal) => resolveTemporalBinary({ environment, logger, ...(signal && { signal }) }),
       said: () => lines.map((line) => line.message).join('\n'),
     });
   } finally {

@@ -9,7 +9,7 @@ import { migrate } from '../../../src/db/migrate.ts';
 import { enqueue, type OutboxEntry } from '../../../src/db/outbox.ts';
 import { openServerDatabase } from '../../../src/db/pool.ts';
 import { type Dispatcher, type DispatcherOptions, startDispatcher } from '../../../src/jobs/outbox/dispatcher.ts';
-import { StartRefused } from '../../../src/jobs/outbox/outbox-rows.ts';
+import { PermanentStartError } from '../../../src/jobs/outbox/outbox-rows.ts';
 import { copyEmbeddedTemplate } from '../../support/embedded-template.ts';
 import { createTestDatabase, describePostgres } from '../../support/postgres.ts';
 import { createTestLog, type LogLine, until } from '../../support/temporal.ts';
@@ -17,7 +17,7 @@ import { createTestLog, type LogLine, until } from '../../support/temporal.ts';
 /** Stands in for Temporal: remembers what was started, and can be taken away. */
 function createFakeTemporal(): { started: OutboxEntry[]; ids: () => string[]; away: boolean; probes: number; repairs: number } & Pick<
   DispatcherOptions,
-  'start' | 'probe' | 'repair'
+  'start' | 'probe' | 'reenqueueUnfinished'
 > {
   const fake = {
     started: [] as OutboxEntry[],
@@ -34,7 +34,7 @@ function createFakeTemporal(): { started: OutboxEntry[]; ids: () => string[]; aw
       fake.probes++;
       if (fake.away) throw new Error('no connection');
     },
-    repair: async () => {
+    reenqueueUnfinished: async () => {
       fake.repairs++;
     },
   };
@@ -83,7 +83,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
 
   test('a committed entry wakes the dispatcher, however slow it polls', async () => {
     const temporal = createFakeTemporal();
-    dispatch(database, { ...temporal, pollMs: 3_600_000 });
+    dispatch(database, { ...temporal, pollIntervalMs: 3_600_000 });
     await until('it has looked once', () => temporal.repairs === 1);
     await put([entry('conversation/a/1')]);
     await until('the workflow is started', () => temporal.started.length === 1);
@@ -164,12 +164,12 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
   test('an entry that was refused is no lag', async () => {
     const temporal = createFakeTemporal();
     const refuse = async (): Promise<void> => {
-      throw new StartRefused('never');
+      throw new PermanentStartError('never');
     };
     await database.query(
       `insert into outbox (workflow, workflow_id, input, attempts, created_at) values ('a', 'bad', '{}', 8, now() - interval '1 hour')`,
     );
-    dispatch(database, { ...temporal, start: refuse, pollMs: 100 });
+    dispatch(database, { ...temporal, start: refuse, pollIntervalMs: 100 });
     await until(
       'it is put off',
       async () => (await database.query('select 1 from outbox where next_try_at > now() + $1::interval', ['1 minute'])).length === 1,
@@ -215,7 +215,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
 
   test('a restart that nobody noticed is repaired as soon as it is told', async () => {
     const temporal = createFakeTemporal();
-    dispatch(database, { ...temporal, pollMs: 3_600_000 });
+    dispatch(database, { ...temporal, pollIntervalMs: 3_600_000 });
     await until('it is connected', () => temporal.repairs === 1);
     running[0]?.reconnect();
     await until('it is repaired', () => temporal.repairs === 2);
@@ -224,7 +224,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
   test('an entry that can never start is kept, is said, and holds up no other', async () => {
     const temporal = createFakeTemporal();
     const start: typeof temporal.start = async (wanted) => {
-      if (wanted.workflowId === 'bad') throw new StartRefused('there is no such workflow');
+      if (wanted.workflowId === 'bad') throw new PermanentStartError('there is no such workflow');
       await temporal.start(wanted);
     };
     await put([entry('bad'), entry('conversation/a/1')]);
@@ -240,7 +240,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     const temporal = createFakeTemporal();
     await put([entry('conversation/a/1')]);
     await database.query(`update outbox set attempts = 1, next_try_at = now() + interval '1 second'`);
-    dispatch(database, { ...temporal, pollMs: 200 });
+    dispatch(database, { ...temporal, pollIntervalMs: 200 });
     await allDelivered();
     expect(temporal.started).toHaveLength(1);
   });

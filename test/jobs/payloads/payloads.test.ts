@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import fc from 'fast-check';
-import { checkPayload, createPayloadCodec, PayloadRefused } from '../../../src/jobs/payloads/payloads.ts';
+import { checkPayload, createPayloadCodec, PayloadRejectedError } from '../../../src/jobs/payloads/payloads.ts';
 
 const codec = createPayloadCodec();
 const planted = 'my card number is 4111';
@@ -43,9 +43,9 @@ describe('a workflow payload', () => {
     ['a definition with details', { definition: { type: 'a' }, currentDetails: planted }],
   ])('may not be %s', async (_name, value) => {
     const refusal = await encode(value).catch((error: unknown) => error);
-    expect(refusal).toBeInstanceOf(PayloadRefused);
+    expect(refusal).toBeInstanceOf(PayloadRejectedError);
     expect(String(refusal)).not.toContain('4111');
-    if (!(value instanceof Uint8Array)) expect(() => checkPayload(value)).toThrow(PayloadRefused);
+    if (!(value instanceof Uint8Array)) expect(() => checkPayload(value)).toThrow(PayloadRejectedError);
   });
 
   test('is refused wherever the text stands, and the refusal never quotes it', async () => {
@@ -64,7 +64,7 @@ describe('a workflow payload', () => {
       fc.asyncProperty(place, clean, text, async (value, key, secret) => {
         await encode(value);
         const refusal = await encode([value, { [key]: [secret] }]).catch((error: unknown) => error);
-        expect(refusal).toBeInstanceOf(PayloadRefused);
+        expect(refusal).toBeInstanceOf(PayloadRejectedError);
         expect(String(refusal)).not.toContain('4111');
       }),
       { numRuns: 200 },
@@ -78,17 +78,17 @@ describe('a workflow payload', () => {
     };
     await codec.encode([marked({ message: 'internal error', stack_trace: 'Error: internal error' })]);
     for (const given of [planted, { message: planted, title: 'a' }, { message: { deep: planted } }, [planted]])
-      await expect(codec.encode([marked(given)])).rejects.toBeInstanceOf(PayloadRefused);
-    await expect(encode({ message: planted, stack_trace: '' })).rejects.toBeInstanceOf(PayloadRefused);
+      await expect(codec.encode([marked(given)])).rejects.toBeInstanceOf(PayloadRejectedError);
+    await expect(encode({ message: planted, stack_trace: '' })).rejects.toBeInstanceOf(PayloadRejectedError);
   });
 
   test('that nests deeply is read to its end', () => {
     const deep = (leaf: string): unknown => JSON.parse(`${'['.repeat(1_000)}"${leaf}"${']'.repeat(1_000)}`);
     checkPayload(deep('id'));
-    expect(() => checkPayload(deep('two words'))).toThrow(PayloadRefused);
+    expect(() => checkPayload(deep('two words'))).toThrow(PayloadRejectedError);
   });
 
   test('that cannot be JSON is refused', () => {
-    expect(() => checkPayload({ big: 1n })).toThrow(PayloadRefused);
+    expect(() => checkPayload({ big: 1n })).toThrow(PayloadRejectedError);
   });
 });

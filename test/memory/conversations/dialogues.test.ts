@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { SettledCall } from '../../../src/core/call.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { describeDatabases } from '../../db/databases.ts';
-import { createProject, record, seeConversations, settledCall } from '../calls.ts';
+import { createProject, listConversations, record, settledCall } from '../calls.ts';
 
 type Route = 'chat' | 'messages' | 'responses';
 
@@ -143,7 +143,7 @@ describeDatabases('random dialogues', (database) => {
         while (queue.length > 0) await record(database(), queue.splice(0, 1 + next(4)));
 
         for (const projectId of projects) {
-          const seen = await seeConversations(database(), projectId);
+          const seen = await listConversations(database(), projectId);
           const expected = made.filter((one) => one.projectId === projectId);
           expect(seen.map(({ source, subject, lines, calls }) => ({ source, subject, lines, calls }))).toEqual(
             expected.map(({ source, subject, lines, calls }) => ({ source, subject, lines, calls: calls.length })),
@@ -164,7 +164,7 @@ describeDatabases('random dialogues', (database) => {
         const last = calls.at(-1);
         const late = shuffled.map(({ call }) => call).filter((call) => call !== last);
         for (const call of [...(last ? [last] : []), ...late]) await record(database(), [call]);
-        const seen = await seeConversations(database(), projectId);
+        const seen = await listConversations(database(), projectId);
         // Words come as the client repeats them, but for the last answer, which only the gateway has seen.
         const repeated = lines.map((line, index) =>
           index === lines.length - 1 ? line : line.startsWith('a  ') ? `a ${line.slice(3).trim()}` : line,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { createEpisodes } from '../../../src/memory/conversations/episodes.ts';
 import { describeDatabases } from '../../db/databases.ts';
-import { chatBody, createProject, record, seeConversations, settledCall } from '../calls.ts';
+import { chatBody, createProject, listConversations, record, settledCall } from '../calls.ts';
 
 const look = { name: 'look', arguments: '{"city":"Oslo"}' };
 const idleMs = 600_000;
@@ -22,7 +22,7 @@ describeDatabases('episodes', (database) => {
       settledCall({ projectId, subject, at: 0, body: { messages: history.slice(0, 1) }, answer: { text: '', toolCalls: [look] } }),
       settledCall({ projectId, subject, at: 10, body: { messages: history }, answer: '4 degrees.' }),
     ]);
-    return { projectId, id: (await seeConversations(database(), projectId))[0]?.id ?? '' };
+    return { projectId, id: (await listConversations(database(), projectId))[0]?.id ?? '' };
   }
 
   /** As if the last turn had ended so long before the database's now. */
@@ -97,7 +97,7 @@ describeDatabases('episodes', (database) => {
   test('a conversation that went on after it was read shows the whole, and is read anew', async () => {
     const projectId = await createProject(database());
     await record(database(), [settledCall({ projectId, at: 0, body: chatBody('u q1'), answer: 'r1' })]);
-    const id = (await seeConversations(database(), projectId))[0]?.id ?? '';
+    const id = (await listConversations(database(), projectId))[0]?.id ?? '';
     await setLastTurn(id, idleMs);
     await episodes().readConversation({ conversationId: id, opened: 1, idleMs });
     await record(database(), [settledCall({ projectId, at: 20, body: chatBody('u q1', 'a r1', 'u q2'), answer: 'r2' })]);
@@ -116,7 +116,7 @@ describeDatabases('episodes', (database) => {
       settledCall({ projectId, at: 1, body: { messages: [image] }, answer: 'A cat.' }),
     ]);
     const titles: unknown[] = [];
-    for (const { id } of await seeConversations(database(), projectId)) {
+    for (const { id } of await listConversations(database(), projectId)) {
       await setLastTurn(id, idleMs);
       await episodes().readConversation({ conversationId: id, opened: 1, idleMs });
       titles.push((await episodes().get(projectId, id))?.title);

@@ -1,10 +1,19 @@
 /** Which conversation a call joins: each case once in a single batch, once with a batch for each call. */
 import { describe, expect, test } from '@jest/globals';
 import { describeDatabases } from '../../db/databases.ts';
-import { type CallWish, chatBody, createProject, readAll, record, seeConversations, seeFiled, settledCall } from '../calls.ts';
+import {
+  type CallOptions,
+  chatBody,
+  createProject,
+  listConversationIds,
+  listConversations,
+  markAllRead,
+  record,
+  settledCall,
+} from '../calls.ts';
 
 /** A call of a case: its lines are the request's messages (`u …`, `a …`), then the answer. */
-interface Step extends Omit<CallWish, 'projectId' | 'body'> {
+interface Step extends Omit<CallOptions, 'projectId' | 'body'> {
   readonly lines: readonly string[];
   /** All conversations are read before this call comes. */
   readonly afterReading?: boolean;
@@ -240,11 +249,11 @@ describeDatabases('joining conversations', (database) => {
       );
       if (isOne) await record(database(), calls);
       for (const [index, call] of isOne ? [] : calls.entries()) {
-        if (steps[index]?.afterReading) await readAll(database(), projectId);
+        if (steps[index]?.afterReading) await markAllRead(database(), projectId);
         await record(database(), [call]);
       }
-      const seen = await seeConversations(database(), projectId);
-      const ids = await seeFiled(database(), calls);
+      const seen = await listConversations(database(), projectId);
+      const ids = await listConversationIds(database(), calls);
       // Those that began at the same instant come in the order of the calls.
       const order = [...seen.map(({ id }) => id)];
       expect([title, seen.map(({ lines }) => lines)]).toEqual([title, conversations]);

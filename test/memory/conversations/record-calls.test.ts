@@ -4,14 +4,14 @@ import type { SettledCall } from '../../../src/core/call.ts';
 import { recordCalls } from '../../../src/memory/conversations/record-calls.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import {
-  type CallWish,
+  type CallOptions,
   chatBody,
   createProject,
+  listConversations,
+  listOutboxIds,
+  markAllRead,
   putMemorySettings,
-  readAll,
   record,
-  seeConversations,
-  seeOutbox,
   settledCall,
 } from '../calls.ts';
 
@@ -63,7 +63,7 @@ describeDatabases('recording calls', (database) => {
         answer: '4 degrees',
       }),
     ]);
-    const seen = await seeConversations(database(), projectId);
+    const seen = await listConversations(database(), projectId);
     expect(seen.map(({ calls, lines }) => ({ calls, lines }))).toEqual([
       { calls: 2, lines: ['u Weather?', 'a ', 'a 4 degrees'] },
       { calls: 2, lines: ['u Weather?', 'a Let me.', 'a 4 degrees'] },
@@ -88,12 +88,14 @@ describeDatabases('recording calls', (database) => {
       }),
       settledCall({ projectId, at: 1, route: 'responses', body: { input: items }, answer: '4 degrees' }),
     ]);
-    expect((await seeConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u Weather?', 'a Let me.', 'a 4 degrees']]);
+    expect((await listConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([
+      ['u Weather?', 'a Let me.', 'a 4 degrees'],
+    ]);
   });
 
   test('a conversation is learnable with a second recorded call, a subject, or an explicit write; repeats do not count', async () => {
     const projectId = await createProject(database());
-    const call = (wish: Step, extra: Partial<CallWish>) => settledCall({ projectId, ...wish, ...extra, body: chatBody(...wish.lines) });
+    const call = (wish: Step, extra: Partial<CallOptions>) => settledCall({ projectId, ...wish, ...extra, body: chatBody(...wish.lines) });
     await record(database(), [call(first, { at: 0, source: 'one' })]);
     await record(database(), [call(second, { at: 10, source: 'repeat' }), call(second, { at: 11, source: 'repeat' })]);
     await record(database(), [call(first, { at: 20, source: 'two' }), call(second, { at: 21, source: 'two' })]);
@@ -101,7 +103,7 @@ describeDatabases('recording calls', (database) => {
     await record(database(), [call(first, { at: 40, source: 'explicit', explicitWrite: true })]);
     await record(database(), [call(second, { at: 51, source: 'late' })]);
     await record(database(), [call(first, { at: 50, source: 'late' })]);
-    const seen = await seeConversations(database(), projectId);
+    const seen = await listConversations(database(), projectId);
     expect(Object.fromEntries(seen.map(({ source, learnable, calls }) => [source, [learnable, calls]]))).toEqual({
       one: [false, 1],
       repeat: [false, 1],
@@ -117,14 +119,14 @@ describeDatabases('recording calls', (database) => {
     const call = (step: Step, at: number) => settledCall({ projectId, ...step, at, body: chatBody(...step.lines) });
     await record(database(), [call(first, 0), call(second, 1)]);
     await record(database(), [call(second, 2)]);
-    await readAll(database(), projectId);
+    await markAllRead(database(), projectId);
     await record(database(), [call(third, 3), call({ lines: ['u q1', 'a r1', 'u q2', 'a r2', 'u q3', 'a r3', 'u q4'], answer: 'r4' }, 4)]);
-    const [seen] = await seeConversations(database(), projectId);
+    const [seen] = await listConversations(database(), projectId);
     expect(seen).toMatchObject({ state: 'stored', opened: 2, calls: 4 });
-    expect(await seeOutbox(database(), projectId)).toEqual([`conversation/${seen?.id}/1`, `conversation/${seen?.id}/2`]);
+    expect(await listOutboxIds(database(), projectId)).toEqual([`conversation/${seen?.id}/1`, `conversation/${seen?.id}/2`]);
   });
 
-  const unrecorded: [title: string, wish: Partial<CallWish>][] = [
+  const unrecorded: [title: string, wish: Partial<CallOptions>][] = [
     ['that failed', { outcome: 'failed' }],
     ['whose client left', { outcome: 'client_left' }],
     ['that was interrupted', { outcome: 'interrupted' }],
@@ -137,7 +139,7 @@ describeDatabases('recording calls', (database) => {
     await putMemorySettings(database(), projectId, { only_senders: ['acme'] });
     const call = settledCall({ projectId, body: chatBody('s Be brief.', 'u q1'), answer: 'r1', subject: 'ann', ...wish });
     await record(database(), [call]);
-    expect(await seeConversations(database(), projectId)).toEqual([]);
+    expect(await listConversations(database(), projectId)).toEqual([]);
     expect(await textOf(call)).toEqual({
       subject: 'ann',
       extras: [{ kind: 'system', type: 'system', text: 'Be brief.', position: 0 }],
@@ -157,7 +159,7 @@ describeDatabases('recording calls', (database) => {
     expect(await textOf(calls[0])).toMatchObject({ lines: ['user q1', 'assistant r1'] });
     await putMemorySettings(database(), projectId, { enabled: true });
     await record(database(), calls.slice(1));
-    expect((await seeConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u q2', 'a r2']]);
+    expect((await listConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u q2', 'a r2']]);
   });
 
   test('other routes and calls without content are left alone', async () => {
@@ -176,7 +178,7 @@ describeDatabases('recording calls', (database) => {
     await record(database(), [broken, odd]);
     expect(await textOf(broken)).toEqual({ subject: null, extras: [], answered: false, lines: [] });
     expect(await textOf(odd)).toMatchObject({ lines: ['user nul  and \ufffd', 'assistant r\ufffd'] });
-    expect(await seeConversations(database(), projectId)).toMatchObject([{ source: 'ab' }]);
+    expect(await listConversations(database(), projectId)).toMatchObject([{ source: 'ab' }]);
   });
 
   test('a batch delivered twice, and a call twice in a batch, change nothing', async () => {
@@ -186,8 +188,8 @@ describeDatabases('recording calls', (database) => {
     );
     await record(database(), [...calls, ...calls]);
     await record(database(), calls);
-    expect(await seeConversations(database(), projectId)).toMatchObject([{ calls: 3, lines: three }]);
-    expect(await seeOutbox(database(), projectId)).toHaveLength(1);
+    expect(await listConversations(database(), projectId)).toMatchObject([{ calls: 3, lines: three }]);
+    expect(await listOutboxIds(database(), projectId)).toHaveLength(1);
   });
 
   test('a message is stored once in a project, however often it is sent, and never shared with another project', async () => {
@@ -201,7 +203,7 @@ describeDatabases('recording calls', (database) => {
       [[projectId, other]],
     );
     expect(rows.map((row) => row.count)).toEqual([6, 6]);
-    expect((await seeConversations(database(), other)).map(({ lines }) => lines)).toEqual([three]);
+    expect((await listConversations(database(), other)).map(({ lines }) => lines)).toEqual([three]);
   });
 
   test('the stored prompt of a shortened history is what was sent', async () => {
@@ -268,11 +270,11 @@ describeDatabases('recording calls', (database) => {
     const say = (at: number) => record(database(), [settledCall({ projectId, subject: 'u', at, body: chatBody(`u ${at}`), answer: 'r' })]);
     await say(0);
     await say(3_000);
-    expect(await seeOutbox(database(), projectId)).toHaveLength(1);
+    expect(await listOutboxIds(database(), projectId)).toHaveLength(1);
     await say(7_000);
-    const [seen] = await seeConversations(database(), projectId);
+    const [seen] = await listConversations(database(), projectId);
     expect(seen).toMatchObject({ calls: 3, state: 'stored', opened: 1 });
-    expect(await seeOutbox(database(), projectId)).toEqual([`conversation/${seen?.id}/1`, `conversation/${seen?.id}/1`]);
+    expect(await listOutboxIds(database(), projectId)).toEqual([`conversation/${seen?.id}/1`, `conversation/${seen?.id}/1`]);
   });
 
   test('two batches of one dialogue at the same time make one conversation', async () => {
@@ -295,6 +297,6 @@ describeDatabases('recording calls', (database) => {
       isLaterDone = true;
     });
     await Promise.all([earlier, later]);
-    expect(await seeConversations(database(), projectId)).toMatchObject([{ calls: 2, lines: two }]);
+    expect(await listConversations(database(), projectId)).toMatchObject([{ calls: 2, lines: two }]);
   });
 });

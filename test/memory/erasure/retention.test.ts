@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { Database } from '../../../src/db/database.ts';
-import { createExpiry, type Expiry } from '../../../src/memory/erasure/retention.ts';
+import { createRetention, type Retention } from '../../../src/memory/erasure/retention.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
 import { describeDatabases } from '../../db/databases.ts';
-import { chatBody, createProject, putMemorySettings, readAll, record, seeConversations, settledCall } from '../calls.ts';
+import { chatBody, createProject, listConversations, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 
 const dayMs = 24 * 3_600_000;
 const daySeconds = dayMs / 1_000;
@@ -28,7 +28,7 @@ async function count(
 }
 
 describeDatabases('the deletion period', (database) => {
-  const expiry = (): Expiry => createExpiry({ database: database(), clock: { now: () => now } });
+  const expiry = (): Retention => createRetention({ database: database(), clock: { now: () => now } });
 
   const projectWith = async (days: number | null, settings: object = {}): Promise<string> => {
     const projectId = await createProject(database());
@@ -37,7 +37,7 @@ describeDatabases('the deletion period', (database) => {
   };
   /** As if all conversations were read, and their messages learned from. */
   const learnAll = async (projectId: string): Promise<void> => {
-    await readAll(database(), projectId);
+    await markAllRead(database(), projectId);
     await database().query(`update conversations set batched_messages = messages where project_id = $1::uuid`, [projectId]);
   };
   /** A conversation of one call, `days` after the first. */
@@ -51,10 +51,10 @@ describeDatabases('the deletion period', (database) => {
     await learnAll(projectId);
     await learnAll(keeps);
     expect(await deleteAll(expiry().conversations)).toBe(1);
-    expect((await seeConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u young', 'a about young']]);
+    expect((await listConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u young', 'a about young']]);
     expect(await count(database(), 'parts', projectId)).toBe(2);
     expect(await count(database(), 'call_texts', projectId)).toBe(1);
-    expect((await seeConversations(database(), keeps)).map(({ lines }) => lines)).toEqual([['u old', 'a about old']]);
+    expect((await listConversations(database(), keeps)).map(({ lines }) => lines)).toEqual([['u old', 'a about old']]);
     const passages = await database().query(`select 1 from memory_passages where project_id = $1::uuid and text like '%old%'`, [projectId]);
     expect(passages).toEqual([]);
   });
@@ -71,16 +71,16 @@ describeDatabases('the deletion period', (database) => {
     await record(database(), [first, later, talk(projectId, 'unread')]);
     await database().query(`update conversations set state = 'read' where project_id = $1::uuid and messages = 4`, [projectId]);
     expect(await deleteAll(expiry().conversations)).toBe(0);
-    expect(await seeConversations(database(), projectId)).toHaveLength(2);
+    expect(await listConversations(database(), projectId)).toHaveLength(2);
     await learnAll(projectId);
     expect(await deleteAll(expiry().conversations)).toBe(1);
-    expect((await seeConversations(database(), projectId)).map(({ lines }) => lines.length)).toEqual([4]);
+    expect((await listConversations(database(), projectId)).map(({ lines }) => lines.length)).toEqual([4]);
   });
 
   test('waits for the messages that are to be learned from, until a batch has succeeded', async () => {
     const projectId = await projectWith(7);
     await record(database(), [settledCall({ projectId, subject: 'ann', body: chatBody('u remember me'), answer: 'yes' })]);
-    await readAll(database(), projectId);
+    await markAllRead(database(), projectId);
     expect(await deleteAll(expiry().conversations)).toBe(0);
     await learnAll(projectId);
     const batchId = randomUUID();
@@ -115,7 +115,7 @@ describeDatabases('the deletion period', (database) => {
       loose(0, { mode: 'off' }, keeps),
     ]);
     expect(await deleteAll(expiry().conversations)).toBe(0);
-    expect(await deleteAll(expiry().loosePrompts)).toBe(3);
+    expect(await deleteAll(expiry().unfiledPrompts)).toBe(3);
     expect([await count(database(), 'call_texts', projectId), await count(database(), 'call_texts', keeps)]).toEqual([2, 1]);
     expect(await count(database(), 'parts', projectId)).toBe(4);
     expect(await count(database(), 'parts', keeps)).toBe(2);
@@ -149,7 +149,7 @@ describeDatabases('the deletion period', (database) => {
     expect(await deleteAll(expiry().conversations)).toBe(1);
     // 'first' alone is gone: 'one' is the end of the call that is stored without a conversation.
     expect(await count(database(), 'parts', projectId)).toBe(5);
-    const [kept] = await seeConversations(database(), projectId);
+    const [kept] = await listConversations(database(), projectId);
     expect(kept?.lines).toEqual(['u hello', 'a good day', 'u two', 'a second']);
   });
 
@@ -225,7 +225,7 @@ describeDatabases('the deletion period', (database) => {
     }
     await writing;
     expect({ largest, slices }).toEqual({ largest: 100, slices: 10 });
-    expect(await seeConversations(database(), projectId)).toHaveLength(20);
+    expect(await listConversations(database(), projectId)).toHaveLength(20);
     expect(await count(database(), 'parts', projectId)).toBe(40);
   });
 });

@@ -1,12 +1,12 @@
 /** The list of what an erasure goes through, held against the schema: a migration that adds a place for a subject's words fails here. */
 import { expect, test } from '@jest/globals';
-import { erasedApart, erasedTables, harmless } from '../../../src/memory/erasure/subject-tables.ts';
+import { manuallyErased, notSubjectData, subjectTables } from '../../../src/memory/erasure/subject-tables.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { listTables } from '../find-text.ts';
 
-const erased = new Set([...erasedTables.filter(({ set }) => set === undefined).map(({ table }) => table), ...erasedApart]);
+const erased = new Set([...subjectTables.filter(({ set }) => set === undefined).map(({ table }) => table), ...manuallyErased]);
 const emptied = new Set(
-  erasedTables.flatMap(({ table, set = '' }) => [...set.matchAll(/(\w+) = null/g)].map(([, column]) => `${table}.${column}`)),
+  subjectTables.flatMap(({ table, set = '' }) => [...set.matchAll(/(\w+) = null/g)].map(([, column]) => `${table}.${column}`)),
 );
 
 describeDatabases('the list of erasure', (database) => {
@@ -21,7 +21,7 @@ describeDatabases('the list of erasure', (database) => {
     const unknown = ofText
       .filter(({ table }) => !erased.has(table))
       .map(({ table, column }) => ({ table, name: `${table}.${column}` }))
-      .filter(({ table, name }) => !emptied.has(name) && harmless[table] === undefined && harmless[name] === undefined)
+      .filter(({ table, name }) => !emptied.has(name) && notSubjectData[table] === undefined && notSubjectData[name] === undefined)
       .map(({ name }) => name);
     expect(unknown).toEqual([]);
   });
@@ -40,12 +40,16 @@ describeDatabases('the list of erasure', (database) => {
 
   test('names only what there is', async () => {
     const tables = new Set(await listTables(database()));
-    const named = [...erased, ...erasedTables.map(({ table }) => table), ...Object.keys(harmless).map((name) => name.split('.')[0] ?? '')];
+    const named = [
+      ...erased,
+      ...subjectTables.map(({ table }) => table),
+      ...Object.keys(notSubjectData).map((name) => name.split('.')[0] ?? ''),
+    ];
     expect(named.filter((table) => !tables.has(table))).toEqual([]);
   });
 
   test('has project and subject in every condition', () => {
-    for (const { table, where } of erasedTables) {
+    for (const { table, where } of subjectTables) {
       expect([table, where]).toEqual([table, expect.stringMatching(/project_id = \$1::uuid and subject(?:_sha256)? = \$2::/)]);
     }
   });

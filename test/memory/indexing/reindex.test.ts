@@ -7,22 +7,22 @@ import { createGraph } from '../../../src/memory/search/graph.ts';
 import { createSearch } from '../../../src/memory/search/search.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject, putMemorySettings } from '../calls.ts';
-import { createTestLearning, learnAll, storeRead } from '../learning.ts';
+import { createTestLearning, learnEveryMessage, storeReadConversation } from '../learning.ts';
 
 describeDatabases('text that is indexed in an older way', (database) => {
   test('is found again after the daily cleanup, which looks at it once', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learning = createTestLearning(database());
-    learning.reply = (call) => {
-      if (call.job === 'extract') return learnAll(call);
+    learning.respond = (call) => {
+      if (call.job === 'extract') return learnEveryMessage(call);
       const { new: added } = JSON.parse(call.text) as { new: { id: string }[] };
       const told = { source: 'user', relation: 'drinks', target: 'café', fact: 'Drinks café', replaces: null };
       return { merges: [], facts: added.map(({ id }) => ({ ...told, item_id: id })), page: '' };
     };
-    await storeRead(database(), { projectId, subject: 'ann', words: ['Drinks café.'] });
-    await learning.activities.lookAtLearning(projectId);
-    await learning.work(projectId);
+    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['Drinks café.'] });
+    await learning.activities.checkLearning(projectId);
+    await learning.runBatches(projectId);
     const items = createItems({ database: database(), clock: systemClock });
     const item = { kind: 'fact', importance: 3, subject: null, pinned: false } as const;
     for (let n = 0; n < 120; n += 1) await items.write(projectId, { ...item, text: `Café ${n}` }, { origin: 'agent', author: 'key:x' });

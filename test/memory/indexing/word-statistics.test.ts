@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import type { Database } from '../../../src/db/database.ts';
 import { createErase } from '../../../src/memory/erasure/erase.ts';
-import { countWords } from '../../../src/memory/indexing/word-statistics.ts';
+import { refreshWordStatistics } from '../../../src/memory/indexing/word-statistics.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { eventually } from '../../support/gateway.ts';
 import { createProject } from '../calls.ts';
@@ -34,7 +34,7 @@ async function wordsOf(database: Database, projectId: string): Promise<unknown[]
 describeDatabases('frequent words', (database) => {
   test('are counted of a project that has many passages, and go with an erasure', async () => {
     const projectId = await fill(database());
-    await countWords(database(), projectId, Date.now());
+    await refreshWordStatistics(database(), projectId, Date.now());
     expect(await wordsOf(database(), projectId)).toEqual(['annsword', 'tea']);
     await createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ann', askedBy: 'key:x' });
     expect(await wordsOf(database(), projectId)).toEqual([]);
@@ -49,7 +49,7 @@ describeDatabases('frequent words', (database) => {
     await database().transaction(async (tx) => {
       // They are counted and not committed yet.
       await tx.query('select 1 from memory_embeddings where project_id = $1::uuid for update', [projectId]);
-      counting = countWords(database(), projectId, Date.now());
+      counting = refreshWordStatistics(database(), projectId, Date.now());
       counting.catch(() => {}); // Told below.
       await waiting(database(), 1);
       erasing = createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ann', askedBy: 'key:x' });

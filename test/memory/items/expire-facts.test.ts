@@ -6,7 +6,7 @@ import { createItems } from '../../../src/memory/items/items.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { eventually } from '../../support/gateway.ts';
 import { createProject, putMemorySettings } from '../calls.ts';
-import { createTestLearning, learnAll, memory, seeItems, storeRead } from '../learning.ts';
+import { createTestLearning, learnEveryMessage, listItems, memory, storeReadConversation } from '../learning.ts';
 
 const agent = { origin: 'agent', author: 'key:x' } as const;
 
@@ -41,43 +41,43 @@ describeDatabases('facts', (database) => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learning = createTestLearning(database());
-    learning.reply = (call) => (call.job === 'extract' ? learnAll(call) : fileFact(call.text));
-    await storeRead(database(), { projectId, subject: 'ann', words });
-    await learning.activities.lookAtLearning(projectId);
-    await learning.work(projectId);
+    learning.respond = (call) => (call.job === 'extract' ? learnEveryMessage(call) : fileFact(call.text));
+    await storeReadConversation(database(), { projectId, subject: 'ann', words });
+    await learning.activities.checkLearning(projectId);
+    await learning.runBatches(projectId);
     return { projectId, learning };
   }
 
   test('end when the two memories that tell them are removed at the same moment', async () => {
     const { projectId } = await learnTea(['I like tea.', 'Tea is what I like.']);
-    const told = await seeItems(database(), projectId);
+    const told = await listItems(database(), projectId);
     expect([told.length, await validFacts(projectId)]).toEqual([2, [{ fact: 'Likes tea' }]]);
     const removeAll = () => Promise.all(told.map(({ id }) => itemsOf().remove(projectId, id, agent)));
     // Where there are several sessions, both are in the middle of it before one can end.
     if (database().kind === 'embedded') await removeAll();
     else await whilePageIsHeld(database(), projectId, removeAll);
-    expect((await seeItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed', 'closed']);
+    expect((await listItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed', 'closed']);
     expect(await validFacts(projectId)).toEqual([]);
   });
 
   test('that are over when a page arrives are told by no page', async () => {
     const { projectId, learning } = await learnTea(['I like tea.']);
-    const [tea] = await seeItems(database(), projectId);
+    const [tea] = await listItems(database(), projectId);
     // So much that matters more that the model sees the fact and not the memory that tells it.
     for (let n = 0; n < 40; n += 1)
       await itemsOf().write(projectId, { text: `Number ${n}`, kind: 'fact', importance: 5, subject: 'ann', pinned: false }, agent);
-    learning.reply = async ({ job, text }) => {
+    learning.respond = async ({ job, text }) => {
       if (job === 'extract') return { memories: [memory('Owns a bicycle.')] };
       const { new: added, known, facts } = JSON.parse(text) as Question;
       expect([...added, ...known].map(({ id }) => id)).not.toContain(tea?.id);
       if (added.length > 0) await itemsOf().remove(projectId, tea?.id ?? '', agent);
       return { merges: [], facts: [], page: `Likes ${facts.map(({ target }) => target).join()}.` };
     };
-    await storeRead(database(), { projectId, subject: 'ann', words: ['Owns a bicycle.'] });
-    await learning.activities.lookAtLearning(projectId);
-    await learning.work(projectId);
+    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['Owns a bicycle.'] });
+    await learning.activities.checkLearning(projectId);
+    await learning.runBatches(projectId);
     expect(await pages(projectId)).toEqual([]);
-    await learning.work(projectId);
+    await learning.runBatches(projectId);
     expect(await pages(projectId)).toEqual([{ text: 'Likes .' }]);
   });
 });

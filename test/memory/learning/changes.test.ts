@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import type { Queries } from '../../../src/db/database.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject, putMemorySettings } from '../calls.ts';
-import { createTestLearning, seeGroups, seeItems, storeRead } from '../learning.ts';
+import { createTestLearning, listGroups, listItems, storeReadConversation } from '../learning.ts';
 
 const learned = (...words: readonly string[]) => ({
   memories: words.map((text) => ({ text, kind: 'fact', importance: 3, evidence: text })),
@@ -26,9 +26,9 @@ describeDatabases('a batch under way', (database) => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const parts = createTestLearning(database());
-    parts.reply = ({ job }) => (job === 'extract' ? learned('I am Ann.') : nothingToMerge);
-    const conversationId = await storeRead(database(), { projectId, subject, words: ['I am Ann.'] });
-    expect(await parts.activities.lookAtLearning(projectId)).toEqual({ kind: 'running' });
+    parts.respond = ({ job }) => (job === 'extract' ? learned('I am Ann.') : nothingToMerge);
+    const conversationId = await storeReadConversation(database(), { projectId, subject, words: ['I am Ann.'] });
+    expect(await parts.activities.checkLearning(projectId)).toEqual({ kind: 'running' });
     const [batch] = (await parts.batches.list(projectId, null)) as { id: string }[];
     return { projectId, parts, conversationId, batchId: batch?.id ?? '', workflowId: `learning/${projectId}/batch/${batch?.id}` };
   };
@@ -37,29 +37,29 @@ describeDatabases('a batch under way', (database) => {
     const { projectId, parts, workflowId } = await begin();
     await putMemorySettings(database(), projectId, { enabled: false });
     await deliver(database(), projectId);
-    expect(await parts.work(projectId)).toEqual([expect.any(Number)]);
-    expect(parts.asked).toEqual([]);
+    expect(await parts.runBatches(projectId)).toEqual([expect.any(Number)]);
+    expect(parts.requests).toEqual([]);
     expect(await parts.batches.list(projectId, 'waiting')).toMatchObject([{ attempts: 0, error: { code: 'memory_off' } }]);
-    expect(await parts.activities.lookAtLearning(projectId)).toEqual({ kind: 'idle' });
+    expect(await parts.activities.checkLearning(projectId)).toEqual({ kind: 'idle' });
     await putMemorySettings(database(), projectId, { enabled: true });
     expect(await deliver(database(), projectId)).toEqual([{ workflowId, signal: 'look' }]);
-    expect(await parts.work(projectId)).toEqual([]);
-    expect(await seeItems(database(), projectId)).toMatchObject([{ text: 'I am Ann.' }]);
+    expect(await parts.runBatches(projectId)).toEqual([]);
+    expect(await listItems(database(), projectId)).toMatchObject([{ text: 'I am Ann.' }]);
     expect(await parts.batches.list(projectId, 'done')).toHaveLength(1);
   });
 
   test('keeps what it has learned when memory is turned off before it is put in order, and goes on from there', async () => {
     const { projectId, parts } = await begin();
-    parts.reply = async ({ job }) => {
+    parts.respond = async ({ job }) => {
       if (job === 'consolidate') return nothingToMerge;
       await putMemorySettings(database(), projectId, { enabled: false });
       return learned('I am Ann.');
     };
-    expect(await parts.work(projectId)).toEqual([expect.any(Number)]);
-    expect(await seeGroups(database(), projectId)).toMatchObject([{ state: 'learned', attempts: 1, error: 'memory_off' }]);
+    expect(await parts.runBatches(projectId)).toEqual([expect.any(Number)]);
+    expect(await listGroups(database(), projectId)).toMatchObject([{ state: 'learned', attempts: 1, error: 'memory_off' }]);
     await putMemorySettings(database(), projectId, { enabled: true });
-    await parts.work(projectId);
-    expect(parts.asked.map(({ job }) => job)).toEqual(['extract', 'consolidate']);
+    await parts.runBatches(projectId);
+    expect(parts.requests.map(({ job }) => job)).toEqual(['extract', 'consolidate']);
   });
 
   test('two remembers at the same moment and the batch beside them store a memory once', async () => {
@@ -73,16 +73,16 @@ describeDatabases('a batch under way', (database) => {
     const allAsked = new Promise<void>((resolve) => {
       release = resolve;
     });
-    parts.reply = async ({ job }) => {
+    parts.respond = async ({ job }) => {
       if (job === 'consolidate') return nothingToMerge;
-      if (parts.asked.length === batches.length) release();
+      if (parts.requests.length === batches.length) release();
       await allAsked;
       return learned('I am Ann.');
     };
     const { signal } = new AbortController();
     await Promise.all(batches.map(({ id }) => parts.activities.learnGroup({ batchId: id, position: 0 }, signal)));
-    expect(await seeItems(database(), projectId)).toMatchObject([{ text: 'I am Ann.', state: 'live' }]);
-    const groups = await seeGroups(database(), projectId);
+    expect(await listItems(database(), projectId)).toMatchObject([{ text: 'I am Ann.', state: 'live' }]);
+    const groups = await listGroups(database(), projectId);
     expect(groups.map(({ written, repeated }) => [written, repeated]).toSorted()).toEqual([
       [0, 1],
       [0, 1],
@@ -93,19 +93,19 @@ describeDatabases('a batch under way', (database) => {
   test('is started again by the next look, in case its run was ended in Temporal; one that waits for its next try is left alone', async () => {
     const { projectId, parts, workflowId } = await begin();
     await deliver(database(), projectId);
-    const look = () => parts.activities.lookAtLearning(projectId);
+    const look = () => parts.activities.checkLearning(projectId);
     expect(await look()).toEqual({ kind: 'running' });
     expect(await look()).toEqual({ kind: 'running' });
     expect(await deliver(database(), projectId)).toEqual([{ workflowId, signal: null }]);
-    parts.reply = () => ({ kind: 'failure', failure: { kind: 'vendor', code: 'upstream_failed', message: 'no answer' } });
-    await parts.work(projectId);
+    parts.respond = () => ({ kind: 'failure', failure: { kind: 'vendor', code: 'upstream_failed', message: 'no answer' } });
+    await parts.runBatches(projectId);
     expect(await look()).toEqual({ kind: 'running' });
     expect(await deliver(database(), projectId)).toEqual([]);
   });
 
   test('that has ended tells its project once, however often its end is asked for', async () => {
     const { projectId, parts, batchId } = await begin();
-    await parts.work(projectId);
+    await parts.runBatches(projectId);
     await database().query(`delete from outbox where project_id = $1::uuid`, [projectId]);
     expect(await parts.activities.finishBatch(batchId)).toBe(true);
     expect(await parts.activities.openBatch(batchId)).toEqual([]);
@@ -114,10 +114,10 @@ describeDatabases('a batch under way', (database) => {
 
   test('takes an answer that stands in a code block', async () => {
     const { projectId, parts } = await begin();
-    parts.reply = ({ job }) =>
+    parts.respond = ({ job }) =>
       `\`\`\`json\n${JSON.stringify(job === 'extract' ? learned('I am Ann.') : { ...nothingToMerge, page: 'Ann' })}\n\`\`\`\n`;
-    expect(await parts.work(projectId)).toEqual([]);
-    expect(await seeItems(database(), projectId)).toMatchObject([{ text: 'I am Ann.' }]);
+    expect(await parts.runBatches(projectId)).toEqual([]);
+    expect(await listItems(database(), projectId)).toMatchObject([{ text: 'I am Ann.' }]);
     const pages = `select text from memory_pages where project_id = $1::uuid`;
     expect(await database().query(pages, [projectId])).toEqual([{ text: 'Ann' }]);
   });

@@ -1,9 +1,9 @@
 /** What the memory model is asked about new memories, and what of its answers counts. */
 import { describe, expect, test } from '@jest/globals';
-import { askToConsolidate, type Known, readConsolidation } from '../../../src/memory/learning/consolidation.ts';
+import { buildConsolidationPrompt, type ConsolidationContext, parseConsolidation } from '../../../src/memory/learning/consolidation.ts';
 
 const item = (id: string, text: string, isKept = false) => ({ id, text, isKept });
-const known: Known = {
+const known: ConsolidationContext = {
   subject: 'ann',
   added: [item('n1', 'Lives in Bergen'), item('n2', 'Likes tea')],
   known: [item('k1', 'Lives in Oslo'), item('k2', 'Is fond of tea'), item('p1', 'Drinks tea', true)],
@@ -23,12 +23,12 @@ const fact = {
   replaces: 'f1',
 };
 
-const read = (answer: object) => readConsolidation(JSON.stringify({ merges: [], facts: [], page: '', ...answer }), known);
+const read = (answer: object) => parseConsolidation(JSON.stringify({ merges: [], facts: [], page: '', ...answer }), known);
 const mergesOf = (...merges: object[]) => read({ merges })?.merges;
 const factsOf = (...facts: object[]) => read({ facts })?.facts;
 
 test('the question names all by their ids and not whom it is about', () => {
-  const { text, schema } = askToConsolidate(known);
+  const { text, schema } = buildConsolidationPrompt(known);
   expect(JSON.parse(text)).toMatchObject({ about: 'one end user', new: [{ id: 'n1', text: 'Lives in Bergen' }, {}], facts: known.facts });
   expect(text).not.toContain('ann');
   const { merges } = (schema.schema as { properties: { merges: { items: { required: string[] } } } }).properties;
@@ -86,5 +86,5 @@ test('a page that looks like an instruction to a model is not taken, nor an empt
 });
 
 test.each(['', '{}', '[]', '{"merges":[]}', '{"merges":{},"facts":[]}', 'OK'])('%p is of no use', (answer) => {
-  expect(readConsolidation(answer, known)).toBeNull();
+  expect(parseConsolidation(answer, known)).toBeNull();
 });

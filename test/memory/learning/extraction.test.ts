@@ -1,6 +1,6 @@
 /** What the memory model is asked, and what of its answers counts. */
 import { describe, expect, test } from '@jest/globals';
-import { askForMemories, readMemories } from '../../../src/memory/learning/extraction.ts';
+import { buildExtractionPrompt, parseExtraction } from '../../../src/memory/learning/extraction.ts';
 import type { GroupMessage } from '../../../src/memory/learning/group-messages.ts';
 
 const createdAt = new Date('2026-11-20T10:00:00Z');
@@ -12,12 +12,12 @@ const messages: readonly GroupMessage[] = [
 const good = { text: 'Lives in Oslo', kind: 'fact', importance: 4, evidence: 'I live in Oslo, since May.' };
 
 function read(...memories: readonly unknown[]) {
-  return readMemories(JSON.stringify({ memories }), messages);
+  return parseExtraction(JSON.stringify({ memories }), messages);
 }
 
 describe('the question', () => {
   test('holds the conversations apart, as JSON, and what is to be looked for', () => {
-    const { text, schema } = askForMemories(messages, 'drinks');
+    const { text, schema } = buildExtractionPrompt(messages, 'drinks');
     expect(JSON.parse(text)).toEqual({
       look_for: 'drinks',
       conversations: [
@@ -32,7 +32,7 @@ describe('the question', () => {
       ],
     });
     expect(schema).toMatchObject({ name: 'memories', schema: { required: ['memories'] } });
-    expect(JSON.parse(askForMemories(messages, null).text)).not.toHaveProperty('look_for');
+    expect(JSON.parse(buildExtractionPrompt(messages, null).text)).not.toHaveProperty('look_for');
   });
 });
 
@@ -73,7 +73,7 @@ describe('a statement', () => {
     const statement = { ...good, text: 'Has tea', evidence: 'drink oolong tea, as' };
     const recalled = new Map([['c1', ['Ann: oolong tea to drink']]]);
     const learned = (said: readonly GroupMessage[], known = recalled): number | undefined =>
-      readMemories(JSON.stringify({ memories: [statement] }), said, known)?.statements.length;
+      parseExtraction(JSON.stringify({ memories: [statement] }), said, known)?.statements.length;
     expect(learned([assistant])).toBe(0);
     expect(learned([assistant], new Map())).toBe(1);
     expect(learned([assistant], new Map([['c1', ['Has a dog called Tea']]]))).toBe(1);
@@ -97,7 +97,7 @@ describe('a statement', () => {
 
 describe('an answer', () => {
   test.each(['', 'Sure! Here are the memories:', '[]', '{}', '{"memories":{}}', '{"memories":[', 'null'])('%p is of no use', (answer) => {
-    expect(readMemories(answer, messages)).toBeNull();
+    expect(parseExtraction(answer, messages)).toBeNull();
   });
 
   test('without memories is one', () => {

@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/core/time.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject, putMemorySettings } from '../calls.ts';
-import { createTestLearning, learnAll, seeGroups, seeItems, storeRead } from '../learning.ts';
+import { createTestLearning, learnEveryMessage, listGroups, listItems, storeReadConversation } from '../learning.ts';
 
 interface Question {
   readonly new: readonly { readonly id: string; readonly text: string }[];
@@ -13,7 +13,7 @@ interface Question {
 
 describeDatabases('pages', (database) => {
   const learning = () => createTestLearning(database());
-  const look = (projectId: string) => learning().activities.lookAtLearning(projectId);
+  const look = (projectId: string) => learning().activities.checkLearning(projectId);
   const pagesOf = (projectId: string) =>
     database().query<{ text: string }>('select text from memory_pages where project_id = $1::uuid', [projectId]);
 
@@ -26,31 +26,31 @@ describeDatabases('pages', (database) => {
         .map(({ text }) => text)
         .sort()
         .join(' ');
-    parts.reply = (call) =>
-      call.job === 'extract' ? learnAll(call) : { merges: [], facts: [], page: pageOf(JSON.parse(call.text) as Question) };
-    await storeRead(database(), { projectId, subject: 'ann', words: ['A ann.', 'B ann.', 'C ann.'] });
+    parts.respond = (call) =>
+      call.job === 'extract' ? learnEveryMessage(call) : { merges: [], facts: [], page: pageOf(JSON.parse(call.text) as Question) };
+    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['A ann.', 'B ann.', 'C ann.'] });
     await look(projectId);
-    await parts.work(projectId);
+    await parts.runBatches(projectId);
     expect(await pagesOf(projectId)).toMatchObject([{ text: 'A ann. B ann. C ann.' }]);
-    const asked = parts.asked.length;
-    const [a, b, c] = await seeItems(database(), projectId);
+    const asked = parts.requests.length;
+    const [a, b, c] = await listItems(database(), projectId);
     const items = createItems({ database: database(), clock: systemClock });
     await items.remove(projectId, a?.id ?? '', { origin: 'agent', author: 'key:x' });
     await items.correct(projectId, b?.id ?? '', 'D ann.', { origin: 'agent', author: 'key:x' });
     expect(await pagesOf(projectId)).toEqual([]);
-    await parts.work(projectId);
+    await parts.runBatches(projectId);
     expect(await pagesOf(projectId)).toMatchObject([{ text: 'C ann. D ann.' }]);
-    expect(parts.asked.slice(asked).map(({ job }) => job)).toEqual(['consolidate']);
-    expect(await seeGroups(database(), projectId)).toMatchObject([
+    expect(parts.requests.slice(asked).map(({ job }) => job)).toEqual(['consolidate']);
+    expect(await listGroups(database(), projectId)).toMatchObject([
       { written: 3 },
       { subject: 'ann', state: 'done', messages: 0, merged: 0 },
     ]);
 
     // Of nothing there is no page, and no model is asked.
-    for (const item of [c, ...(await seeItems(database(), projectId)).filter(({ text }) => text === 'D ann.')])
+    for (const item of [c, ...(await listItems(database(), projectId)).filter(({ text }) => text === 'D ann.')])
       await items.remove(projectId, item?.id ?? '', { origin: 'agent', author: 'key:x' });
-    await parts.work(projectId);
-    expect([await pagesOf(projectId), parts.asked.length]).toEqual([[], asked + 1]);
+    await parts.runBatches(projectId);
+    expect([await pagesOf(projectId), parts.requests.length]).toEqual([[], asked + 1]);
   });
 
   test('the page is written anew without the memory that a second rating calls wrong, once', async () => {
@@ -59,8 +59,8 @@ describeDatabases('pages', (database) => {
     const parts = learning();
     const items = createItems({ database: database(), clock: systemClock });
     let mustRate = true;
-    parts.reply = async (call) => {
-      if (call.job === 'extract') return learnAll(call);
+    parts.respond = async (call) => {
+      if (call.job === 'extract') return learnEveryMessage(call);
       const { new: added, known } = JSON.parse(call.text) as Question;
       const page = [...added, ...known].map(({ text }) => text).join(' ');
       const wrong = added.find(({ text }) => text === 'Wrong.');
@@ -72,24 +72,24 @@ describeDatabases('pages', (database) => {
       }
       return { merges: [], facts: [], page };
     };
-    await storeRead(database(), { projectId, subject: 'ann', words: ['Right.', 'Wrong.', 'Odd.'] });
+    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['Right.', 'Wrong.', 'Odd.'] });
     await look(projectId);
-    await parts.work(projectId);
+    await parts.runBatches(projectId);
     expect(await pagesOf(projectId)).toEqual([]);
-    await parts.work(projectId);
+    await parts.runBatches(projectId);
     expect((await pagesOf(projectId))[0]?.text.split(' ').toSorted()).toEqual(['Odd.', 'Right.']);
 
-    const odd = (await seeItems(database(), projectId)).find(({ text }) => text === 'Odd.');
+    const odd = (await listItems(database(), projectId)).find(({ text }) => text === 'Odd.');
     await items.rate(projectId, odd?.id ?? '', 'wrong');
     expect(await pagesOf(projectId)).toHaveLength(1);
     await items.rate(projectId, odd?.id ?? '', 'wrong');
     expect(await pagesOf(projectId)).toEqual([]);
-    await parts.work(projectId);
+    await parts.runBatches(projectId);
     expect(await pagesOf(projectId)).toEqual([{ text: 'Right.' }]);
-    const asked = parts.asked.length;
+    const asked = parts.requests.length;
     await items.rate(projectId, odd?.id ?? '', 'wrong');
-    await parts.work(projectId);
-    expect([await pagesOf(projectId), parts.asked.length]).toEqual([[{ text: 'Right.' }], asked]);
+    await parts.runBatches(projectId);
+    expect([await pagesOf(projectId), parts.requests.length]).toEqual([[{ text: 'Right.' }], asked]);
   });
 
   test('a page that was asked for before a memory was removed is not stored; another is written', async () => {
@@ -97,25 +97,25 @@ describeDatabases('pages', (database) => {
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const parts = learning();
     const items = createItems({ database: database(), clock: systemClock });
-    parts.reply = async (call) => {
-      if (call.job === 'extract') return learnAll(call);
+    parts.respond = async (call) => {
+      if (call.job === 'extract') return learnEveryMessage(call);
       const { new: added, known } = JSON.parse(call.text) as Question;
       const page = [...added, ...known].map(({ text }) => text).join(' ');
       const secret = added.find(({ text }) => text === 'Secret.');
       if (secret) await items.remove(projectId, secret.id, { origin: 'agent', author: 'key:x' });
       return { merges: [], facts: [], page };
     };
-    await storeRead(database(), { projectId, subject: 'ann', words: ['Open.'] });
+    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['Open.'] });
     await look(projectId);
-    await parts.work(projectId);
+    await parts.runBatches(projectId);
     expect(await pagesOf(projectId)).toMatchObject([{ text: 'Open.' }]);
-    await storeRead(database(), { projectId, subject: 'ann', words: ['Secret.'] });
+    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['Secret.'] });
     await look(projectId);
-    await parts.work(projectId);
+    await parts.runBatches(projectId);
     expect(await pagesOf(projectId)).toEqual([]);
-    await parts.work(projectId);
+    await parts.runBatches(projectId);
     expect(await pagesOf(projectId)).toMatchObject([{ text: 'Open.' }]);
     // The page that was there goes with the memory, and is asked for once.
-    expect((await seeGroups(database(), projectId)).map(({ messages }) => messages)).toEqual([2, 2, 0]);
+    expect((await listGroups(database(), projectId)).map(({ messages }) => messages)).toEqual([2, 2, 0]);
   });
 });

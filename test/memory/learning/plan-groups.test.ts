@@ -1,11 +1,11 @@
 /** How waiting messages are put into groups for one model call each. */
 import { expect, test } from '@jest/globals';
-import { cutRanges, type MessageSize } from '../../../src/memory/learning/plan-groups.ts';
+import { type MessageSize, planGroups } from '../../../src/memory/learning/plan-groups.ts';
 
 const messages = (count: number, bytes: number, { conversationId = 'c', subject = null }: Partial<MessageSize> = {}): MessageSize[] =>
   Array.from({ length: count }, (_, position) => ({ conversationId, subject, position, bytes }));
 const sizesOf = (sizes: readonly MessageSize[], several: boolean) =>
-  cutRanges(sizes, { several }).groups.map(({ subject, messages: count }) => [subject, count]);
+  planGroups(sizes, { allowMultiple: several }).groups.map(({ subject, messages: count }) => [subject, count]);
 
 test('a group for each end user and one for those without, and none is too large for one call', () => {
   const sizes = [
@@ -25,7 +25,7 @@ test('a group for each end user and one for those without, and none is too large
 });
 
 test('a thousand messages are the most of a group, however short; the rest waits, or is a group of its own', () => {
-  const { groups, ends } = cutRanges(messages(2_500, 1), { several: false });
+  const { groups, ends } = planGroups(messages(2_500, 1), { allowMultiple: false });
   expect(groups).toEqual([{ subject: null, messages: 1_000, ranges: [{ conversationId: 'c', from: 0, to: 1_000 }] }]);
   expect([...ends]).toEqual([['c', 1_000]]);
   expect(sizesOf(messages(2_500, 1), true)).toEqual([

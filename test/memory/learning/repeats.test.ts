@@ -3,29 +3,33 @@ import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
 import { describeDatabases } from '../../db/databases.ts';
-import { chatBody, createProject, putMemorySettings, readAll, record, settledCall } from '../calls.ts';
-import { createTestLearning, learnAll, memory, seeGroups, seeItems, storeRead } from '../learning.ts';
+import { chatBody, createProject, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
+import { createTestLearning, learnEveryMessage, listGroups, listItems, memory, storeReadConversation } from '../learning.ts';
 
 describeDatabases('repeats', (database) => {
   const learning = () => createTestLearning(database());
-  const look = (projectId: string) => learning().activities.lookAtLearning(projectId);
+  const look = (projectId: string) => learning().activities.checkLearning(projectId);
 
   test('word for word is so in every alphabet, whatever the case and the form of the letters', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const parts = learning();
-    parts.reply = learnAll;
-    await storeRead(database(), { projectId, subject: 'ann', words: ['Öl und Übermut', 'МОСКВА зимой', 'Café au lait', 'Ｔｅａ'] });
+    parts.respond = learnEveryMessage;
+    await storeReadConversation(database(), {
+      projectId,
+      subject: 'ann',
+      words: ['Öl und Übermut', 'МОСКВА зимой', 'Café au lait', 'Ｔｅａ'],
+    });
     await look(projectId);
-    await parts.work(projectId);
-    await storeRead(database(), {
+    await parts.runBatches(projectId);
+    await storeReadConversation(database(), {
       projectId,
       subject: 'ann',
       words: ['öl UND übermut.', 'Москва Зимой', 'CAFE\u0301 au lait', 'tea', 'Zug'],
     });
     await look(projectId);
-    await parts.work(projectId);
-    expect((await seeGroups(database(), projectId)).map(({ written, repeated }) => [written, repeated])).toEqual([
+    await parts.runBatches(projectId);
+    expect((await listGroups(database(), projectId)).map(({ written, repeated }) => [written, repeated])).toEqual([
       [4, 0],
       [1, 4],
     ]);
@@ -35,24 +39,24 @@ describeDatabases('repeats', (database) => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const parts = learning();
-    parts.reply = learnAll;
-    const id = await storeRead(database(), { projectId, subject: 'ann', words: ['I like tea.'] });
+    parts.respond = learnEveryMessage;
+    const id = await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I like tea.'] });
     await look(projectId);
-    await parts.work(projectId);
-    const [item] = await seeItems(database(), projectId);
+    await parts.runBatches(projectId);
+    const [item] = await listItems(database(), projectId);
     const items = createItems({ database: database(), clock: systemClock });
     await items.remove(projectId, item?.id ?? '', { origin: 'person', author: 'ann@example.org' });
     await parts.remember(projectId, id, null);
-    await parts.work(projectId);
-    expect((await seeItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed']);
+    await parts.runBatches(projectId);
+    expect((await listItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed']);
 
     const tomorrow = 3 * 24 * 3_600 + Math.round((Date.now() - Date.UTC(2026, 10, 20)) / 1_000);
     const said = { projectId, subject: 'ann', source: 'later', at: tomorrow, body: chatBody('u I like tea.'), answer: 'Noted.' };
     await record(database(), [settledCall(said)]);
-    await readAll(database(), projectId);
+    await markAllRead(database(), projectId);
     await look(projectId);
-    await parts.work(projectId);
-    expect((await seeItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed', 'live']);
+    await parts.runBatches(projectId);
+    expect((await listItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed', 'live']);
   });
 
   test('a memory of a server that does not know its words yet is kept, and may be learned beside it', async () => {
@@ -64,11 +68,11 @@ describeDatabases('repeats', (database) => {
       [projectId],
     );
     const parts = learning();
-    parts.reply = learnAll;
-    await storeRead(database(), { projectId, subject: 'ann', words: ['I like tea.'] });
+    parts.respond = learnEveryMessage;
+    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I like tea.'] });
     await look(projectId);
-    await parts.work(projectId);
-    expect(await seeItems(database(), projectId)).toMatchObject([{ text: 'I like tea.' }, { text: 'I like tea.' }]);
+    await parts.runBatches(projectId);
+    expect(await listItems(database(), projectId)).toMatchObject([{ text: 'I like tea.' }, { text: 'I like tea.' }]);
   });
 
   test('what recall put into a conversation is not learned from it word for word, whosever it is', async () => {
@@ -80,11 +84,11 @@ describeDatabases('repeats', (database) => {
     const known = await items.write(projectId, wish, { origin: 'agent', author: 'key:a' });
     const call = settledCall({ projectId, explicitWrite: true, body: chatBody('u Who likes tea?'), answer: 'Ann likes tea.' });
     await record(database(), [{ ...call, content: call.content && { ...call.content, recalled: [known.id] } }]);
-    await readAll(database(), projectId);
-    parts.reply = ({ job }) =>
+    await markAllRead(database(), projectId);
+    parts.respond = ({ job }) =>
       job === 'extract' ? { memories: [memory('Ann likes tea', 'likes tea')] } : { merges: [], facts: [], page: '' };
     await look(projectId);
-    await parts.work(projectId);
-    expect((await seeItems(database(), projectId)).map(({ subject }) => subject)).toEqual(['ann']);
+    await parts.runBatches(projectId);
+    expect((await listItems(database(), projectId)).map(({ subject }) => subject)).toEqual(['ann']);
   });
 });

@@ -3,13 +3,13 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Queries } from '../../../src/db/database.ts';
 import { toBatches } from '../../../src/db/row-batches.ts';
-import { chainMessages, hashScope, keyInScope } from '../../../src/memory/conversations/chain.ts';
-import { findConversation } from '../../../src/memory/conversations/match-conversation.ts';
+import { chainMessages, hashScope, toScopedKey } from '../../../src/memory/conversations/chain.ts';
+import { matchConversation } from '../../../src/memory/conversations/match-conversation.ts';
 import { recordCalls } from '../../../src/memory/conversations/record-calls.ts';
-import type { Conversation, Turn } from '../../../src/memory/conversations/working-set.ts';
-import { createBook } from '../../../src/memory/conversations/working-set.ts';
+import type { Conversation, RecordedCall } from '../../../src/memory/conversations/working-set.ts';
+import { createConversationWorkingSet } from '../../../src/memory/conversations/working-set.ts';
 import { describeDatabases } from '../../db/databases.ts';
-import { createProject, record, seeConversations, seeFiled, settledCall } from '../calls.ts';
+import { createProject, listConversationIds, listConversations, record, settledCall } from '../calls.ts';
 
 const historyOf = (length: number): { role: string; content: string }[] =>
   Array.from({ length }, (_value, index) => ({ role: index % 2 === 0 ? 'user' : 'assistant', content: `m${index}` }));
@@ -28,7 +28,7 @@ describeDatabases('long prompts', (database) => {
       return recordCalls(counting, [settledCall({ projectId, body: { messages: historyOf(100_001) }, answer: 'end' })]);
     });
     expect(Math.max(...longest)).toBeLessThanOrEqual(500);
-    const [seen] = await seeConversations(database(), projectId);
+    const [seen] = await listConversations(database(), projectId);
     expect(seen?.lines).toHaveLength(1_002);
     expect([seen?.lines[0], seen?.lines.at(-2), seen?.lines.at(-1)]).toEqual(['u m99000', 'u m100000', 'a end']);
   });
@@ -39,9 +39,9 @@ describeDatabases('long prompts', (database) => {
       settledCall({ projectId, at, body: { messages: historyOf(length) }, answer: `m${length}` }),
     );
     for (const call of calls) await record(database(), [call]);
-    const seen = await seeConversations(database(), projectId);
+    const seen = await listConversations(database(), projectId);
     expect(seen.map(({ lines }) => lines.map((line) => line.slice(2)))).toEqual([historyOf(3_002).map(({ content }) => content)]);
-    expect(new Set(await seeFiled(database(), calls)).size).toBe(1);
+    expect(new Set(await listConversationIds(database(), calls)).size).toBe(1);
   });
 });
 
@@ -78,7 +78,7 @@ function joined(request: string, known: string, subject: string | null): number 
   );
   const parts = [...request].flatMap((letter) => partOf.get(letter) ?? []);
   const hashes = [...known].flatMap((letter) => partOf.get(letter)?.messageHash ?? []);
-  const turn: Turn = {
+  const turn: RecordedCall = {
     callId: 'call',
     projectId: 'project',
     source: 'acme',
@@ -88,7 +88,7 @@ function joined(request: string, known: string, subject: string | null): number 
     startedAt: 1,
     endedAt: 2,
     parts,
-    placeKeys: parts.map(() => Buffer.from('nowhere')),
+    scopedKeys: parts.map(() => Buffer.from('nowhere')),
     promptLength: parts.length,
     firstAssistant: request.indexOf('a'),
   };
@@ -107,15 +107,15 @@ function joined(request: string, known: string, subject: string | null): number 
     startedAt: 0,
     lastTurnAt: 0,
     tipKey: Buffer.from('tip'),
-    tipMessageKey: keyInScope(scope, hashes.at(-1) ?? Buffer.alloc(0)),
+    tipMessageKey: toScopedKey(scope, hashes.at(-1) ?? Buffer.alloc(0)),
     messageHashes: new Map(hashes.entries()),
     changed: false,
-    openedNow: false,
+    needsIdleTimer: false,
     added: [],
   };
-  const book = createBook();
+  const book = createConversationWorkingSet();
   book.add(conversation, []);
-  const joining = findConversation(turn, book);
+  const joining = matchConversation(turn, book);
   return joining.kind === 'continues' ? joining.from : null;
 }
 

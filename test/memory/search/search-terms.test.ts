@@ -2,8 +2,8 @@
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
-import { createSearch, searchBody } from '../../../src/memory/search/search.ts';
-import { wordsToFind, wordsToIndex } from '../../../src/memory/text/lexemes.ts';
+import { createSearch, searchRequestSchema } from '../../../src/memory/search/search.ts';
+import { tokenizeForIndex, tokenizeForQuery } from '../../../src/memory/text/lexemes.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject } from '../calls.ts';
 
@@ -41,7 +41,7 @@ describeDatabases('words', (database) => {
     const search = createSearch({ database: database() });
     const find = async (query: string): Promise<string[]> => {
       const options = { projectId, embed: async () => null, embedLimitMs: 30_000, queryLimitMs: 60_000 };
-      const { memories: found } = await search(searchBody.parse({ query, include: ['memories'] }), options);
+      const { memories: found } = await search(searchRequestSchema.parse({ query, include: ['memories'] }), options);
       return found.map(({ item }) => item.text);
     };
     for (const [text, queries] of Object.entries(memories)) {
@@ -54,7 +54,7 @@ describeDatabases('words', (database) => {
 });
 
 test('a script without spaces is indexed by letters and pairs, and sought by pairs; a single letter is itself', () => {
-  expect(wordsToIndex('喝绿茶, ok')).toBe('喝 绿 茶 喝绿 绿茶 ok');
-  expect(wordsToFind('喝绿茶, ok')).toBe('喝绿 绿茶 ok');
-  expect(wordsToFind('茶')).toBe('茶');
+  expect(tokenizeForIndex('喝绿茶, ok')).toBe('喝 绿 茶 喝绿 绿茶 ok');
+  expect(tokenizeForQuery('喝绿茶, ok')).toBe('喝绿 绿茶 ok');
+  expect(tokenizeForQuery('茶')).toBe('茶');
 });

@@ -5,9 +5,9 @@ import type { Database } from '../../../src/db/database.ts';
 import type { NormalMessage } from '../../../src/dialects/prompt/prompt.ts';
 import { maskCredentials } from '../../../src/guardrails/credentials.ts';
 import { createEpisodes } from '../../../src/memory/conversations/episodes.ts';
-import { createCallMasker } from '../../../src/memory/text/credential-masker.ts';
+import { createCredentialMasker } from '../../../src/memory/text/credential-masker.ts';
 import { describeDatabases } from '../../db/databases.ts';
-import { createProject, record, seeConversations, seeFiled, settledCall } from '../calls.ts';
+import { createProject, listConversationIds, listConversations, record, settledCall } from '../calls.ts';
 
 const secret = 'sk-ant-api03-Zx81bQw72LmN04vTr95KpYs3';
 const pem = `-----BEGIN PRIVATE KEY-----\n${'MIIEvQ8ABADANBgkqh7i'.repeat(4)}\n-----END PRIVATE KEY-----`;
@@ -54,9 +54,9 @@ describeDatabases('credentials in calls', (database) => {
         }),
       ];
       for (const call of calls) await record(database(), [call]);
-      const filed = await seeFiled(database(), calls);
+      const filed = await listConversationIds(database(), calls);
       expect(new Set(filed).size).toBe(1);
-      const [conversation] = await seeConversations(database(), projectId);
+      const [conversation] = await listConversations(database(), projectId);
       expect(conversation?.lines).toEqual([
         'u Here is my key: [credential]. Keep it.',
         'a   Noted:\r\n[credential]\r\nAnything else?\n',
@@ -73,7 +73,7 @@ describeDatabases('credentials in calls', (database) => {
 });
 
 test('arguments that were parsed and written anew are masked to the same, also where no JSON is left', () => {
-  const { message } = createCallMasker();
+  const { maskMessage: message } = createCredentialMasker();
   const argumentsOf = (args: string): string | undefined => message(assistant(args)).toolCalls[0]?.arguments;
   const same = [
     '{"user":"ann","password":83123456789}',
@@ -88,7 +88,7 @@ test('arguments that were parsed and written anew are masked to the same, also w
 
 test('of a history that is repeated only what is new is read again', () => {
   let characters = 0;
-  const { message, extra } = createCallMasker((text) => {
+  const { maskMessage: message, maskExtra: extra } = createCredentialMasker((text) => {
     characters += text.length;
     return maskCredentials(text);
   });

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { enqueueEmbeddings } from '../../../src/memory/triggers/embedding-runs.ts';
+import { reenqueueEmbeddings } from '../../../src/memory/triggers/embedding-runs.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject } from '../calls.ts';
 
@@ -30,7 +30,7 @@ describeDatabases('at a connection to Temporal, vectors are seen to', (database)
   /** Numbers of the runs that are asked for when `model` is what the project has now. */
   const runsOf = async (projectId: string, model: string | null): Promise<unknown[]> => {
     await database().query('delete from outbox');
-    await enqueueEmbeddings(database(), async (id) => (id === projectId ? model : null));
+    await reenqueueEmbeddings(database(), async (id) => (id === projectId ? model : null));
     const rows = await database().query<{ input: { run: number } }>('select input from outbox where project_id = $1::uuid', [projectId]);
     return rows.map(({ input }) => input.run);
   };

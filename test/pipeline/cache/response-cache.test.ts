@@ -4,8 +4,8 @@ import { describe, expect, test } from '@jest/globals';
 import type { Call, Candidate } from '../../../src/core/call.ts';
 import { noCorrelation } from '../../../src/core/call.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
-import { cacheKeyOf } from '../../../src/pipeline/cache/cache-key.ts';
-import { replayHit } from '../../../src/pipeline/cache/replay-cached.ts';
+import { computeCacheKey } from '../../../src/pipeline/cache/cache-key.ts';
+import { replayCached } from '../../../src/pipeline/cache/replay-cached.ts';
 import { createResponseCache } from '../../../src/pipeline/cache/response-cache.ts';
 
 const candidate: Candidate = { id: 'one/m', provider: 'one', model: 'm', dialect: 'chat', price: null, maxOutputTokens: null };
@@ -20,7 +20,7 @@ function callOf(text: string, more: Partial<Call> & { projectId?: string } = {})
     id: 'call-1',
     startedAt: 1_000,
     route: 'chat',
-    caller: { keyId: 'key-1', keyPrefix: 'k', countedAs: 'key-1', projectId, models: null, expiresAt: null },
+    caller: { keyId: 'key-1', keyPrefix: 'k', quotaKeyId: 'key-1', projectId, models: null, expiresAt: null },
     projectSlug: 'acme',
     source: 'acme',
     sourceGiven: false,
@@ -33,7 +33,7 @@ function callOf(text: string, more: Partial<Call> & { projectId?: string } = {})
     cache: { reads: true, writes: true },
     correlation: noCorrelation,
     deadlineAt: null,
-    passedHeaders: {},
+    forwardedHeaders: {},
     ...changed,
   };
 }
@@ -56,11 +56,11 @@ function lendCache(options: { maxBytes?: number; maxAnswerBytes?: number; revisi
   let now = 1_000;
   const cache = createResponseCache({ clock: { now: () => now }, revision: () => 0, ...options });
   const lookUp = (call: Call, more: { ttlMs?: number; enabled?: boolean; candidates?: readonly Candidate[] } = {}) =>
-    cache.lookUp({ call, alsoAbout: [], settings: { ...settings, ...more }, candidates: more.candidates ?? candidates });
+    cache.lookup({ call, recalledSubjects: [], settings: { ...settings, ...more }, candidates: more.candidates ?? candidates });
   const keep = (call: Call, bytes: Buffer): void => {
-    const { recording } = lookUp(call);
-    recording?.add(bytes);
-    recording?.keep({ contentType, model: 'one/m' });
+    const { writer: recording } = lookUp(call);
+    recording?.append(bytes);
+    recording?.commit({ contentType, model: 'one/m' });
   };
   return {
     cache,
@@ -75,7 +75,7 @@ function lendCache(options: { maxBytes?: number; maxAnswerBytes?: number; revisi
 
 describe('the same question', () => {
   const keyOf = (call: Call, more: { projectId?: string; candidates?: readonly Candidate[]; revision?: number } = {}): string =>
-    cacheKeyOf(more.projectId ?? 'project-1', { call, candidates: more.candidates ?? candidates, revision: more.revision ?? 0 });
+    computeCacheKey(more.projectId ?? 'project-1', { call, candidates: more.candidates ?? candidates, revision: more.revision ?? 0 });
   const key = keyOf(question);
 
   test.each([
@@ -87,7 +87,7 @@ describe('the same question', () => {
   });
 
   test('tried again, with an idempotency key of its own', () => {
-    expect(keyOf(callOf('{"messages":[]}', { passedHeaders: { 'idempotency-key': 'a' } }))).toBe(key);
+    expect(keyOf(callOf('{"messages":[]}', { forwardedHeaders: { 'idempotency-key': 'a' } }))).toBe(key);
   });
 
   test.each<[string, string]>([
@@ -97,7 +97,7 @@ describe('the same question', () => {
     ['another order of candidates', keyOf(question, { candidates: [{ ...candidate, id: 'two/m' }, candidate] })],
     ['another bound of a candidate', keyOf(question, { candidates: [{ ...candidate, maxOutputTokens: 10 }] })],
     ['another configuration', keyOf(question, { revision: 1 })],
-    ['a beta header', keyOf(callOf('{"messages":[]}', { passedHeaders: { 'anthropic-beta': 'tools' } }))],
+    ['a beta header', keyOf(callOf('{"messages":[]}', { forwardedHeaders: { 'anthropic-beta': 'tools' } }))],
     ['other white space', keyOf(callOf('{"messages": []}'))],
     ['a number that is written differently', keyOf(callOf('{"messages":[],"seed":1.0}'))],
     ['what a parser would leave out', keyOf(callOf('{"messages":[],"seed":1,"seed":1}'))],
@@ -117,7 +117,7 @@ describe('an answer is kept', () => {
     const { lookUp, keep, cache } = lendCache();
     expect(lookUp(question).hit).toBeNull();
     keep(question, answer('Hi'));
-    const { hit, recording } = lookUp(question);
+    const { hit, writer: recording } = lookUp(question);
     expect(hit).toMatchObject({ contentType, model: 'one/m', reading: { turn: { text: 'Hi', toolCalls: [] } } });
     expect(hit?.bytes).toEqual(answer('Hi'));
     expect(recording).toBeNull();
@@ -126,7 +126,7 @@ describe('an answer is kept', () => {
 
   test('only when its end was said: what was begun and not kept is forgotten', () => {
     const { lookUp, isKept } = lendCache();
-    lookUp(question).recording?.add(answer('Hi'));
+    lookUp(question).writer?.append(answer('Hi'));
     expect(isKept(question)).toBe(false);
   });
 
@@ -135,10 +135,10 @@ describe('an answer is kept', () => {
     const large = Buffer.alloc(1_000_000, 0x20);
     const bytes = answer('Hi');
     bytes.copy(large, 500);
-    const { recording } = lookUp(question);
-    recording?.add(large.subarray(500, 510));
-    recording?.add(large.subarray(510, 500 + bytes.length));
-    recording?.keep({ contentType, model: 'one/m' });
+    const { writer: recording } = lookUp(question);
+    recording?.append(large.subarray(500, 510));
+    recording?.append(large.subarray(510, 500 + bytes.length));
+    recording?.commit({ contentType, model: 'one/m' });
     large.fill(0);
     const { hit } = lookUp(question);
     expect(hit?.bytes).toEqual(bytes);
@@ -274,10 +274,10 @@ test('a kept stream is given in small pieces, as they are asked for, and the las
   const { hit } = lookUp(streamed);
   if (!hit) throw new Error('nothing was kept');
   const pieces = [];
-  for await (const piece of replayHit(hit).pieces()) pieces.push(piece);
+  for await (const piece of replayCached(hit).pieces()) pieces.push(piece);
   expect(Buffer.concat(pieces.map(({ bytes }) => bytes))).toEqual(hit.bytes);
   expect(Math.max(...pieces.map(({ bytes }) => bytes.length))).toBeLessThanOrEqual(16 * 1024);
-  expect(pieces.map(({ last }) => last)).toEqual([false, false, true]);
+  expect(pieces.map(({ isLast: last }) => last)).toEqual([false, false, true]);
 });
 
 describe('erasure', () => {
@@ -288,12 +288,12 @@ describe('erasure', () => {
   test('of a subject takes what was kept of calls about it in this project, and says how many', () => {
     const { keep, isKept, cache } = lendCache();
     keep(about('ada'), answer('1'));
-    keep(about('ada', { passedHeaders: { 'openai-beta': 'x' } }), answer('2'));
+    keep(about('ada', { forwardedHeaders: { 'openai-beta': 'x' } }), answer('2'));
     keep(about('bob'), answer('3'));
     keep(about('ada', { projectId: 'project-2' }), answer('4'));
     keep(question, answer('5'));
-    expect(cache.dropSubject('project-1', sha256('ada'))).toBe(2);
-    expect(cache.dropSubject('project-1', sha256('ada'))).toBe(0);
+    expect(cache.invalidateSubject('project-1', sha256('ada'))).toBe(2);
+    expect(cache.invalidateSubject('project-1', sha256('ada'))).toBe(0);
     expect([isKept(about('ada')), isKept(about('bob')), isKept(about('ada', { projectId: 'project-2' })), isKept(question)]).toEqual([
       false,
       true,
@@ -304,11 +304,11 @@ describe('erasure', () => {
 
   test('also reaches calls that were under way: what they bring is not kept; later ones are', () => {
     const { lookUp, keep, isKept, cache, advance } = lendCache();
-    const { recording } = lookUp(about('ada'));
+    const { writer: recording } = lookUp(about('ada'));
     advance(10);
-    cache.dropSubject('project-1', sha256('ada'));
-    recording?.add(answer('Hi'));
-    recording?.keep({ contentType, model: 'one/m' });
+    cache.invalidateSubject('project-1', sha256('ada'));
+    recording?.append(answer('Hi'));
+    recording?.commit({ contentType, model: 'one/m' });
     expect(isKept(about('ada'))).toBe(false);
     keep(about('ada', { startedAt: 2_000 }), answer('Hi'));
     expect(isKept(about('ada'))).toBe(true);
@@ -319,7 +319,7 @@ describe('erasure', () => {
     keep(question, answer('1'));
     keep(about('ada'), answer('2'));
     keep(callOf('{"messages":[]}', { projectId: 'project-2' }), answer('3'));
-    expect(cache.dropProject('project-1')).toBe(2);
+    expect(cache.invalidateProject('project-1')).toBe(2);
     expect([isKept(question), isKept(callOf('{"messages":[]}', { projectId: 'project-2' }))]).toEqual([false, true]);
   });
 });

@@ -5,10 +5,10 @@ import { noCorrelation } from '../../../src/core/call.ts';
 import { VendorError } from '../../../src/core/errors.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
 import { rulesOf } from '../../../src/dialects/routes/route-codecs.ts';
-import type { Speech } from '../../../src/pipeline/call/dialect-adapter.ts';
-import { speakTo } from '../../../src/pipeline/call/dialect-adapter.ts';
-import type { StreamEnd, StreamPiece } from '../../../src/vendors/stream.ts';
-import type { StreamedAnswer, VendorAnswer } from '../../../src/vendors/text.ts';
+import type { DialectAdapter } from '../../../src/pipeline/call/dialect-adapter.ts';
+import { adapterFor } from '../../../src/pipeline/call/dialect-adapter.ts';
+import type { StreamChunk, StreamEnd } from '../../../src/vendors/stream.ts';
+import type { StreamResponse, VendorResponse } from '../../../src/vendors/text.ts';
 import type { Provider } from '../../../src/vendors/vendor.ts';
 
 const passed = { 'anthropic-version': '2020-01-01', 'anthropic-beta': 'a', 'openai-beta': 'o', 'idempotency-key': 'i' };
@@ -19,7 +19,7 @@ function callOf(route: Dialect, text: string, stream = false): Call {
     id: '0193d7a0-0000-7000-8000-000000000000',
     startedAt: 1_763_678_400_500,
     route,
-    caller: { keyId: 'k', keyPrefix: 'abcdefgh', countedAs: 'k', projectId: 'p', models: null, expiresAt: null },
+    caller: { keyId: 'k', keyPrefix: 'abcdefgh', quotaKeyId: 'k', projectId: 'p', models: null, expiresAt: null },
     projectSlug: 'acme',
     source: 'acme',
     sourceGiven: false,
@@ -32,11 +32,11 @@ function callOf(route: Dialect, text: string, stream = false): Call {
     cache: { reads: true, writes: true },
     correlation: noCorrelation,
     deadlineAt: null,
-    passedHeaders: passed,
+    forwardedHeaders: passed,
   };
 }
 
-function speak(call: Call, dialect: Dialect, { baseUrl = 'http://vendor.test/v1', maxOutputTokens = null }: Target = {}): Speech {
+function speak(call: Call, dialect: Dialect, { baseUrl = 'http://vendor.test/v1', maxOutputTokens = null }: Target = {}): DialectAdapter {
   const candidate: Candidate = {
     id: `x/${dialect}-model`,
     provider: 'x',
@@ -55,7 +55,7 @@ function speak(call: Call, dialect: Dialect, { baseUrl = 'http://vendor.test/v1'
     firstByteTimeoutMs: 1,
     idleTimeoutMs: 1,
   };
-  return speakTo(call, candidate, provider);
+  return adapterFor(call, candidate, provider);
 }
 
 interface Target {
@@ -63,7 +63,7 @@ interface Target {
   readonly maxOutputTokens?: number | null;
 }
 
-const jsonOf = ({ body }: Speech): unknown => JSON.parse(body.toString('utf8'));
+const jsonOf = ({ body }: DialectAdapter): unknown => JSON.parse(body.toString('utf8'));
 const asked = '"messages":[{"role":"user","content":"hi"}]';
 const chatText = `{ "x" : 1.0, "model":"standard",${asked} }`;
 const messagesText = `{ "x" : 1.0, "model":"standard","max_tokens":9,${asked} }`;
@@ -77,7 +77,7 @@ describe('to a vendor of the same dialect', () => {
     expect(speech.body.toString()).toBe(text.replace('standard', `${route}-model`));
     expect(speech).toMatchObject({ rules: { route }, passedHeaders: passed });
     const answer = plainOf(route, '{"any":1.0}');
-    expect(speech.understand(answer)).toBe(answer);
+    expect(speech.toCallerResponse(answer)).toBe(answer);
   });
 });
 
@@ -89,10 +89,10 @@ describe('to a vendor of the other dialect', () => {
       max_tokens: 321,
       messages: [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }],
     });
-    expect([toMessages.rules.route, toMessages.passedHeaders]).toEqual(['messages', { 'anthropic-beta': 'a', 'idempotency-key': 'i' }]);
+    expect([toMessages.codec.route, toMessages.forwardedHeaders]).toEqual(['messages', { 'anthropic-beta': 'a', 'idempotency-key': 'i' }]);
     const toChat = speak(callOf('messages', messagesText), 'chat');
     expect(jsonOf(toChat)).toEqual({ model: 'chat-model', messages: [{ role: 'user', content: 'hi' }], max_tokens: 9 });
-    expect([toChat.rules.route, toChat.passedHeaders]).toEqual(['chat', { 'openai-beta': 'o', 'idempotency-key': 'i' }]);
+    expect([toChat.codec.route, toChat.forwardedHeaders]).toEqual(['chat', { 'openai-beta': 'o', 'idempotency-key': 'i' }]);
   });
 
   test.each([
@@ -121,11 +121,11 @@ describe('to a vendor of the other dialect', () => {
       failure = error;
     }
     expect(failure).toBeInstanceOf(VendorError);
-    expect(failure).toMatchObject({ fault: 'status', status: 400, vendorMessage: sentence });
+    expect(failure).toMatchObject({ kind: 'status', status: 400, vendorMessage: sentence });
   });
 });
 
-function plainOf(dialect: Dialect, text: string): VendorAnswer {
+function plainOf(dialect: Dialect, text: string): VendorResponse {
   const bytes = Buffer.from(text);
   const reading = rulesOf[dialect].readAnswer(bytes) ?? { tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } };
   return { kind: 'plain', status: 200, contentType: 'text/x', bytes, reading };
@@ -138,7 +138,7 @@ describe('a plain answer of the other dialect', () => {
       'messages',
       `{"id":"msg_1","content":[${use}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":4}}`,
     );
-    const told = speak(callOf('chat', chatText), 'messages').understand(answer);
+    const told = speak(callOf('chat', chatText), 'messages').toCallerResponse(answer);
     if (told.kind !== 'plain') throw new Error('not plain');
     expect(JSON.parse(told.bytes.toString())).toMatchObject({
       id: 'msg_1',
@@ -156,7 +156,7 @@ describe('a plain answer of the other dialect', () => {
     ['messages', 'chat', '{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":"{"}}]}}]}'],
   ] as const)('that cannot be told to a %s caller is unreadable', (route, dialect, text) => {
     const speech = speak(callOf(route, route === 'chat' ? chatText : messagesText), dialect);
-    expect(() => speech.understand(plainOf(dialect, text))).toThrow(expect.objectContaining({ fault: 'unreadable', status: 200 }));
+    expect(() => speech.toCallerResponse(plainOf(dialect, text))).toThrow(expect.objectContaining({ kind: 'unreadable', status: 200 }));
   });
 });
 
@@ -177,33 +177,33 @@ describe('a streamed answer of the other dialect', () => {
   /** A vendor's stream as the relay hands it over; tells whether it was given back. */
   function streamOf(pieces: readonly (readonly [string, boolean])[], end: StreamEnd) {
     let isReturned = false;
-    async function* relay(): AsyncGenerator<StreamPiece, StreamEnd> {
+    async function* relay(): AsyncGenerator<StreamChunk, StreamEnd> {
       try {
-        for (const [piece, last] of pieces) yield { bytes: Buffer.from(piece), last };
+        for (const [piece, last] of pieces) yield { bytes: Buffer.from(piece), isLast: last };
         return end;
       } finally {
         isReturned = true;
       }
     }
     const reading = () => ({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } });
-    const answer: StreamedAnswer = { kind: 'stream', status: 200, pieces: relay, reading };
+    const answer: StreamResponse = { kind: 'stream', status: 200, pieces: relay, reading };
     return { answer, isReturned: () => isReturned };
   }
 
-  function told(answer: VendorAnswer): AsyncGenerator<StreamPiece, StreamEnd> {
-    const translated = speak(callOf('chat', chatText, true), 'messages').understand(answer);
+  function told(answer: VendorResponse): AsyncGenerator<StreamChunk, StreamEnd> {
+    const translated = speak(callOf('chat', chatText, true), 'messages').toCallerResponse(answer);
     if (translated.kind !== 'stream') throw new Error('not a stream');
     return translated.pieces();
   }
 
-  async function readAll(pieces: AsyncGenerator<StreamPiece, StreamEnd>): Promise<Told> {
+  async function readAll(pieces: AsyncGenerator<StreamChunk, StreamEnd>): Promise<Told> {
     const texts: string[] = [];
     const lasts: boolean[] = [];
     for (;;) {
       const step = await pieces.next();
       if (step.done) return { pieces: texts, lasts, end: step.value };
       texts.push(step.value.bytes.toString());
-      lasts.push(step.value.last);
+      lasts.push(step.value.isLast);
     }
   }
 
@@ -226,7 +226,7 @@ describe('a streamed answer of the other dialect', () => {
   });
 
   it('that the relay calls broken is broken, and the caller has not been told', async () => {
-    const { answer } = streamOf([[start + text('Hel'), false]], { kind: 'broken', message: 'the answer broke off', told: true });
+    const { answer } = streamOf([[start + text('Hel'), false]], { kind: 'broken', message: 'the answer broke off', errorForwarded: true });
     expect(await readAll(told(answer))).toMatchObject({ end: { kind: 'broken', message: 'the answer broke off', told: false } });
   });
 

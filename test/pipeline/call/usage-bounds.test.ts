@@ -2,9 +2,9 @@
 import { expect, test } from '@jest/globals';
 import { newId } from '../../../src/core/ids.ts';
 import type { Price } from '../../../src/core/pricing.ts';
-import { estimateAsked } from '../../../src/pipeline/call/estimate.ts';
-import { backgroundCaller, makeOwnCall } from '../../../src/pipeline/call/internal-call.ts';
-import { boundsOf } from '../../../src/pipeline/call/usage-bounds.ts';
+import { estimateRequest } from '../../../src/pipeline/call/estimate.ts';
+import { backgroundCaller, buildInternalCall } from '../../../src/pipeline/call/internal-call.ts';
+import { usageBounds } from '../../../src/pipeline/call/usage-bounds.ts';
 
 const searched: Price = {
   inputNanos: 0n,
@@ -16,14 +16,14 @@ const searched: Price = {
 };
 
 const reranked = (documents: readonly string[]) =>
-  makeOwnCall({
+  buildInternalCall({
     id: newId(0),
     route: 'rerank',
     caller: backgroundCaller('acme'),
     slug: 'acme',
     tier: 'rank',
     members: { query: 'hi', documents },
-    limitMs: 1,
+    timeoutMs: 1,
     now: 0,
   });
 
@@ -42,7 +42,7 @@ test.each([
     maxOutputTokens: null,
     traits: {},
   } as const;
-  const { costNanos } = boundsOf(call, [candidate]);
+  const { costNanos } = usageBounds(call, [candidate]);
   expect(costNanos).toBe(searches * 2_000_000);
-  expect(estimateAsked(call, searched).costNanos).toBeLessThanOrEqual(costNanos);
+  expect(estimateRequest(call, searched).costNanos).toBeLessThanOrEqual(costNanos);
 });

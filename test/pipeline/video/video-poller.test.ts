@@ -1,11 +1,11 @@
 /** Looks at a video on behalf of its workflow: how long to wait, and when to give up. */
 import { expect, test } from '@jest/globals';
 import { VendorError } from '../../../src/core/errors.ts';
-import { createVideoLooks } from '../../../src/pipeline/video/video-poller.ts';
+import { createVideoPoller } from '../../../src/pipeline/video/video-poller.ts';
 import type { MediaProvider } from '../../../src/vendors/media.ts';
 import { buildMediaProviders } from '../../../src/vendors/media.ts';
 import type { VideoState } from '../../../src/vendors/video.ts';
-import type { Video, VideoEnding } from '../../../src/videos/videos.ts';
+import type { Video, VideoResult } from '../../../src/videos/videos.ts';
 import { clockAt, keepingLogger, noon } from '../../journal/calls.ts';
 
 const minuteMs = 60_000;
@@ -35,7 +35,7 @@ const provider = buildMediaProviders({
 /** Looks at one video, whose vendor says what `poll` says. */
 function lookAt({ poll, hasProvider = true }: { poll: () => Promise<VideoState>; hasProvider?: boolean }) {
   const clock = clockAt(noon);
-  const endings: VideoEnding[] = [];
+  const endings: VideoResult[] = [];
   let video: Video | null = {
     callId: 'call',
     projectId: 'project',
@@ -54,14 +54,14 @@ function lookAt({ poll, hasProvider = true }: { poll: () => Promise<VideoState>;
   const forbidden = (): never => {
     throw new Error('nobody asks for this');
   };
-  const looks = createVideoLooks({
+  const looks = createVideoPoller({
     videos: {
-      probe: forbidden,
+      assertWritable: forbidden,
       add: forbidden,
       findByOperation: forbidden,
       findByFile: forbidden,
       get: async () => video,
-      notePoll: async (_callId, polledAt) => {
+      recordPoll: async (_callId, polledAt) => {
         if (video) video = { ...video, polledAt };
       },
       settle: async (of, ending) => {
@@ -74,7 +74,7 @@ function lookAt({ poll, hasProvider = true }: { poll: () => Promise<VideoState>;
     clock,
     logger: keepingLogger(),
   });
-  const look = (signal = new AbortController().signal) => looks.lookAtVideo('call', signal);
+  const look = (signal = new AbortController().signal) => looks.pollForWorkflow('call', signal);
   return { ...looks, look, clock, endings, video: () => video, forget: () => (video = null) };
 }
 
@@ -125,7 +125,12 @@ test('a video that is done is settled with its files, one that was deleted is go
 test('a look that is cancelled ends at once, and leaves the answer to others who wait for it', async () => {
   let answer: (state: VideoState) => void = () => undefined;
   let polls = 0;
-  const { ask, look, video, endings } = lookAt({
+  const {
+    poll: ask,
+    look,
+    video,
+    endings,
+  } = lookAt({
     poll: () => {
       polls += 1;
       return new Promise((resolve) => {

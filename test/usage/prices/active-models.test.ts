@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../src/core/json/narrow.ts';
-import { objectOf } from '../../../src/core/json/narrow.ts';
+import { asObject } from '../../../src/core/json/narrow.ts';
 import type { Database } from '../../../src/db/database.ts';
-import type { Models, ModelsInForce } from '../../../src/usage/prices/active-models.ts';
-import { createModelsInForce } from '../../../src/usage/prices/active-models.ts';
+import type { ActiveModels, Models } from '../../../src/usage/prices/active-models.ts';
+import { createActiveModels } from '../../../src/usage/prices/active-models.ts';
 import { priceAt } from '../../../src/usage/prices/price-history.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { eventually } from '../../support/gateway.ts';
@@ -26,7 +26,7 @@ const row = (source: Row['source'], nanos: number): Row => ({
 
 /** Rows are `{"nanos": 5}`; those of the provider `gone` are of one that is not configured. */
 function readRows(models: JsonObject): { rows: Models<Row>; faults: string[] } {
-  const entries = Object.entries(models).map(([id, values]) => ({ id, nanos: objectOf(values).nanos }));
+  const entries = Object.entries(models).map(([id, values]) => ({ id, nanos: asObject(values).nanos }));
   const isGood = ({ id, nanos }: { id: string; nanos: unknown }): boolean => typeof nanos === 'number' && !id.startsWith('gone/');
   return {
     rows: Object.fromEntries(entries.filter(isGood).map(({ id, nanos }) => [id, row('import', Number(nanos))])),
@@ -39,18 +39,27 @@ const pricesOf = (models: Models<Row>): Record<string, string> =>
 
 describeDatabases('models in force', (database) => {
   const warnings: string[] = [];
-  const started: ModelsInForce<Row>[] = [];
+  const started: ActiveModels<Row>[] = [];
   let now = 1_000_000;
 
   const begin = async (
     configured: Models<Row>,
     onChange: (models: Models<Row>) => void = () => undefined,
     store: Database = database(),
-  ): Promise<ModelsInForce<Row>> => {
+  ): Promise<ActiveModels<Row>> => {
     const note = (_fields: unknown, message: string): void => void warnings.push(message);
     const logger = { debug: note, info: note, warn: note, error: note };
-    const models = createModelsInForce<Row>({
-      ...{ database: store, clock: { now: () => now }, logger, configured, readRows, priceOf: () => null, onChange, retryMs: 20 },
+    const models = createActiveModels<Row>({
+      ...{
+        database: store,
+        clock: { now: () => now },
+        logger,
+        configured,
+        parseRows: readRows,
+        priceOf: () => null,
+        onChange,
+        retryIntervalMs: 20,
+      },
     });
     started.push(models);
     await models.start();
@@ -120,7 +129,7 @@ describeDatabases('models in force', (database) => {
     await models.import({ 'a/x': { nanos: 20 }, 'a/y': { nanos: 70 } });
     now += 1_000;
     models.reconfigure({ 'a/x': row('file', 200), 'a/y': row('file', 7) });
-    await models.caughtUp();
+    await models.synced();
     const rows = await database().query(
       `select model, extract(epoch from effective_from)::bigint * 1000 - $1::bigint as at, source from model_prices order by 1, 2`,
       [start],

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Price } from '../../../src/core/pricing.ts';
 import { priceAt, recordPrices } from '../../../src/usage/prices/price-history.ts';
-import { type ModelPrices, readStoredPrice, storedPriceOf } from '../../../src/usage/prices/stored-price.ts';
+import { type ModelPrices, parseStoredPrice, toStoredPrice } from '../../../src/usage/prices/stored-price.ts';
 import { describeDatabases } from '../../db/databases.ts';
 
 const tokens = { inputNanos: 150_000_000n, outputNanos: 2n ** 60n, cachedInputNanos: 1n, cacheWriteNanos: 0n, cacheWrite1hNanos: 5n };
@@ -14,21 +14,21 @@ describe('a stored price', () => {
     ['with longer calls and searches', of({ ...tokens, perSearchNanos: 0n, above: [{ tokens: 200_000, price: tokens }] })],
     ['of images, characters and seconds', { price: null, perImageNanos: 1n, perMillionCharactersNanos: 2n, perSecondNanos: 3n }],
   ])('%s is read as it was written', (_title, prices) => {
-    expect(readStoredPrice(JSON.parse(JSON.stringify(storedPriceOf(prices))))).toEqual(prices);
+    expect(parseStoredPrice(JSON.parse(JSON.stringify(toStoredPrice(prices))))).toEqual(prices);
   });
 
   test('is null when nothing is known, and refuses what it did not write', () => {
-    expect(storedPriceOf(nothing)).toBeNull();
-    expect(() => readStoredPrice({ input: 1.5 })).toThrow(TypeError);
+    expect(toStoredPrice(nothing)).toBeNull();
+    expect(() => parseStoredPrice({ input: 1.5 })).toThrow(TypeError);
   });
 });
 
 describeDatabases('price history', (database) => {
   beforeEach(() => database().query('delete from model_prices'));
 
-  const cheap = storedPriceOf(of(tokens));
-  const dear = storedPriceOf(of({ ...tokens, inputNanos: 9n }));
-  const entry = (model: string, price: ReturnType<typeof storedPriceOf>, source = 'file') => ({ model, price, source });
+  const cheap = toStoredPrice(of(tokens));
+  const dear = toStoredPrice(of({ ...tokens, inputNanos: 9n }));
+  const entry = (model: string, price: ReturnType<typeof toStoredPrice>, source = 'file') => ({ model, price, source });
   const rows = () =>
     database().query<{ model: string; from: Date; source: string }>(
       `select model, effective_from as "from", source from model_prices order by model, effective_from`,

@@ -1,6 +1,6 @@
 /** The error answers of a route by status, from the one table of codes (specification 2 'Error bodies', 7). */
 import type { ErrorCode } from '../../../core/errors.ts';
-import { codeRow } from '../../../core/errors.ts';
+import { errorSpec } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import type { ErrorStyle } from '../../error-handler.ts';
 import { messagesErrorType } from '../../error-handler.ts';
@@ -33,9 +33,9 @@ export function describeErrors({ style, codes, plain, headers }: ErrorFacts): Js
   const plainTexts = new Map(plain.map((status) => [String(status), plainReasons[status]]));
   const described = [...byStatus].sort().map(([status, own]) => {
     const plainText = plainTexts.get(status);
-    const waits = own.flatMap((code) => codeRow(code).retryAfterSeconds ?? []);
+    const waits = own.flatMap((code) => errorSpec(code).retryAfterSeconds ?? []);
     const names = own.map((code) =>
-      codeRow(code).retryAfterSeconds === undefined ? code : `${code} (${codeRow(code).retryAfterSeconds} s)`,
+      errorSpec(code).retryAfterSeconds === undefined ? code : `${code} (${errorSpec(code).retryAfterSeconds} s)`,
     );
     return [
       status,
@@ -60,7 +60,7 @@ function statusesOf(code: ErrorCode): string[] {
     case 'upstream_failed':
       return ['502', '503'];
     default:
-      return [String(codeRow(code).status)];
+      return [String(errorSpec(code).status)];
   }
 }
 
