@@ -195,7 +195,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   };
   const erasures = createErasures({ database, dataDir, journal, drain, recovery, responseCache, deleteRuns, logger });
   const health: HealthDeps = {
-    notReady: async () => [...startupBlockers(), ...(journal.state().accepting ? [] : ['the journal cannot be written'])],
+    getNotReadyReasons: async () => [...startupBlockers(), ...(journal.state().accepting ? [] : ['the journal cannot be written'])],
   };
   const server =
     role === 'worker'
@@ -216,8 +216,8 @@ export async function createApp(options: AppOptions): Promise<App> {
           learning,
           leases: {
             leases: admission.leases,
-            listLive: async () => (await listLiveProcesses(database)).map(({ id }) => id),
-            writeOff: callRecording.revokeLeases,
+            listLiveProcesses: async () => (await listLiveProcesses(database)).map(({ id }) => id),
+            revokeLeases: callRecording.revokeLeases,
           },
           readUsage: createUsageReader({ database, admission, process: journal.id }),
           handleCall,
@@ -287,7 +287,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
     async close() {
       const deadline = performance.now() + graceMs;
-      const serverClosed = closeServer(server, { limitMs: graceMs, onLimit: httpClient.abort, cutMs: abortTimeoutMs });
+      const serverClosed = closeServer(server, { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs });
       await Promise.all([serverClosed, durable?.stop()]);
       // A plain call whose caller has left has no connection to wait for, but its vendor bills it all the same.
       await callRecording.waitUntilSettled(deadline);

@@ -5,7 +5,7 @@ import type { CatalogRow, Config } from '../config/config.ts';
 import { getHost } from '../config/starter-catalog.ts';
 import type { Clock } from '../core/time.ts';
 import type { Breakers } from '../failover/breaker.ts';
-import { answerDatabaseFaults } from '../http/database-errors.ts';
+import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
 import { createProvisionRoutes } from '../http/routes/provision.ts';
 import { createProvisionCatalogRoutes } from '../http/routes/provision-catalog.ts';
@@ -65,7 +65,7 @@ export function createApi(deps: ApiDeps): Server {
 
   /** Readers of what calls leave behind first wait for this process's own records (decisions 5). */
   const readStored = <Result>(query: () => Promise<Result>): Promise<Result> =>
-    answerDatabaseFaults(async () => {
+    mapDatabaseErrors(async () => {
       await drain.waitUntilDrained();
       return query();
     });
@@ -77,11 +77,11 @@ export function createApi(deps: ApiDeps): Server {
     video: { findCaller, findProject: projects.get, ...videos, clock, logger },
     status: {
       findCaller,
-      usageOf: async ({ projectId }) => {
+      getUsage: async ({ projectId }) => {
         const { monthlyCapNanos } = (await projects.get(projectId)).settings;
         return readStored(() => reports.getUsage({ projectId, monthlyCapNanos }));
       },
-      statusOf: async (caller) => {
+      getStatus: async (caller) => {
         const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller.keyId)]);
         const { demo } = config();
         const allowedProviders = project.settings.providers;

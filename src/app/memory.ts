@@ -3,7 +3,7 @@ import type { Caller } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { FindCaller } from '../http/authenticate.ts';
-import { answerDatabaseFaults } from '../http/database-errors.ts';
+import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { MemoryRouteDeps } from '../http/routes/memory.ts';
 import { createEpisodes } from '../memory/conversations/episodes.ts';
 import { createErase, type Erasure } from '../memory/erasure/erase.ts';
@@ -105,11 +105,11 @@ export function createMemoryRouteDeps({ findCaller, memory, remember, applyErasu
     findCaller,
     getEpisode: (projectId, id) => readStored(() => episodes.get(projectId, id)),
     remember: ({ projectId }, id, focus) => readStored(() => remember(projectId, id, focus)),
-    writeItem: (caller, item) => answerDatabaseFaults(async () => toItemJson(await items.write(caller.projectId, item, toWriter(caller)))),
+    writeItem: (caller, item) => mapDatabaseErrors(async () => toItemJson(await items.write(caller.projectId, item, toWriter(caller)))),
     correctItem: (caller, id, text) =>
-      answerDatabaseFaults(async () => toItemJson(await items.correct(caller.projectId, id, text, toWriter(caller)))),
-    removeItem: (caller, id) => answerDatabaseFaults(async () => toRemovalJson(await items.remove(caller.projectId, id, toWriter(caller)))),
-    rateItem: ({ projectId }, id, rating) => answerDatabaseFaults(async () => toItemJson(await items.rate(projectId, id, rating))),
+      mapDatabaseErrors(async () => toItemJson(await items.correct(caller.projectId, id, text, toWriter(caller)))),
+    removeItem: (caller, id) => mapDatabaseErrors(async () => toRemovalJson(await items.remove(caller.projectId, id, toWriter(caller)))),
+    rateItem: ({ projectId }, id, rating) => mapDatabaseErrors(async () => toItemJson(await items.rate(projectId, id, rating))),
     search: (caller, request) =>
       readStored(async () => {
         const embed = memory.embedFor(caller, searchTimeouts.embedLimitMs);
@@ -121,7 +121,7 @@ export function createMemoryRouteDeps({ findCaller, memory, remember, applyErasu
         const erasure = await memory.erase({ projectId: caller.projectId, subject, askedBy: toWriter(caller).author });
         return toReceiptJson(erasure, applyErasure(erasure));
       }),
-    findFacts: ({ projectId }, query) => answerDatabaseFaults(() => memory.findFacts(projectId, query)),
+    findFacts: ({ projectId }, query) => mapDatabaseErrors(() => memory.findFacts(projectId, query)),
   };
 }
 

@@ -7,7 +7,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import express from 'express';
 import { gatewayError } from '../core/errors.ts';
-import { readKey } from './authenticate.ts';
+import { parseKey } from './authenticate.ts';
 import { checkContentType } from './body.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
@@ -15,15 +15,15 @@ import { PlainTextError } from './plain-text-error.ts';
 export function requireToken(adminToken: string) {
   const expected = sha256(adminToken);
   return (request: Request, _response: Response, next: NextFunction): void => {
-    if (!timingSafeEqual(sha256(readToken(request)), expected))
+    if (!timingSafeEqual(sha256(parseToken(request)), expected))
       throw gatewayError('invalid_key', { message: 'the admin token is not valid' });
     next();
   };
 }
 
-function readToken(request: Request): string {
+function parseToken(request: Request): string {
   try {
-    return readKey(request.headers, false);
+    return parseKey(request.headers, false);
   } catch (cause) {
     throw gatewayError('missing_key', { message: 'the admin token is required: Authorization: Bearer <ADMIN_TOKEN>', cause });
   }
@@ -43,8 +43,8 @@ export function readJson(limitBytes: number) {
     checkContentType(request);
     readBytes(request, response, (error?: unknown) => {
       try {
-        if (error) throw bodyError(error, limitBytes);
-        request.body = parse(request.body);
+        if (error) throw toBodyError(error, limitBytes);
+        request.body = parseBody(request.body);
         next();
       } catch (fault) {
         next(fault);
@@ -53,7 +53,7 @@ export function readJson(limitBytes: number) {
   };
 }
 
-function parse(bytes: unknown): unknown {
+function parseBody(bytes: unknown): unknown {
   if (!Buffer.isBuffer(bytes) || bytes.length === 0) return undefined;
   let text: string;
   let body: unknown;
@@ -75,7 +75,7 @@ function isStorable(body: unknown): boolean {
 }
 
 /** What Express's reader says is an error of `http-errors` with a type. */
-function bodyError(error: unknown, limitBytes: number): Error {
+function toBodyError(error: unknown, limitBytes: number): Error {
   const type = error instanceof Error && 'type' in error ? error.type : undefined;
   if (type === 'entity.too.large') return new PlainTextError(413, `the body is larger than ${limitBytes} bytes`);
   return gatewayError('bad_request', { message: 'the body could not be read', cause: error });

@@ -7,7 +7,7 @@ import { gatewayError } from '../core/errors.ts';
 export type FindCaller = (secret: string) => Caller | Promise<Caller>;
 
 /** The key: `Bearer`, one space, the key (scheme in any case, RFC 9110 11.1). `x-api-key` counts on messages, and only without `Authorization`. */
-export function readKey(headers: IncomingHttpHeaders, allowsApiKey: boolean): string {
+export function parseKey(headers: IncomingHttpHeaders, allowsApiKey: boolean): string {
   const { authorization } = headers;
   if (authorization !== undefined) {
     const isBearer = authorization.length > 7 && authorization.slice(0, 7).toLowerCase() === 'bearer ';

@@ -10,7 +10,7 @@ import { scanObject } from '../core/json/spans.ts';
 import { JsonSyntaxError } from '../core/json/syntax.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-const bodyLimitBytes = 32 * 1024 * 1024;
+const maxBodyBytes = 32 * 1024 * 1024;
 
 /** Throws `unsupported_media_type` unless the type is `application/json` or ends in `+json`, and for encoded bodies. */
 export function checkContentType(request: IncomingMessage): void {
@@ -29,15 +29,15 @@ function isJsonType(type: string | undefined): boolean {
 /** Throws 413 as soon as it is known; a promise that is never settled does not exist: a caller who leaves rejects it. */
 export function readBody(request: IncomingMessage): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
-  if (declared > bodyLimitBytes) return Promise.reject(tooLarge());
+  if (declared > maxBodyBytes) return Promise.reject(tooLarge());
   // A caller who left while its key was looked up: the events below have passed already.
-  if (request.destroyed) return Promise.reject(new CallerGone());
+  if (request.destroyed) return Promise.reject(new ClientDisconnectedError());
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size > bodyLimitBytes) {
+      if (size > maxBodyBytes) {
         chunks.length = 0;
         request.removeAllListeners('data');
         reject(tooLarge());
@@ -50,13 +50,13 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
       resolve(only && chunks.length === 1 ? only : Buffer.concat(chunks, size));
     });
     // Every request closes, most after their end: an error for each of them, with its stack, was 7 µs of CPU a call (measured).
-    request.once('close', () => request.readableEnded || reject(new CallerGone()));
-    request.once('error', () => reject(new CallerGone()));
+    request.once('close', () => request.readableEnded || reject(new ClientDisconnectedError()));
+    request.once('error', () => reject(new ClientDisconnectedError()));
   });
 }
 
 /** The caller closed the connection before its request was whole: there is nobody to answer. */
-export class CallerGone extends Error {
+export class ClientDisconnectedError extends Error {
   constructor() {
     super('the caller closed the connection');
     this.name = 'CallerGone';
@@ -64,13 +64,13 @@ export class CallerGone extends Error {
 }
 
 function tooLarge(): PlainTextError {
-  return new PlainTextError(413, `the body is larger than ${bodyLimitBytes} bytes`);
+  return new PlainTextError(413, `the body is larger than ${maxBodyBytes} bytes`);
 }
 
 /** Where the `wanted` members of a JSON body stand. Throws `bad_json`. */
-export function scanJson(body: Buffer, wanted: ReadonlySet<string>): BodySpans {
+export function scanJson(body: Buffer, keys: ReadonlySet<string>): BodySpans {
   try {
-    return scanObject(body, wanted);
+    return scanObject(body, keys);
   } catch (error) {
     if (error instanceof JsonSyntaxError)
       throw gatewayError('bad_json', { message: `the body is not valid JSON: ${error.message}`, cause: error });
@@ -79,7 +79,7 @@ export function scanJson(body: Buffer, wanted: ReadonlySet<string>): BodySpans {
 }
 
 /** On all routes but chat and messages syntax and content type are answered with plain text (specification 7.2). */
-export function asPlainText(error: unknown): unknown {
+export function toPlainTextError(error: unknown): unknown {
   if (!(error instanceof GatewayError)) return error;
   if (error.code === 'bad_json') return new PlainTextError(400, error.message);
   if (error.code === 'unsupported_media_type') return new PlainTextError(415, error.message);
@@ -96,7 +96,7 @@ export async function readOptionalJson(request: IncomingMessage): Promise<unknow
   try {
     checkContentType(request);
   } catch (error) {
-    throw asPlainText(error);
+    throw toPlainTextError(error);
   }
   const bytes = await readBody(request);
   if (bytes.length === 0) return undefined;

@@ -3,7 +3,7 @@ import { GatewayError, gatewayError } from '../core/errors.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 
 /** Runs `query`; what it throws is one of the table's codes. */
-export async function answerDatabaseFaults<Result>(query: () => Promise<Result>): Promise<Result> {
+export async function mapDatabaseErrors<Result>(query: () => Promise<Result>): Promise<Result> {
   try {
     return await query();
   } catch (cause) {

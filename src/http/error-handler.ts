@@ -4,8 +4,8 @@ import type { ServerResponse } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
 import { errorSpec, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
-import { CallerGone } from './body.ts';
-import { endAnswer } from './lingering-close.ts';
+import { ClientDisconnectedError } from './body.ts';
+import { endWithLinger } from './lingering-close.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
 /** Which body an error has: the messages route has its own (specification 2). */
@@ -13,7 +13,7 @@ export type ErrorStyle = 'chat' | 'messages';
 
 /** Sends `error` in `style`. What is not ours becomes a fixed sentence; the original goes to the log. */
 export function sendError(response: ServerResponse, error: unknown, style: ErrorStyle, logger: Logger): void {
-  if (error instanceof CallerGone || response.destroyed) return;
+  if (error instanceof ClientDisconnectedError || response.destroyed) return;
   if (response.headersSent) {
     // Too late for a status: the connection is all that is left to tell the caller that the answer is not whole.
     if (!(error instanceof GatewayError)) logger.error({ error }, 'failed after the answer had begun');
@@ -24,13 +24,13 @@ export function sendError(response: ServerResponse, error: unknown, style: Error
     sendPlainText(response, error instanceof PlainTextError ? error : new PlainTextError(400, 'the address is not valid'));
     return;
   }
-  const known = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
+  const gatewayErr = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
   // A vendor's words may quote the prompt; the call's own log line tells of its failure.
-  if (known.status >= 500 && known.cause !== undefined && !(known.cause instanceof VendorError))
-    logger.error({ error: known.cause, code: known.code }, 'call failed');
-  const { retryAfterSeconds } = errorSpec(known.code);
+  if (gatewayErr.status >= 500 && gatewayErr.cause !== undefined && !(gatewayErr.cause instanceof VendorError))
+    logger.error({ error: gatewayErr.cause, code: gatewayErr.code }, 'call failed');
+  const { retryAfterSeconds } = errorSpec(gatewayErr.code);
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
-  sendJson(response, known.status, style === 'messages' ? messagesBody(known) : chatBody(known));
+  sendJson(response, gatewayErr.status, style === 'messages' ? messagesBody(gatewayErr) : chatBody(gatewayErr));
 }
 
 function chatBody({ code, message }: GatewayError): unknown {
@@ -70,13 +70,13 @@ export function messagesErrorType(status: number): string {
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   const bytes = Buffer.from(JSON.stringify(body));
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length, 'cache-control': 'no-store' });
-  endAnswer(response, bytes);
+  endWithLinger(response, bytes);
 }
 
 function sendPlainText(response: ServerResponse, { status, message }: PlainTextError): void {
   const bytes = Buffer.from(`${message}\n`);
   response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'content-length': bytes.length, 'cache-control': 'no-store' });
-  endAnswer(response, bytes);
+  endWithLinger(response, bytes);
 }
 
 /** For routes whose handlers throw: Express hands the error over. */

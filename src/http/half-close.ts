@@ -14,25 +14,25 @@ export function allowHalfOpen(server: Server): void {
 }
 
 /** The second word to a caller who is gone fails, so it must not be late; one who waits is not to be told every moment. */
-const shortestPauseMs = 100;
-const longestPauseMs = 10_000;
+const initialBackoffMs = 100;
+const maxBackoffMs = 10_000;
 
 /** What a stream of events holds that says nothing; other streams have no such thing. */
-export const emptyEvent = ':\n\n';
+export const keepAliveComment = ':\n\n';
 
 /**
  * For a call that is streamed: closes `response` soon after its caller has left behind a half-closed connection. `filler` may stand between
  * any two writes; null: there is none, and behind the head only the stream itself tells.
  */
-export function watchHalfClosed(response: ServerResponse, filler: string | null): void {
+export function detectAbandonedStream(response: ServerResponse, filler: string | null): void {
   const { socket } = response.req;
   let timer: NodeJS.Timeout | undefined;
   const probe = (pauseMs: number): void => {
     if (response.writableEnded || response.destroyed) return;
-    sendNothing(response, filler);
-    timer = setTimeout(probe, pauseMs, Math.min(2 * pauseMs, longestPauseMs));
+    sendProbe(response, filler);
+    timer = setTimeout(probe, pauseMs, Math.min(2 * pauseMs, maxBackoffMs));
   };
-  const begin = (): void => probe(shortestPauseMs);
+  const begin = (): void => probe(initialBackoffMs);
   response.once('close', () => {
     clearTimeout(timer);
     socket.off('end', begin);
@@ -41,7 +41,7 @@ export function watchHalfClosed(response: ServerResponse, filler: string | null)
   else socket.once('end', begin);
 }
 
-function sendNothing(response: ServerResponse, filler: string | null): void {
+function sendProbe(response: ServerResponse, filler: string | null): void {
   // What has not been taken yet is word enough.
   if (response.writableNeedDrain) return;
   if (response.headersSent) {

@@ -5,11 +5,11 @@ import type { CacheDirectives, Correlation, MemoryOptions } from '../core/call.t
 import { gatewayError } from '../core/errors.ts';
 import { isSubject } from '../core/subject.ts';
 
-const longestTimeoutMs = 120_000;
-const passedNames = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'idempotency-key'] as const;
+const maxTimeoutMs = 120_000;
+const forwardedNames = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'idempotency-key'] as const;
 
 /** Value of a header as text, null when it is absent or empty. Bytes that are no UTF-8 become U+FFFD. */
-export function readText(headers: IncomingHttpHeaders, name: string): string | null {
+export function parseTextHeader(headers: IncomingHttpHeaders, name: string): string | null {
   const value = headers[name];
   if (typeof value !== 'string' || value === '') return null;
   // Node hands header bytes over as Latin-1; plain ASCII, the usual case, is the same in both.
@@ -17,15 +17,15 @@ export function readText(headers: IncomingHttpHeaders, name: string): string | n
 }
 
 /** `x-gateway-timeout-ms`: a positive integer, reduced to 120,000; anything else is ignored. */
-export function readTimeoutMs(headers: IncomingHttpHeaders): number | null {
+export function parseTimeoutMs(headers: IncomingHttpHeaders): number | null {
   const value = headers['x-gateway-timeout-ms'];
   if (typeof value !== 'string' || !/^\d+$/.test(value)) return null;
   const timeoutMs = Number(value);
-  return timeoutMs > 0 ? Math.min(timeoutMs, longestTimeoutMs) : null;
+  return timeoutMs > 0 ? Math.min(timeoutMs, maxTimeoutMs) : null;
 }
 
 /** Throws `invalid_memory_mode`. Empty equals `write`, but does not count as sent explicitly. */
-export function readMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
+export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
   const value = headers['x-gateway-memory'];
   if (value === undefined || value === '') return { mode: 'write', explicitWrite: false };
   switch (typeof value === 'string' ? value.toLowerCase() : '') {
@@ -45,7 +45,7 @@ export function readMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOptions
  * recorded, otherwise it counts as none (specification 4.2), as does a body value that is none (shapes 21). A call sent with `off`
  * keeps its subject, since an erasure must find its prompt.
  */
-export function readSubject(headers: IncomingHttpHeaders, bodyUser: string | null, isRecorded: boolean): string | null {
+export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | null, isRecorded: boolean): string | null {
   const value = headers['x-gateway-memory-subject'];
   if (value === undefined || value === '') return bodyUser !== null && isSubject(bodyUser) ? bodyUser : null;
   const bytes = Buffer.from(typeof value === 'string' ? value : '', 'latin1');
@@ -59,7 +59,7 @@ export function readSubject(headers: IncomingHttpHeaders, bodyUser: string | nul
  * `cache-control`: `no-cache` skips the read of the response cache, `no-store` also the write, `max-age` bounds the age of what is read (RFC 9111
  * 5.2.1); all else says nothing here.
  */
-export function readCacheWish(headers: IncomingHttpHeaders): CacheDirectives {
+export function parseCacheControl(headers: IncomingHttpHeaders): CacheDirectives {
   const value = headers['cache-control'];
   if (value === undefined) return { reads: true, writes: true };
   const directives = value.split(',').map((directive) => directive.trim().toLowerCase());
@@ -74,19 +74,19 @@ export function readCacheWish(headers: IncomingHttpHeaders): CacheDirectives {
   };
 }
 
-export function readCorrelation(headers: IncomingHttpHeaders): Correlation {
+export function parseCorrelation(headers: IncomingHttpHeaders): Correlation {
   return {
-    taskId: readText(headers, 'x-gateway-task-id'),
-    turnId: readText(headers, 'x-gateway-turn-id'),
-    agentId: readText(headers, 'x-gateway-agent-id'),
-    triggerKind: readText(headers, 'x-gateway-trigger-kind'),
-    triggerDetail: readText(headers, 'x-gateway-trigger-detail'),
-    iteration: readInteger(headers, 'x-gateway-iteration'),
-    distilSaved: readInteger(headers, 'x-gateway-distil-saved'),
+    taskId: parseTextHeader(headers, 'x-gateway-task-id'),
+    turnId: parseTextHeader(headers, 'x-gateway-turn-id'),
+    agentId: parseTextHeader(headers, 'x-gateway-agent-id'),
+    triggerKind: parseTextHeader(headers, 'x-gateway-trigger-kind'),
+    triggerDetail: parseTextHeader(headers, 'x-gateway-trigger-detail'),
+    iteration: parseIntegerHeader(headers, 'x-gateway-iteration'),
+    distilSaved: parseIntegerHeader(headers, 'x-gateway-distil-saved'),
   };
 }
 
-function readInteger(headers: IncomingHttpHeaders, name: string): number | null {
+function parseIntegerHeader(headers: IncomingHttpHeaders, name: string): number | null {
   const value = headers[name];
   if (typeof value !== 'string' || !/^[+-]?\d+$/.test(value)) return null;
   const integer = Number(value);
@@ -94,13 +94,13 @@ function readInteger(headers: IncomingHttpHeaders, name: string): number | null 
 }
 
 /** The caller's headers that vendors may see (decisions 3); everything else stays here. */
-export function readPassedHeaders(headers: IncomingHttpHeaders): Record<string, string> {
-  const passed: Record<string, string> = {};
-  for (const name of passedNames) {
+export function pickForwardedHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+  const forwarded: Record<string, string> = {};
+  for (const name of forwardedNames) {
     const value = headers[name];
-    if (typeof value === 'string') passed[name] = value;
+    if (typeof value === 'string') forwarded[name] = value;
   }
-  return passed;
+  return forwarded;
 }
 
 function hasOnlyAscii(text: string): boolean {

@@ -6,10 +6,10 @@
 import type { ServerResponse } from 'node:http';
 
 /** For so long a caller may go on sending what nobody reads. */
-const lingerMs = 30_000;
+const lingerTimeoutMs = 30_000;
 
 /** `bytes` are all of the body, and its length has been told. */
-export function endAnswer(response: ServerResponse, bytes: Buffer): void {
+export function endWithLinger(response: ServerResponse, bytes: Buffer): void {
   const { req: request } = response;
   if (request.complete || response.shouldKeepAlive) {
     response.end(bytes);
@@ -20,6 +20,6 @@ export function endAnswer(response: ServerResponse, bytes: Buffer): void {
     clearTimeout(timer);
     response.end();
   };
-  const timer = setTimeout(end, lingerMs);
+  const timer = setTimeout(end, lingerTimeoutMs);
   request.once('end', end).once('close', end).resume();
 }

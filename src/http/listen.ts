@@ -20,17 +20,17 @@ export async function listenOn(server: Server, host: string, port: number): Prom
 
 const idleSweepMs = 100;
 
-export interface CloseLimits {
+export interface CloseTimeouts {
   /** How long running answers may take to end by themselves. */
-  readonly limitMs: number;
+  readonly drainTimeoutMs: number;
   /** Told then: ends what the rest of them wait for. */
-  readonly onLimit: () => void;
+  readonly onDrainTimeout: () => void;
   /** How long they may take to end after that, before their connections are cut. */
-  readonly cutMs: number;
+  readonly abortTimeoutMs: number;
 }
 
 /** Accepts no more and lets running answers end, within both limits. */
-export async function closeServer(server: Server, { limitMs, onLimit, cutMs }: CloseLimits): Promise<void> {
+export async function closeServer(server: Server, { drainTimeoutMs, onDrainTimeout, abortTimeoutMs }: CloseTimeouts): Promise<void> {
   if (!server.listening) return;
   const closed = once(server, 'close');
   // A caller that keeps its connection asks elsewhere next time.
@@ -38,8 +38,8 @@ export async function closeServer(server: Server, { limitMs, onLimit, cutMs }: C
   server.close();
   // Connections whose answer was under way become idle later; without this they would be waited for until their callers gave them up.
   const sweep = setInterval(() => server.closeIdleConnections(), idleSweepMs);
-  const limit = setTimeout(onLimit, limitMs);
-  const cut = setTimeout(() => server.closeAllConnections(), limitMs + cutMs);
+  const limit = setTimeout(onDrainTimeout, drainTimeoutMs);
+  const cut = setTimeout(() => server.closeAllConnections(), drainTimeoutMs + abortTimeoutMs);
   await closed;
   clearInterval(sweep);
   clearTimeout(limit);

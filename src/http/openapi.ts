@@ -5,15 +5,15 @@
 import { z } from 'zod';
 import type { TextRoute } from '../core/call.ts';
 import type { JsonObject } from '../core/json/narrow.ts';
-import { answerHeaders, describeParameters } from './openapi/contract/parameters.ts';
+import { describeParameters, responseHeaders } from './openapi/contract/parameters.ts';
 import { describeInference, inferenceRoutes } from './openapi/operations/inference.ts';
-import { describeMedia, mediaAnswers, mediaBodies } from './openapi/operations/media.ts';
+import { describeMedia, mediaRequests, mediaResponses } from './openapi/operations/media.ts';
 import { describeOperations } from './openapi/operations/operations.ts';
-import { describeVideo, videoAnswers, videoBodies } from './openapi/operations/video.ts';
-import { inferenceBodies } from './openapi/schemas/inference-requests.ts';
-import { memoryBodies } from './openapi/schemas/memory-requests.ts';
-import { provisionBodies } from './openapi/schemas/provision-requests.ts';
-import { answers } from './openapi/schemas/responses.ts';
+import { describeVideo, videoRequests, videoResponses } from './openapi/operations/video.ts';
+import { inferenceRequests } from './openapi/schemas/inference-requests.ts';
+import { memoryRequests } from './openapi/schemas/memory-requests.ts';
+import { provisionRequests } from './openapi/schemas/provision-requests.ts';
+import { responseSchemas } from './openapi/schemas/responses.ts';
 
 /** The same document each time; it is plain JSON. */
 export function describeApi(): JsonObject {
@@ -31,7 +31,7 @@ export function describeApi(): JsonObject {
     components: {
       schemas: describeSchemas(),
       parameters: describeParameters(),
-      headers: answerHeaders,
+      headers: responseHeaders,
       securitySchemes: {
         virtualKey: { type: 'http', scheme: 'bearer', description: 'A virtual key; it names the project.' },
         messagesKey: {
@@ -79,10 +79,10 @@ function operationId(method: string, path: string): string {
 
 function describeSchemas(): JsonObject {
   const registry = z.registry<{ id: string }>();
-  const { project, key, rotate, application, rules, catalog, reprice } = provisionBodies;
+  const { project, key, rotate, application, rules, catalog, reprice } = provisionRequests;
   const named: Readonly<Record<string, z.ZodType>> = {
     ...Object.fromEntries(
-      Object.entries(inferenceRoutes).map(([route, { body }]) => [body, inferenceBodies[route as TextRoute]]), // The keys of that very record.
+      Object.entries(inferenceRoutes).map(([route, { body }]) => [body, inferenceRequests[route as TextRoute]]), // The keys of that very record.
     ),
     ProjectBody: project,
     KeyBody: key,
@@ -91,19 +91,19 @@ function describeSchemas(): JsonObject {
     RulesBody: rules,
     CatalogBody: catalog,
     RepriceBody: reprice,
-    ...mediaBodies,
-    ...mediaAnswers,
-    ...videoBodies,
-    ...videoAnswers,
-    MemoryItemBody: memoryBodies.item,
-    MemoryCorrectionBody: memoryBodies.correction,
-    MemoryRatingBody: memoryBodies.rating,
-    MemoryRememberBody: memoryBodies.remember,
-    MemoryWakeUpBody: memoryBodies.wakeUp,
-    MemorySearchBody: memoryBodies.search,
-    MemoryGraphBody: memoryBodies.graph,
-    MemorySettingsBody: memoryBodies.settings,
-    ...answers,
+    ...mediaRequests,
+    ...mediaResponses,
+    ...videoRequests,
+    ...videoResponses,
+    MemoryItemBody: memoryRequests.item,
+    MemoryCorrectionBody: memoryRequests.correction,
+    MemoryRatingBody: memoryRequests.rating,
+    MemoryRememberBody: memoryRequests.remember,
+    MemoryWakeUpBody: memoryRequests.wakeUp,
+    MemorySearchBody: memoryRequests.search,
+    MemoryGraphBody: memoryRequests.graph,
+    MemorySettingsBody: memoryRequests.settings,
+    ...responseSchemas,
   };
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, { io: 'input', uri: (id) => `#/components/schemas/${id}` });

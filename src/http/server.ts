@@ -73,7 +73,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.post('/v1/memory/episodes/:id/remember', memory.remember);
   app.get('/status/peek', peek);
   app.get('/usage/me', usage);
-  app.use('/provision', refuseOptions, deps.provisionCatalog, deps.provisionUsage, deps.provision);
+  app.use('/provision', rejectOptionsRequests, deps.provisionCatalog, deps.provisionUsage, deps.provision);
   app.get('/openapi.json', createOpenApiRoute());
   app.get('/healthz', healthz);
   app.get('/readyz', readyz);
@@ -101,7 +101,7 @@ export function createHealthServer({ health, logger }: Pick<ServerDeps, 'health'
 }
 
 function serve(app: Express): Server {
-  const server = createServer(fastClasses(app), app);
+  const server = createServer(prototypedMessageClasses(app), app);
   allowHalfOpen(server);
   // Above the idle limits of common load balancers (60 s), so that they, not we, close idle connections (lessons, design note 6).
   server.keepAliveTimeout = 65_000;
@@ -110,7 +110,7 @@ function serve(app: Express): Server {
 }
 
 /** A router would tell the methods of its addresses by itself, to whoever asks. */
-function refuseOptions(request: Request, _response: Response, next: NextFunction): void {
+function rejectOptionsRequests(request: Request, _response: Response, next: NextFunction): void {
   if (request.method === 'OPTIONS') throw gatewayError('not_found');
   next();
 }
@@ -119,7 +119,7 @@ function refuseOptions(request: Request, _response: Response, next: NextFunction
  * Express sets the prototype of each request and response, which costs more than the rest of its work (70 µs of CPU a call, measured).
  * Objects that are born with the prototype it would set are left alone.
  */
-function fastClasses(app: Express): { IncomingMessage: typeof IncomingMessage; ServerResponse: typeof ServerResponse } {
+function prototypedMessageClasses(app: Express): { IncomingMessage: typeof IncomingMessage; ServerResponse: typeof ServerResponse } {
   class FastRequest extends IncomingMessage {}
   class FastResponse<Request extends IncomingMessage> extends ServerResponse<Request> {}
   Object.setPrototypeOf(FastRequest.prototype, app.request);

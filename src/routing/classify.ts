@@ -6,9 +6,9 @@
  */
 import type { TextRoute } from '../core/call.ts';
 import type { BodySpans } from '../core/json/spans.ts';
-import { readLastUserText } from '../dialects/prompt/last-user-text.ts';
+import { parseLastUserText } from '../dialects/prompt/last-user-text.ts';
 import type { RequestFeatures } from '../dialects/routes/request-features.ts';
-import { readFeatures } from '../dialects/routes/request-features.ts';
+import { detectFeatures } from '../dialects/routes/request-features.ts';
 import type { Catalog } from './catalog.ts';
 import { defaultTier } from './plan.ts';
 import type { ProjectRouting, RoutingView } from './rules.ts';
@@ -62,12 +62,12 @@ export function chooseTier(
   if (deps.classifier === 'off' || modelAsked !== 'auto' || (route !== 'chat' && route !== 'messages')) return defaultName;
   const tiers = availableTiers({ catalog: deps.catalog, project: request.project, source: request.source });
   if (tiers.length === 1) return defaultName;
-  const features = readFeatures(body, spans);
+  const features = detectFeatures(body, spans);
   if (deps.classifier === 'rules') return classify(features, tiers);
   if (!tiers.includes('trivial')) return defaultName; // There is no small model to ask.
   // Most of the time is for the call itself.
   const deadlineMs = Math.min(maxClassifierMs, (remainingMs ?? Number.POSITIVE_INFINITY) / 4);
-  return classifyByModel({ complete, features, text: readLastUserText(route, body, spans), tiers, deadlineMs });
+  return classifyByModel({ complete, features, text: parseLastUserText(route, body, spans), tiers, deadlineMs });
 }
 
 /** The tiers to choose from: those of the three that exist for the project and have a chain, and `standard` in any case. */

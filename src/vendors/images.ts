@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gatewayError, VendorError } from '../core/errors.ts';
 import { asArray, asCount, asObject, asString, isObject, parseJson } from '../core/json/narrow.ts';
 import type { Tokens } from '../core/pricing.ts';
-import { readResponsesUsage } from '../dialects/contract/token-usage.ts';
+import { parseResponsesUsage } from '../dialects/contract/token-usage.ts';
 import type { MediaFields } from '../dialects/media/image-speech.ts';
-import { countImages, readSize, writeFields } from '../dialects/media/image-speech.ts';
+import { formatFields, getImageCount, parseSize } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { readBody } from './http-client.ts';
 import type { MediaProvider } from './media.ts';
@@ -55,7 +55,7 @@ export function prepareImages(request: ImageRequest): PreparedImages {
 
 /** Defaults of the specification (4.6); what the caller sent goes on as it was written. */
 function prepareOpenAi({ provider, model, fields, now }: ImageRequest): PreparedImages {
-  const body = writeFields({
+  const body = formatFields({
     model: JSON.stringify(model),
     prompt: fields.prompt,
     n: fields.n ?? '1',
@@ -64,7 +64,7 @@ function prepareOpenAi({ provider, model, fields, now }: ImageRequest): Prepared
   });
   const url = new URL(`${provider.baseUrl}/images/generations`);
   return {
-    count: countImages(fields),
+    count: getImageCount(fields),
     async send(httpClient) {
       const response = await sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now });
       return readOpenAiImages(httpClient, response, { provider, now });
@@ -95,7 +95,7 @@ async function readOpenAiImages(
     remainingBytes -= image.length;
     images.push(image);
   }
-  return { status, created: asCount(answer.created) ?? null, images, tokens: readResponsesUsage(answer.usage) };
+  return { status, created: asCount(answer.created) ?? null, images, tokens: parseResponsesUsage(answer.usage) };
 }
 
 interface ImageFile {
@@ -120,8 +120,8 @@ async function fetchImage(httpClient: VendorHttpClient, { provider, address, rem
 
 /** The model is in the path, the size in two members; only what the caller sent and the number of steps is named (vendor facts 5.1). */
 function prepareArtifacts({ provider, model, fields, now }: ImageRequest): PreparedImages {
-  const size = readSize(fields.size);
-  const body = writeFields({
+  const size = parseSize(fields.size);
+  const body = formatFields({
     prompt: fields.prompt,
     width: size?.width,
     height: size?.height,

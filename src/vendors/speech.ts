@@ -5,7 +5,7 @@
 import type { Readable } from 'node:stream';
 import { gatewayError, VendorError } from '../core/errors.ts';
 import type { MediaFields } from '../dialects/media/image-speech.ts';
-import { writeFields } from '../dialects/media/image-speech.ts';
+import { formatFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { destroyBody, toVendorError } from './http-client.ts';
 import type { MediaProvider } from './media.ts';
@@ -56,14 +56,14 @@ function writeRequest({ provider, model, fields }: SpeechRequest): { url: URL; b
       const { input, voice = '"alloy"', response_format = '"mp3"' } = fields;
       return {
         url: new URL(`${baseUrl}/audio/speech`),
-        body: writeFields({ model: JSON.stringify(model), input, voice, response_format }),
+        body: formatFields({ model: JSON.stringify(model), input, voice, response_format }),
       };
     }
     case 'voice': {
       const fixed = Object.entries(speech.body).map(([name, value]) => [name, JSON.stringify(value)]);
       return {
         url: voiceUrl(baseUrl, speech, model),
-        body: writeFields({ ...Object.fromEntries(fixed), [speech.textField]: fields.input }),
+        body: formatFields({ ...Object.fromEntries(fixed), [speech.textField]: fields.input }),
       };
     }
     default:

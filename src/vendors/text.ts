@@ -5,8 +5,8 @@
  * tried. After that the stream ends with how it ended; it does not throw.
  */
 import { VendorError } from '../core/errors.ts';
-import type { AnswerReading, RouteRules } from '../dialects/contract/route-codec.ts';
-import { readVendorMessage } from '../dialects/contract/vendor-message.ts';
+import type { ResponseSummary, RouteCodec } from '../dialects/contract/route-codec.ts';
+import { parseVendorMessage } from '../dialects/contract/vendor-message.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { readBody } from './http-client.ts';
 import { parseRetryAfter } from './retry-after.ts';
@@ -21,7 +21,7 @@ const maxVendorMessageLength = 500;
 
 export interface TextRequest {
   readonly provider: Provider;
-  readonly codec: RouteRules;
+  readonly codec: RouteCodec;
   readonly body: Buffer;
   readonly stream: boolean;
   readonly forwardedHeaders: Readonly<Record<string, string>>;
@@ -35,7 +35,7 @@ export interface JsonResponse {
   readonly status: number;
   readonly contentType: string;
   readonly bytes: Buffer;
-  readonly reading: AnswerReading;
+  readonly reading: ResponseSummary;
 }
 
 export interface StreamResponse {
@@ -43,7 +43,7 @@ export interface StreamResponse {
   readonly status: number;
   /** Pieces in order; returns how the stream ended. Stopping early (`return`) ends the vendor's request. Throws VendorError `aborted`. */
   pieces(): AsyncGenerator<StreamChunk, StreamEnd>;
-  reading(): AnswerReading;
+  reading(): ResponseSummary;
 }
 
 export type VendorResponse = JsonResponse | StreamResponse;
@@ -74,10 +74,10 @@ export async function sendToVendor(httpClient: VendorHttpClient, request: TextRe
 
 async function readJson(response: HttpResponse, { provider, codec }: TextRequest): Promise<JsonResponse> {
   const bytes = await readBody(response.body, maxResponseBytes);
-  const summary = codec.readAnswer(bytes);
+  const summary = codec.parseResponse(bytes);
   if (summary === null) {
     // An error that some vendors tell with status 200.
-    const errorText = bytes.length > maxErrorBytes ? null : vendorErrorText(readVendorMessage(bytes), provider);
+    const errorText = bytes.length > maxErrorBytes ? null : vendorErrorText(parseVendorMessage(bytes), provider);
     const message = `the answer is no answer of ${codec.route}${errorText === null ? '' : `: ${errorText}`}`;
     throw new VendorError('unreadable', message, { status: response.status });
   }
@@ -94,7 +94,7 @@ async function readRefusal(response: HttpResponse, { provider, now }: TextReques
   const { status } = response;
   // An error body that cannot be read does not change what the status says.
   const bytes = await readBody(response.body, maxErrorBytes).catch(() => Buffer.alloc(0));
-  const vendorMessage = vendorErrorText(readVendorMessage(bytes) ?? plainTextBody(response, bytes), provider);
+  const vendorMessage = vendorErrorText(parseVendorMessage(bytes) ?? plainTextBody(response, bytes), provider);
   const retryAfterMs = status === 429 ? parseRetryAfter(response.headers, bytes, now()) : undefined;
   const message = `the vendor answered ${status}${vendorMessage === null ? '' : `: ${vendorMessage}`}`;
   return new VendorError('status', message, { status, vendorMessage, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
@@ -138,7 +138,7 @@ async function openStream(response: HttpResponse, { provider, codec }: TextReque
       response.release();
     }
   }
-  return { kind: 'stream', status: response.status, pieces, reading: () => reader.reading() };
+  return { kind: 'stream', status: response.status, pieces, reading: () => reader.summary() };
 }
 
 function headerOf(response: HttpResponse, name: string): string | null {

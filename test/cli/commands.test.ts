@@ -54,7 +54,7 @@ beforeAll(async () => {
   const erasures = { listErasures: async () => [], findErasure: async () => null };
   const batches = createBatches({ database });
   const rows = createLeaseStore(database);
-  const leases = { leases: rows, listLive: async () => [], writeOff: rows.revokeAll };
+  const leases = { leases: rows, listLiveProcesses: async () => [], revokeLeases: rows.revokeAll };
   const app = express();
   app.use(
     '/provision',

@@ -1,6 +1,6 @@
 /** Feeds a stream reader the way a relay does: from the bytes of an event stream. */
 import { createSseParser } from '../../src/core/sse.ts';
-import type { EventMeaning, StreamReader } from '../../src/dialects/contract/route-codec.ts';
+import type { StreamEventKind, StreamReader } from '../../src/dialects/contract/route-codec.ts';
 
 /** Text of a stream whose events carry `datas` (JSON, or text such as `[DONE]`). */
 export function streamOf(...datas: readonly unknown[]): string {
@@ -8,7 +8,7 @@ export function streamOf(...datas: readonly unknown[]): string {
 }
 
 /** Lets `reader` read the whole of `text`; returns what each event meant. */
-export function readStream(reader: StreamReader, text: string): EventMeaning[] {
+export function readStream(reader: StreamReader, text: string): StreamEventKind[] {
   const parser = createSseParser();
   const events = [...parser.push(Buffer.from(text)).events, ...parser.end().events];
   return events.map((event) => reader.read(event));

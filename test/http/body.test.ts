@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { expect, test } from '@jest/globals';
-import { CallerGone, readBody } from '../../src/http/body.ts';
+import { ClientDisconnectedError, readBody } from '../../src/http/body.ts';
 
 /** Sends `head` and `body` on a connection of its own, leaves it, and hands over the request when it has been closed. */
 async function abandoned(head: string, use: (request: IncomingMessage) => Promise<void>): Promise<void> {
@@ -28,6 +28,6 @@ async function abandoned(head: string, use: (request: IncomingMessage) => Promis
 
 test('a caller who left before its body was looked at rejects it, instead of leaving it waiting for ever', async () => {
   await abandoned('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nabc', async (request) => {
-    await expect(readBody(request)).rejects.toBeInstanceOf(CallerGone);
+    await expect(readBody(request)).rejects.toBeInstanceOf(ClientDisconnectedError);
   });
 });

@@ -1,7 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
 import { noCorrelation } from '../../src/core/call.ts';
-import { readCorrelation, readMemoryMode, readPassedHeaders, readSubject, readText, readTimeoutMs } from '../../src/http/headers.ts';
+import {
+  parseCorrelation,
+  parseMemoryMode,
+  parseSubject,
+  parseTextHeader,
+  parseTimeoutMs,
+  pickForwardedHeaders,
+} from '../../src/http/headers.ts';
 
 /** A header value the way Node hands it over: its bytes as Latin-1. */
 function wire(text: string): string {
@@ -16,7 +23,7 @@ describe('readText', () => {
     [undefined, null],
     ['gr\u00f6', 'gr\ufffd'],
   ])('%j is %j', (value, text) => {
-    expect(readText({ 'x-gateway-source': value }, 'x-gateway-source')).toBe(text);
+    expect(parseTextHeader({ 'x-gateway-source': value }, 'x-gateway-source')).toBe(text);
   });
 });
 
@@ -40,7 +47,7 @@ describe('x-gateway-timeout-ms', () => {
     [wire('٥'), null],
     [undefined, null],
   ])('%j is %j', (value, timeoutMs) => {
-    expect(readTimeoutMs({ 'x-gateway-timeout-ms': value })).toBe(timeoutMs);
+    expect(parseTimeoutMs({ 'x-gateway-timeout-ms': value })).toBe(timeoutMs);
   });
 });
 
@@ -55,11 +62,11 @@ describe('x-gateway-memory', () => {
     ['off', 'off', false],
     ['oFF', 'off', false],
   ])('%j is %s', (value, mode, explicitWrite) => {
-    expect(readMemoryMode({ 'x-gateway-memory': value })).toEqual({ mode, explicitWrite });
+    expect(parseMemoryMode({ 'x-gateway-memory': value })).toEqual({ mode, explicitWrite });
   });
 
   test.each(['on', 'true', 'write, off', 'writes', ' write', 'no', '0', wire('wrıte')])('400 invalid_memory_mode for %j', (value) => {
-    expect(() => readMemoryMode({ 'x-gateway-memory': value })).toThrow(
+    expect(() => parseMemoryMode({ 'x-gateway-memory': value })).toThrow(
       expect.objectContaining({ code: 'invalid_memory_mode', status: 400 }),
     );
   });
@@ -82,8 +89,8 @@ describe('the subject', () => {
     ['a body value with a lone surrogate', undefined, 'a\ud800', null],
     ['an empty body value', undefined, '', null],
   ])('%s', (_name, value, bodyUser, subject) => {
-    expect(readSubject(headerOf(value), bodyUser, true)).toBe(subject);
-    expect(readSubject(headerOf(value), bodyUser, false)).toBe(subject);
+    expect(parseSubject(headerOf(value), bodyUser, true)).toBe(subject);
+    expect(parseSubject(headerOf(value), bodyUser, false)).toBe(subject);
   });
 
   test.each<[string, string]>([
@@ -96,17 +103,17 @@ describe('the subject', () => {
     ['a surrogate as UTF-8', '\u00ed\u00a0\u0080'],
     ['an overlong form', '\u00c0\u00af'],
   ])('400 invalid_memory_subject for %s when the call is recorded; else it counts as none', (_name, value) => {
-    expect(() => readSubject(headerOf(value), null, true)).toThrow(
+    expect(() => parseSubject(headerOf(value), null, true)).toThrow(
       expect.objectContaining({ code: 'invalid_memory_subject', status: 400 }),
     );
-    expect(readSubject(headerOf(value), 'from the body', false)).toBeNull();
+    expect(parseSubject(headerOf(value), 'from the body', false)).toBeNull();
   });
 });
 
 describe('correlation', () => {
   test('is read from its headers, and absent where they are', () => {
     expect(
-      readCorrelation({
+      parseCorrelation({
         'x-gateway-task-id': 't-17',
         'x-gateway-turn-id': wire('große'),
         'x-gateway-agent-id': 'a',
@@ -124,8 +131,8 @@ describe('correlation', () => {
       iteration: 3,
       distilSaved: 1200,
     });
-    expect(readCorrelation({})).toEqual(noCorrelation);
-    expect(readCorrelation({ 'x-gateway-task-id': '', 'x-gateway-iteration': '' })).toEqual(noCorrelation);
+    expect(parseCorrelation({})).toEqual(noCorrelation);
+    expect(parseCorrelation({ 'x-gateway-task-id': '', 'x-gateway-iteration': '' })).toEqual(noCorrelation);
   });
 
   test.each([
@@ -142,8 +149,8 @@ describe('correlation', () => {
     ['3 4', null],
     ['0x3', null],
   ])('the integer %j is %j', (value, integer) => {
-    expect(readCorrelation({ 'x-gateway-iteration': value }).iteration).toBe(integer);
-    expect(readCorrelation({ 'x-gateway-distil-saved': value }).distilSaved).toBe(integer);
+    expect(parseCorrelation({ 'x-gateway-iteration': value }).iteration).toBe(integer);
+    expect(parseCorrelation({ 'x-gateway-distil-saved': value }).distilSaved).toBe(integer);
   });
 });
 
@@ -164,6 +171,6 @@ test('of the headers, vendors see only those of decisions 3', () => {
     'x-gateway-memory-subject': 'user',
     'x-forwarded-for': '1.2.3.4',
   };
-  expect(readPassedHeaders({ ...kept, ...passed })).toEqual(passed);
-  expect(readPassedHeaders(kept)).toEqual({});
+  expect(pickForwardedHeaders({ ...kept, ...passed })).toEqual(passed);
+  expect(pickForwardedHeaders(kept)).toEqual({});
 });

@@ -7,11 +7,11 @@ import type { z } from 'zod';
 import type { JsonObject } from '../../src/core/json/narrow.ts';
 import { asObject, asString, isObject } from '../../src/core/json/narrow.ts';
 import { scanObject } from '../../src/core/json/spans.ts';
-import { rulesOf } from '../../src/dialects/routes/route-codecs.ts';
+import { routeCodecs } from '../../src/dialects/routes/route-codecs.ts';
 import { parseRulesInput } from '../../src/guardrails/content-rule.ts';
-import { inferenceBodies } from '../../src/http/openapi/schemas/inference-requests.ts';
-import { memoryBodies } from '../../src/http/openapi/schemas/memory-requests.ts';
-import { provisionBodies } from '../../src/http/openapi/schemas/provision-requests.ts';
+import { inferenceRequests } from '../../src/http/openapi/schemas/inference-requests.ts';
+import { memoryRequests } from '../../src/http/openapi/schemas/memory-requests.ts';
+import { provisionRequests } from '../../src/http/openapi/schemas/provision-requests.ts';
 import { describeApi } from '../../src/http/openapi.ts';
 import { parseGraceSeconds, parseKeyInput } from '../../src/keys/key-input.ts';
 import { parseCorrection, parseNewItem, parseRating, parseRemember, parseWakeUp } from '../../src/memory/items/item-schemas.ts';
@@ -90,11 +90,11 @@ describe('the schema of an inference body accepts what the gateway accepts', () 
     { requiredKeys: [] },
   );
 
-  test.each(Object.entries(inferenceBodies))('%s', (route, schema) => {
-    const rules = rulesOf[route as keyof typeof inferenceBodies]; // A key of that very record.
+  test.each(Object.entries(inferenceRequests))('%s', (route, schema) => {
+    const rules = routeCodecs[route as keyof typeof inferenceRequests]; // A key of that very record.
     const isAccepted = (text: string): boolean => {
       try {
-        rules.readRequest(Buffer.from(text), scanObject(Buffer.from(text)));
+        rules.parseRequest(Buffer.from(text), scanObject(Buffer.from(text)));
         return true;
       } catch {
         return false;
@@ -127,19 +127,19 @@ describe('the schema of a body accepts what its room accepts', () => {
   const defaults = toMemorySettingsJson(defaultMemorySettings);
 
   test.each<[string, z.ZodType, (body: unknown) => unknown]>([
-    ['ProjectBody', provisionBodies.project, parseProjectChange],
-    ['KeyBody', provisionBodies.key, (body) => parseKeyInput(body, now)],
-    ['RotateBody', provisionBodies.rotate, parseGraceSeconds],
-    ['ApplicationBody', provisionBodies.application, parseApplicationChange],
-    ['RulesBody', provisionBodies.rules, parseRulesInput],
-    ['MemorySettingsBody', memoryBodies.settings, (body) => parseMemorySettingsChange(body)(defaults)],
-    ['MemoryItemBody', memoryBodies.item, parseNewItem],
-    ['MemoryCorrectionBody', memoryBodies.correction, parseCorrection],
-    ['MemoryRatingBody', memoryBodies.rating, parseRating],
-    ['MemoryRememberBody', memoryBodies.remember, parseRemember],
-    ['MemoryWakeUpBody', memoryBodies.wakeUp, parseWakeUp],
-    ['MemorySearchBody', memoryBodies.search, (body) => searchRequestSchema.parse(body)],
-    ['MemoryGraphBody', memoryBodies.graph, (body) => graphQuerySchema.parse(body)],
+    ['ProjectBody', provisionRequests.project, parseProjectChange],
+    ['KeyBody', provisionRequests.key, (body) => parseKeyInput(body, now)],
+    ['RotateBody', provisionRequests.rotate, parseGraceSeconds],
+    ['ApplicationBody', provisionRequests.application, parseApplicationChange],
+    ['RulesBody', provisionRequests.rules, parseRulesInput],
+    ['MemorySettingsBody', memoryRequests.settings, (body) => parseMemorySettingsChange(body)(defaults)],
+    ['MemoryItemBody', memoryRequests.item, parseNewItem],
+    ['MemoryCorrectionBody', memoryRequests.correction, parseCorrection],
+    ['MemoryRatingBody', memoryRequests.rating, parseRating],
+    ['MemoryRememberBody', memoryRequests.remember, parseRemember],
+    ['MemoryWakeUpBody', memoryRequests.wakeUp, parseWakeUp],
+    ['MemorySearchBody', memoryRequests.search, (body) => searchRequestSchema.parse(body)],
+    ['MemoryGraphBody', memoryRequests.graph, (body) => graphQuerySchema.parse(body)],
   ])('%s', (name, schema, read) => {
     const refusal = (body: unknown): string | null => {
       try {

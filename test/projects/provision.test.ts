@@ -31,7 +31,7 @@ describeDatabases('/provision', (database) => {
     const app = express();
     const erasures = { listErasures: async () => [], findErasure: async () => null };
     const rows = createLeaseStore(database());
-    const leases = { leases: rows, listLive: async () => [], writeOff: rows.revokeAll };
+    const leases = { leases: rows, listLiveProcesses: async () => [], revokeLeases: rows.revokeAll };
     app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, batches, listCalls, leases, erasures, adminToken }));
     app.use(createErrorHandler(quiet));
     server = createServer(app);

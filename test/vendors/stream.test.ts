@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { VendorError } from '../../src/core/errors.ts';
 import { chat } from '../../src/dialects/chat/codec.ts';
-import type { RouteRules } from '../../src/dialects/contract/route-codec.ts';
+import type { RouteCodec } from '../../src/dialects/contract/route-codec.ts';
 import { messages } from '../../src/dialects/messages/codec.ts';
 import type { StreamChunk, StreamEnd } from '../../src/vendors/stream.ts';
 import { relayEvents } from '../../src/vendors/stream.ts';
@@ -16,7 +16,7 @@ interface Relayed {
 }
 
 /** Relays `chunks`; after them the vendor ends the answer, or `failure` happens. */
-async function relay(rules: RouteRules, chunks: readonly (string | Buffer)[], failure?: Error): Promise<Relayed> {
+async function relay(rules: RouteCodec, chunks: readonly (string | Buffer)[], failure?: Error): Promise<Relayed> {
   async function* source(): AsyncGenerator<Buffer> {
     for (const chunk of chunks) yield Buffer.from(chunk);
     if (failure) throw failure;
@@ -98,7 +98,7 @@ describe('a whole answer', () => {
 describe('before the first piece', () => {
   const keepAlive = ': OPENROUTER PROCESSING\n\n';
 
-  test.each<[string, RouteRules, (string | Buffer)[], string]>([
+  test.each<[string, RouteCodec, (string | Buffer)[], string]>([
     ['nothing came', chat, [], 'the vendor ended the stream early'],
     ['only keep-alives came', chat, [keepAlive, keepAlive], 'the vendor ended the stream early'],
     ['only [DONE] came', chat, ['data: [DONE]\n\n'], 'the vendor ended the stream early'],

@@ -1,14 +1,14 @@
 /** Puts the chunks of a streamed chat answer together to the plain answer that says the same. Pure. */
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { refuse } from '../contract/untranslatable.ts';
-import { isObject } from '../json/lossless-json.ts';
-import { isSame, knownObject, listOrNone, textOrNone } from '../json/strict-json.ts';
+import { rejectUntranslatable } from '../contract/untranslatable.ts';
+import { isLosslessObject } from '../json/lossless-json.ts';
+import { expectArray, expectKnownObject, expectString, isSameJson } from '../json/strict-json.ts';
 
 /** Texts of a message that come in pieces. */
-export const messageTexts = ['content', 'refusal', 'reasoning_content', 'reasoning'] as const;
+export const messageTextFields = ['content', 'refusal', 'reasoning_content', 'reasoning'] as const;
 
 const choiceMembers = new Set(['index', 'delta', 'finish_reason']);
-const deltaMembers = new Set<string>(['role', 'tool_calls', 'function_call', ...messageTexts]);
+const deltaMembers = new Set<string>(['role', 'tool_calls', 'function_call', ...messageTextFields]);
 const callMembers = new Set(['index', 'id', 'type', 'function']);
 const functionMembers = new Set(['name', 'arguments']);
 
@@ -30,21 +30,21 @@ export function assembleChat(chunks: readonly unknown[]): JsonObject {
   const choices = new Map<number, OpenChoice>();
   let usage: unknown = null;
   for (const chunk of chunks) {
-    if (!isObject(chunk)) refuse('a chunk is no object');
+    if (!isLosslessObject(chunk)) rejectUntranslatable('a chunk is no object');
     // `obfuscation` is padding of the wire.
     const { object: _object, choices: pieces, usage: counts, obfuscation: _padding, ...others } = chunk;
     for (const [name, value] of Object.entries(others)) mergeHead(head, name, value);
     usage = counts ?? usage;
-    for (const piece of listOrNone(pieces, 'choices')) addChoice(choices, piece);
+    for (const piece of expectArray(pieces, 'choices')) addChoice(choices, piece);
   }
-  if (choices.size === 0) refuse('the answer has no choices');
+  if (choices.size === 0) rejectUntranslatable('the answer has no choices');
   const { id, created, model, ...others } = Object.fromEntries(head);
   return {
     id,
     object: 'chat.completion',
     created,
     model,
-    choices: inOrder(choices).map(([index, choice]) => wholeChoice(index, choice)),
+    choices: sortedByIndex(choices).map(([index, choice]) => toChoice(index, choice)),
     ...(usage === null ? {} : { usage }),
     ...others,
   };
@@ -55,50 +55,50 @@ function mergeHead(head: Map<string, unknown>, name: string, value: unknown): vo
   const known = head.get(name);
   const isEmpty = (given: unknown): boolean => given === undefined || given === null || given === '';
   if (isEmpty(known) || (name === 'created' && known === 0)) head.set(name, value);
-  else if (!isEmpty(value) && name !== 'created' && !isSame(known, value)) refuse('the chunks do not agree');
+  else if (!isEmpty(value) && name !== 'created' && !isSameJson(known, value)) rejectUntranslatable('the chunks do not agree');
 }
 
 function addChoice(choices: Map<number, OpenChoice>, piece: unknown): void {
-  const { index = 0, delta, finish_reason: finishReason } = knownObject(piece, 'a choice', choiceMembers);
-  if (typeof index !== 'number') refuse('the index of a choice is no number');
+  const { index = 0, delta, finish_reason: finishReason } = expectKnownObject(piece, 'a choice', choiceMembers);
+  if (typeof index !== 'number') rejectUntranslatable('the index of a choice is no number');
   const choice = choices.get(index) ?? { texts: new Map(), calls: new Map(), legacyCall: null, finishReason: null };
   choices.set(index, choice);
   if (typeof finishReason === 'string') choice.finishReason = finishReason;
   if (delta === undefined || delta === null) return;
-  const { tool_calls: calls, function_call: legacyCall, ...texts } = knownObject(delta, 'a delta', deltaMembers);
-  for (const name of messageTexts) {
+  const { tool_calls: calls, function_call: legacyCall, ...texts } = expectKnownObject(delta, 'a delta', deltaMembers);
+  for (const name of messageTextFields) {
     if (texts[name] !== undefined && texts[name] !== null)
-      choice.texts.set(name, (choice.texts.get(name) ?? '') + textOrNone(texts[name], name));
+      choice.texts.set(name, (choice.texts.get(name) ?? '') + expectString(texts[name], name));
   }
-  for (const call of listOrNone(calls, 'tool_calls')) addCall(choice, call);
-  if (isObject(legacyCall)) choice.legacyCall = added(choice.legacyCall ?? { name: '', arguments: '' }, legacyCall);
+  for (const call of expectArray(calls, 'tool_calls')) addCall(choice, call);
+  if (isLosslessObject(legacyCall)) choice.legacyCall = appendToFunction(choice.legacyCall ?? { name: '', arguments: '' }, legacyCall);
 }
 
 function addCall({ calls }: OpenChoice, piece: unknown): void {
-  const { index, id, type, function: fn } = knownObject(piece, 'a tool call', callMembers);
-  if (typeof index !== 'number') refuse('a piece of a tool call does not say to which call it belongs');
-  if (type !== undefined && type !== null && type !== 'function') refuse('a tool call is of no known type');
+  const { index, id, type, function: fn } = expectKnownObject(piece, 'a tool call', callMembers);
+  if (typeof index !== 'number') rejectUntranslatable('a piece of a tool call does not say to which call it belongs');
+  if (type !== undefined && type !== null && type !== 'function') rejectUntranslatable('a tool call is of no known type');
   const call = calls.get(index) ?? { id: '', name: '', arguments: '' };
-  calls.set(index, { id: onceSaid(call.id, id), ...added(call, fn ?? {}) });
+  calls.set(index, { id: mergeOnce(call.id, id), ...appendToFunction(call, fn ?? {}) });
 }
 
-function added(open: OpenFunction, piece: unknown): OpenFunction {
-  const { name, arguments: more } = knownObject(piece, 'a function', functionMembers);
-  return { name: onceSaid(open.name, name), arguments: open.arguments + textOrNone(more, 'arguments') };
+function appendToFunction(open: OpenFunction, piece: unknown): OpenFunction {
+  const { name, arguments: more } = expectKnownObject(piece, 'a function', functionMembers);
+  return { name: mergeOnce(open.name, name), arguments: open.arguments + expectString(more, 'arguments') };
 }
 
 /** Ids and names come whole; some vendors repeat them with each piece. */
-function onceSaid(known: string, value: unknown): string {
-  const text = textOrNone(value, 'a name');
-  if (known !== '' && text !== '' && known !== text) refuse('a tool call has two names');
+function mergeOnce(known: string, value: unknown): string {
+  const text = expectString(value, 'a name');
+  if (known !== '' && text !== '' && known !== text) rejectUntranslatable('a tool call has two names');
   return known || text;
 }
 
-function wholeChoice(index: number, { texts, calls, legacyCall, finishReason }: OpenChoice): JsonObject {
-  if (finishReason === null) refuse('a choice has no end');
+function toChoice(index: number, { texts, calls, legacyCall, finishReason }: OpenChoice): JsonObject {
+  if (finishReason === null) rejectUntranslatable('a choice has no end');
   const { content = '', refusal = '', ...reasoning } = Object.fromEntries(texts);
   const isCall = calls.size > 0 || legacyCall !== null;
-  const toolCalls = inOrder(calls).map(([, call]) => ({
+  const toolCalls = sortedByIndex(calls).map(([, call]) => ({
     id: call.id,
     type: 'function',
     function: { name: call.name, arguments: call.arguments },
@@ -114,6 +114,6 @@ function wholeChoice(index: number, { texts, calls, legacyCall, finishReason }: 
   return { index, message, logprobs: null, finish_reason: finishReason };
 }
 
-function inOrder<Value>(map: ReadonlyMap<number, Value>): [number, Value][] {
+function sortedByIndex<Value>(map: ReadonlyMap<number, Value>): [number, Value][] {
   return [...map].sort(([a], [b]) => a - b);
 }

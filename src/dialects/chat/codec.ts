@@ -4,28 +4,28 @@ import { gatewayError } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans, Splice } from '../../core/json/spans.ts';
 import { scanMembers, setMember } from '../../core/json/spans.ts';
-import type { AnswerReading, RequestFacts, RouteRules, StreamReader } from '../contract/route-codec.ts';
-import { readChatUsage } from '../contract/token-usage.ts';
-import { readPositiveInteger, readText, repeatedKey } from '../json/body-members.ts';
-import { appendText } from '../json/bounded-text.ts';
+import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
+import { parseChatUsage } from '../contract/token-usage.ts';
+import { findDuplicateKey, parsePositiveInteger, parseStringMember } from '../json/body-members.ts';
+import { appendBounded } from '../json/bounded-text.ts';
 
 const keysRead = ['model', 'stream', 'stream_options', 'messages', 'user', 'max_tokens', 'max_completion_tokens', 'n'];
 
-export const chat: RouteRules = {
+export const chat: RouteCodec = {
   route: 'chat',
   path: '/chat/completions',
-  readRequest,
-  spliceForVendor,
-  readAnswer,
+  parseRequest,
+  patchForVendor,
+  parseResponse,
   createStreamReader,
-  interruption: () => null,
+  formatStreamError: () => null,
 };
 
-function readRequest(body: Buffer, spans: BodySpans): RequestFacts {
+function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const refuse = (message: string): never => {
     throw gatewayError('bad_json', { message });
   };
-  const repeated = repeatedKey(spans, keysRead);
+  const repeated = findDuplicateKey(spans, keysRead);
   if (repeated !== null) refuse(`${repeated}: stands more than once`);
   const { members } = spans;
   const model = members.get('model');
@@ -36,15 +36,15 @@ function readRequest(body: Buffer, spans: BodySpans): RequestFacts {
   if (!messages) refuse('messages: is required');
   if (messages?.kind !== 'array') refuse('messages: must be a list');
   return {
-    model: readText(body, model) || null,
+    model: parseStringMember(body, model) || null,
     stream: stream?.kind === 'true',
     maxOutputTokens:
-      readPositiveInteger(body, members.get('max_completion_tokens')) ?? readPositiveInteger(body, members.get('max_tokens')),
-    user: readText(body, members.get('user')),
+      parsePositiveInteger(body, members.get('max_completion_tokens')) ?? parsePositiveInteger(body, members.get('max_tokens')),
+    user: parseStringMember(body, members.get('user')),
   };
 }
 
-function spliceForVendor(body: Buffer, spans: BodySpans, vendorModel: string, stream: boolean): Splice[] {
+function patchForVendor(body: Buffer, spans: BodySpans, vendorModel: string, stream: boolean): Splice[] {
   const splices = [setMember(spans, 'model', JSON.stringify(vendorModel))];
   if (!stream) return splices;
   const options = spans.members.get('stream_options');
@@ -62,7 +62,7 @@ function mergeInsertions(splices: Splice[]): Splice[] {
   return [{ span: first.span, replacement: `${first.replacement}${comma}${second.replacement}` }];
 }
 
-function readAnswer(bytes: Buffer): AnswerReading | null {
+function parseResponse(bytes: Buffer): ResponseSummary | null {
   const answer = parseJson(bytes.toString('utf8'));
   if (!isObject(answer) || !Array.isArray(answer.choices)) return null;
   const message = asObject(asObject(answer.choices[0]).message);
@@ -70,14 +70,14 @@ function readAnswer(bytes: Buffer): AnswerReading | null {
     const fn = asObject(asObject(call).function);
     return { name: asString(fn.name) ?? '', arguments: asString(fn.arguments) ?? '' };
   });
-  const tokens = readChatUsage(answer.usage);
+  const tokens = parseChatUsage(answer.usage);
   const text = asString(message.content) ?? asString(message.refusal) ?? '';
   const finished = answer.choices.length > 0 && answer.choices.every((choice) => typeof asObject(choice).finish_reason === 'string');
   return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, finished };
 }
 
 function createStreamReader(): StreamReader {
-  let tokens: AnswerReading['tokens'] = null;
+  let tokens: ResponseSummary['tokens'] = null;
   let text = '';
   /** Choices by index: whether they have said why they end. */
   const ends = new Map<unknown, boolean>();
@@ -89,13 +89,13 @@ function createStreamReader(): StreamReader {
     ends.set(index, ends.get(index) === true || typeof finishReason === 'string');
     if (index !== undefined && index !== 0) return; // Further choices (`n` > 1) are delivered, but a conversation goes on with the first.
     const { content, refusal, tool_calls: calls } = asObject(delta);
-    if (typeof content === 'string') text = appendText(text, content);
-    else if (typeof refusal === 'string') text = appendText(text, refusal);
+    if (typeof content === 'string') text = appendBounded(text, content);
+    else if (typeof refusal === 'string') text = appendBounded(text, refusal);
     for (const piece of asArray(calls)) {
       const { index: at, function: fn } = asObject(piece);
       const { name, arguments: more } = asObject(fn);
       const call = toolCalls.get(at) ?? { name: '', arguments: '' };
-      toolCalls.set(at, { name: call.name + (asString(name) ?? ''), arguments: appendText(call.arguments, asString(more) ?? '') });
+      toolCalls.set(at, { name: call.name + (asString(name) ?? ''), arguments: appendBounded(call.arguments, asString(more) ?? '') });
     }
   };
 
@@ -106,15 +106,15 @@ function createStreamReader(): StreamReader {
       const chunk = parseJson(event.data);
       if (!isObject(chunk)) return 'unreadable';
       if (chunk.error !== undefined && chunk.error !== null) {
-        problem = messageOf(chunk.error);
+        problem = getErrorMessage(chunk.error);
         return 'error';
       }
       for (const choice of asArray(chunk.choices)) readChoice(choice);
-      tokens = readChatUsage(chunk.usage) ?? readChatUsage(asObject(chunk.x_groq).usage) ?? tokens;
+      tokens = parseChatUsage(chunk.usage) ?? parseChatUsage(asObject(chunk.x_groq).usage) ?? tokens;
       // An object without choices is no part of an answer; some vendors report usage in one.
       return Array.isArray(chunk.choices) ? 'piece' : 'ignored';
     },
-    reading: () => {
+    summary: () => {
       const turn = { text, toolCalls: [...toolCalls.values()] };
       return { tokens, isFinal: tokens !== null, turn, finished: ends.size > 0 && [...ends.values()].every(Boolean) };
     },
@@ -124,6 +124,6 @@ function createStreamReader(): StreamReader {
 }
 
 /** Words of an error object; some vendors give the bare text instead. */
-function messageOf(error: unknown): string | null {
+function getErrorMessage(error: unknown): string | null {
   return asString(asObject(error).message) ?? asString(error);
 }

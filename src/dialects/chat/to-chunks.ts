@@ -1,19 +1,19 @@
 /** Tells a plain chat answer as the chunks that its vendor would have streamed. Pure. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
-import { refuse } from '../contract/untranslatable.ts';
-import { isObject } from '../json/lossless-json.ts';
-import { knownObject, listOrNone, piecesOf, textOrNone } from '../json/strict-json.ts';
-import { messageTexts } from './assemble.ts';
+import { rejectUntranslatable } from '../contract/untranslatable.ts';
+import { isLosslessObject } from '../json/lossless-json.ts';
+import { expectArray, expectKnownObject, expectString, splitText } from '../json/strict-json.ts';
+import { messageTextFields } from './assemble.ts';
 
 const choiceMembers = new Set(['index', 'message', 'finish_reason']);
-const messageMembers = new Set<string>(['role', 'tool_calls', 'function_call', ...messageTexts]);
+const messageMembers = new Set<string>(['role', 'tool_calls', 'function_call', ...messageTextFields]);
 const callMembers = new Set(['index', 'id', 'type', 'function']);
 const functionMembers = new Set(['name', 'arguments']);
 
 /** `answer` is parsed by `parseLossless`. Throws Untranslatable. */
-export function replayChat(answer: unknown): string[] {
-  if (!isObject(answer)) refuse('the answer is no object');
+export function toChatChunks(answer: unknown): string[] {
+  if (!isLosslessObject(answer)) rejectUntranslatable('the answer is no object');
   const { id, object: _object, created, model, choices, usage = null, ...others } = answer;
   const chunk = (pieces: readonly JsonObject[], counts: unknown): string =>
     formatEvent(null, {
@@ -25,37 +25,37 @@ export function replayChat(answer: unknown): string[] {
       choices: pieces,
       ...(usage === null ? {} : { usage: counts }),
     });
-  const pieces = listOrNone(choices, 'choices').flatMap((choice, position) => piecesOfChoice(choice, position));
-  if (pieces.length === 0) refuse('the answer has no choices');
+  const pieces = expectArray(choices, 'choices').flatMap((choice, position) => toChoiceChunks(choice, position));
+  if (pieces.length === 0) rejectUntranslatable('the answer has no choices');
   return [...pieces.map((piece) => chunk([piece], null)), ...(usage === null ? [] : [chunk([], usage)]), 'data: [DONE]\n\n'];
 }
 
-function piecesOfChoice(choice: unknown, position: number): JsonObject[] {
-  const { index = position, message, finish_reason: finishReason } = knownObject(choice, 'a choice', choiceMembers);
-  if (typeof finishReason !== 'string') refuse('a choice has no end');
-  const deltas = [...deltasOf(knownObject(message, 'a message', messageMembers))];
+function toChoiceChunks(choice: unknown, position: number): JsonObject[] {
+  const { index = position, message, finish_reason: finishReason } = expectKnownObject(choice, 'a choice', choiceMembers);
+  if (typeof finishReason !== 'string') rejectUntranslatable('a choice has no end');
+  const deltas = [...toDeltas(expectKnownObject(message, 'a message', messageMembers))];
   const piece = (delta: JsonObject, reason: string | null): JsonObject => ({ index, delta, logprobs: null, finish_reason: reason });
   return [...deltas.map((delta) => piece(delta, null)), piece({}, finishReason)];
 }
 
-function* deltasOf(message: JsonObject): Iterable<JsonObject> {
+function* toDeltas(message: JsonObject): Iterable<JsonObject> {
   const { content, tool_calls: calls, function_call: legacyCall } = message;
   yield { role: 'assistant', content: typeof content === 'string' ? '' : null };
   // What the model thought comes before what it says.
-  for (const name of messageTexts.toReversed()) {
-    for (const text of piecesOf(textOrNone(message[name], name))) yield { [name]: text };
+  for (const name of messageTextFields.toReversed()) {
+    for (const text of splitText(expectString(message[name], name))) yield { [name]: text };
   }
-  for (const [index, call] of listOrNone(calls, 'tool_calls').entries()) {
-    const { id, type = 'function', function: fn } = knownObject(call, 'a tool call', callMembers);
-    if (type !== 'function') refuse('a tool call is of no known type');
-    const { name, arguments: argumentText } = readFunction(fn);
+  for (const [index, call] of expectArray(calls, 'tool_calls').entries()) {
+    const { id, type = 'function', function: fn } = expectKnownObject(call, 'a tool call', callMembers);
+    if (type !== 'function') rejectUntranslatable('a tool call is of no known type');
+    const { name, arguments: argumentText } = parseFunction(fn);
     yield { tool_calls: [{ index, id, type, function: { name, arguments: '' } }] };
-    for (const text of piecesOf(argumentText)) yield { tool_calls: [{ index, function: { arguments: text } }] };
+    for (const text of splitText(argumentText)) yield { tool_calls: [{ index, function: { arguments: text } }] };
   }
-  if (isObject(legacyCall)) yield { function_call: readFunction(legacyCall) };
+  if (isLosslessObject(legacyCall)) yield { function_call: parseFunction(legacyCall) };
 }
 
-function readFunction(fn: unknown): { name: string; arguments: string } {
-  const { name, arguments: argumentText } = knownObject(fn, 'a function', functionMembers);
-  return { name: textOrNone(name, 'a name'), arguments: textOrNone(argumentText, 'arguments') };
+function parseFunction(fn: unknown): { name: string; arguments: string } {
+  const { name, arguments: argumentText } = expectKnownObject(fn, 'a function', functionMembers);
+  return { name: expectString(name, 'a name'), arguments: expectString(argumentText, 'arguments') };
 }

@@ -8,7 +8,7 @@ import type { Tokens } from '../../core/pricing.ts';
 import type { SseEvent } from '../../core/sse.ts';
 
 /** What the gateway reads of a request body; everything else goes to the vendor unread. */
-export interface RequestFacts {
+export interface RequestSummary {
   /** Null when absent or empty: the call uses `auto`. */
   readonly model: string | null;
   readonly stream: boolean;
@@ -18,7 +18,7 @@ export interface RequestFacts {
 }
 
 /** What the gateway reads of an answer. */
-export interface AnswerReading {
+export interface ResponseSummary {
   /** Null: the vendor reported no usage. */
   readonly tokens: Tokens | null;
   /** `tokens` is the vendor's last word, not a count on the way. */
@@ -35,30 +35,30 @@ export interface AnswerReading {
  * `piece` part of the answer; `end` the last event of a whole answer; `error` the vendor reports a failure (`problem` says which);
  * `ignored` keep-alives and events that say nothing of the answer; `unreadable` data that is not of this dialect.
  */
-export type EventMeaning = 'piece' | 'end' | 'error' | 'ignored' | 'unreadable';
+export type StreamEventKind = 'piece' | 'end' | 'error' | 'ignored' | 'unreadable';
 
 /** Follows one streamed answer. */
 export interface StreamReader {
-  read(event: SseEvent): EventMeaning;
+  read(event: SseEvent): StreamEventKind;
   /** What has been read so far. */
-  reading(): AnswerReading;
+  summary(): ResponseSummary;
   /** The answer is whole although its closing event is missing (some vendors omit it). */
   finished(): boolean;
   /** The vendor's own words of an `error` event, null when it gave none. */
   problem(): string | null;
 }
 
-export interface RouteRules {
+export interface RouteCodec {
   readonly route: TextRoute;
   /** Tail of the vendor's address, behind the base address with its version prefix. */
   readonly path: string;
   /** Throws the route's error when a member the gateway needs is missing or of the wrong type. */
-  readRequest(body: Buffer, spans: BodySpans): RequestFacts;
+  parseRequest(body: Buffer, spans: BodySpans): RequestSummary;
   /** The changes on the way to a vendor: its model id, and usage on streams. */
-  spliceForVendor(body: Buffer, spans: BodySpans, vendorModel: string, stream: boolean): Splice[];
+  patchForVendor(body: Buffer, spans: BodySpans, vendorModel: string, stream: boolean): Splice[];
   /** Reads a plain answer; null when it is none of this route. */
-  readAnswer(bytes: Buffer): AnswerReading | null;
+  parseResponse(bytes: Buffer): ResponseSummary | null;
   createStreamReader(): StreamReader;
   /** Event that tells the caller of a failure in the middle of a stream; null: the stream just stops (specification 6). */
-  interruption(message: string): string | null;
+  formatStreamError(message: string): string | null;
 }

@@ -7,22 +7,22 @@ import { asCount, asObject, isObject } from '../../core/json/narrow.ts';
 import { noTokens, type Tokens } from '../../core/pricing.ts';
 
 /** Usage object of chat answers and of their last chunk; null when it does not tell input and output. */
-export function readChatUsage(usage: unknown): Tokens | null {
+export function parseChatUsage(usage: unknown): Tokens | null {
   if (!isObject(usage)) return null;
   // DeepSeek reports its cache beside the prompt count instead of in the details.
   const cached = asCount(asObject(usage.prompt_tokens_details).cached_tokens) ?? asCount(usage.prompt_cache_hit_tokens);
-  return tokensOf({ whole: usage.prompt_tokens, output: usage.completion_tokens, total: usage.total_tokens, cached });
+  return toTokens({ whole: usage.prompt_tokens, output: usage.completion_tokens, total: usage.total_tokens, cached });
 }
 
 /** Usage object of responses; null when it does not tell input and output. */
-export function readResponsesUsage(usage: unknown): Tokens | null {
+export function parseResponsesUsage(usage: unknown): Tokens | null {
   if (!isObject(usage)) return null;
   const cached = asCount(asObject(usage.input_tokens_details).cached_tokens);
-  return tokensOf({ whole: usage.input_tokens, output: usage.output_tokens, total: usage.total_tokens, cached });
+  return toTokens({ whole: usage.input_tokens, output: usage.output_tokens, total: usage.total_tokens, cached });
 }
 
 /** OpenAI's counts: `whole` is all of the input, `cached` a part of it. Of the three others two tell the third. */
-function tokensOf(usage: { whole: unknown; output: unknown; total: unknown; cached: number | undefined }): Tokens | null {
+function toTokens(usage: { whole: unknown; output: unknown; total: unknown; cached: number | undefined }): Tokens | null {
   const total = asCount(usage.total);
   const rest = (known: number | undefined): number | undefined =>
     total === undefined || known === undefined ? undefined : Math.max(0, total - known);
@@ -34,7 +34,7 @@ function tokensOf(usage: { whole: unknown; output: unknown; total: unknown; cach
 }
 
 /** Usage object of the messages dialect. In streams counts are cumulative and come in parts: later ones replace `earlier` ones. */
-export function readMessagesUsage(usage: unknown, earlier: Tokens | null): Tokens | null {
+export function parseMessagesUsage(usage: unknown, earlier: Tokens | null): Tokens | null {
   if (!isObject(usage)) return earlier;
   const written = asCount(usage.cache_creation_input_tokens);
   const split = asObject(usage.cache_creation);

@@ -2,7 +2,7 @@
 import { asObject, asString, parseJson } from '../../core/json/narrow.ts';
 
 /** The `error` object of OpenAI and Anthropic, its bare text, and the plainer forms of the rerank vendors and of servers; null: there is none. */
-export function readVendorMessage(bytes: Buffer): string | null {
+export function parseVendorMessage(bytes: Buffer): string | null {
   const body = asObject(parseJson(bytes.toString('utf8')));
   return asString(asObject(body.error).message) ?? asString(body.error) ?? asString(body.message) ?? asString(body.detail);
 }

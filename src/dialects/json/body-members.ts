@@ -3,7 +3,7 @@ import type { BodySpans, Member } from '../../core/json/spans.ts';
 import { decodeString } from '../../core/json/spans.ts';
 
 /** All members of a body that the gateway reads, on any route. */
-export const keysOfBodies: ReadonlySet<string> = new Set([
+export const bodyKeys: ReadonlySet<string> = new Set([
   'model',
   'stream',
   'stream_options',
@@ -20,17 +20,17 @@ export const keysOfBodies: ReadonlySet<string> = new Set([
 ]);
 
 /** Key of `keys` that the body repeats: gateway and vendor could read two different values, so such a body is refused. */
-export function repeatedKey(spans: BodySpans, keys: readonly string[]): string | null {
+export function findDuplicateKey(spans: BodySpans, keys: readonly string[]): string | null {
   if (spans.repeated.size === 0) return null;
   return keys.find((key) => spans.repeated.has(key)) ?? null;
 }
 
-export function readText(body: Buffer, member: Member | undefined): string | null {
+export function parseStringMember(body: Buffer, member: Member | undefined): string | null {
   return member?.kind === 'string' ? decodeString(body, member.value) : null;
 }
 
 /** A whole number from 1 on, null for everything else. */
-export function readPositiveInteger(body: Buffer, member: Member | undefined): number | null {
+export function parsePositiveInteger(body: Buffer, member: Member | undefined): number | null {
   if (member?.kind !== 'number') return null;
   const value = Number(body.toString('latin1', member.value.start, member.value.end));
   return Number.isSafeInteger(value) && value > 0 ? value : null;

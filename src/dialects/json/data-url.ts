@@ -7,15 +7,15 @@ export interface Digest {
   readonly sha256: string;
 }
 
-export function digestOf(bytes: Buffer): Digest {
+export function digestBytes(bytes: Buffer): Digest {
   return { bytes: bytes.length, sha256: hash('sha256', bytes, 'hex') };
 }
 
 /** Media type and content of a data URL; null when `text` is none. A missing media type is `text/plain`, as the RFC has it. */
-export function readDataUrl(text: string): { mediaType: string; bytes: Buffer } | null {
+export function parseDataUrl(text: string): { mediaType: string; bytes: Buffer } | null {
   if (text.slice(0, scheme.length).toLowerCase() !== scheme) return null;
   const comma = text.indexOf(',');
-  if (comma < 0 || comma > longestHead) return null;
+  if (comma < 0 || comma > maxHeadLength) return null;
   const [mediaType = '', ...parameters] = text.slice(scheme.length, comma).split(';');
   const data = text.slice(comma + 1);
   const isBase64 = parameters.some((parameter) => parameter.trim().toLowerCase() === 'base64');
@@ -33,14 +33,14 @@ export function foldDataUrls(text: string): string {
   let from = 0;
   while (mark >= 0) {
     // Looks back no further than a head is long, else a text of nothing but marks takes time with the square of its length.
-    const lookFrom = Math.max(from, mark - longestHead);
+    const lookFrom = Math.max(from, mark - maxHeadLength);
     const start = lookFrom + text.slice(lookFrom, mark).lastIndexOf(scheme);
     const end = endOfBase64(text, mark + base64Mark.length);
     // A URL's head is short and has no space; anything else only looks like one.
-    if (start >= lookFrom && end - start >= shortestFolded && !/[\s,]/.test(text.slice(start, mark))) {
-      const url = readDataUrl(text.slice(start, end));
+    if (start >= lookFrom && end - start >= minFoldedLength && !/[\s,]/.test(text.slice(start, mark))) {
+      const url = parseDataUrl(text.slice(start, end));
       if (url) {
-        const { bytes, sha256 } = digestOf(url.bytes);
+        const { bytes, sha256 } = digestBytes(url.bytes);
         pieces.push(text.slice(from, start), `[${url.mediaType}, ${bytes} bytes, sha256 ${sha256}]`);
         from = end;
       }
@@ -52,8 +52,8 @@ export function foldDataUrls(text: string): string {
 
 const scheme = 'data:';
 const base64Mark = ';base64,';
-const longestHead = 256;
-const shortestFolded = 256;
+const maxHeadLength = 256;
+const minFoldedLength = 256;
 
 function endOfBase64(text: string, from: number): number {
   let end = from;

@@ -7,32 +7,32 @@
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
 
-export function isObject(value: unknown): value is JsonObject {
+export function isLosslessObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
 }
 
 /** The object, or an empty one for anything else. */
-export function objectOf(value: unknown): JsonObject {
-  return isObject(value) ? value : {};
+export function asLosslessObject(value: unknown): JsonObject {
+  return isLosslessObject(value) ? value : {};
 }
 
 /** The number, whether or not its text is kept; undefined for anything else. */
-export function numberOf(value: unknown): number | undefined {
+export function asNumber(value: unknown): number | undefined {
   if (JSON.isRawJSON(value)) return Number(value.rawJSON);
   return typeof value === 'number' ? value : undefined;
 }
 
 /** The text, or null for an empty one and for anything else. */
-export function filledText(value: unknown): string | null {
+export function asNonEmptyString(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
 /** The members that have a value: neither null nor undefined. */
-export function given(members: JsonObject): JsonObject {
+export function omitNullish(members: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== null));
 }
 
 /** JSON text of a value a second time, with plain numbers; for the few places that count. */
-export function plainNumbers(value: unknown): unknown {
+export function toPlainNumbers(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }

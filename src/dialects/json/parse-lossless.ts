@@ -18,10 +18,10 @@ declare global {
 }
 
 /** Deeper than anybody means, and far from where writing what was read would run out of stack. */
-const deepest = 1_000;
+const maxDepth = 1_000;
 
 /** A long conversation has some ten thousand; so many take a good tenth of a second. */
-const mostValues = 500_000;
+const maxValues = 500_000;
 
 /** The value; undefined when the text is not JSON, nested too deeply or has too many values. What can be read can be written again. */
 export function parseLossless(text: string): unknown {
@@ -64,10 +64,10 @@ function createReader(text: string): { readWhole(): unknown } {
   const readValue = (depth: number): unknown => {
     const code = next();
     values += 1;
-    if (values > mostValues) fail();
+    if (values > maxValues) fail();
     if (code === quote) return readString();
-    if (code === openBrace) return depth < deepest ? readObject(depth + 1) : fail();
-    if (code === openBracket) return depth < deepest ? readList(depth + 1) : fail();
+    if (code === openBrace) return depth < maxDepth ? readObject(depth + 1) : fail();
+    if (code === openBracket) return depth < maxDepth ? readList(depth + 1) : fail();
     if (code === 0x74) return readWord('true', true);
     if (code === 0x66) return readWord('false', false);
     if (code === 0x6e) return readWord('null', null);

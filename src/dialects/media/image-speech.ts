@@ -5,7 +5,7 @@
 import { gatewayError } from '../../core/errors.ts';
 import { asString, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
-import { readText, repeatedKey } from '../json/body-members.ts';
+import { findDuplicateKey, parseStringMember } from '../json/body-members.ts';
 
 const imageFields = ['prompt', 'n', 'size', 'steps', 'seed', 'cfg_scale'] as const;
 const speechFields = ['input', 'voice', 'response_format'] as const;
@@ -14,32 +14,32 @@ const speechFields = ['input', 'voice', 'response_format'] as const;
 export type MediaFields = Readonly<Partial<Record<(typeof imageFields)[number] | (typeof speechFields)[number], string>>>;
 
 /** All members of a body that the two routes read. */
-export const keysOfMediaBodies: ReadonlySet<string> = new Set(['model', ...imageFields, ...speechFields]);
+export const mediaBodyKeys: ReadonlySet<string> = new Set(['model', ...imageFields, ...speechFields]);
 
-export interface MediaRequestFacts {
+export interface MediaRequestSummary {
   readonly model: string;
   readonly fields: MediaFields;
 }
 
 /** Throws `missing_model`, `bad_model`, and `bad_json` for what two readers could read differently. */
-export function readImageRequest(body: Buffer, spans: BodySpans): MediaRequestFacts {
-  const facts = readFields(body, spans, imageFields);
+export function parseImageRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
+  const facts = parseFields(body, spans, imageFields);
   if (!/^[A-Za-z0-9._:/-]*$/.test(facts.model))
     throw gatewayError('bad_model', { message: 'model may hold letters, digits, ".", "_", "-" and ":" only' });
   return facts;
 }
 
 /** A voice may have any name; only its form is looked at. */
-export function readSpeechRequest(body: Buffer, spans: BodySpans): MediaRequestFacts {
-  return readFields(body, spans, speechFields);
+export function parseSpeechRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
+  return parseFields(body, spans, speechFields);
 }
 
-function readFields(body: Buffer, spans: BodySpans, names: readonly (keyof MediaFields)[]): MediaRequestFacts {
-  const repeated = repeatedKey(spans, ['model', ...names]);
+function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof MediaFields)[]): MediaRequestSummary {
+  const repeated = findDuplicateKey(spans, ['model', ...names]);
   if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: stands more than once` });
-  const model = readText(body, spans.members.get('model'));
+  const model = parseStringMember(body, spans.members.get('model'));
   if (model === null || model === '') throw gatewayError('missing_model');
-  checkForm(model);
+  assertModelForm(model);
   const fields = names.flatMap((name) => {
     const member = spans.members.get(name);
     return member && member.kind !== 'null' ? [[name, body.toString('utf8', member.value.start, member.value.end)]] : [];
@@ -48,7 +48,7 @@ function readFields(body: Buffer, spans: BodySpans, names: readonly (keyof Media
 }
 
 /** Only the first slash splits off the provider: a publisher belongs into the provider's base address (shapes 21). */
-function checkForm(model: string): void {
+function assertModelForm(model: string): void {
   const parts = model.split('/');
   const isStep = parts.some((part) => part === '.' || part === '..');
   if (parts.length > 2 || parts.includes('') || isStep)
@@ -56,13 +56,13 @@ function checkForm(model: string): void {
 }
 
 /** A JSON object of the members that are there. */
-export function writeFields(members: Readonly<Record<string, string | undefined>>): Buffer {
+export function formatFields(members: Readonly<Record<string, string | undefined>>): Buffer {
   const written = Object.entries(members).flatMap(([name, json]) => (json === undefined ? [] : [`${JSON.stringify(name)}:${json}`]));
   return Buffer.from(`{${written.join(',')}}`);
 }
 
 /** How many images are asked for; what is no count is left to the vendor to refuse. */
-export function countImages({ n = '1' }: MediaFields): number {
+export function getImageCount({ n = '1' }: MediaFields): number {
   const count: unknown = parseJson(n);
   return typeof count === 'number' && Number.isSafeInteger(count) && count > 0 ? count : 1;
 }
@@ -79,12 +79,12 @@ export function countCharacters({ input = '""' }: MediaFields): number {
 }
 
 /** What is to be drawn or spoken. */
-export function textsOf({ prompt, input }: MediaFields): string[] {
+export function getPromptTexts({ prompt, input }: MediaFields): string[] {
   return [prompt, input].flatMap((json) => (json === undefined ? [] : (asString(parseJson(json)) ?? [])));
 }
 
 /** The two sides of a size, as JSON; null for `auto`, which leaves it to the vendor. Throws `bad_json` for anything else. */
-export function readSize(size = '"1024x1024"'): { readonly width: string; readonly height: string } | null {
+export function parseSize(size = '"1024x1024"'): { readonly width: string; readonly height: string } | null {
   const match = /^(?:auto|([1-9]\d{0,4})x([1-9]\d{0,4}))$/.exec(asString(parseJson(size)) ?? '');
   if (!match) throw gatewayError('bad_json', { message: 'size: must be <width>x<height>' });
   const [, width, height] = match;

@@ -5,7 +5,7 @@
 import { gatewayError } from '../../core/errors.ts';
 import { asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
-import { repeatedKey } from '../json/body-members.ts';
+import { findDuplicateKey } from '../json/body-members.ts';
 
 /** Members of the caller that become parameters of the vendor. */
 const parameterNames = {
@@ -17,12 +17,12 @@ const parameterNames = {
   n: 'sampleCount',
 } as const;
 
-const readNames = ['model', 'prompt', 'image', ...Object.keys(parameterNames)];
+const memberNames = ['model', 'prompt', 'image', ...Object.keys(parameterNames)];
 
 /** All members of a body that are read. */
-export const keysOfVideoBodies: ReadonlySet<string> = new Set(readNames);
+export const videoBodyKeys: ReadonlySet<string> = new Set(memberNames);
 
-export interface VideoRequestFacts {
+export interface VideoRequestSummary {
   /** Null: the default one. */
   readonly model: string | null;
   /** What one video is charged for, and how many are asked for. */
@@ -35,12 +35,12 @@ export interface VideoRequestFacts {
 }
 
 /** The length that the vendor makes where none is asked for. */
-const usualSeconds = 8;
-const longestSeconds = 86_400;
+const defaultSeconds = 8;
+const maxSeconds = 86_400;
 
 /** Throws `bad_json` for what two readers could read differently, and `bad_model`; nearly all else is the vendor's to refuse. */
-export function readVideoRequest(body: Buffer, spans: BodySpans): VideoRequestFacts {
-  const repeated = repeatedKey(spans, readNames);
+export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestSummary {
+  const repeated = findDuplicateKey(spans, memberNames);
   if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: stands more than once` });
   const textAt = (name: string): string | null => {
     const member = spans.members.get(name);
@@ -57,30 +57,30 @@ export function readVideoRequest(body: Buffer, spans: BodySpans): VideoRequestFa
   const writeBody = (): Buffer => {
     if (prompt.trim() === '') throw gatewayError('bad_request', { message: 'prompt: a text is required' });
     const image = valueAt('image');
-    const instance = `{"prompt":${textAt('prompt')}${image === null ? '' : `,"image":${JSON.stringify(imageOf(image))}`}}`;
+    const instance = `{"prompt":${textAt('prompt')}${image === null ? '' : `,"image":${JSON.stringify(toVendorImage(image))}`}}`;
     return Buffer.from(`{"instances":[${instance}],"parameters":{${parameters.join(',')}}}`);
   };
   return {
-    model: readModel(valueAt('model')),
-    durationMs: Math.round(1_000 * Math.min(longestSeconds, positiveOf(valueAt('duration_seconds')) ?? usualSeconds)),
-    samples: Math.min(100, Math.max(1, Math.round(positiveOf(valueAt('n')) ?? 1))),
+    model: parseModel(valueAt('model')),
+    durationMs: Math.round(1_000 * Math.min(maxSeconds, asPositiveNumber(valueAt('duration_seconds')) ?? defaultSeconds)),
+    samples: Math.min(100, Math.max(1, Math.round(asPositiveNumber(valueAt('n')) ?? 1))),
     texts: [prompt, asString(valueAt('negative_prompt')) ?? ''],
     writeBody,
   };
 }
 
 /** Only the first slash splits off the provider (shapes 21). */
-function readModel(value: unknown): string | null {
+function parseModel(value: unknown): string | null {
   if (value === null || value === '') return null;
-  if (typeof value !== 'string' || value.length > longestModel || !/^(?:[A-Za-z0-9._:-]+\/)?[A-Za-z0-9._:-]+$/.test(value))
+  if (typeof value !== 'string' || value.length > maxModelLength || !/^(?:[A-Za-z0-9._:-]+\/)?[A-Za-z0-9._:-]+$/.test(value))
     throw gatewayError('bad_model', { message: 'model must be <provider>/<model> of letters, digits, ".", "_", "-" and ":"' });
   return value;
 }
 
 /** As the catalog bounds the ids of models. */
-const longestModel = 300;
+const maxModelLength = 300;
 
-function imageOf(image: unknown): unknown {
+function toVendorImage(image: unknown): unknown {
   const { b64_json: base64, mime_type: mimeType } = isObject(image) ? image : {};
   if (typeof base64 !== 'string' || base64 === '' || typeof mimeType !== 'string' || mimeType === '')
     throw gatewayError('bad_request', { message: 'image: b64_json and mime_type are required' });
@@ -88,7 +88,7 @@ function imageOf(image: unknown): unknown {
 }
 
 /** Vendors take the length as a number and as a text. */
-function positiveOf(value: unknown): number | null {
+function asPositiveNumber(value: unknown): number | null {
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;
   return typeof number === 'number' && Number.isFinite(number) && number > 0 ? number : null;
 }

@@ -1,9 +1,9 @@
 /** Puts the events of a streamed messages answer together to the plain answer that says the same. Pure. */
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { refuse } from '../contract/untranslatable.ts';
-import { given, isObject } from '../json/lossless-json.ts';
+import { rejectUntranslatable } from '../contract/untranslatable.ts';
+import { isLosslessObject, omitNullish } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
-import { knownObject, listOrNone, textOrNone } from '../json/strict-json.ts';
+import { expectArray, expectKnownObject, expectString } from '../json/strict-json.ts';
 
 const startMembers = new Set(['type', 'message']);
 const blockStartMembers = new Set(['type', 'index', 'content_block']);
@@ -23,13 +23,13 @@ export function assembleMessages(events: readonly unknown[]): JsonObject {
   let isEnded = false;
   const blocks: OpenBlock[] = [];
   for (const event of events) {
-    if (!isObject(event)) refuse('an event is no object');
+    if (!isLosslessObject(event)) rejectUntranslatable('an event is no object');
     switch (event.type) {
       case 'ping':
         break;
       case 'message_start':
-        if (message !== null) refuse('the answer begins twice');
-        message = startOf(event);
+        if (message !== null) rejectUntranslatable('the answer begins twice');
+        message = parseStart(event);
         break;
       case 'content_block_start':
         blocks.push(openBlock(event, blocks.length));
@@ -40,39 +40,40 @@ export function assembleMessages(events: readonly unknown[]): JsonObject {
       case 'content_block_stop':
         break;
       case 'message_delta':
-        message = withEnd(message ?? refuse('the answer has no beginning'), event);
+        message = mergeEnd(message ?? rejectUntranslatable('the answer has no beginning'), event);
         break;
       case 'message_stop':
         isEnded = true;
         break;
       default:
-        refuse('an event is of no known type');
+        rejectUntranslatable('an event is of no known type');
     }
   }
-  if (message === null || !isEnded || typeof message.stop_reason !== 'string') refuse('the answer has no end');
-  return { ...message, content: blocks.map(wholeBlock) };
+  if (message === null || !isEnded || typeof message.stop_reason !== 'string') rejectUntranslatable('the answer has no end');
+  return { ...message, content: blocks.map(toBlock) };
 }
 
-function startOf(event: JsonObject): JsonObject {
-  const { message } = knownObject(event, 'message_start', startMembers);
-  if (!isObject(message) || listOrNone(message.content, 'content').length > 0) refuse('the answer begins with content');
+function parseStart(event: JsonObject): JsonObject {
+  const { message } = expectKnownObject(event, 'message_start', startMembers);
+  if (!isLosslessObject(message) || expectArray(message.content, 'content').length > 0)
+    rejectUntranslatable('the answer begins with content');
   return message;
 }
 
 function openBlock(event: JsonObject, position: number): OpenBlock {
-  const { index, content_block: block } = knownObject(event, 'content_block_start', blockStartMembers);
-  if (index !== position || !isObject(block)) refuse('the blocks are not in order');
+  const { index, content_block: block } = expectKnownObject(event, 'content_block_start', blockStartMembers);
+  if (index !== position || !isLosslessObject(block)) rejectUntranslatable('the blocks are not in order');
   return { block, inputText: '' };
 }
 
 function addDelta(blocks: readonly OpenBlock[], event: JsonObject): void {
-  const { index, delta } = knownObject(event, 'content_block_delta', blockDeltaMembers);
+  const { index, delta } = expectKnownObject(event, 'content_block_delta', blockDeltaMembers);
   const open = typeof index === 'number' ? blocks[index] : undefined;
-  if (!open) refuse('a piece belongs to no block');
-  const { type, text, partial_json: json, thinking, signature, citation } = knownObject(delta, 'a delta', deltaMembers);
+  if (!open) rejectUntranslatable('a piece belongs to no block');
+  const { type, text, partial_json: json, thinking, signature, citation } = expectKnownObject(delta, 'a delta', deltaMembers);
   const { block } = open;
   const append = (name: string, more: unknown): void => {
-    open.block = { ...block, [name]: textOrNone(block[name], name) + textOrNone(more, name) };
+    open.block = { ...block, [name]: expectString(block[name], name) + expectString(more, name) };
   };
   switch (type) {
     case 'text_delta':
@@ -85,27 +86,29 @@ function addDelta(blocks: readonly OpenBlock[], event: JsonObject): void {
       append('signature', signature);
       break;
     case 'citations_delta':
-      open.block = { ...block, citations: [...listOrNone(block.citations, 'citations'), citation] };
+      open.block = { ...block, citations: [...expectArray(block.citations, 'citations'), citation] };
       break;
     case 'input_json_delta':
-      open.inputText += textOrNone(json, 'partial_json');
+      open.inputText += expectString(json, 'partial_json');
       break;
     default:
-      refuse('a delta is of no known type');
+      rejectUntranslatable('a delta is of no known type');
   }
 }
 
 /** Counts are cumulative: later ones take the place of earlier ones. */
-function withEnd(message: JsonObject, event: JsonObject): JsonObject {
-  const { delta, usage, ...others } = knownObject(event, 'message_delta', endMembers);
-  const { type: _type, ...more } = given(others);
-  const counts = isObject(usage) ? { usage: { ...(isObject(message.usage) ? message.usage : {}), ...given(usage) } } : {};
-  return { ...message, ...more, ...(isObject(delta) ? delta : {}), ...counts };
+function mergeEnd(message: JsonObject, event: JsonObject): JsonObject {
+  const { delta, usage, ...others } = expectKnownObject(event, 'message_delta', endMembers);
+  const { type: _type, ...more } = omitNullish(others);
+  const counts = isLosslessObject(usage)
+    ? { usage: { ...(isLosslessObject(message.usage) ? message.usage : {}), ...omitNullish(usage) } }
+    : {};
+  return { ...message, ...more, ...(isLosslessObject(delta) ? delta : {}), ...counts };
 }
 
 /** Pieces of input make one object; none, or only empty ones, mean the input that the block began with. */
-function wholeBlock({ block, inputText }: OpenBlock): JsonObject {
+function toBlock({ block, inputText }: OpenBlock): JsonObject {
   if (inputText === '') return block;
   const input = parseLossless(inputText);
-  return isObject(input) ? { ...block, input } : refuse('the input of a tool is no object');
+  return isLosslessObject(input) ? { ...block, input } : rejectUntranslatable('the input of a tool is no object');
 }

@@ -6,29 +6,29 @@ import type { BodySpans } from '../../core/json/spans.ts';
 import { setMember } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { formatEvent } from '../../core/sse.ts';
-import type { AnswerReading, RequestFacts, RouteRules, StreamReader } from '../contract/route-codec.ts';
-import { readMessagesUsage } from '../contract/token-usage.ts';
-import { readPositiveInteger, readText, repeatedKey } from '../json/body-members.ts';
-import { appendText } from '../json/bounded-text.ts';
+import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
+import { parseMessagesUsage } from '../contract/token-usage.ts';
+import { findDuplicateKey, parsePositiveInteger, parseStringMember } from '../json/body-members.ts';
+import { appendBounded } from '../json/bounded-text.ts';
 
 const keysRead = ['model', 'stream', 'messages', 'system', 'metadata', 'max_tokens'];
 
-export const messages: RouteRules = {
+export const messages: RouteCodec = {
   route: 'messages',
   path: '/messages',
-  readRequest,
-  spliceForVendor: (_body, spans, vendorModel) => [setMember(spans, 'model', JSON.stringify(vendorModel))],
-  readAnswer,
+  parseRequest,
+  patchForVendor: (_body, spans, vendorModel) => [setMember(spans, 'model', JSON.stringify(vendorModel))],
+  parseResponse,
   createStreamReader,
-  interruption: (message) => formatEvent('error', { type: 'error', error: { type: 'api_error', message } }),
+  formatStreamError: (message) => formatEvent('error', { type: 'error', error: { type: 'api_error', message } }),
 };
 
 /** Sentences as the vendor's own API words them; two are given by the specification (7.3). */
-function readRequest(body: Buffer, spans: BodySpans): RequestFacts {
+function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const refuse = (message: string): never => {
     throw gatewayError('bad_json', { message });
   };
-  const repeated = repeatedKey(spans, keysRead);
+  const repeated = findDuplicateKey(spans, keysRead);
   if (repeated !== null) refuse(`${repeated}: stands more than once`);
   const { members } = spans;
   const model = members.get('model');
@@ -45,14 +45,14 @@ function readRequest(body: Buffer, spans: BodySpans): RequestFacts {
   const user =
     metadata?.kind === 'object' ? asObject(parseJson(body.toString('utf8', metadata.value.start, metadata.value.end))).user_id : null;
   return {
-    model: readText(body, model) || null,
+    model: parseStringMember(body, model) || null,
     stream: stream?.kind === 'true',
-    maxOutputTokens: readPositiveInteger(body, maxTokens),
+    maxOutputTokens: parsePositiveInteger(body, maxTokens),
     user: asString(user),
   };
 }
 
-function readAnswer(bytes: Buffer): AnswerReading | null {
+function parseResponse(bytes: Buffer): ResponseSummary | null {
   const answer = parseJson(bytes.toString('utf8'));
   if (!isObject(answer) || !Array.isArray(answer.content)) return null;
   const blocks = answer.content.map(asObject);
@@ -60,10 +60,10 @@ function readAnswer(bytes: Buffer): AnswerReading | null {
   const toolCalls = blocks
     .filter((block) => block.type === 'tool_use')
     .map((block) => ({ name: asString(block.name) ?? '', arguments: JSON.stringify(block.input ?? {}) }));
-  const tokens = readMessagesUsage(answer.usage, null);
+  const tokens = parseMessagesUsage(answer.usage, null);
   return {
     tokens,
-    isFinal: tokens !== null && countsInput(answer.usage),
+    isFinal: tokens !== null && reportsInput(answer.usage),
     turn: { text, toolCalls },
     finished: typeof answer.stop_reason === 'string',
   };
@@ -81,10 +81,10 @@ function createStreamReader(): StreamReader {
 
   const readDelta = (index: unknown, delta: unknown): void => {
     const { type, text: more, partial_json: json } = asObject(delta);
-    if (type === 'text_delta') text = appendText(text, asString(more) ?? '');
+    if (type === 'text_delta') text = appendBounded(text, asString(more) ?? '');
     const call = toolCalls.get(index);
     if (type === 'input_json_delta' && call)
-      toolCalls.set(index, { name: call.name, arguments: appendText(call.arguments, asString(json) ?? '') });
+      toolCalls.set(index, { name: call.name, arguments: appendBounded(call.arguments, asString(json) ?? '') });
   };
 
   return {
@@ -101,18 +101,18 @@ function createStreamReader(): StreamReader {
         case 'message_stop':
           return 'end';
         case 'message_start':
-          tokens = readMessagesUsage(asObject(data.message).usage, tokens);
-          knowsInput ||= countsInput(asObject(data.message).usage);
+          tokens = parseMessagesUsage(asObject(data.message).usage, tokens);
+          knowsInput ||= reportsInput(asObject(data.message).usage);
           return 'piece';
         case 'message_delta':
-          tokens = readMessagesUsage(data.usage, tokens);
+          tokens = parseMessagesUsage(data.usage, tokens);
           finished ||= typeof asObject(data.delta).stop_reason === 'string';
-          knowsInput ||= countsInput(data.usage);
+          knowsInput ||= reportsInput(data.usage);
           isEnded ||= tokens !== null && isObject(data.usage);
           return 'piece';
         case 'content_block_start': {
           const block = asObject(data.content_block);
-          if (block.type === 'text') text = appendText(text, asString(block.text) ?? '');
+          if (block.type === 'text') text = appendBounded(text, asString(block.text) ?? '');
           if (block.type === 'tool_use') {
             toolCalls.set(data.index, { name: asString(block.name) ?? '', arguments: '' });
             wholeInputs.set(data.index, JSON.stringify(block.input ?? {}));
@@ -129,7 +129,7 @@ function createStreamReader(): StreamReader {
       }
     },
     // Some vendors send a tool's whole input with its start; a tool without arguments may send only an empty piece, which means `{}`.
-    reading: () => {
+    summary: () => {
       const calls = [...toolCalls].map(([index, call]) => ({ ...call, arguments: call.arguments || (wholeInputs.get(index) ?? '{}') }));
       return { tokens, isFinal: isEnded && knowsInput, turn: { text, toolCalls: calls }, finished };
     },
@@ -139,7 +139,7 @@ function createStreamReader(): StreamReader {
 }
 
 /** Whether the vendor says what the input came to: left out, it is not nothing but unknown. */
-function countsInput(usage: unknown): boolean {
+function reportsInput(usage: unknown): boolean {
   const { input_tokens: input, cache_read_input_tokens: read, cache_creation_input_tokens: written } = asObject(usage);
   return [input, read, written].some((count) => asCount(count) !== undefined);
 }

@@ -1,40 +1,40 @@
 /** Tells a plain messages answer as the events that its vendor would have streamed. Pure. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
-import { refuse } from '../contract/untranslatable.ts';
-import { isObject } from '../json/lossless-json.ts';
-import { listOrNone, piecesOf, textOrNone } from '../json/strict-json.ts';
+import { rejectUntranslatable } from '../contract/untranslatable.ts';
+import { isLosslessObject } from '../json/lossless-json.ts';
+import { expectArray, expectString, splitText } from '../json/strict-json.ts';
 
 /** `answer` is parsed by `parseLossless`. Throws Untranslatable. */
-export function replayMessages(answer: unknown): string[] {
-  if (!isObject(answer)) refuse('the answer is no object');
+export function toMessagesEvents(answer: unknown): string[] {
+  if (!isLosslessObject(answer)) rejectUntranslatable('the answer is no object');
   const { content, stop_reason: stopReason, stop_sequence: stopSequence = null, usage } = answer;
   // Events of this dialect tell counts, and clients read them there.
-  if (!isObject(usage)) refuse('the answer has no usage');
-  if (typeof stopReason !== 'string') refuse('the answer has no end');
+  if (!isLosslessObject(usage)) rejectUntranslatable('the answer has no usage');
+  if (typeof stopReason !== 'string') rejectUntranslatable('the answer has no end');
   const ends = { content: [], stop_reason: null, stop_sequence: null, usage: { ...usage, output_tokens: 0 } };
   return [
     event('message_start', { message: { ...answer, ...ends } }),
-    ...listOrNone(content, 'content').flatMap((block, index) => [...blockEvents(block, index)]),
+    ...expectArray(content, 'content').flatMap((block, index) => [...blockEvents(block, index)]),
     event('message_delta', { delta: { stop_reason: stopReason, stop_sequence: stopSequence }, usage }),
     event('message_stop', {}),
   ];
 }
 
 function* blockEvents(block: unknown, index: number): Iterable<string> {
-  if (!isObject(block)) refuse('a block is no object');
-  const { start, deltas } = piecesOfBlock(block);
+  if (!isLosslessObject(block)) rejectUntranslatable('a block is no object');
+  const { start, deltas } = splitBlock(block);
   yield event('content_block_start', { index, content_block: start });
   for (const delta of deltas) yield event('content_block_delta', { index, delta });
   yield event('content_block_stop', { index });
 }
 
 /** Blocks of a type that has no pieces come whole with their start. */
-function piecesOfBlock(block: JsonObject): { start: JsonObject; deltas: JsonObject[] } {
+function splitBlock(block: JsonObject): { start: JsonObject; deltas: JsonObject[] } {
   switch (block.type) {
     case 'text': {
-      const citations = listOrNone(block.citations, 'citations');
-      const texts = [...piecesOf(textOrNone(block.text, 'text'))];
+      const citations = expectArray(block.citations, 'citations');
+      const texts = [...splitText(expectString(block.text, 'text'))];
       return {
         start: { ...block, text: '', ...(citations.length > 0 ? { citations: [] } : {}) },
         deltas: [
@@ -44,8 +44,8 @@ function piecesOfBlock(block: JsonObject): { start: JsonObject; deltas: JsonObje
       };
     }
     case 'thinking': {
-      const thoughts = [...piecesOf(textOrNone(block.thinking, 'thinking'))];
-      const signature = textOrNone(block.signature, 'signature');
+      const thoughts = [...splitText(expectString(block.thinking, 'thinking'))];
+      const signature = expectString(block.signature, 'signature');
       return {
         start: { ...block, thinking: '', signature: '' },
         deltas: [
@@ -57,8 +57,8 @@ function piecesOfBlock(block: JsonObject): { start: JsonObject; deltas: JsonObje
     case 'tool_use':
     case 'server_tool_use':
     case 'mcp_tool_use': {
-      if (!isObject(block.input)) refuse('the input of a tool is no object');
-      const pieces = [...piecesOf(JSON.stringify(block.input))];
+      if (!isLosslessObject(block.input)) rejectUntranslatable('the input of a tool is no object');
+      const pieces = [...splitText(JSON.stringify(block.input))];
       return { start: { ...block, input: {} }, deltas: pieces.map((json) => ({ type: 'input_json_delta', partial_json: json })) };
     }
     default:

@@ -8,70 +8,70 @@ import { asCount, asObject, isObject, parseJson } from '../../core/json/narrow.t
 import type { BodySpans, Splice } from '../../core/json/spans.ts';
 import { setMember } from '../../core/json/spans.ts';
 import { noTokens } from '../../core/pricing.ts';
-import type { AnswerReading, RequestFacts, RouteRules } from '../contract/route-codec.ts';
-import { readPositiveInteger, readText, repeatedKey } from '../json/body-members.ts';
+import type { RequestSummary, ResponseSummary, RouteCodec } from '../contract/route-codec.ts';
+import { findDuplicateKey, parsePositiveInteger, parseStringMember } from '../json/body-members.ts';
 
-export const embeddings = createPassthrough('embeddings', '/embeddings', ({ usage }) => readTotal(usage));
+export const embeddings = createPassthrough('embeddings', '/embeddings', ({ usage }) => parseTotalTokens(usage));
 
 /** Vendors charge nothing for moderations and report no usage: none is the exact count. */
 export const moderations = createPassthrough('moderations', '/moderations', ({ usage }) =>
-  usage === undefined ? noUsage : readTotal(usage),
+  usage === undefined ? noUsage : parseTotalTokens(usage),
 );
 
 /** Charged by search units where the vendor counts them, else by tokens (vendor facts 4). */
 export const rerank = createPassthrough('rerank', '/rerank', ({ usage, meta }) => {
   const searches = asCount(asObject(asObject(meta).billed_units).search_units);
-  return searches === undefined ? readTotal(usage) : { ...noUsage, searches };
+  return searches === undefined ? parseTotalTokens(usage) : { ...noUsage, searches };
 });
 
-function isFault({ error }: Readonly<Record<string, unknown>>): boolean {
+function reportsError({ error }: Readonly<Record<string, unknown>>): boolean {
   return isObject(error) || (typeof error === 'string' && error !== '');
 }
 
-type UsageReading = Pick<AnswerReading, 'tokens' | 'isFinal' | 'searches'>;
+type UsageSummary = Pick<ResponseSummary, 'tokens' | 'isFinal' | 'searches'>;
 
-const noUsage: UsageReading = { tokens: noTokens, isFinal: true };
+const noUsage: UsageSummary = { tokens: noTokens, isFinal: true };
 
 function createPassthrough(
   route: TextRoute,
   path: string,
-  readUsage: (answer: Readonly<Record<string, unknown>>) => UsageReading,
-): RouteRules {
+  readUsage: (answer: Readonly<Record<string, unknown>>) => UsageSummary,
+): RouteCodec {
   return {
     route,
     path,
-    readRequest: (body, spans) => readPassthroughRequest(body, spans, { mayStream: false }),
-    spliceForVendor: spliceModel,
-    readAnswer(bytes) {
+    parseRequest: (body, spans) => parsePassthroughRequest(body, spans, { mayStream: false }),
+    patchForVendor: patchModel,
+    parseResponse(bytes) {
       const answer = parseJson(bytes.toString('utf8'));
       // Some vendors answer with a bare list; some tell an error with status 200.
-      const isAnswer = Array.isArray(answer) || (isObject(answer) && !isFault(answer));
+      const isAnswer = Array.isArray(answer) || (isObject(answer) && !reportsError(answer));
       return isAnswer ? { ...readUsage(asObject(answer)), turn: { text: '', toolCalls: [] } } : null;
     },
     createStreamReader() {
       throw new Error(`${route} has no streams`);
     },
-    interruption: () => null,
+    formatStreamError: () => null,
   };
 }
 
 /** `prompt_tokens`, else `total_tokens`: these routes have no output tokens. */
-function readTotal(usage: unknown): UsageReading {
+function parseTotalTokens(usage: unknown): UsageSummary {
   const { prompt_tokens: prompt, total_tokens: total } = asObject(usage);
   const input = asCount(prompt) ?? asCount(total);
   return input === undefined ? { tokens: null, isFinal: false } : { tokens: { ...noTokens, input }, isFinal: true };
 }
 
 /** Throws `missing_model`, and `bad_json` for what gateway and vendor could read in two ways. */
-export function readPassthroughRequest(
+export function parsePassthroughRequest(
   body: Buffer,
   spans: BodySpans,
   options: { mayStream: boolean; maxTokensKey?: string },
-): RequestFacts {
-  const repeated = repeatedKey(spans, ['model', 'stream', 'user']);
+): RequestSummary {
+  const repeated = findDuplicateKey(spans, ['model', 'stream', 'user']);
   if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: stands more than once` });
   const { members } = spans;
-  const model = readText(body, members.get('model'));
+  const model = parseStringMember(body, members.get('model'));
   if (model === null || model === '') throw gatewayError('missing_model');
   const stream = options.mayStream ? members.get('stream') : undefined;
   if (stream && stream.kind !== 'true' && stream.kind !== 'false') throw gatewayError('bad_json', { message: 'stream: must be a boolean' });
@@ -79,11 +79,11 @@ export function readPassthroughRequest(
   return {
     model,
     stream: stream?.kind === 'true',
-    maxOutputTokens: maxTokensKey === undefined ? null : readPositiveInteger(body, members.get(maxTokensKey)),
-    user: readText(body, members.get('user')),
+    maxOutputTokens: maxTokensKey === undefined ? null : parsePositiveInteger(body, members.get(maxTokensKey)),
+    user: parseStringMember(body, members.get('user')),
   };
 }
 
-export function spliceModel(_body: Buffer, spans: BodySpans, vendorModel: string): Splice[] {
+export function patchModel(_body: Buffer, spans: BodySpans, vendorModel: string): Splice[] {
   return [setMember(spans, 'model', JSON.stringify(vendorModel))];
 }

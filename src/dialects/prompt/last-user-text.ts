@@ -2,14 +2,14 @@
 import type { Dialect } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
-import { readPrompt } from './prompt.ts';
+import { parsePrompt } from './prompt.ts';
 
-const longestBytes = 256 * 1024;
+const maxBytes = 256 * 1024;
 
 /** Null when there is no such message, or the messages are too large to be parsed for a hint. */
-export function readLastUserText(dialect: Dialect, body: Buffer, { members }: BodySpans): string | null {
+export function parseLastUserText(dialect: Dialect, body: Buffer, { members }: BodySpans): string | null {
   const value = members.get('messages')?.value;
-  if (!value || value.end - value.start > longestBytes) return null;
-  const { messages } = readPrompt(dialect, { messages: parseJson(body.toString('utf8', value.start, value.end)) });
+  if (!value || value.end - value.start > maxBytes) return null;
+  const { messages } = parsePrompt(dialect, { messages: parseJson(body.toString('utf8', value.start, value.end)) });
   return messages.findLast((message) => message.role === 'user')?.text ?? null;
 }

@@ -4,38 +4,38 @@
  */
 import { asObject, asString } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
-import { digestOf, isBase64Character, readDataUrl } from '../json/data-url.ts';
-import { withoutRecalled } from './recalled-block.ts';
+import { digestBytes, isBase64Character, parseDataUrl } from '../json/data-url.ts';
+import { stripRecalled } from './recalled-block.ts';
 
 /** An extra without its place. `type` is the role or block type under which it was sent. */
-export type Finding =
+export type PromptExtra =
   | { readonly kind: 'system' | 'tool_result' | 'thinking' | 'other'; readonly type: string; readonly text: string }
   | { readonly kind: 'binary'; readonly type: string; readonly bytes: number; readonly sha256: string; readonly media_type: string | null };
 
-export function textFinding(kind: 'system' | 'tool_result' | 'thinking' | 'other', type: string, text: string): Finding {
-  return { kind, type, text: toPostgresText(withoutRecalled(text)) };
+export function textExtra(kind: 'system' | 'tool_result' | 'thinking' | 'other', type: string, text: string): PromptExtra {
+  return { kind, type, text: toPostgresText(stripRecalled(text)) };
 }
 
 /** Base64 of which only the vendor knows the meaning: redacted thinking, encrypted reasoning. */
-export function opaqueFinding(type: string, data: string): Finding {
-  return { kind: 'binary', type, ...digestOf(Buffer.from(data, 'base64')), media_type: null };
+export function opaqueExtra(type: string, data: string): PromptExtra {
+  return { kind: 'binary', type, ...digestBytes(Buffer.from(data, 'base64')), media_type: null };
 }
 
 /** A block that is neither text nor a tool call: an image, a document, something new. */
-export function describeBlock(block: unknown): Finding[] {
+export function toExtras(block: unknown): PromptExtra[] {
   if (block === undefined || block === null) return [];
   const type = toPostgresText(asString(asObject(block).type) ?? asString(asObject(block).role) ?? 'unknown');
-  const binaries: Finding[] = [];
+  const binaries: PromptExtra[] = [];
   const foldBinary = (holder: unknown, key: string, text: string): string => {
-    const content = readBinary(holder, key, text);
+    const content = parseBinary(holder, key, text);
     if (!content) return text;
-    const digest = digestOf(content.bytes);
+    const digest = digestBytes(content.bytes);
     binaries.push({ kind: 'binary', type, ...digest, media_type: content.mediaType });
     return `sha256:${digest.sha256}`;
   };
-  const rest = jsonTextOf(block, hasFewMembers(block) ? foldBinary : undefined);
+  const rest = toJsonText(block, hasFewMembers(block) ? foldBinary : undefined);
   // Of an image or a sound nothing else is worth keeping; a document may have a title, an unknown block anything.
-  return binaries.length > 0 && plainTypes.has(type) ? binaries : [...binaries, textFinding('other', type, rest)];
+  return binaries.length > 0 && plainTypes.has(type) ? binaries : [...binaries, textExtra('other', type, rest)];
 }
 
 function hasFewMembers(block: unknown): boolean {
@@ -44,14 +44,14 @@ function hasFewMembers(block: unknown): boolean {
     const value = found[at];
     if (typeof value !== 'object' || value === null) continue;
     const members: unknown[] = Array.isArray(value) ? value : Object.values(value);
-    if (found.length + members.length > mostMembers) return false;
+    if (found.length + members.length > maxMembers) return false;
     found.push(...members);
   }
   return true;
 }
 
 /** JSON text of a parsed value with its strings mapped by `mapText`; empty when the value is nested too deeply to be written. */
-export function jsonTextOf(value: unknown, mapText?: (holder: unknown, key: string, text: string) => string): string {
+export function toJsonText(value: unknown, mapText?: (holder: unknown, key: string, text: string) => string): string {
   try {
     if (!mapText) return JSON.stringify(value) ?? '';
     return (
@@ -68,12 +68,12 @@ export function jsonTextOf(value: unknown, mapText?: (holder: unknown, key: stri
 const plainTypes = new Set(['image_url', 'input_image', 'image', 'input_audio', 'audio', 'video_url']);
 /** Members whose text is base64 wherever they stand. */
 const base64Keys = new Set(['file_data', 'b64_json', 'encrypted_content', 'bytesBase64Encoded']);
-const shortestOpaque = 1_024;
+const minOpaqueLength = 1_024;
 /** Looking at each takes microseconds, and a block may have millions; larger ones are kept as they are. */
-const mostMembers = 300;
+const maxMembers = 300;
 
-function readBinary(holder: unknown, key: string, text: string): { bytes: Buffer; mediaType: string | null } | null {
-  const url = readDataUrl(text);
+function parseBinary(holder: unknown, key: string, text: string): { bytes: Buffer; mediaType: string | null } | null {
+  const url = parseDataUrl(text);
   if (url) return url;
   const { type, media_type: snake, mimeType: camel, mime_type: other, format } = asObject(holder);
   const named = asString(snake) ?? asString(camel) ?? asString(other);
@@ -86,7 +86,7 @@ function readBinary(holder: unknown, key: string, text: string): { bytes: Buffer
 
 /** Long, and nothing but base64: no text that anybody wrote. */
 function isOpaque(text: string): boolean {
-  if (text.length < shortestOpaque) return false;
+  if (text.length < minOpaqueLength) return false;
   for (let at = 0; at < text.length; at += 1) if (!isBase64Character(text.charCodeAt(at))) return false;
   return true;
 }

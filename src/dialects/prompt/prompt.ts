@@ -13,9 +13,9 @@ import type { AssistantTurn } from '../../core/call.ts';
 import { asArray, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { foldDataUrls } from '../json/data-url.ts';
-import { describeBlock, type Finding, jsonTextOf, opaqueFinding, textFinding } from './prompt-extras.ts';
-import { cutText, mostToolCalls, newestBlocks, newestMessages, readNewest } from './prompt-limits.ts';
-import { withoutRecalled } from './recalled-block.ts';
+import { opaqueExtra, type PromptExtra, textExtra, toExtras, toJsonText } from './prompt-extras.ts';
+import { collectNewest, maxToolCalls, newestBlocks, newestMessages, truncateText } from './prompt-limits.ts';
+import { stripRecalled } from './recalled-block.ts';
 
 /** A message as it is chained, stored and learned from. */
 export interface NormalMessage {
@@ -25,13 +25,13 @@ export interface NormalMessage {
 }
 
 /** What stood in the prompt beside the messages; `position` messages of the normal form stand before it or hold it. Stored as JSON. */
-export type Extra = Finding & { readonly position: number };
+export type PositionedExtra = PromptExtra & { readonly position: number };
 
 export interface Prompt {
   readonly messages: readonly NormalMessage[];
-  readonly extras: readonly Extra[];
+  readonly extras: readonly PositionedExtra[];
   /** The last message is the beginning of the answer (messages dialect): the answer goes on in it. */
-  readonly answerBegun: boolean;
+  readonly isPrefilled: boolean;
 }
 
 export type PromptRoute = 'chat' | 'messages' | 'responses';
@@ -39,11 +39,11 @@ export type PromptRoute = 'chat' | 'messages' | 'responses';
 /** One step of a prompt. A `pause` stands between what the assistant said in one answer and in the next. What was found is read only when kept. */
 type Step =
   | { readonly kind: 'said'; readonly role: NormalMessage['role']; readonly text: string; readonly toolCalls: AssistantTurn['toolCalls'] }
-  | { readonly kind: 'found'; readonly isSystem: boolean; readonly read: () => readonly Finding[] }
+  | { readonly kind: 'found'; readonly isSystem: boolean; readonly read: () => readonly PromptExtra[] }
   | { readonly kind: 'pause' };
 
 /** Reads the parsed JSON of a request to `route`. */
-export function readPrompt(route: PromptRoute, body: unknown): Prompt {
+export function parsePrompt(route: PromptRoute, body: unknown): Prompt {
   const request = asObject(body);
   switch (route) {
     case 'chat':
@@ -63,27 +63,27 @@ export function readPrompt(route: PromptRoute, body: unknown): Prompt {
 }
 
 /** The message in normal form: storable text, tool calls that have a name; null when nothing of it is left. */
-export function normalMessage(role: NormalMessage['role'], turn: AssistantTurn): NormalMessage | null {
-  const text = toPostgresText(cutText(foldDataUrls(withoutRecalled(turn.text))));
+export function normalizeMessage(role: NormalMessage['role'], turn: AssistantTurn): NormalMessage | null {
+  const text = toPostgresText(truncateText(foldDataUrls(stripRecalled(turn.text))));
   const toolCalls = turn.toolCalls
-    .slice(0, mostToolCalls)
-    .map((call) => ({ name: toPostgresText(call.name), arguments: toPostgresText(cutText(withoutRecalled(call.arguments))) }))
+    .slice(0, maxToolCalls)
+    .map((call) => ({ name: toPostgresText(call.name), arguments: toPostgresText(truncateText(stripRecalled(call.arguments))) }))
     .filter((call) => call.name !== '');
   return text.trim() === '' && toolCalls.length === 0 ? null : { role, text, toolCalls };
 }
 
 function collect(steps: readonly Step[], lastIsAssistant: boolean): Prompt {
   const messages: NormalMessage[] = [];
-  const places: { readonly position: number; readonly isSystem: boolean; readonly read: () => readonly Finding[] }[] = [];
+  const places: { readonly position: number; readonly isSystem: boolean; readonly read: () => readonly PromptExtra[] }[] = [];
   for (const step of steps) {
     if (step.kind === 'found') places.push({ position: messages.length, isSystem: step.isSystem, read: step.read });
     if (step.kind !== 'said') continue;
-    const message = normalMessage(step.role, step);
+    const message = normalizeMessage(step.role, step);
     if (message) messages.push(message);
   }
   const last = messages.at(-1);
-  const extras = readNewest(places, ({ position, read }) => read().map((finding) => ({ position, ...finding })));
-  return { messages, extras, answerBegun: lastIsAssistant && last?.role === 'assistant' && last.toolCalls.length === 0 };
+  const extras = collectNewest(places, ({ position, read }) => read().map((finding) => ({ position, ...finding })));
+  return { messages, extras, isPrefilled: lastIsAssistant && last?.role === 'assistant' && last.toolCalls.length === 0 };
 }
 
 function readChatMessage(message: unknown): Step[] {
@@ -109,12 +109,12 @@ function readChatAssistant(message: JsonObject): Step[] {
   const thinking = asString(message.reasoning_content) ?? asString(message.reasoning);
   const calls = [...asArray(message.tool_calls), ...(isObject(message.function_call) ? [{ function: message.function_call }] : [])];
   const functions = calls.map((call) => asObject(call).function);
-  const kept = functions.filter(isObject).slice(0, mostToolCalls);
-  const toolCalls = kept.map((fn) => ({ name: asString(fn.name) ?? '', arguments: argumentsOf(fn.arguments) }));
+  const kept = functions.filter(isObject).slice(0, maxToolCalls);
+  const toolCalls = kept.map((fn) => ({ name: asString(fn.name) ?? '', arguments: toArgumentsText(fn.arguments) }));
   // Other kinds of calls (`custom`) are no function calls of the answer either; they stay visible as extras.
   const others = calls.filter((call) => !isObject(asObject(call).function)).flatMap(otherSteps);
   const said = readContent('assistant', message.content ?? message.refusal, toolCalls);
-  return [...(thinking ? [found(() => [textFinding('thinking', 'reasoning', thinking)])] : []), ...others, ...said];
+  return [...(thinking ? [found(() => [textExtra('thinking', 'reasoning', thinking)])] : []), ...others, ...said];
 }
 
 function readMessagesMessage(message: unknown): Step[] {
@@ -135,7 +135,7 @@ function readItem(item: unknown): Step[] {
       if (role === 'assistant') return readContent('assistant', content);
       return role === 'system' || role === 'developer' ? systemSteps(role, content) : otherSteps(item);
     case 'function_call':
-      return [said('assistant', '', [{ name: asString(item.name) ?? '', arguments: argumentsOf(item.arguments) }])];
+      return [said('assistant', '', [{ name: asString(item.name) ?? '', arguments: toArgumentsText(item.arguments) }])];
     case 'function_call_output':
       return [{ kind: 'pause' }, ...toolResultSteps(type, item.output)];
     case 'reasoning':
@@ -175,18 +175,18 @@ function readContent(role: NormalMessage['role'], content: unknown, calls: Assis
   const toolCalls = [...calls];
   const steps: Step[][] = [];
   for (const block of blocks) {
-    const text = textOfBlock(block);
+    const text = getBlockText(block);
     if (text !== null) texts.push(text);
     else if (!isObject(block)) continue;
     else if (block.type === 'tool_result') steps.push(toolResultSteps(block.type, block.content));
     else if (block.type === 'thinking' || block.type === 'redacted_thinking') steps.push(thinkingSteps(block));
     else if (block.type !== 'tool_use') steps.push(otherSteps(block));
-    else if (toolCalls.length < mostToolCalls) toolCalls.push({ name: asString(block.name) ?? '', arguments: argumentsOf(block.input) });
+    else if (toolCalls.length < maxToolCalls) toolCalls.push({ name: asString(block.name) ?? '', arguments: toArgumentsText(block.input) });
   }
   return [...steps.flat(), said(role, texts.join(role === 'assistant' ? '' : '\n'), toolCalls)];
 }
 
-function textOfBlock(block: unknown): string | null {
+function getBlockText(block: unknown): string | null {
   if (typeof block === 'string') return block;
   const { type, text, refusal } = asObject(block);
   if (type === 'text' || type === 'input_text' || type === 'output_text') return asString(text);
@@ -205,10 +205,10 @@ function toolResultSteps(type: string, content: unknown): Step[] {
 function textAndBlocks(kind: 'system' | 'tool_result', type: string, content: unknown): Step[] {
   if (content === undefined || content === null) return [];
   const blocks = newestBlocks(content);
-  const texts = blocks.map(textOfBlock);
-  const text = withoutRecalled(texts.filter((piece) => piece !== null).join('\n'));
+  const texts = blocks.map(getBlockText);
+  const text = stripRecalled(texts.filter((piece) => piece !== null).join('\n'));
   const others = blocks.filter((_, index) => texts[index] === null).flatMap(otherSteps);
-  return [...(text === '' ? [] : [found(() => [textFinding(kind, type, text)], kind === 'system')]), ...others];
+  return [...(text === '' ? [] : [found(() => [textExtra(kind, type, text)], kind === 'system')]), ...others];
 }
 
 /** Thinking blocks of messages and reasoning items of responses. */
@@ -218,24 +218,24 @@ function thinkingSteps(block: JsonObject): Step[] {
   const sealed = asString(block.encrypted_content) ?? asString(block.data);
   const type = asString(block.type) ?? 'thinking';
   return [
-    ...(text === '' ? [] : [found(() => [textFinding('thinking', type, text)])]),
-    ...(sealed === null ? [] : [found(() => [opaqueFinding(type, sealed)])]),
+    ...(text === '' ? [] : [found(() => [textExtra('thinking', type, text)])]),
+    ...(sealed === null ? [] : [found(() => [opaqueExtra(type, sealed)])]),
   ];
 }
 
 function otherSteps(block: unknown): Step[] {
-  return block === undefined || block === null ? [] : [found(() => describeBlock(block))];
+  return block === undefined || block === null ? [] : [found(() => toExtras(block))];
 }
 
 /** Chat sends arguments as text, which is kept as it is; messages as a value, whose JSON keeps the order of keys. */
-function argumentsOf(value: unknown): string {
-  return typeof value === 'string' ? value : jsonTextOf(value ?? {});
+function toArgumentsText(value: unknown): string {
+  return typeof value === 'string' ? value : toJsonText(value ?? {});
 }
 
 function said(role: NormalMessage['role'], text: string, toolCalls: AssistantTurn['toolCalls']): Step {
   return { kind: 'said', role, text, toolCalls };
 }
 
-function found(read: () => readonly Finding[], isSystem = false): Step {
+function found(read: () => readonly PromptExtra[], isSystem = false): Step {
   return { kind: 'found', isSystem, read };
 }

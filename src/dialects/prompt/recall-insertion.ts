@@ -7,9 +7,9 @@ import type { Dialect } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans, Span, Splice } from '../../core/json/spans.ts';
 import { decodeString, scanElements, scanMembers, setMember } from '../../core/json/spans.ts';
-import { readPrompt } from './prompt.ts';
+import { parsePrompt } from './prompt.ts';
 
-export interface RecallPlace {
+export interface RecallInsertion {
   /** What the user said last. */
   readonly userText: string;
   /** The changes that put `block` into the body. */
@@ -17,12 +17,12 @@ export interface RecallPlace {
 }
 
 /** Of messages without text (results of tools), so many are passed over. */
-const mostLookedAt = 256;
+const maxScannedMessages = 256;
 /** What is parsed of a message: longer ones are documents, and no question. */
-const longestMessageBytes = 1024 * 1024;
+const maxMessageBytes = 1024 * 1024;
 
 /** Null when the user has said nothing, or the body has no place for more. */
-export function findRecallPlace(dialect: Dialect, body: Buffer, spans: BodySpans): RecallPlace | null {
+export function findRecallInsertion(dialect: Dialect, body: Buffer, spans: BodySpans): RecallInsertion | null {
   const list = spans.members.get('messages');
   if (list?.kind !== 'array') return null;
   const { afterSystem, users } = scanMessages(body, list.value);
@@ -53,15 +53,15 @@ function scanMessages(body: Buffer, list: Span): ScannedMessages {
     if (name !== 'system' && name !== 'developer') afterSystem ??= value.start;
     if (name !== 'user') continue;
     users.push(value);
-    if (users.length >= 2 * mostLookedAt) users.splice(0, mostLookedAt);
+    if (users.length >= 2 * maxScannedMessages) users.splice(0, maxScannedMessages);
   }
   return { afterSystem: afterSystem ?? list.start, users };
 }
 
 function lastText(dialect: Dialect, body: Buffer, users: readonly Span[]): string | null {
-  for (const { start, end } of users.slice(-mostLookedAt).reverse()) {
-    if (end - start > longestMessageBytes) return null;
-    const { messages } = readPrompt(dialect, { messages: [parseJson(body.toString('utf8', start, end))] });
+  for (const { start, end } of users.slice(-maxScannedMessages).reverse()) {
+    if (end - start > maxMessageBytes) return null;
+    const { messages } = parsePrompt(dialect, { messages: [parseJson(body.toString('utf8', start, end))] });
     const text = messages.at(-1)?.text.trim() ?? '';
     if (text !== '') return text;
   }

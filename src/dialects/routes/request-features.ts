@@ -18,8 +18,8 @@ export interface RequestFeatures {
   readonly hasCode: boolean;
 }
 
-const searchedBytes = 256 * 1024;
-const longestCount = 1_000;
+const maxScannedBytes = 256 * 1024;
+const maxCount = 1_000;
 
 const colon = 0x3a;
 const closeBracket = 0x5d;
@@ -27,25 +27,25 @@ const closeBracket = 0x5d;
 /** What `type` may say of a part that shows an image (chat, messages, and the parts of responses that some clients send). */
 const imageTypes: readonly string[] = ['"image_url"', '"image"', '"input_image"'];
 
-export function readFeatures(body: Buffer, { members }: BodySpans): RequestFeatures {
-  const messages = bytesOf(body, members.get('messages'));
-  const system = bytesOf(body, members.get('system'));
-  const searched = messages.subarray(0, searchedBytes);
+export function detectFeatures(body: Buffer, { members }: BodySpans): RequestFeatures {
+  const messages = sliceMember(body, members.get('messages'));
+  const system = sliceMember(body, members.get('system'));
+  const searched = messages.subarray(0, maxScannedBytes);
   return {
     inputBytes: messages.length + system.length,
     messages: countKeys(searched, '"role"'),
     hasTools: [members.get('tools'), members.get('functions')].some((member) => hasElements(body, member)),
-    hasImages: imageTypes.some((type) => holdsValue(searched, type)),
-    hasCode: searched.includes('```') || system.subarray(0, searchedBytes).includes('```'),
+    hasImages: imageTypes.some((type) => containsValue(searched, type)),
+    hasCode: searched.includes('```') || system.subarray(0, maxScannedBytes).includes('```'),
   };
 }
 
 /** How many images the body shows, wherever they stand; counted up to 1,000 of each kind. */
-export function countImages(body: Buffer): number {
-  return imageTypes.reduce((sum, type) => sum + findEach(body, type, (at) => body[skipSpaceBack(body, at - 1)] === colon), 0);
+export function countImageParts(body: Buffer): number {
+  return imageTypes.reduce((sum, type) => sum + countMatches(body, type, (at) => body[skipSpaceBack(body, at - 1)] === colon), 0);
 }
 
-function bytesOf(body: Buffer, member: Member | undefined): Buffer {
+function sliceMember(body: Buffer, member: Member | undefined): Buffer {
   return member ? body.subarray(member.value.start, member.value.end) : body.subarray(0, 0);
 }
 
@@ -56,20 +56,20 @@ function hasElements(body: Buffer, member: Member | undefined): boolean {
 }
 
 /** Whether the quoted text stands as a value somewhere, that is behind a colon. */
-function holdsValue(bytes: Buffer, quoted: string): boolean {
-  return findEach(bytes, quoted, (at) => bytes[skipSpaceBack(bytes, at - 1)] === colon) > 0;
+function containsValue(bytes: Buffer, quoted: string): boolean {
+  return countMatches(bytes, quoted, (at) => bytes[skipSpaceBack(bytes, at - 1)] === colon) > 0;
 }
 
 /** How often the quoted text stands as a key. */
 function countKeys(bytes: Buffer, quoted: string): number {
-  return findEach(bytes, quoted, (at) => bytes[skipSpace(bytes, at + quoted.length)] === colon);
+  return countMatches(bytes, quoted, (at) => bytes[skipSpace(bytes, at + quoted.length)] === colon);
 }
 
 /** How many of the first places where the text stands pass the test. */
-function findEach(bytes: Buffer, text: string, passes: (at: number) => boolean): number {
+function countMatches(bytes: Buffer, text: string, passes: (at: number) => boolean): number {
   let count = 0;
   let at = bytes.indexOf(text);
-  for (let seen = 0; at >= 0 && seen < longestCount; seen += 1) {
+  for (let seen = 0; at >= 0 && seen < maxCount; seen += 1) {
     if (passes(at)) count += 1;
     at = bytes.indexOf(text, at + text.length);
   }

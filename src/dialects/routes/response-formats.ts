@@ -6,33 +6,33 @@
 import type { Dialect } from '../../core/call.ts';
 import { createSseParser } from '../../core/sse.ts';
 import { assembleChat } from '../chat/assemble.ts';
-import { replayChat } from '../chat/to-chunks.ts';
-import { Untranslatable } from '../contract/untranslatable.ts';
+import { toChatChunks } from '../chat/to-chunks.ts';
+import { UntranslatableError } from '../contract/untranslatable.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
 import { assembleMessages } from '../messages/assemble.ts';
-import { replayMessages } from '../messages/to-events.ts';
+import { toMessagesEvents } from '../messages/to-events.ts';
 
 /** The plain answer that a whole stream tells, as JSON text; null when it cannot be told. */
-export function plainOf(dialect: Dialect, stream: Buffer): string | null {
+export function streamToJson(dialect: Dialect, stream: Buffer): string | null {
   const parser = createSseParser();
   const events = [...parser.push(stream).events, ...parser.end().events];
-  const datas = events.flatMap(({ data }) => (data === '' || data === '[DONE]' ? [] : [parseLossless(data)]));
+  const payloads = events.flatMap(({ data }) => (data === '' || data === '[DONE]' ? [] : [parseLossless(data)]));
   const assemble = dialect === 'chat' ? assembleChat : assembleMessages;
-  return orNull(() => JSON.stringify(assemble(datas)));
+  return nullIfUntranslatable(() => JSON.stringify(assemble(payloads)));
 }
 
 /** The events of a stream that tells the plain answer, as text that is ready to send; null when it cannot be told. */
-export function streamOf(dialect: Dialect, plain: Buffer): string | null {
+export function jsonToStream(dialect: Dialect, plain: Buffer): string | null {
   const answer = parseLossless(plain.toString('utf8'));
-  const replay = dialect === 'chat' ? replayChat : replayMessages;
-  return orNull(() => replay(answer).join(''));
+  const replay = dialect === 'chat' ? toChatChunks : toMessagesEvents;
+  return nullIfUntranslatable(() => replay(answer).join(''));
 }
 
-function orNull<Result>(tell: () => Result): Result | null {
+function nullIfUntranslatable<Result>(convert: () => Result): Result | null {
   try {
-    return tell();
+    return convert();
   } catch (error) {
-    if (error instanceof Untranslatable) return null;
+    if (error instanceof UntranslatableError) return null;
     throw error;
   }
 }

@@ -8,7 +8,7 @@ import { asObject, isObject } from '../../core/json/narrow.ts';
 
 /** Members of a body that hold text, on any route. */
 const requestMembers = ['messages', 'system', 'instructions', 'input', 'prompt', 'query', 'documents'];
-const answerMembers: Readonly<Record<TextRoute, readonly string[]>> = {
+const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {
   chat: ['choices'],
   messages: ['content'],
   responses: ['output'],
@@ -18,18 +18,18 @@ const answerMembers: Readonly<Record<TextRoute, readonly string[]>> = {
   rerank: [],
 };
 
-export function readRequestTexts(body: unknown): string[] {
+export function extractRequestTexts(body: unknown): string[] {
   const request = asObject(body);
-  return textsOf(requestMembers.map((name) => request[name]));
+  return extractTexts(requestMembers.map((name) => request[name]));
 }
 
-export function readAnswerTexts(route: TextRoute, answer: unknown): string[] {
+export function extractResponseTexts(route: TextRoute, answer: unknown): string[] {
   const members = asObject(answer);
-  return textsOf(answerMembers[route].map((name) => members[name]));
+  return extractTexts(responseMembers[route].map((name) => members[name]));
 }
 
 /** What says something of a block, in words of the dialect or sealed, and is nobody's text. */
-const unread: ReadonlySet<string> = new Set([
+const skippedMembers: ReadonlySet<string> = new Set([
   ...[
     'type',
     'role',
@@ -48,7 +48,7 @@ const unread: ReadonlySet<string> = new Set([
 ]);
 
 /** Without recursion: a body may be nested deeper than the stack. */
-function textsOf(values: readonly unknown[]): string[] {
+function extractTexts(values: readonly unknown[]): string[] {
   const texts: string[] = [];
   // What a tool was given may have members of any name, so all of it is read.
   const waiting = values.map((value) => ({ value, isToolInput: false })).reverse();
@@ -62,7 +62,7 @@ function textsOf(values: readonly unknown[]): string[] {
       for (let index = value.length - 1; index >= 0; index -= 1) waiting.push({ value: value[index], isToolInput });
     } else if (isObject(value)) {
       for (const [name, member] of Object.entries(value).reverse()) {
-        if (isToolInput || !(unread.has(name) || isBinary(name, value)))
+        if (isToolInput || !(skippedMembers.has(name) || isBinary(name, value)))
           waiting.push({ value: member, isToolInput: isToolInput || (name === 'input' && 'name' in value) });
       }
     }

@@ -5,8 +5,8 @@
 import type { TextRoute } from '../../core/call.ts';
 import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
 import type { SseEvent } from '../../core/sse.ts';
-import { appendText } from '../json/bounded-text.ts';
-import { readAnswerTexts } from './rule-texts.ts';
+import { appendBounded } from '../json/bounded-text.ts';
+import { extractResponseTexts } from './rule-texts.ts';
 
 export interface StreamTexts {
   read(event: SseEvent): void;
@@ -16,10 +16,10 @@ export interface StreamTexts {
 export function createStreamTexts(route: TextRoute): StreamTexts {
   const byPlace = new Map<string, string>();
   const add = (place: string, piece: unknown): void => {
-    if (typeof piece === 'string' && piece !== '') byPlace.set(place, appendText(byPlace.get(place) ?? '', piece));
+    if (typeof piece === 'string' && piece !== '') byPlace.set(place, appendBounded(byPlace.get(place) ?? '', piece));
   };
   const addWhole = (place: string, value: unknown): void => {
-    readAnswerTexts('messages', { content: value }).forEach((text, index) => {
+    extractResponseTexts('messages', { content: value }).forEach((text, index) => {
       add(`${place}/${index}`, text);
     });
   };

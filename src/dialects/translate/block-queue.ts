@@ -2,18 +2,18 @@
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
-import { filledText } from '../json/lossless-json.ts';
-import { jsonTextOf } from '../prompt/prompt-extras.ts';
-import { makeToolId } from './tool-ids.ts';
+import { asNonEmptyString } from '../json/lossless-json.ts';
+import { toJsonText } from '../prompt/prompt-extras.ts';
+import { createToolId } from './tool-ids.ts';
 
 export interface BlockQueue {
   addText(text: string): void;
   /** An element of `delta.tool_calls`. */
-  addToolPiece(piece: JsonObject): void;
+  addToolDelta(piece: JsonObject): void;
   /** Events of what can go out now. */
-  take(): string;
+  drainReady(): string;
   /** The answer is whole: events of everything, the last block closed. */
-  takeAll(): string;
+  drainAll(): string;
   /** Tool calls so far. */
   toolCount(): number;
 }
@@ -33,7 +33,7 @@ interface Tool {
 }
 
 /** `answerId` is asked when a tool call without id needs one. */
-export function createBlockQueue(answerId: () => string): BlockQueue {
+export function createBlockQueue(getResponseId: () => string): BlockQueue {
   const waiting: Block[] = [];
   const tools = new Map<unknown, Block & { readonly tool: Tool }>();
   let lastKey: unknown = null;
@@ -42,7 +42,7 @@ export function createBlockQueue(answerId: () => string): BlockQueue {
 
   const open = ({ tool }: Block): string => {
     const block = tool
-      ? { type: 'tool_use', id: tool.id ?? makeToolId('messages', answerId(), openedTools), name: tool.name, input: {} }
+      ? { type: 'tool_use', id: tool.id ?? createToolId('messages', getResponseId(), openedTools), name: tool.name, input: {} }
       : { type: 'text', text: '' };
     if (tool) openedTools += 1;
     blockCount += 1;
@@ -59,7 +59,7 @@ export function createBlockQueue(answerId: () => string): BlockQueue {
 
   const blockEvent = (type: string, members: JsonObject): string => formatEvent(type, { type, index: blockCount - 1, ...members });
 
-  const takeBlocks = (isEnd: boolean): string => {
+  const drain = (isEnd: boolean): string => {
     let events = '';
     for (let block = waiting[0]; block; block = waiting[0]) {
       // A call whose name has not come yet cannot be opened.
@@ -67,7 +67,7 @@ export function createBlockQueue(answerId: () => string): BlockQueue {
       if (!block.isOpen) events += open(block);
       block.isOpen = true;
       events += send(block);
-      const hasEnded = isEnd || (waiting.length > 1 && (block.tool === null || isWhole(block.tool.arguments)));
+      const hasEnded = isEnd || (waiting.length > 1 && (block.tool === null || isCompleteJson(block.tool.arguments)));
       if (!hasEnded) return events;
       events += blockEvent('content_block_stop', {});
       waiting.shift();
@@ -89,25 +89,25 @@ export function createBlockQueue(answerId: () => string): BlockQueue {
       if (last?.tool === null) last.unsent += text;
       else waiting.push({ tool: null, unsent: text, isOpen: false });
     },
-    addToolPiece({ index, id, function: fn }) {
+    addToolDelta({ index, id, function: fn }) {
       // Vendors that leave the index out send whole calls, each with its id, or go on with the last one.
-      const key = index ?? filledText(id) ?? lastKey;
+      const key = index ?? asNonEmptyString(id) ?? lastKey;
       lastKey = key;
       const block = tools.get(key) ?? startTool(key);
       const { name, arguments: more } = asObject(fn);
-      block.tool.id ??= filledText(id);
+      block.tool.id ??= asNonEmptyString(id);
       if (block.tool.name === '') block.tool.name = asString(name) ?? '';
-      const piece = isObject(more) ? jsonTextOf(more) : (asString(more) ?? '');
+      const piece = isObject(more) ? toJsonText(more) : (asString(more) ?? '');
       block.tool.arguments += piece;
       block.unsent += piece;
     },
-    take: () => takeBlocks(false),
-    takeAll: () => takeBlocks(true),
+    drainReady: () => drain(false),
+    drainAll: () => drain(true),
     toolCount: () => tools.size,
   };
 }
 
 /** No more can come of arguments that are a JSON object already. */
-function isWhole(text: string): boolean {
+function isCompleteJson(text: string): boolean {
   return text.trimEnd().endsWith('}') && isObject(parseJson(text));
 }

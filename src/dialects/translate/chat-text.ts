@@ -1,11 +1,11 @@
 /** Text of chat answers, plain and in pieces. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asArray, asString } from '../../core/json/narrow.ts';
-import { objectOf } from '../json/lossless-json.ts';
+import { asLosslessObject } from '../json/lossless-json.ts';
 
 /** What the model said: the content, then its refusal. Some vendors give content as parts, of which those of thinking are no text. */
-export function answerTextOf({ content, refusal }: JsonObject): string {
-  const pieces = asArray(content).map(objectOf);
+export function getResponseText({ content, refusal }: JsonObject): string {
+  const pieces = asArray(content).map(asLosslessObject);
   const text = asString(content) ?? pieces.map((piece) => (piece.type === 'text' ? (asString(piece.text) ?? '') : '')).join('');
   return text + (asString(refusal) ?? '');
 }
@@ -15,6 +15,6 @@ export function isThinking({ content, reasoning_content: reasoningContent, reaso
   return (
     asString(reasoningContent) !== null ||
     asString(reasoning) !== null ||
-    asArray(content).some((piece) => objectOf(piece).type === 'thinking')
+    asArray(content).some((piece) => asLosslessObject(piece).type === 'thinking')
   );
 }

@@ -1,14 +1,14 @@
 /** Tools, tool choice and answer format of a chat request in the messages dialect. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
-import { refuse } from '../contract/untranslatable.ts';
-import { filledText, given, isObject, objectOf } from '../json/lossless-json.ts';
-import type { Turn } from './chat-turns.ts';
-import { answerToolName } from './json-answer-tool.ts';
-import { cacheMarkOf } from './media.ts';
+import { rejectUntranslatable } from '../contract/untranslatable.ts';
+import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
+import type { MessagesTurn } from './chat-turns.ts';
+import { jsonAnswerToolName } from './json-answer-tool.ts';
+import { getCacheControl } from './media.ts';
 
 /** What the request comes to. */
-export interface ToolWishes {
+export interface ToolSettings {
   readonly tools: readonly JsonObject[];
   /** Null: left to the vendor. */
   readonly toolChoice: JsonObject | null;
@@ -16,62 +16,62 @@ export interface ToolWishes {
   readonly format: JsonObject | null;
 }
 
-export function readToolWishes(body: JsonObject, turns: readonly Turn[], supportsSchema: boolean): ToolWishes {
-  const declared = readTools(body.tools, supportsSchema);
+export function toToolSettings(body: JsonObject, turns: readonly MessagesTurn[], supportsSchema: boolean): ToolSettings {
+  const declared = toTools(body.tools, supportsSchema);
   // A conversation with tool calls needs their tools, also where none may be called any more.
-  const tools = declared.length > 0 ? declared : rememberedTools(turns);
-  const choice = declared.length === 0 && tools.length > 0 ? { type: 'none' } : readChoice(body.tool_choice);
+  const tools = declared.length > 0 ? declared : toolsFromHistory(turns);
+  const choice = declared.length === 0 && tools.length > 0 ? { type: 'none' } : toToolChoice(body.tool_choice);
   const isForced = choice?.type === 'any' || choice?.type === 'tool';
-  const wish = readFormat(body.response_format);
+  const format = parseFormat(body.response_format);
   // A caller who wants a tool called gets no text, so the format of the text does not matter.
-  if (wish === null || isForced) return { tools, toolChoice: withParallel(choice, body, tools), format: null };
-  if (supportsSchema && wish.schema !== null) {
-    return { tools, toolChoice: withParallel(choice, body, tools), format: { type: 'json_schema', schema: wish.schema } };
+  if (format === null || isForced) return { tools, toolChoice: withParallel(choice, body, tools), format: null };
+  if (supportsSchema && format.schema !== null) {
+    return { tools, toolChoice: withParallel(choice, body, tools), format: { type: 'json_schema', schema: format.schema } };
   }
   const mayCallOthers = declared.length > 0 && choice?.type !== 'none';
   return {
-    tools: [...tools, answerToolOf(wish)],
-    toolChoice: { ...(mayCallOthers ? { type: 'any' } : { type: 'tool', name: answerToolName }), disable_parallel_tool_use: true },
+    tools: [...tools, createJsonAnswerTool(format)],
+    toolChoice: { ...(mayCallOthers ? { type: 'any' } : { type: 'tool', name: jsonAnswerToolName }), disable_parallel_tool_use: true },
     format: null,
   };
 }
 
-function readTools(tools: unknown, supportsSchema: boolean): JsonObject[] {
+function toTools(tools: unknown, supportsSchema: boolean): JsonObject[] {
   if (tools === undefined || tools === null) return [];
-  if (!Array.isArray(tools)) return refuse('tools is no list');
-  return tools.map((tool: unknown) => readTool(objectOf(tool), supportsSchema));
+  if (!Array.isArray(tools)) return rejectUntranslatable('tools is no list');
+  return tools.map((tool: unknown) => toTool(asLosslessObject(tool), supportsSchema));
 }
 
-function readTool(tool: JsonObject, supportsSchema: boolean): JsonObject {
+function toTool(tool: JsonObject, supportsSchema: boolean): JsonObject {
   const fn = tool.function;
-  if (tool.type !== 'function' || !isObject(fn))
-    return refuse('a tool is no function; tools of a vendor cannot be expressed in the other dialect');
-  const name = filledText(fn.name) ?? refuse('a tool has no name');
-  if (name === answerToolName) return refuse('a tool has a name that the gateway uses itself');
+  if (tool.type !== 'function' || !isLosslessObject(fn))
+    return rejectUntranslatable('a tool is no function; tools of a vendor cannot be expressed in the other dialect');
+  const name = asNonEmptyString(fn.name) ?? rejectUntranslatable('a tool has no name');
+  if (name === jsonAnswerToolName) return rejectUntranslatable('a tool has a name that the gateway uses itself');
   const schema = fn.parameters ?? {};
-  if (!isObject(schema)) return refuse('the parameters of a tool are no schema');
+  if (!isLosslessObject(schema)) return rejectUntranslatable('the parameters of a tool are no schema');
   return {
     name,
-    ...given({ description: fn.description }),
-    input_schema: schemaOf(schema),
+    ...omitNullish({ description: fn.description }),
+    input_schema: toObjectSchema(schema),
     ...(supportsSchema && fn.strict === true ? { strict: true } : {}),
-    ...cacheMarkOf(tool),
+    ...getCacheControl(tool),
   };
 }
 
 /** The whole schema, as it stands; the vendor asks for its type, which chat lets be left out. */
-function schemaOf(schema: JsonObject): JsonObject {
+function toObjectSchema(schema: JsonObject): JsonObject {
   if (Object.keys(schema).length === 0) return { type: 'object', properties: {} };
   return schema.type === undefined ? { type: 'object', ...schema } : schema;
 }
 
-function rememberedTools(turns: readonly Turn[]): JsonObject[] {
+function toolsFromHistory(turns: readonly MessagesTurn[]): JsonObject[] {
   const calls = turns.flatMap(({ content }) => content.filter((block) => block.type === 'tool_use'));
   const names = new Set(calls.map((call) => asString(call.name) ?? ''));
-  return [...names].map((name) => ({ name, input_schema: schemaOf({}) }));
+  return [...names].map((name) => ({ name, input_schema: toObjectSchema({}) }));
 }
 
-function readChoice(choice: unknown): JsonObject | null {
+function toToolChoice(choice: unknown): JsonObject | null {
   switch (choice) {
     case undefined:
     case null:
@@ -82,9 +82,9 @@ function readChoice(choice: unknown): JsonObject | null {
     case 'required':
       return { type: 'any' };
     default: {
-      const { type, function: fn } = objectOf(choice);
-      const name = type === 'function' ? filledText(objectOf(fn).name) : null;
-      return name === null ? refuse('tool_choice cannot be expressed in the messages dialect') : { type: 'tool', name };
+      const { type, function: fn } = asLosslessObject(choice);
+      const name = type === 'function' ? asNonEmptyString(asLosslessObject(fn).name) : null;
+      return name === null ? rejectUntranslatable('tool_choice cannot be expressed in the messages dialect') : { type: 'tool', name };
     }
   }
 }
@@ -97,27 +97,29 @@ function withParallel(choice: JsonObject | null, body: JsonObject, tools: readon
 }
 
 /** The JSON that the answer shall be; null: any text. `schema` null: any object. */
-interface FormatWish {
+interface JsonFormat {
   readonly schema: JsonObject | null;
   readonly description: string | null;
 }
 
-function readFormat(format: unknown): FormatWish | null {
+function parseFormat(format: unknown): JsonFormat | null {
   if (format === undefined || format === null) return null;
-  const { type, json_schema: wish } = objectOf(format);
+  const { type, json_schema: jsonSchema } = asLosslessObject(format);
   if (type === 'text') return null;
   if (type === 'json_object') return { schema: null, description: null };
-  const { schema, description } = objectOf(wish);
-  if (type !== 'json_schema' || !isObject(wish)) return refuse('response_format cannot be expressed in the messages dialect');
-  if (schema !== undefined && schema !== null && !isObject(schema)) return refuse('the schema of response_format is no object');
+  const { schema, description } = asLosslessObject(jsonSchema);
+  if (type !== 'json_schema' || !isLosslessObject(jsonSchema))
+    return rejectUntranslatable('response_format cannot be expressed in the messages dialect');
+  if (schema !== undefined && schema !== null && !isLosslessObject(schema))
+    return rejectUntranslatable('the schema of response_format is no object');
   return { schema: schema ?? null, description: asString(description) };
 }
 
-function answerToolOf({ schema, description }: FormatWish): JsonObject {
+function createJsonAnswerTool({ schema, description }: JsonFormat): JsonObject {
   const use = 'Gives the answer to the user. Its input is the whole answer, as one JSON object.';
   return {
-    name: answerToolName,
+    name: jsonAnswerToolName,
     description: description === null ? use : `${use} ${description}`,
-    input_schema: schemaOf(schema ?? { type: 'object', additionalProperties: true }),
+    input_schema: toObjectSchema(schema ?? { type: 'object', additionalProperties: true }),
   };
 }

@@ -4,12 +4,12 @@
  */
 import type { AssistantTurn } from '../../core/call.ts';
 
-export const answerToolName = 'gateway_json_answer';
+export const jsonAnswerToolName = 'gateway_json_answer';
 
 /** What the assistant said as the caller heard it; `turn` is as the vendor said it. */
-export function callerTurnOf(turn: AssistantTurn): AssistantTurn {
-  const answers = turn.toolCalls.filter(({ name }) => name === answerToolName);
+export function toCallerTurn(turn: AssistantTurn): AssistantTurn {
+  const answers = turn.toolCalls.filter(({ name }) => name === jsonAnswerToolName);
   if (answers.length === 0) return turn;
   const text = turn.text + answers.map((answer) => answer.arguments).join('');
-  return { text, toolCalls: turn.toolCalls.filter(({ name }) => name !== answerToolName) };
+  return { text, toolCalls: turn.toolCalls.filter(({ name }) => name !== jsonAnswerToolName) };
 }

@@ -1,36 +1,36 @@
 /** Images and documents: chat carries them as addresses (data URLs included), messages as sources. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
-import { refuse } from '../contract/untranslatable.ts';
-import { filledText, given, isObject, objectOf } from '../json/lossless-json.ts';
+import { rejectUntranslatable } from '../contract/untranslatable.ts';
+import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
 
 const imageTypes = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
 /** A chat part `image_url` as an image block. */
-export function imageBlockOf(part: JsonObject): JsonObject {
-  const url = asString(objectOf(part.image_url).url) ?? asString(part.image_url) ?? refuse('an image has no address');
+export function toImageBlock(part: JsonObject): JsonObject {
+  const url = asString(asLosslessObject(part.image_url).url) ?? asString(part.image_url) ?? rejectUntranslatable('an image has no address');
   if (isWebAddress(url)) return { type: 'image', source: { type: 'url', url } };
-  const content = readBase64Url(url) ?? refuse('an image address is neither a web address nor a base64 data URL');
+  const content = parseBase64Url(url) ?? rejectUntranslatable('an image address is neither a web address nor a base64 data URL');
   const mediaType = content.mediaType === 'image/jpg' ? 'image/jpeg' : content.mediaType;
-  if (!imageTypes.has(mediaType)) refuse('an image is neither PNG, JPEG, GIF nor WebP');
+  if (!imageTypes.has(mediaType)) rejectUntranslatable('an image is neither PNG, JPEG, GIF nor WebP');
   return { type: 'image', source: { type: 'base64', media_type: mediaType, data: content.data } };
 }
 
 /** An image block as a chat part `image_url`. */
-export function imagePartOf(block: JsonObject): JsonObject {
-  const { type, url, media_type: mediaType, data } = objectOf(block.source);
+export function toImagePart(block: JsonObject): JsonObject {
+  const { type, url, media_type: mediaType, data } = asLosslessObject(block.source);
   if (type === 'url' && typeof url === 'string') return { type: 'image_url', image_url: { url } };
   if (type === 'base64' && typeof mediaType === 'string' && typeof data === 'string') {
     return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } };
   }
-  return refuse('an image stands neither in the request nor at a web address');
+  return rejectUntranslatable('an image stands neither in the request nor at a web address');
 }
 
 /** A chat part `file` as a document block. */
-export function documentBlockOf(part: JsonObject): JsonObject {
-  const { file_data: fileData, filename } = objectOf(part.file);
-  const content = readBase64Url(asString(fileData) ?? refuse('a file stands at the vendor, not in the request'));
-  const title = given({ title: filledText(filename) });
+export function toDocumentBlock(part: JsonObject): JsonObject {
+  const { file_data: fileData, filename } = asLosslessObject(part.file);
+  const content = parseBase64Url(asString(fileData) ?? rejectUntranslatable('a file stands at the vendor, not in the request'));
+  const title = omitNullish({ title: asNonEmptyString(filename) });
   switch (content?.mediaType) {
     case 'application/pdf':
       return { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: content.data }, ...title };
@@ -39,22 +39,22 @@ export function documentBlockOf(part: JsonObject): JsonObject {
       return { type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...title };
     }
     default:
-      return refuse('a file is neither PDF nor plain text in a base64 data URL');
+      return rejectUntranslatable('a file is neither PDF nor plain text in a base64 data URL');
   }
 }
 
 /** A document block as chat parts; `blocksToParts` translates the blocks of a document that is made of blocks. */
-export function documentPartsOf(block: JsonObject, blocksToParts: (content: unknown) => readonly JsonObject[]): readonly JsonObject[] {
-  const { type, media_type: mediaType, data, content } = objectOf(block.source);
-  const title = filledText(block.title);
-  const context = filledText(block.context);
+export function toDocumentParts(block: JsonObject, blocksToParts: (content: unknown) => readonly JsonObject[]): readonly JsonObject[] {
+  const { type, media_type: mediaType, data, content } = asLosslessObject(block.source);
+  const title = asNonEmptyString(block.title);
+  const context = asNonEmptyString(block.context);
   if (type === 'base64' && typeof mediaType === 'string' && typeof data === 'string') {
     const file = { filename: title ?? 'document.pdf', file_data: `data:${mediaType};base64,${data}` };
     return [...textParts(context), { type: 'file', file }];
   }
   if (type === 'text' && typeof data === 'string') return textParts(title, context, data);
   if (type === 'content') return [...textParts(title, context), ...blocksToParts(content)];
-  return refuse('a document stands neither in the request nor is it text');
+  return rejectUntranslatable('a document stands neither in the request nor is it text');
 }
 
 function textParts(...texts: readonly (string | null)[]): JsonObject[] {
@@ -63,8 +63,8 @@ function textParts(...texts: readonly (string | null)[]): JsonObject[] {
 }
 
 /** Cache marks that a caller of chat sets for vendors of messages; they have no meaning the other way. */
-export function cacheMarkOf(part: JsonObject): JsonObject {
-  return isObject(part.cache_control) ? { cache_control: part.cache_control } : {};
+export function getCacheControl(part: JsonObject): JsonObject {
+  return isLosslessObject(part.cache_control) ? { cache_control: part.cache_control } : {};
 }
 
 function isWebAddress(url: string): boolean {
@@ -73,7 +73,7 @@ function isWebAddress(url: string): boolean {
 }
 
 /** Media type and base64 text of a data URL, without decoding it: images are megabytes. */
-function readBase64Url(url: string): { mediaType: string; data: string } | null {
+function parseBase64Url(url: string): { mediaType: string; data: string } | null {
   if (url.slice(0, 5).toLowerCase() !== 'data:') return null;
   const comma = url.indexOf(',');
   const [mediaType = '', ...parameters] = url.slice(5, Math.max(5, comma)).toLowerCase().split(';');

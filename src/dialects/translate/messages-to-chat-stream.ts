@@ -4,14 +4,14 @@ import { asObject, asString, isObject, type JsonObject, parseJson } from '../../
 import type { Tokens } from '../../core/pricing.ts';
 import type { SseEvent } from '../../core/sse.ts';
 import { formatEvent } from '../../core/sse.ts';
-import { readMessagesUsage } from '../contract/token-usage.ts';
-import { filledText, objectOf as objectOfLossless } from '../json/lossless-json.ts';
+import { parseMessagesUsage } from '../contract/token-usage.ts';
+import { asNonEmptyString, asLosslessObject as objectOfLossless } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
-import { answerToolName } from './json-answer-tool.ts';
-import type { AnswerNames } from './response-identity.ts';
-import { chatUsageOf, finishReasonOf } from './stop-reasons.ts';
+import { jsonAnswerToolName } from './json-answer-tool.ts';
+import type { ResponseIdentity } from './response-identity.ts';
+import { toChatUsage, toFinishReason } from './stop-reasons.ts';
 import type { StreamState, StreamTranslator } from './stream.ts';
-import { makeToolId } from './tool-ids.ts';
+import { createToolId } from './tool-ids.ts';
 
 /** A tool block that is not closed yet. */
 interface OpenTool {
@@ -19,14 +19,14 @@ interface OpenTool {
   readonly position: number | null;
   /** Input that came with the block's start. Vendors send it empty and give the input in pieces, or whole. */
   readonly input: string;
-  hasPieces: boolean;
+  hasDeltas: boolean;
 }
 
 /** Sent where there is nothing to say for a while, so that nobody on the way takes the connection for dead. */
 const keepAlive = ': keep-alive\n\n';
 
-export function createStreamToChat(names: AnswerNames & { readonly createdSeconds: number }): StreamTranslator {
-  let { id, model } = names;
+export function createStreamToChat(identity: ResponseIdentity & { readonly createdSeconds: number }): StreamTranslator {
+  let { id, model } = identity;
   let begun = false;
   let ended: StreamState['ended'] = null;
   let problem: string | null = null;
@@ -36,67 +36,67 @@ export function createStreamToChat(names: AnswerNames & { readonly createdSecond
   const openTools = new Map<unknown, OpenTool>();
 
   const chunk = (choices: readonly JsonObject[], more: JsonObject = {}): string =>
-    formatEvent(null, { id, object: 'chat.completion.chunk', created: names.createdSeconds, model, choices, ...more });
-  const piece = (delta: JsonObject, finishReason: string | null = null): string =>
+    formatEvent(null, { id, object: 'chat.completion.chunk', created: identity.createdSeconds, model, choices, ...more });
+  const deltaChunk = (delta: JsonObject, finishReason: string | null = null): string =>
     chunk([{ index: 0, delta, logprobs: null, finish_reason: finishReason }]);
-  const textPiece = (text: string | null): string => (text ? piece({ content: text }) : '');
+  const textChunk = (text: string | null): string => (text ? deltaChunk({ content: text }) : '');
 
   const begin = (message: JsonObject): string => {
     if (begun) return '';
     begun = true;
-    id = filledText(message.id) ?? id;
-    model = filledText(message.model) ?? model;
-    return piece({ role: 'assistant', content: '' });
+    id = asNonEmptyString(message.id) ?? id;
+    model = asNonEmptyString(message.model) ?? model;
+    return deltaChunk({ role: 'assistant', content: '' });
   };
 
   const startBlock = (event: JsonObject, data: string): string => {
     const block = asObject(event.content_block);
-    if (block.type === 'text') return textPiece(asString(block.text));
+    if (block.type === 'text') return textChunk(asString(block.text));
     if (block.type !== 'tool_use') return '';
     // Only here does the vendor send an object instead of text, so only here must its numbers be kept.
     const input = JSON.stringify(objectOfLossless(objectOfLossless(objectOfLossless(parseLossless(data)).content_block).input));
-    const isAnswer = block.name === answerToolName;
-    const position = isAnswer ? null : toolCount;
+    const isJsonAnswer = block.name === jsonAnswerToolName;
+    const position = isJsonAnswer ? null : toolCount;
     const closed = closeTool(event.index);
-    openTools.set(event.index, { position, input, hasPieces: false });
+    openTools.set(event.index, { position, input, hasDeltas: false });
     if (position === null) return closed;
     toolCount += 1;
     const fn = { name: asString(block.name) ?? '', arguments: '' };
-    const call = { index: position, id: filledText(block.id) ?? makeToolId('chat', id, position), type: 'function', function: fn };
-    return closed + piece({ tool_calls: [call] });
+    const call = { index: position, id: asNonEmptyString(block.id) ?? createToolId('chat', id, position), type: 'function', function: fn };
+    return closed + deltaChunk({ tool_calls: [call] });
   };
 
-  const inputPiece = ({ position }: OpenTool, text: string): string =>
-    position === null ? textPiece(text) : piece({ tool_calls: [{ index: position, function: { arguments: text } }] });
+  const inputChunk = ({ position }: OpenTool, text: string): string =>
+    position === null ? textChunk(text) : deltaChunk({ tool_calls: [{ index: position, function: { arguments: text } }] });
 
   const continueBlock = (index: unknown, delta: JsonObject): string => {
-    if (delta.type === 'text_delta') return textPiece(asString(delta.text));
+    if (delta.type === 'text_delta') return textChunk(asString(delta.text));
     if (delta.type === 'thinking_delta') return keepAlive;
     const tool = openTools.get(index);
     const text = asString(delta.partial_json);
     if (delta.type !== 'input_json_delta' || !tool || !text) return '';
-    tool.hasPieces = true;
-    return inputPiece(tool, text);
+    tool.hasDeltas = true;
+    return inputChunk(tool, text);
   };
 
   const closeTool = (index: unknown): string => {
     const tool = openTools.get(index);
     openTools.delete(index);
-    return tool && !tool.hasPieces ? inputPiece(tool, tool.input) : '';
+    return tool && !tool.hasDeltas ? inputChunk(tool, tool.input) : '';
   };
 
   const finish = (): string => {
     ended = 'whole';
     const rest = [...openTools.keys()].map(closeTool).join('');
-    const usage = tokens === null ? '' : chunk([], { usage: chatUsageOf(tokens) });
-    return `${rest}${piece({}, finishReasonOf(stopReason, toolCount > 0))}${usage}data: [DONE]\n\n`;
+    const usage = tokens === null ? '' : chunk([], { usage: toChatUsage(tokens) });
+    return `${rest}${deltaChunk({}, toFinishReason(stopReason, toolCount > 0))}${usage}data: [DONE]\n\n`;
   };
 
   const translate = (event: JsonObject, data: string): string => {
     switch (event.type) {
       case 'message_start': {
         const message = asObject(event.message);
-        tokens = readMessagesUsage(message.usage, tokens);
+        tokens = parseMessagesUsage(message.usage, tokens);
         return begin(message);
       }
       case 'content_block_start':
@@ -107,7 +107,7 @@ export function createStreamToChat(names: AnswerNames & { readonly createdSecond
         return begin({}) + closeTool(event.index);
       case 'message_delta':
         stopReason = asObject(event.delta).stop_reason ?? stopReason;
-        tokens = readMessagesUsage(event.usage, tokens);
+        tokens = parseMessagesUsage(event.usage, tokens);
         return begin({});
       case 'message_stop':
         return begun ? finish() : '';

@@ -1,39 +1,42 @@
 /** Tools, tool choice and answer format of a messages request in the chat dialect. */
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { refuse } from '../contract/untranslatable.ts';
-import { filledText, given, isObject, objectOf } from '../json/lossless-json.ts';
+import { rejectUntranslatable } from '../contract/untranslatable.ts';
+import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
 
 /** Members of the chat request. */
-export function readMessagesTools(body: JsonObject): JsonObject {
-  const tools = readTools(body.tools);
-  const choice = objectOf(body.tool_choice);
+export function toChatTools(body: JsonObject): JsonObject {
+  const tools = toTools(body.tools);
+  const choice = asLosslessObject(body.tool_choice);
   const isSingle = tools.length > 0 && choice.disable_parallel_tool_use === true;
-  return given({
+  return omitNullish({
     tools: tools.length > 0 ? tools : null,
-    tool_choice: readChoice(body.tool_choice),
+    tool_choice: toToolChoice(body.tool_choice),
     parallel_tool_calls: isSingle ? false : null,
-    response_format: readFormat(objectOf(body.output_config).format ?? body.output_format),
+    response_format: toResponseFormat(asLosslessObject(body.output_config).format ?? body.output_format),
   });
 }
 
-function readTools(tools: unknown): JsonObject[] {
+function toTools(tools: unknown): JsonObject[] {
   if (tools === undefined || tools === null) return [];
-  if (!Array.isArray(tools)) return refuse('tools is no list');
-  return tools.map((tool: unknown) => readTool(objectOf(tool)));
+  if (!Array.isArray(tools)) return rejectUntranslatable('tools is no list');
+  return tools.map((tool: unknown) => toTool(asLosslessObject(tool)));
 }
 
-function readTool({ type, name, description, input_schema: schema, strict }: JsonObject): JsonObject {
+function toTool({ type, name, description, input_schema: schema, strict }: JsonObject): JsonObject {
   const isOurs = type === undefined || type === null || type === 'custom';
-  if (!isOurs) return refuse('tools of a vendor cannot be expressed in the other dialect');
-  const known = filledText(name) ?? refuse('a tool has no name');
-  if (!isObject(schema ?? {})) return refuse('the input schema of a tool is no schema');
+  if (!isOurs) return rejectUntranslatable('tools of a vendor cannot be expressed in the other dialect');
+  const known = asNonEmptyString(name) ?? rejectUntranslatable('a tool has no name');
+  if (!isLosslessObject(schema ?? {})) return rejectUntranslatable('the input schema of a tool is no schema');
   const parameters = schema ?? { type: 'object', properties: {} };
-  return { type: 'function', function: { name: known, ...given({ description, parameters, strict: strict === true ? true : null }) } };
+  return {
+    type: 'function',
+    function: { name: known, ...omitNullish({ description, parameters, strict: strict === true ? true : null }) },
+  };
 }
 
-function readChoice(choice: unknown): unknown {
+function toToolChoice(choice: unknown): unknown {
   if (choice === undefined || choice === null) return null;
-  const { type, name } = objectOf(choice);
+  const { type, name } = asLosslessObject(choice);
   switch (type) {
     case 'auto':
     case 'none':
@@ -41,16 +44,17 @@ function readChoice(choice: unknown): unknown {
     case 'any':
       return 'required';
     case 'tool':
-      return { type: 'function', function: { name: filledText(name) ?? refuse('tool_choice names no tool') } };
+      return { type: 'function', function: { name: asNonEmptyString(name) ?? rejectUntranslatable('tool_choice names no tool') } };
     default:
-      return refuse('tool_choice cannot be expressed in the chat dialect');
+      return rejectUntranslatable('tool_choice cannot be expressed in the chat dialect');
   }
 }
 
 /** `strict`, because the caller's own dialect promises an answer that fits the schema. */
-function readFormat(format: unknown): JsonObject | null {
+function toResponseFormat(format: unknown): JsonObject | null {
   if (format === undefined || format === null) return null;
-  const { type, schema } = objectOf(format);
-  if (type !== 'json_schema' || !isObject(schema)) return refuse('output_config.format cannot be expressed in the chat dialect');
+  const { type, schema } = asLosslessObject(format);
+  if (type !== 'json_schema' || !isLosslessObject(schema))
+    return rejectUntranslatable('output_config.format cannot be expressed in the chat dialect');
   return { type: 'json_schema', json_schema: { name: 'answer', schema, strict: true } };
 }

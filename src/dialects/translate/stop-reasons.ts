@@ -4,7 +4,7 @@ import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 
 /** Chat's word for a stop reason. Some vendors stop with another reason although there are tool calls; the calls decide. */
-export function finishReasonOf(stopReason: unknown, hasToolCalls: boolean): string {
+export function toFinishReason(stopReason: unknown, hasToolCalls: boolean): string {
   switch (stopReason) {
     case 'max_tokens':
     case 'model_context_window_exceeded':
@@ -17,7 +17,7 @@ export function finishReasonOf(stopReason: unknown, hasToolCalls: boolean): stri
 }
 
 /** Messages' word for a finish reason. A forced function ends a chat answer with `stop`; the tool calls decide. */
-export function stopReasonOf(finishReason: unknown, hasToolCalls: boolean): string {
+export function toStopReason(finishReason: unknown, hasToolCalls: boolean): string {
   switch (finishReason) {
     case 'length':
       return 'max_tokens';
@@ -29,7 +29,7 @@ export function stopReasonOf(finishReason: unknown, hasToolCalls: boolean): stri
 }
 
 /** Usage object of a chat answer: the prompt count includes what was read from and written to the cache. */
-export function chatUsageOf({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): JsonObject {
+export function toChatUsage({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): JsonObject {
   const prompt = input + cachedInput + cacheWrite + cacheWrite1h;
   return {
     prompt_tokens: prompt,
@@ -40,7 +40,7 @@ export function chatUsageOf({ input, cachedInput, cacheWrite, cacheWrite1h, outp
 }
 
 /** Usage object of a messages answer, which must have one: zero where the vendor reported nothing. */
-export function messagesUsageOf(tokens: Tokens | null): JsonObject {
+export function toMessagesUsage(tokens: Tokens | null): JsonObject {
   return {
     input_tokens: tokens?.input ?? 0,
     cache_creation_input_tokens: 0,

@@ -1,30 +1,30 @@
 /** Ids that join a tool call with its result. They are kept; what a vendor would refuse, or what is missing, is made, always the same. */
 import { createHash } from 'node:crypto';
-import { refuse } from '../contract/untranslatable.ts';
-import { filledText } from '../json/lossless-json.ts';
+import { rejectUntranslatable } from '../contract/untranslatable.ts';
+import { asNonEmptyString } from '../json/lossless-json.ts';
 
 /** Ids of one request, in the order of its messages. */
 export interface ToolIds {
-  ofCall(id: unknown): string;
+  forCall(id: unknown): string;
   /** A result without id answers the oldest call that has no result yet. */
-  ofResult(id: unknown): string;
+  forResult(id: unknown): string;
 }
 
 export function createToolIds(target: 'chat' | 'messages'): ToolIds {
   const unanswered: string[] = [];
   let made = 0;
   return {
-    ofCall(id) {
-      const text = filledText(id);
-      const known = text === null ? `${prefixes[target]}missing_${made}` : acceptableId(target, text);
+    forCall(id) {
+      const text = asNonEmptyString(id);
+      const known = text === null ? `${prefixes[target]}missing_${made}` : toAcceptableId(target, text);
       if (text === null) made += 1;
       unanswered.push(known);
       return known;
     },
-    ofResult(id) {
-      const text = filledText(id);
-      if (text === null) return unanswered.shift() ?? refuse('a tool result belongs to no tool call');
-      const known = acceptableId(target, text);
+    forResult(id) {
+      const text = asNonEmptyString(id);
+      if (text === null) return unanswered.shift() ?? rejectUntranslatable('a tool result belongs to no tool call');
+      const known = toAcceptableId(target, text);
       const position = unanswered.indexOf(known);
       if (position >= 0) unanswered.splice(position, 1);
       return known;
@@ -33,17 +33,17 @@ export function createToolIds(target: 'chat' | 'messages'): ToolIds {
 }
 
 /** Id of a tool call in an answer whose vendor gave none: the same for the streamed and the plain answer. */
-export function makeToolId(target: 'chat' | 'messages', answerId: string, position: number): string {
-  return prefixes[target] + digest(`${answerId}:${position}`);
+export function createToolId(target: 'chat' | 'messages', responseId: string, position: number): string {
+  return prefixes[target] + digest(`${responseId}:${position}`);
 }
 
 const prefixes = { chat: 'call_', messages: 'toolu_' } as const;
 /** OpenAI allows 40 characters in an id of chat. */
-const longestChatId = 40;
+const maxChatIdLength = 40;
 
 /** Vendors' own ids come in many forms (`functions.f:0`); Anthropic takes letters, digits, `_` and `-` only. */
-function acceptableId(target: 'chat' | 'messages', id: string): string {
-  const isAcceptable = target === 'chat' ? id.length <= longestChatId : /^[a-zA-Z0-9_-]+$/.test(id);
+function toAcceptableId(target: 'chat' | 'messages', id: string): string {
+  const isAcceptable = target === 'chat' ? id.length <= maxChatIdLength : /^[a-zA-Z0-9_-]+$/.test(id);
   return isAcceptable ? id : prefixes[target] + digest(id);
 }
 

@@ -4,16 +4,16 @@ import { sendJson } from '../error-handler.ts';
 
 export interface HealthDeps {
   /** Why calls cannot be served now; empty when they can. */
-  readonly notReady: () => Promise<readonly string[]>;
+  readonly getNotReadyReasons: () => Promise<readonly string[]>;
 }
 
-export function createHealthRoutes({ notReady }: HealthDeps) {
+export function createHealthRoutes({ getNotReadyReasons }: HealthDeps) {
   return {
     healthz(_request: Request, response: Response): void {
       sendJson(response, 200, { status: 'ok' });
     },
     async readyz(_request: Request, response: Response): Promise<void> {
-      const reasons = await notReady();
+      const reasons = await getNotReadyReasons();
       sendJson(response, reasons.length === 0 ? 200 : 503, { status: reasons.length === 0 ? 'ready' : 'not_ready', reasons });
     },
   };

@@ -5,11 +5,11 @@ import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { FindCaller } from '../authenticate.ts';
-import { readKey } from '../authenticate.ts';
-import { asPlainText, checkContentType, readBody } from '../body.ts';
+import { parseKey } from '../authenticate.ts';
+import { checkContentType, readBody, toPlainTextError } from '../body.ts';
 import { sendError } from '../error-handler.ts';
-import { watchHalfClosed } from '../half-close.ts';
-import { readCorrelation, readText } from '../headers.ts';
+import { detectAbandonedStream } from '../half-close.ts';
+import { parseCorrelation, parseTextHeader } from '../headers.ts';
 import type { RoutedProject } from './text.ts';
 
 export interface MediaRequestDeps {
@@ -20,7 +20,7 @@ export interface MediaRequestDeps {
 }
 
 /** A request whose caller and body are known. */
-export interface ReceivedMedia {
+export interface MediaRequestContext {
   readonly id: string;
   readonly startedAt: number;
   readonly caller: Caller;
@@ -34,7 +34,7 @@ export type MediaHandler = (request: IncomingMessage, response: ServerResponse) 
 /** A route whose requests `answer` answers; what that throws is sent as an error. */
 export function createMediaHandler(
   { findCaller, findProject, clock, logger }: MediaRequestDeps,
-  answer: (received: ReceivedMedia, response: ServerResponse) => Promise<void>,
+  handle: (received: MediaRequestContext, response: ServerResponse) => Promise<void>,
 ): MediaHandler {
   return async (request, response) => {
     const startedAt = clock.now();
@@ -42,24 +42,24 @@ export function createMediaHandler(
     response.setHeader('x-gateway-call-id', id);
     try {
       const { headers } = request;
-      const caller = await findCaller(readKey(headers, false));
+      const caller = await findCaller(parseKey(headers, false));
       checkContentType(request);
       const body = await readBody(request);
       const project = await findProject(caller.projectId);
-      await answer({ id, startedAt, caller, project, headers, body }, response);
+      await handle({ id, startedAt, caller, project, headers, body }, response);
     } catch (error) {
-      sendError(response, asPlainText(error), 'chat', logger);
+      sendError(response, toPlainTextError(error), 'chat', logger);
     }
   };
 }
 
 /** The call that a request makes. */
-export function mediaCallOf(
-  { id, startedAt, caller, project, headers, body }: ReceivedMedia,
+export function toMediaCall(
+  { id, startedAt, caller, project, headers, body }: MediaRequestContext,
   route: MediaRoute,
   modelAsked: string,
 ): MediaCall {
-  const source = readText(headers, 'x-gateway-source');
+  const source = parseTextHeader(headers, 'x-gateway-source');
   return {
     id,
     startedAt,
@@ -69,15 +69,15 @@ export function mediaCallOf(
     sourceGiven: source !== null,
     modelAsked,
     bodyBytes: body.length,
-    correlation: readCorrelation(headers),
+    correlation: parseCorrelation(headers),
   };
 }
 
 /** Calls `leave` when the caller leaves before its answer, a stream of bytes, is sent whole. */
-export function onLeaving(response: ServerResponse, leave: () => void): void {
+export function onClientDisconnect(response: ServerResponse, disconnected: () => void): void {
   response.once('close', () => {
     // An answer that was sent whole closes too; its vendor's connection can be used again.
-    if (!response.writableFinished) leave();
+    if (!response.writableFinished) disconnected();
   });
-  watchHalfClosed(response, null);
+  detectAbandonedStream(response, null);
 }

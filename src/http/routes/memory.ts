@@ -22,7 +22,7 @@ import {
 import { type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
 import { type SearchRequest, searchRequestSchema } from '../../memory/search/search.ts';
 import type { FindCaller } from '../authenticate.ts';
-import { readKey } from '../authenticate.ts';
+import { parseKey } from '../authenticate.ts';
 import { readOptionalJson } from '../body.ts';
 import { sendJson } from '../error-handler.ts';
 import { PlainTextError } from '../plain-text-error.ts';
@@ -45,50 +45,50 @@ export interface MemoryRouteDeps {
 }
 
 export function createMemoryRoutes(deps: MemoryRouteDeps) {
-  const callerOf = (request: Request): Caller | Promise<Caller> => deps.findCaller(readKey(request.headers, false));
+  const findCaller = (request: Request): Caller | Promise<Caller> => deps.findCaller(parseKey(request.headers, false));
 
   return {
     async getEpisode(request: Request, response: Response): Promise<void> {
-      const { projectId } = await callerOf(request);
-      const episode = await deps.getEpisode(projectId, readId(request));
+      const { projectId } = await findCaller(request);
+      const episode = await deps.getEpisode(projectId, parseId(request));
       if (episode === null) throw gatewayError('not_found', { message: 'no such conversation' });
       sendJson(response, 200, episode);
     },
     async remember(request: Request, response: Response): Promise<void> {
-      const caller = await callerOf(request);
-      const id = readId(request);
+      const caller = await findCaller(request);
+      const id = parseId(request);
       sendJson(response, 202, await deps.remember(caller, id, parseRemember(await readOptionalJson(request))));
     },
     async writeItem(request: Request, response: Response): Promise<void> {
-      const caller = await callerOf(request);
+      const caller = await findCaller(request);
       sendJson(response, 201, await deps.writeItem(caller, parseNewItem(await readRequiredJson(request))));
     },
     async correctItem(request: Request, response: Response): Promise<void> {
-      const caller = await callerOf(request);
-      const id = readId(request);
+      const caller = await findCaller(request);
+      const id = parseId(request);
       sendJson(response, 200, await deps.correctItem(caller, id, parseCorrection(await readRequiredJson(request))));
     },
     async removeItem(request: Request, response: Response): Promise<void> {
-      const caller = await callerOf(request);
-      sendJson(response, 200, await deps.removeItem(caller, readId(request)));
+      const caller = await findCaller(request);
+      sendJson(response, 200, await deps.removeItem(caller, parseId(request)));
     },
     async rateItem(request: Request, response: Response): Promise<void> {
-      const caller = await callerOf(request);
-      const id = readId(request);
+      const caller = await findCaller(request);
+      const id = parseId(request);
       sendJson(response, 200, await deps.rateItem(caller, id, parseRating(await readRequiredJson(request))));
     },
     async search(request: Request, response: Response): Promise<void> {
-      const caller = await callerOf(request);
+      const caller = await findCaller(request);
       const parsed = searchRequestSchema.safeParse(await readRequiredJson(request));
       if (!parsed.success) throw schemaMismatch(formatIssues(parsed.error));
       sendJson(response, 200, await deps.search(caller, parsed.data));
     },
     async wakeUp(request: Request, response: Response): Promise<void> {
-      const caller = await callerOf(request);
+      const caller = await findCaller(request);
       sendJson(response, 200, await deps.wakeUp(caller, parseWakeUp(await readOptionalJson(request))));
     },
     async findFacts(request: Request, response: Response): Promise<void> {
-      const caller = await callerOf(request);
+      const caller = await findCaller(request);
       const parsed = graphQuerySchema.safeParse(await readOptionalJson(request));
       if (!parsed.success) throw schemaMismatch(formatIssues(parsed.error));
       sendJson(response, 200, await deps.findFacts(caller, parsed.data));
@@ -97,13 +97,13 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     async checkSubject(request: Request, _response: Response, next: NextFunction): Promise<void> {
       // Behind a `?` that is not written `%3F` the rest of a subject would be lost, and somebody else be erased.
       if (request.method === 'DELETE' && !(isEncodedSubject(request.path.slice(1)) && !request.url.includes('?'))) {
-        await callerOf(request);
+        await findCaller(request);
         throw gatewayError('bad_request', { message: `the subject must be ${subjectForm}` });
       }
       next();
     },
     async eraseSubject(request: Request, response: Response): Promise<void> {
-      const caller = await callerOf(request);
+      const caller = await findCaller(request);
       const { subject = '' } = request.params;
       sendJson(response, 200, await deps.eraseSubject(caller, String(subject)));
     },
@@ -126,7 +126,7 @@ function isEncodedSubject(text: string): boolean {
   }
 }
 
-function readId(request: Request): string {
+function parseId(request: Request): string {
   const { id } = request.params;
   if (typeof id !== 'string' || !isUuid(id)) throw new PlainTextError(400, 'the id must be a UUID');
   return id.toLowerCase();

@@ -4,9 +4,9 @@ import type { Caller } from '../../core/call.ts';
 import type { ModelRow } from '../../routing/list-models.ts';
 import type { ProjectRouting } from '../../routing/rules.ts';
 import type { FindCaller } from '../authenticate.ts';
-import { readKey } from '../authenticate.ts';
+import { parseKey } from '../authenticate.ts';
 import { sendJson } from '../error-handler.ts';
-import { readText } from '../headers.ts';
+import { parseTextHeader } from '../headers.ts';
 
 export interface ModelsRouteDeps {
   readonly findCaller: FindCaller;
@@ -22,9 +22,9 @@ export interface ModelsRouteDeps {
 
 export function createModelsRoute({ findCaller, findProject, listModels }: ModelsRouteDeps) {
   return async function modelsRoute(request: Request, response: Response): Promise<void> {
-    const caller = await findCaller(readKey(request.headers, false));
+    const caller = await findCaller(parseKey(request.headers, false));
     const { slug, settings } = await findProject(caller.projectId);
-    const source = readText(request.headers, 'x-gateway-source') ?? slug;
+    const source = parseTextHeader(request.headers, 'x-gateway-source') ?? slug;
     sendJson(response, 200, { object: 'list', data: listModels({ caller, project: settings, source }) });
   };
 }

@@ -13,7 +13,7 @@ import type { Price, TokenPrice } from '../../core/pricing.ts';
 import type { ImportReceipt } from '../../usage/prices/active-models.ts';
 import type { ModelPrices } from '../../usage/prices/stored-price.ts';
 import { readJson, requireToken } from '../admin.ts';
-import { answerDatabaseFaults } from '../database-errors.ts';
+import { mapDatabaseErrors } from '../database-errors.ts';
 import { sendJson } from '../error-handler.ts';
 
 /** A model in force. */
@@ -43,7 +43,7 @@ export interface ProvisionCatalogDeps {
 }
 
 /** A table of ten thousand models has about 2 MiB of rows. */
-const bodyLimitBytes = 16 * 1024 * 1024;
+const maxBodyBytes = 16 * 1024 * 1024;
 
 export function createProvisionCatalogRoutes(deps: ProvisionCatalogDeps): Router {
   const { listModels, listProviders, importModels, adminToken } = deps;
@@ -51,12 +51,12 @@ export function createProvisionCatalogRoutes(deps: ProvisionCatalogDeps): Router
   const guard = requireToken(adminToken);
 
   router.get('/catalog', guard, (_request: Request, response: Response) => {
-    sendJson(response, 200, { object: 'list', data: listModels().map(entryJson), providers: listProviders() });
+    sendJson(response, 200, { object: 'list', data: listModels().map(toEntryJson), providers: listProviders() });
   });
-  router.put('/catalog', guard, readJson(bodyLimitBytes), async (request: Request, response: Response) => {
+  router.put('/catalog', guard, readJson(maxBodyBytes), async (request: Request, response: Response) => {
     const parsed = importBody.safeParse(request.body);
     if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
-    const receipt = await answerDatabaseFaults(() => importModels(parsed.data.models));
+    const receipt = await mapDatabaseErrors(() => importModels(parsed.data.models));
     sendJson(response, 200, { object: 'catalog_import', ...receipt });
   });
   return router;
@@ -66,7 +66,7 @@ export function createProvisionCatalogRoutes(deps: ProvisionCatalogDeps): Router
 const importBody = z.strictObject({ models: z.record(z.string(), z.unknown()) });
 
 /** What nobody has said of a model (`supports_schema`, `thinking`, `reasons`, `serves`) is left out. */
-function entryJson({
+function toEntryJson({
   id,
   kind,
   source,
@@ -78,15 +78,15 @@ function entryJson({
 }: CatalogEntry): Record<string, unknown> {
   const { supportsSchema, thinking, reasons } = traits;
   return {
-    ...{ id, kind, source, price: pricesJson(prices), max_input_tokens: maxInputTokens, max_output_tokens: maxOutputTokens },
+    ...{ id, kind, source, price: toPricesJson(prices), max_input_tokens: maxInputTokens, max_output_tokens: maxOutputTokens },
     ...{ supports_schema: supportsSchema, thinking, reasons, serves: serves ?? undefined },
   };
 }
 
 /** In the words of gateway.yaml; null: unknown. */
-function pricesJson({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): Record<string, unknown> | null {
+function toPricesJson({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): Record<string, unknown> | null {
   const json = {
-    ...(price && priceJson(price)),
+    ...(price && toPriceJson(price)),
     ...(perImageNanos !== null && { per_image: usd(perImageNanos) }),
     ...(perMillionCharactersNanos !== null && { per_million_characters: usd(perMillionCharactersNanos) }),
     ...(perSecondNanos !== null && { per_second: usd(perSecondNanos) }),
@@ -94,15 +94,15 @@ function pricesJson({ price, perImageNanos, perMillionCharactersNanos, perSecond
   return Object.keys(json).length === 0 ? null : json;
 }
 
-function priceJson(price: Price): Record<string, unknown> {
+function toPriceJson(price: Price): Record<string, unknown> {
   return {
-    ...tokensJson(price),
+    ...toTokenPriceJson(price),
     ...(price.perSearchNanos !== undefined && { per_search: usd(price.perSearchNanos) }),
-    ...(price.above && { above_tokens: Object.fromEntries(price.above.map((above) => [above.tokens, tokensJson(above.price)])) }),
+    ...(price.above && { above_tokens: Object.fromEntries(price.above.map((above) => [above.tokens, toTokenPriceJson(above.price)])) }),
   };
 }
 
-function tokensJson(price: TokenPrice): Record<string, number> {
+function toTokenPriceJson(price: TokenPrice): Record<string, number> {
   return {
     input: usd(price.inputNanos),
     output: usd(price.outputNanos),

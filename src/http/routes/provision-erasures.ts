@@ -17,17 +17,17 @@ const query = z.object({ limit: z.coerce.number().int().min(1).max(1_000).defaul
 
 export function createErasureHandlers(
   { listErasures, findErasure }: ErasureHandlerDeps,
-  projectOf: (request: Request) => Promise<{ readonly id: string }>,
+  findProject: (request: Request) => Promise<{ readonly id: string }>,
 ) {
   return {
     async list(request: Request, response: Response): Promise<void> {
-      const { id } = await projectOf(request);
+      const { id } = await findProject(request);
       const parsed = query.safeParse(request.query);
       if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
       sendJson(response, 200, { object: 'list', data: await listErasures(id, parsed.data.limit) });
     },
     async get(request: Request, response: Response): Promise<void> {
-      const { id: projectId } = await projectOf(request);
+      const { id: projectId } = await findProject(request);
       const { id = '' } = request.params;
       if (typeof id !== 'string' || !isUuid(id)) throw gatewayError('bad_request', { message: 'id: must be a UUID' });
       const erasure = await findErasure(projectId, id);

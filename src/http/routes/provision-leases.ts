@@ -12,15 +12,15 @@ import { sendJson } from '../error-handler.ts';
 export interface LeaseHandlerDeps {
   readonly leases: Pick<LeaseStore, 'list'>;
   /** Gives up what a process held; returns of how many counters, null when it was heard of within the last minute. */
-  readonly writeOff: (process: string) => Promise<number | null>;
+  readonly revokeLeases: (process: string) => Promise<number | null>;
   /** Ids of the processes that were heard of within the last minute. */
-  readonly listLive: () => Promise<readonly string[]>;
+  readonly listLiveProcesses: () => Promise<readonly string[]>;
 }
 
-export function createLeaseHandlers({ leases, listLive, writeOff }: LeaseHandlerDeps) {
+export function createLeaseHandlers({ leases, listLiveProcesses, revokeLeases }: LeaseHandlerDeps) {
   return {
     async list(_request: Request, response: Response): Promise<void> {
-      const [rows, live] = await Promise.all([leases.list(), listLive()]);
+      const [rows, live] = await Promise.all([leases.list(), listLiveProcesses()]);
       const data = rows.map(({ process, counters, oldestWindow }) => ({
         process,
         alive: live.includes(process),
@@ -32,7 +32,7 @@ export function createLeaseHandlers({ leases, listLive, writeOff }: LeaseHandler
     async release(request: Request, response: Response): Promise<void> {
       const { process = '' } = request.params;
       if (typeof process !== 'string' || !isUuid(process)) throw gatewayError('bad_request', { message: 'process: must be a UUID' });
-      const released = await writeOff(process);
+      const released = await revokeLeases(process);
       // It would go on admitting from what has been given to others.
       if (released === null) {
         throw gatewayError('conflict', { message: 'the process was heard of within the last minute: what it holds is not written off' });

@@ -7,17 +7,17 @@ import { sendJson } from '../error-handler.ts';
 export interface RulesHandlerDeps {
   readonly contentRules: ContentRules;
   /** The project that the address names. Throws `not_found`. */
-  readonly projectOf: (request: Request) => Promise<Project>;
+  readonly findProject: (request: Request) => Promise<Project>;
 }
 
-export function createRulesHandlers({ contentRules, projectOf }: RulesHandlerDeps) {
+export function createRulesHandlers({ contentRules, findProject }: RulesHandlerDeps) {
   return {
     async get(request: Request, response: Response): Promise<void> {
-      const { id } = await projectOf(request);
+      const { id } = await findProject(request);
       sendJson(response, 200, { rules: await contentRules.find(id) });
     },
     async put(request: Request, response: Response): Promise<void> {
-      const { id } = await projectOf(request);
+      const { id } = await findProject(request);
       sendJson(response, 200, { rules: await contentRules.put(id, request.body) });
     },
   };

@@ -5,7 +5,7 @@ import { gatewayError } from '../../core/errors.ts';
 import type { Reprice } from '../../usage/reprice.ts';
 import { parseRepriceInput } from '../../usage/reprice-input.ts';
 import { readJson, requireToken } from '../admin.ts';
-import { answerDatabaseFaults } from '../database-errors.ts';
+import { mapDatabaseErrors } from '../database-errors.ts';
 import { sendJson } from '../error-handler.ts';
 
 export interface ProvisionUsageDeps {
@@ -14,22 +14,22 @@ export interface ProvisionUsageDeps {
   readonly adminToken: string;
 }
 
-const bodyLimitBytes = 1024 * 1024;
+const maxBodyBytes = 1024 * 1024;
 
 export function createProvisionUsageRoutes({ findProject, reprice, adminToken }: ProvisionUsageDeps): Router {
   const router = express.Router();
 
   const findProjectId = async (slug: string | null): Promise<string | null> => {
     if (slug === null) return null;
-    const project = await answerDatabaseFaults(() => findProject(slug));
+    const project = await mapDatabaseErrors(() => findProject(slug));
     if (!project) throw gatewayError('not_found', { message: 'no such project' });
     return project.id;
   };
 
-  router.post('/usage/reprice', requireToken(adminToken), readJson(bodyLimitBytes), async (request: Request, response: Response) => {
+  router.post('/usage/reprice', requireToken(adminToken), readJson(maxBodyBytes), async (request: Request, response: Response) => {
     const { project, ...window } = parseRepriceInput(request.body);
     const projectId = await findProjectId(project);
-    const receipt = await answerDatabaseFaults(() => reprice({ ...window, projectId }));
+    const receipt = await mapDatabaseErrors(() => reprice({ ...window, projectId }));
     sendJson(response, 200, { object: 'usage_reprice', project, ...receipt });
   });
   return router;

@@ -15,7 +15,7 @@ import type { Batches } from '../../memory/learning/batches.ts';
 import { type MemorySettingsStore, toMemorySettingsJson } from '../../memory/records/settings.ts';
 import { type Project, type Projects, toProjectJson } from '../../projects/projects.ts';
 import { readJson, requireToken } from '../admin.ts';
-import { answerDatabaseFaults } from '../database-errors.ts';
+import { mapDatabaseErrors } from '../database-errors.ts';
 import { sendJson } from '../error-handler.ts';
 import { createApplicationHandlers } from './provision-applications.ts';
 import { createBatchHandlers } from './provision-batches.ts';
@@ -43,13 +43,13 @@ export interface ProvisionRouteDeps {
   readonly adminToken: string;
 }
 
-const bodyLimitBytes = 1024 * 1024;
+const maxBodyBytes = 1024 * 1024;
 
 export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   const { projects, keyring, memorySettings, batches, listCalls, leases, erasures, adminToken } = deps;
   const router = express.Router();
 
-  const projectOf = async (request: Request): Promise<Project> => {
+  const findProject = async (request: Request): Promise<Project> => {
     const project = await projects.findBySlug(param(request, 'project'));
     if (!project) throw gatewayError('not_found', { message: 'no such project' });
     return project;
@@ -57,17 +57,17 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
 
   /** A handler whose database faults become answers of the table. */
   const route = (handle: (request: Request, response: Response) => Promise<void>) => (request: Request, response: Response) =>
-    answerDatabaseFaults(() => handle(request, response));
+    mapDatabaseErrors(() => handle(request, response));
 
-  router.use(requireToken(adminToken), readJson(bodyLimitBytes));
+  router.use(requireToken(adminToken), readJson(maxBodyBytes));
 
   router.get(
     '/teams',
-    route(async (_request, response) => sendJson(response, 200, listJson((await projects.list()).map(toProjectJson)))),
+    route(async (_request, response) => sendJson(response, 200, toListJson((await projects.list()).map(toProjectJson)))),
   );
   router.get(
     '/teams/:project',
-    route(async (request, response) => sendJson(response, 200, toProjectJson(await projectOf(request)))),
+    route(async (request, response) => sendJson(response, 200, toProjectJson(await findProject(request)))),
   );
   router.put(
     '/teams/:project',
@@ -79,64 +79,64 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   router.get(
     '/teams/:project/keys',
     route(async (request, response) => {
-      const keys = await keyring.list((await projectOf(request)).id);
-      sendJson(response, 200, listJson(keys.map(toKeyJson)));
+      const keys = await keyring.list((await findProject(request)).id);
+      sendJson(response, 200, toListJson(keys.map(toKeyJson)));
     }),
   );
   router.post(
     '/teams/:project/keys',
     route(async (request, response) => {
-      const { id } = await projectOf(request);
-      sendJson(response, 201, issuedJson(await keyring.issue(id, request.body)));
+      const { id } = await findProject(request);
+      sendJson(response, 201, toIssuedJson(await keyring.issue(id, request.body)));
     }),
   );
   router.delete(
     '/teams/:project/keys/:prefix',
     route(async (request, response) => {
-      const { id } = await projectOf(request);
+      const { id } = await findProject(request);
       sendJson(response, 200, toKeyJson(await keyring.revoke(id, param(request, 'prefix'))));
     }),
   );
   router.post(
     '/teams/:project/keys/:prefix/rotate',
     route(async (request, response) => {
-      const { id } = await projectOf(request);
-      sendJson(response, 201, issuedJson(await keyring.rotate(id, param(request, 'prefix'), request.body)));
+      const { id } = await findProject(request);
+      sendJson(response, 201, toIssuedJson(await keyring.rotate(id, param(request, 'prefix'), request.body)));
     }),
   );
-  const applications = createApplicationHandlers({ applications: projects.applications, projectOf });
+  const applications = createApplicationHandlers({ applications: projects.applications, findProject });
   router.get('/teams/:project/applications', route(applications.list));
   router.get('/teams/:project/applications/:source', route(applications.get));
   router.put('/teams/:project/applications/:source', route(applications.put));
-  const rules = createRulesHandlers({ contentRules: projects.contentRules, projectOf });
+  const rules = createRulesHandlers({ contentRules: projects.contentRules, findProject });
   router.get('/teams/:project/rules', route(rules.get));
   router.put('/teams/:project/rules', route(rules.put));
   router.get(
     '/teams/:project/memory',
     route(async (request, response) => {
-      const { id } = await projectOf(request);
+      const { id } = await findProject(request);
       sendJson(response, 200, toMemorySettingsJson(await memorySettings.read(id)));
     }),
   );
   router.put(
     '/teams/:project/memory',
     route(async (request, response) => {
-      const { id } = await projectOf(request);
+      const { id } = await findProject(request);
       sendJson(response, 200, toMemorySettingsJson(await memorySettings.update(id, request.body)));
     }),
   );
-  const learning = createBatchHandlers({ batches, projectOf });
+  const learning = createBatchHandlers({ batches, findProject });
   router.get('/teams/:project/batches', route(learning.list));
   router.get('/teams/:project/batches/:id', route(learning.show));
   router.post('/teams/:project/batches/:id/replay', route(learning.replay));
   router.get(
     '/teams/:project/calls',
     route(async (request, response) => {
-      const { id } = await projectOf(request);
-      sendJson(response, 200, listJson(await listCalls(id, readCallsFilter(request.query))));
+      const { id } = await findProject(request);
+      sendJson(response, 200, toListJson(await listCalls(id, parseCallsFilter(request.query))));
     }),
   );
-  const erasureHandlers = createErasureHandlers(erasures, projectOf);
+  const erasureHandlers = createErasureHandlers(erasures, findProject);
   router.get('/teams/:project/erasures', route(erasureHandlers.list));
   router.get('/teams/:project/erasures/:id', route(erasureHandlers.get));
   const leaseHandlers = createLeaseHandlers(leases);
@@ -152,19 +152,19 @@ const callsQuery = z.object({
   source: z.string().min(1).max(256).optional(),
 });
 
-function readCallsFilter(query: unknown): CallsFilter {
+function parseCallsFilter(query: unknown): CallsFilter {
   const parsed = callsQuery.safeParse(query);
   if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
   const { limit, before = null, task_id: taskId = null, source = null } = parsed.data;
   return { limit, before, taskId, source };
 }
 
-function issuedJson({ secret, record }: IssuedKey): Record<string, unknown> {
+function toIssuedJson({ secret, record }: IssuedKey): Record<string, unknown> {
   const { revoked_at: _, ...json } = toKeyJson(record);
   return { key: secret, ...json };
 }
 
-function listJson(data: readonly unknown[]): Record<string, unknown> {
+function toListJson(data: readonly unknown[]): Record<string, unknown> {
   return { object: 'list', data };
 }
 

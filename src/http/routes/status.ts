@@ -3,25 +3,25 @@ import type { Request, Response } from 'express';
 import type { Caller } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import type { FindCaller } from '../authenticate.ts';
-import { readKey } from '../authenticate.ts';
+import { parseKey } from '../authenticate.ts';
 import { sendJson } from '../error-handler.ts';
 
 export interface StatusRouteDeps {
   readonly findCaller: FindCaller;
   /** The status response of shapes 1. Throws `limits_unavailable`, `no_db`, `query_failed`. */
-  readonly statusOf: (caller: Caller) => Promise<unknown>;
+  readonly getStatus: (caller: Caller) => Promise<unknown>;
   /** The usage response of shapes 2. Throws `no_db`, `query_failed`. */
-  readonly usageOf: (caller: Caller) => Promise<unknown>;
+  readonly getUsage: (caller: Caller) => Promise<unknown>;
 }
 
-export function createStatusRoutes({ findCaller, statusOf, usageOf }: StatusRouteDeps) {
+export function createStatusRoutes({ findCaller, getStatus, getUsage }: StatusRouteDeps) {
   return {
     async peek(request: Request, response: Response): Promise<void> {
-      const caller = await findCaller(readKey(request.headers, false));
-      sendJson(response, 200, await statusOf(caller).catch(asLimitsUnavailable));
+      const caller = await findCaller(parseKey(request.headers, false));
+      sendJson(response, 200, await getStatus(caller).catch(asLimitsUnavailable));
     },
     async usage(request: Request, response: Response): Promise<void> {
-      sendJson(response, 200, await usageOf(await findCaller(readKey(request.headers, false))));
+      sendJson(response, 200, await getUsage(await findCaller(parseKey(request.headers, false))));
     },
   };
 }

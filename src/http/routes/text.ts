@@ -4,20 +4,28 @@ import type { Call, Caller, TextRoute } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
-import type { RouteRules } from '../../dialects/contract/route-codec.ts';
-import { keysOfBodies } from '../../dialects/json/body-members.ts';
-import { rulesOf } from '../../dialects/routes/route-codecs.ts';
+import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
+import { bodyKeys } from '../../dialects/json/body-members.ts';
+import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import { isSourceRecorded, type MemorySettings } from '../../memory/records/settings.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { startCancellation } from '../../pipeline/call/cancellation.ts';
 import type { HandleCall } from '../../pipeline/call/handle-call.ts';
 import type { ProjectContext } from '../../pipeline/call/project-context.ts';
 import type { FindCaller } from '../authenticate.ts';
-import { readKey } from '../authenticate.ts';
-import { asPlainText, checkContentType, readBody, scanJson } from '../body.ts';
+import { parseKey } from '../authenticate.ts';
+import { checkContentType, readBody, scanJson, toPlainTextError } from '../body.ts';
 import { sendError } from '../error-handler.ts';
-import { emptyEvent, watchHalfClosed } from '../half-close.ts';
-import { readCacheWish, readCorrelation, readMemoryMode, readPassedHeaders, readSubject, readText, readTimeoutMs } from '../headers.ts';
+import { detectAbandonedStream, keepAliveComment } from '../half-close.ts';
+import {
+  parseCacheControl,
+  parseCorrelation,
+  parseMemoryMode,
+  parseSubject,
+  parseTextHeader,
+  parseTimeoutMs,
+  pickForwardedHeaders,
+} from '../headers.ts';
 import { sendCallResponse } from '../send-response.ts';
 
 /** A project as the text routes need it. */
@@ -38,28 +46,28 @@ export interface TextRouteDeps {
 
 export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
   const { findCaller, findProject, memorySettings, handleCall, clock, logger } = deps;
-  const rules = rulesOf[route];
+  const codec = routeCodecs[route];
 
   return async function textRoute(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = clock.now();
     const id = newId(startedAt);
     response.setHeader('x-gateway-call-id', id);
     try {
-      const found = findCaller(readKey(request.headers, route === 'messages'));
+      const found = findCaller(parseKey(request.headers, route === 'messages'));
       const caller = found instanceof Promise ? await found : found;
       checkContentType(request);
       const body = await readBody(request);
       const known = findProject(caller.projectId);
       const project = known instanceof Promise ? await known : known;
-      const given = { id, startedAt, now: clock.now(), rules, caller, project, headers: request.headers, body };
-      const read = readCheckedCall(given);
+      const source = { id, startedAt, now: clock.now(), rules: codec, caller, project, headers: request.headers, body };
+      const read = parseCheckedCall(source);
       const call = read instanceof Promise ? await read : read;
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
       response.once('close', () => {
         // An answer that was sent whole closes too; a hang-up then would end the vendor's connection, which can be used again.
         if (!response.writableFinished) cancellation.clientDisconnected();
       });
-      if (call.stream) watchHalfClosed(response, emptyEvent);
+      if (call.stream) detectAbandonedStream(response, keepAliveComment);
       try {
         await sendCallResponse(response, await handleCall(call, project.settings, cancellation));
       } finally {
@@ -68,7 +76,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
     } catch (error) {
       sendError(
         response,
-        route === 'chat' || route === 'messages' ? error : asPlainText(error),
+        route === 'chat' || route === 'messages' ? error : toPlainTextError(error),
         route === 'messages' ? 'messages' : 'chat',
         logger,
       );
@@ -76,33 +84,33 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
   };
 
   /** A subject header that is none is a fault only where the call is recorded (specification 4.2), or recall would go by it. */
-  function readCheckedCall(given: CallSource): Call | Promise<Call> {
+  function parseCheckedCall(source: CallSource): Call | Promise<Call> {
     try {
-      return readCall(given, true);
+      return parseCall(source, true);
     } catch (error) {
-      if (error instanceof GatewayError && error.code === 'invalid_memory_subject') return readWithoutSubject(given, error);
+      if (error instanceof GatewayError && error.code === 'invalid_memory_subject') return parseWithoutSubject(source, error);
       throw error;
     }
   }
 
-  async function readWithoutSubject(given: CallSource, fault: GatewayError): Promise<Call> {
-    const settings = await memorySettings(given.caller.projectId);
-    const call = readCall(given, false);
+  async function parseWithoutSubject(source: CallSource, error: GatewayError): Promise<Call> {
+    const settings = await memorySettings(source.caller.projectId);
+    const call = parseCall(source, false);
     const goesByIt = isSourceRecorded(settings, call) || (settings.enabled && call.memory.mode === 'recall');
-    if (goesByIt) throw fault;
+    if (goesByIt) throw error;
     return call;
   }
 }
 
 /** As the catalog bounds the ids of models. */
-const longestModel = 300;
+const maxModelLength = 300;
 
 interface CallSource {
   readonly id: string;
   readonly startedAt: number;
   /** When the body was there. */
   readonly now: number;
-  readonly rules: RouteRules;
+  readonly codec: RouteCodec;
   readonly caller: Caller;
   readonly project: RoutedProject;
   readonly headers: IncomingMessage['headers'];
@@ -110,18 +118,18 @@ interface CallSource {
 }
 
 /** Headers and bytes to a Call. Throws the specification's 400s. */
-function readCall({ id, startedAt, now, rules, caller, project, headers, body }: CallSource, checksSubject: boolean): Call {
-  const memoryMode = readMemoryMode(headers);
-  const timeoutMs = readTimeoutMs(headers);
-  const source = readText(headers, 'x-gateway-source');
-  const spans = scanJson(body, keysOfBodies);
-  const facts = rules.readRequest(body, spans);
+function parseCall({ id, startedAt, now, codec, caller, project, headers, body }: CallSource, checksSubject: boolean): Call {
+  const memoryMode = parseMemoryMode(headers);
+  const timeoutMs = parseTimeoutMs(headers);
+  const source = parseTextHeader(headers, 'x-gateway-source');
+  const spans = scanJson(body, bodyKeys);
+  const facts = codec.parseRequest(body, spans);
   // No model has such a name; a longer one would only be carried through plan, records and logs.
-  if (facts.model !== null && facts.model.length > longestModel) throw gatewayError('no_route');
+  if (facts.model !== null && facts.model.length > maxModelLength) throw gatewayError('no_route');
   return {
     id,
     startedAt,
-    route: rules.route,
+    route: codec.route,
     caller,
     projectSlug: project.slug,
     source: source ?? project.slug,
@@ -133,13 +141,13 @@ function readCall({ id, startedAt, now, rules, caller, project, headers, body }:
     maxOutputTokens: facts.maxOutputTokens,
     memory: {
       ...memoryMode,
-      subject: isRecorded(rules.route) ? readSubject(headers, facts.user, checksSubject && memoryMode.mode !== 'off') : null,
+      subject: isRecorded(codec.route) ? parseSubject(headers, facts.user, checksSubject && memoryMode.mode !== 'off') : null,
     },
-    cache: readCacheWish(headers),
-    correlation: readCorrelation(headers),
+    cache: parseCacheControl(headers),
+    correlation: parseCorrelation(headers),
     // The limit is one of the failover attempts (specification 4.2): the time that the body took to come is not theirs.
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
-    forwardedHeaders: readPassedHeaders(headers),
+    forwardedHeaders: pickForwardedHeaders(headers),
   };
 }
 

@@ -1,14 +1,14 @@
 /** The three video routes (specification 4.6, shapes 11): start a video, ask how far it is, fetch its file. */
 import { gatewayError } from '../../core/errors.ts';
-import { readText as readMemberText } from '../../dialects/json/body-members.ts';
-import { keysOfVideoBodies, readVideoRequest } from '../../dialects/media/video.ts';
+import { parseStringMember as readMemberText } from '../../dialects/json/body-members.ts';
+import { parseVideoRequest, videoBodyKeys } from '../../dialects/media/video.ts';
 import type { StartVideo } from '../../pipeline/video/start-video.ts';
 import type { OperationStatus, VideoQueries, VideoRequester } from '../../pipeline/video/video-queries.ts';
 import { scanJson } from '../body.ts';
 import { sendJson } from '../error-handler.ts';
 import { sendFile, sendVideoStart } from '../send-response.ts';
-import type { MediaHandler, MediaRequestDeps, ReceivedMedia } from './media-request.ts';
-import { createMediaHandler, mediaCallOf, onLeaving } from './media-request.ts';
+import type { MediaHandler, MediaRequestContext, MediaRequestDeps } from './media-request.ts';
+import { createMediaHandler, onClientDisconnect, toMediaCall } from './media-request.ts';
 
 export interface VideoRouteDeps extends MediaRequestDeps {
   readonly startVideo: StartVideo;
@@ -21,34 +21,34 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
   const { startVideo, answers } = deps;
 
   return {
-    generations: createMediaHandler(deps, async (received, response) => {
-      const { body, project } = received;
-      const videoRequest = readVideoRequest(body, scanJson(body, keysOfVideoBodies));
-      sendVideoStart(response, await startVideo(mediaCallOf(received, 'video', videoRequest.model ?? ''), project.settings, videoRequest));
+    generations: createMediaHandler(deps, async (context, response) => {
+      const { body, project } = context;
+      const videoRequest = parseVideoRequest(body, scanJson(body, videoBodyKeys));
+      sendVideoStart(response, await startVideo(toMediaCall(context, 'video', videoRequest.model ?? ''), project.settings, videoRequest));
     }),
 
-    operations: createMediaHandler(deps, async (received, response) => {
-      const name = readName(received.body, 'operation');
+    operations: createMediaHandler(deps, async (context, response) => {
+      const name = parseName(context.body, 'operation');
       if (name === null) throw gatewayError('missing_operation');
-      sendJson(response, 200, describeOperation(await answers.getOperation(requesterOf(received), name)));
+      sendJson(response, 200, toOperationJson(await answers.getOperation(requesterOf(context), name)));
     }),
 
-    download: createMediaHandler(deps, async (received, response) => {
-      const address = readName(received.body, 'uri');
+    download: createMediaHandler(deps, async (context, response) => {
+      const address = parseName(context.body, 'uri');
       if (address === null) throw gatewayError('missing_uri');
       const leaving = new AbortController();
-      onLeaving(response, () => leaving.abort());
-      await sendFile(response, await answers.openFile(requesterOf(received), address, leaving.signal));
+      onClientDisconnect(response, () => leaving.abort());
+      await sendFile(response, await answers.openFile(requesterOf(context), address, leaving.signal));
     }),
   };
 }
 
-function requesterOf({ caller, project }: ReceivedMedia): VideoRequester {
+function requesterOf({ caller, project }: MediaRequestContext): VideoRequester {
   return { projectId: caller.projectId, providers: project.settings.providers };
 }
 
 /** The one member that is read of the body; null when it is not there. A value that is no text is a malformed address. */
-function readName(body: Buffer, key: 'operation' | 'uri'): string | null {
+function parseName(body: Buffer, key: 'operation' | 'uri'): string | null {
   const { members, repeated } = scanJson(body, new Set([key]));
   if (repeated.has(key)) throw gatewayError('bad_json', { message: `${key}: stands more than once` });
   const member = members.get(key);
@@ -59,7 +59,7 @@ function readName(body: Buffer, key: 'operation' | 'uri'): string | null {
 }
 
 /** Shapes 11. */
-function describeOperation({ operation, uris }: OperationStatus): unknown {
+function toOperationJson({ operation, uris }: OperationStatus): unknown {
   if (uris === null) return { operation, done: false };
   return { operation, done: true, video_uri: uris[0], videos: uris.map((uri) => ({ video_uri: uri })) };
 }

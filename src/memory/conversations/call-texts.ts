@@ -1,7 +1,7 @@
 /** Keeps the prompt and answer of every call: messages as parts, stored once per project, everything else with the call. */
 import type { Queries } from '../../db/database.ts';
 import { queryInBatches, toBatches } from '../../db/row-batches.ts';
-import type { Extra } from '../../dialects/prompt/prompt.ts';
+import type { PositionedExtra } from '../../dialects/prompt/prompt.ts';
 import type { ChainPart } from './chain.ts';
 
 export interface CallText {
@@ -9,7 +9,7 @@ export interface CallText {
   readonly projectId: string;
   readonly subject: string | null;
   readonly startedAt: number;
-  readonly extras: readonly Extra[];
+  readonly extras: readonly PositionedExtra[];
   /** Messages of the request, then the answer when there is one. */
   readonly parts: readonly ChainPart[];
   readonly promptLength: number;

@@ -14,7 +14,7 @@ import { newId } from '../../core/ids.ts';
 import { parseJson } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
-import { type NormalMessage, normalMessage, type PromptRoute, readPrompt } from '../../dialects/prompt/prompt.ts';
+import { type NormalMessage, normalizeMessage, type PromptRoute, parsePrompt } from '../../dialects/prompt/prompt.ts';
 import { defaultMemorySettings, isSourceRecorded, type MemorySettings, readMemorySettings } from '../records/settings.ts';
 import { type CredentialMasker, createCredentialMasker } from '../text/credential-masker.ts';
 import { type CallText, findStoredCallIds, storeTexts } from './call-texts.ts';
@@ -79,11 +79,15 @@ export async function lockConversations(tx: Queries, projectIds: readonly string
 
 function extractText(call: CallWithText, masker: CredentialMasker): CallText {
   const { facts, content } = call;
-  const { messages, extras, answerBegun } = readPrompt(promptRoute(call) ?? 'chat', parseJson(content.request.toString('utf8')));
+  const {
+    messages,
+    extras,
+    isPrefilled: answerBegun,
+  } = parsePrompt(promptRoute(call) ?? 'chat', parseJson(content.request.toString('utf8')));
   const partial = answerBegun ? messages.at(-1) : undefined;
   const prompt = partial && content.answer ? messages.slice(0, -1) : messages;
   const answer = content.answer
-    ? normalMessage('assistant', { ...content.answer, text: (partial?.text ?? '') + content.answer.text })
+    ? normalizeMessage('assistant', { ...content.answer, text: (partial?.text ?? '') + content.answer.text })
     : null;
   return {
     callId: facts.id,

@@ -2,7 +2,7 @@
  * Memories as lines of a prompt (lessons 37, 43): marked as data, of bounded length, without links and markup, each with where it comes from,
  * none that says what another has said.
  */
-import { fenceRecalled } from '../../dialects/prompt/recalled-block.ts';
+import { wrapRecalled } from '../../dialects/prompt/recalled-block.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 
 /** A memory as far as it is recalled. */
@@ -38,7 +38,7 @@ export function formatRecallBlock(
     used.push(memory);
     seen.push(terms);
   }
-  return { block: fenceRecalled('recall', lines), used };
+  return { block: wrapRecalled('recall', lines), used };
 }
 
 /** But for the joiners that some scripts need within words. */

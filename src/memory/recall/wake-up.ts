@@ -1,7 +1,7 @@
 /** What an agent wants to know when it begins: pinned and trusted memories, newest conversations, pages (shapes 5). */
 import { formatTime } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
-import { fenceRecalled } from '../../dialects/prompt/recalled-block.ts';
+import { wrapRecalled } from '../../dialects/prompt/recalled-block.ts';
 import { type Item, inRecallSql, itemColumns, toItemJson } from '../records/item-record.ts';
 import { inScope } from '../text/subject-scope.ts';
 import { sanitizeLine } from './recall-block.ts';
@@ -108,7 +108,7 @@ function formatBlock({ pinned, trusted, subjectMemories, episodes, knowledge, pr
       episodes.map(({ title }) => formatListItem(title ?? '', '')),
     ),
   ].flat();
-  return sections.length === 0 ? '' : fenceRecalled('wakeUp', truncateLines(sections));
+  return sections.length === 0 ? '' : wrapRecalled('wakeUp', truncateLines(sections));
 }
 
 /** Without the lines that must not stand in a prompt. */

@@ -6,12 +6,12 @@
  * each call: a long text that was found without credentials is known by its SHA-256 and not read again, so a call costs what is new in it.
  */
 import { hash } from 'node:crypto';
-import type { Extra, NormalMessage } from '../../dialects/prompt/prompt.ts';
+import type { NormalMessage, PositionedExtra } from '../../dialects/prompt/prompt.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 
 export interface CredentialMasker {
   readonly maskMessage: (maskMessage: NormalMessage) => NormalMessage;
-  readonly maskExtra: (maskExtra: Extra) => Extra;
+  readonly maskExtra: (maskExtra: PositionedExtra) => PositionedExtra;
 }
 
 /** Hashing a shorter text is no cheaper than reading it. */

@@ -9,9 +9,9 @@ import { createHash } from 'node:crypto';
 import type { Call, Candidate, Dialect } from '../../core/call.ts';
 import { createSseParser } from '../../core/sse.ts';
 import type { Clock } from '../../core/time.ts';
-import type { AnswerReading } from '../../dialects/contract/route-codec.ts';
-import { plainOf, streamOf } from '../../dialects/routes/response-formats.ts';
-import { rulesOf } from '../../dialects/routes/route-codecs.ts';
+import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
+import { jsonToStream, streamToJson } from '../../dialects/routes/response-formats.ts';
+import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import { computeCacheKey } from './cache-key.ts';
 import { createInvalidationLog } from './invalidation-log.ts';
 import { type CachedResponse, createResponseStore, type ResponseFormat } from './lru-store.ts';
@@ -27,7 +27,7 @@ export interface CacheHit {
   readonly bytes: Buffer;
   readonly contentType: string;
   readonly model: string;
-  readonly reading: AnswerReading;
+  readonly reading: ResponseSummary;
 }
 
 /** Takes down what goes to the caller. Without `keep` nothing of it stays. */
@@ -170,20 +170,20 @@ function render(
     const summary = summarize(dialect, format, response.bytes);
     return summary && { bytes: response.bytes, contentType: response.contentType, model, reading: summary };
   }
-  const text = format === 'plain' ? plainOf(dialect, response.bytes) : streamOf(dialect, response.bytes);
+  const text = format === 'plain' ? streamToJson(dialect, response.bytes) : jsonToStream(dialect, response.bytes);
   if (text === null) return null;
   const bytes = Buffer.from(text);
   const summary = summarize(dialect, format, bytes);
   return summary && { bytes, contentType: format === 'plain' ? 'application/json' : 'text/event-stream', model, reading: summary };
 }
 
-function summarize(dialect: Dialect, format: ResponseFormat, bytes: Buffer): AnswerReading | null {
-  const codec = rulesOf[dialect];
-  if (format === 'plain') return codec.readAnswer(bytes);
+function summarize(dialect: Dialect, format: ResponseFormat, bytes: Buffer): ResponseSummary | null {
+  const codec = routeCodecs[dialect];
+  if (format === 'plain') return codec.parseResponse(bytes);
   const parser = createSseParser();
   const reader = codec.createStreamReader();
   for (const event of [...parser.push(bytes).events, ...parser.end().events]) reader.read(event);
-  return reader.reading();
+  return reader.summary();
 }
 
 /** Bytes are copied into a buffer of its own that grows with them: pieces of a stream may be views of large chunks. */

@@ -6,7 +6,7 @@ import type { Attempt, Call, CallMetadata, Candidate, Outcome } from '../../core
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
-import { Untranslatable } from '../../dialects/contract/untranslatable.ts';
+import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import type { Breakers } from '../../failover/breaker.ts';
 import type { AttemptFailure } from '../../failover/chain.ts';
 import { runChain } from '../../failover/chain.ts';
@@ -87,7 +87,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
         failed.push({
           ...record,
           // Nobody answered where nobody was asked.
-          status: error.cause instanceof Untranslatable ? null : error.status,
+          status: error.cause instanceof UntranslatableError ? null : error.status,
           outcome,
           waitMs,
           firstByteMs: null,
@@ -157,7 +157,7 @@ function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation:
 
 /** Every model refused: the first vendor's status and words, ours only where no vendor was asked. Otherwise the last attempt's reason. */
 function exhaustedError(failures: readonly AttemptFailure[]): { error: GatewayError; outcome: Outcome } {
-  const first = failures.find(({ error }) => !(error.cause instanceof Untranslatable)) ?? failures[0];
+  const first = failures.find(({ error }) => !(error.cause instanceof UntranslatableError)) ?? failures[0];
   const last = failures.at(-1);
   if (first && failures.every(({ error }) => classifyFailure(error) === 'refused')) {
     const { error } = first;

@@ -7,15 +7,15 @@ import { VendorError } from '../../core/errors.ts';
 import { splice } from '../../core/json/spans.ts';
 import type { SseEvent } from '../../core/sse.ts';
 import { createSseParser } from '../../core/sse.ts';
-import type { AnswerReading, RouteRules } from '../../dialects/contract/route-codec.ts';
-import { refuse, Untranslatable } from '../../dialects/contract/untranslatable.ts';
-import { objectOf } from '../../dialects/json/lossless-json.ts';
+import type { ResponseSummary, RouteCodec } from '../../dialects/contract/route-codec.ts';
+import { rejectUntranslatable, UntranslatableError } from '../../dialects/contract/untranslatable.ts';
+import { asLosslessObject } from '../../dialects/json/lossless-json.ts';
 import { parseLossless } from '../../dialects/json/parse-lossless.ts';
-import { rulesOf } from '../../dialects/routes/route-codecs.ts';
-import { answerToMessages, requestToMessages } from '../../dialects/translate/chat-to-messages.ts';
+import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
+import { requestToMessages, responseToMessages } from '../../dialects/translate/chat-to-messages.ts';
 import { createStreamToMessages } from '../../dialects/translate/chat-to-messages-stream.ts';
-import { callerTurnOf } from '../../dialects/translate/json-answer-tool.ts';
-import { answerToChat, requestToChat } from '../../dialects/translate/messages-to-chat.ts';
+import { toCallerTurn } from '../../dialects/translate/json-answer-tool.ts';
+import { requestToChat, responseToChat } from '../../dialects/translate/messages-to-chat.ts';
 import { createStreamToChat } from '../../dialects/translate/messages-to-chat-stream.ts';
 import type { StreamTranslator } from '../../dialects/translate/stream.ts';
 import type { StreamChunk, StreamEnd } from '../../vendors/stream.ts';
@@ -25,7 +25,7 @@ import type { Provider } from '../../vendors/vendor.ts';
 /** How one candidate is spoken to. */
 export interface DialectAdapter {
   /** Of the form that the vendor speaks. */
-  readonly codec: RouteRules;
+  readonly codec: RouteCodec;
   readonly body: Buffer;
   /** The caller's headers that the vendor sees. */
   readonly forwardedHeaders: Readonly<Record<string, string>>;
@@ -40,24 +40,24 @@ const defaultMaxTokens = 4_096;
 export function adapterFor(call: Call, candidate: Candidate, provider: Provider): DialectAdapter {
   const { route } = call;
   if ((route !== 'chat' && route !== 'messages') || candidate.dialect === route) {
-    const codec = rulesOf[route];
+    const codec = routeCodecs[route];
     return {
       codec,
-      body: splice(call.body, codec.spliceForVendor(call.body, call.spans, candidate.model, call.stream)),
+      body: splice(call.body, codec.patchForVendor(call.body, call.spans, candidate.model, call.stream)),
       forwardedHeaders: call.forwardedHeaders,
       toCallerResponse: (response) => response,
     };
   }
   const identity = { id: call.id, model: candidate.model, createdSeconds: Math.floor(call.startedAt / 1000) };
-  const toCaller = route === 'chat' ? answerToChat : answerToMessages;
+  const toCaller = route === 'chat' ? responseToChat : responseToMessages;
   const createTranslator = route === 'chat' ? createStreamToChat : createStreamToMessages;
   return {
-    codec: rulesOf[candidate.dialect],
+    codec: routeCodecs[candidate.dialect],
     body: translateRequest(call, candidate, provider),
     forwardedHeaders: headersFor(candidate.dialect, call.forwardedHeaders),
     toCallerResponse(response) {
       if (response.kind === 'stream') return translateStream(response, createTranslator(identity));
-      const translated = toCaller(objectOf(parseLossless(response.bytes.toString('utf8'))), identity);
+      const translated = toCaller(asLosslessObject(parseLossless(response.bytes.toString('utf8'))), identity);
       if (translated === null) throw new VendorError('unreadable', 'the answer cannot be translated', { status: response.status });
       const bytes = Buffer.from(JSON.stringify(translated));
       return { ...response, contentType: 'application/json', bytes, reading: asSentToCaller(response.reading) };
@@ -71,15 +71,16 @@ function translateRequest(call: Call, candidate: Candidate, provider: Provider):
   const parsed = parseLossless(call.body.toString('utf8'));
   try {
     // Its syntax is known to be right.
-    if (parsed === undefined) refuse('the body is nested too deeply, or has too many values, to be told in the other dialect');
-    const body = objectOf(parsed);
+    if (parsed === undefined)
+      rejectUntranslatable('the body is nested too deeply, or has too many values, to be told in the other dialect');
+    const body = asLosslessObject(parsed);
     const translated =
       candidate.dialect === 'messages'
         ? requestToMessages(body, { ...traits, model, stream, maxTokens: candidate.maxOutputTokens ?? defaultMaxTokens })
-        : requestToChat(body, { ...traits, model, stream, boundMember: maxTokensField(provider) });
+        : requestToChat(body, { ...traits, model, stream, maxTokensField: maxTokensField(provider) });
     return Buffer.from(JSON.stringify(translated));
   } catch (error) {
-    if (!(error instanceof Untranslatable)) throw error;
+    if (!(error instanceof UntranslatableError)) throw error;
     throw new VendorError('status', error.message, { status: 400, vendorMessage: error.message, cause: error });
   }
 }
@@ -125,6 +126,6 @@ function translateStream(response: StreamResponse, translator: StreamTranslator)
 }
 
 /** Memory keeps what the caller was told: it will come back in the caller's next call. */
-function asSentToCaller(summary: AnswerReading): AnswerReading {
-  return { ...summary, turn: callerTurnOf(summary.turn) };
+function asSentToCaller(summary: ResponseSummary): ResponseSummary {
+  return { ...summary, turn: toCallerTurn(summary.turn) };
 }

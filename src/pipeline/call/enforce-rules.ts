@@ -9,7 +9,7 @@ import type { GatewayError } from '../../core/errors.ts';
 import { gatewayError, VendorError } from '../../core/errors.ts';
 import { parseJson } from '../../core/json/narrow.ts';
 import { createSseParser } from '../../core/sse.ts';
-import { readAnswerTexts, readRequestTexts } from '../../dialects/routes/rule-texts.ts';
+import { extractRequestTexts, extractResponseTexts } from '../../dialects/routes/rule-texts.ts';
 import { createStreamTexts } from '../../dialects/routes/stream-texts.ts';
 import type { RulePlace } from '../../guardrails/content-rule.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
@@ -55,11 +55,11 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }): Rul
   }
 
   return {
-    checkInput: (call, rules) => checkTexts(call, rules, readRequestTexts(parseJson(call.body.toString('utf8')))),
+    checkInput: (call, rules) => checkTexts(call, rules, extractRequestTexts(parseJson(call.body.toString('utf8')))),
     checkTexts,
     async checkResponse(call, rules, answer) {
       if (answer.kind === 'plain') {
-        const error = await evaluate(call, rules, 'output', readAnswerTexts(call.route, parseJson(answer.bytes.toString('utf8'))));
+        const error = await evaluate(call, rules, 'output', extractResponseTexts(call.route, parseJson(answer.bytes.toString('utf8'))));
         return { answer, error };
       }
       if (!rules.blocks) {
@@ -79,7 +79,7 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }): Rul
 type ChunkStream = ReturnType<StreamResponse['pieces']>;
 
 function extractTexts({ route, stream }: Call, bytes: Buffer): string[] {
-  if (!stream) return readAnswerTexts(route, parseJson(bytes.toString('utf8')));
+  if (!stream) return extractResponseTexts(route, parseJson(bytes.toString('utf8')));
   const reader = createChunkReader(route);
   reader.read(bytes);
   return reader.texts();

@@ -8,8 +8,8 @@ import { hasCostCeiling } from '../../ceilings/counters.ts';
 import type { Call, CallResult, Candidate, Outcome, SettledCall } from '../../core/call.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
-import type { AnswerReading } from '../../dialects/contract/route-codec.ts';
-import { rulesOf } from '../../dialects/routes/route-codecs.ts';
+import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
+import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -132,7 +132,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     }
     const common = { model: attempt.candidate.id, cache: cacheStatusFor(call) };
     /** Only whole, good answers are kept. */
-    const end = async (reading: AnswerReading, how: Outcome): Promise<void> => {
+    const end = async (reading: ResponseSummary, how: Outcome): Promise<void> => {
       if (how === 'ok' && answer.status === 200 && reading.finished === true) storeInCache();
       await settle(settleResponse({ ...ending, endedAt: clock.now() }, attempt, reading, how));
     };
@@ -166,7 +166,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       await record(settleCacheHit({ ...ending, endedAt: clock.now() }, hit, { outcome: 'refused', error }));
       throw error;
     }
-    const end = (_reading: AnswerReading, outcome: Outcome): Promise<void> =>
+    const end = (_reading: ResponseSummary, outcome: Outcome): Promise<void> =>
       record(settleCacheHit({ ...ending, endedAt: clock.now() }, hit, { outcome, error: null }));
     if (call.stream) return { kind: 'stream', chunks: deliver({ call, answer: replayCached(hit), end }), model, cache: 'hit' };
     await end(reading, 'ok');
@@ -193,7 +193,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
         }
         const ended = step.value;
         await settleAs(ended.kind === 'whole' ? 'ok' : 'interrupted');
-        const event = ended.kind === 'broken' && !ended.errorForwarded ? rulesOf[call.route].interruption(ended.message) : null;
+        const event = ended.kind === 'broken' && !ended.errorForwarded ? routeCodecs[call.route].formatStreamError(ended.message) : null;
         if (event !== null) yield Buffer.from(event);
         return;
       }
@@ -222,7 +222,7 @@ function candidatesOrNone(plan: () => Plan): readonly Candidate[] {
   }
 }
 
-function summaryOf(answer: VendorResponse): AnswerReading {
+function summaryOf(answer: VendorResponse): ResponseSummary {
   return answer.kind === 'plain' ? answer.reading : answer.reading();
 }
 
@@ -251,7 +251,7 @@ interface CacheHitOptions {
 interface StreamDelivery {
   readonly call: Call;
   readonly answer: Pick<StreamResponse, 'pieces' | 'reading'>;
-  readonly end: (reading: AnswerReading, how: Outcome) => Promise<void>;
+  readonly end: (reading: ResponseSummary, how: Outcome) => Promise<void>;
   /** Takes down what goes to the caller. */
   readonly record?: ((bytes: Buffer) => void) | undefined;
 }

@@ -70,7 +70,7 @@ export function createInternalCompletion({
     const cancellation = startCancellation({ stream: false, deadlineAt: internalCall.deadlineAt, clock });
     try {
       const response = await handleCall(internalCall, project, cancellation);
-      return response.kind === 'plain' ? (chat.readAnswer(response.bytes)?.turn.text ?? '') : '';
+      return response.kind === 'plain' ? (chat.parseResponse(response.bytes)?.turn.text ?? '') : '';
     } finally {
       cancellation.clearDeadline();
     }

@@ -1,8 +1,8 @@
 /** Recall on the way of a call: what the project remembers goes into its body, all other bytes stay as they are. */
 import type { Call, Candidate } from '../../core/call.ts';
 import { scanObject, splice } from '../../core/json/spans.ts';
-import { keysOfBodies } from '../../dialects/json/body-members.ts';
-import { findRecallPlace } from '../../dialects/prompt/recall-insertion.ts';
+import { bodyKeys } from '../../dialects/json/body-members.ts';
+import { findRecallInsertion } from '../../dialects/prompt/recall-insertion.ts';
 import type { Recall, Recalled } from '../../memory/recall/recall.ts';
 import type { BudgetReservation } from './budget-reservation.ts';
 
@@ -28,12 +28,12 @@ interface RecallStepOptions {
 export async function recallIntoCall({ call, recall, budget, candidates }: RecallStepOptions): Promise<RecalledCall | null> {
   const { route, body, spans, caller, memory } = call;
   if (route !== 'chat' && route !== 'messages') return null;
-  const insertion = findRecallPlace(route, body, spans);
+  const insertion = findRecallInsertion(route, body, spans);
   if (!insertion) return null;
   const mayEmbed = await budget.reserveEarly(call, candidates);
   const recalled = await recall({ caller, subject: memory.subject, text: insertion.userText, mayEmbed });
   if (!recalled) return null;
   const changed = splice(body, insertion.insert(recalled.block));
-  const recalledCall = { ...call, body: changed, spans: scanObject(changed, keysOfBodies) };
+  const recalledCall = { ...call, body: changed, spans: scanObject(changed, bodyKeys) };
   return (await budget.tryExtend(recalledCall, candidates)) ? { call: recalledCall, recalled } : null;
 }

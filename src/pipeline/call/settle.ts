@@ -5,7 +5,7 @@ import { tokenCost } from '../../core/cost.ts';
 import type { GatewayError } from '../../core/errors.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
-import type { AnswerReading } from '../../dialects/contract/route-codec.ts';
+import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Plan } from '../../routing/plan.ts';
@@ -48,7 +48,7 @@ export function toCallMetadata(call: Call, plan: Plan, reservation?: Reservation
 }
 
 /** A call that a vendor answered, whole or in part. */
-export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summary: AnswerReading, outcome: Outcome): SettledCall {
+export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summary: ResponseSummary, outcome: Outcome): SettledCall {
   const { call, facts, failed, endedAt } = callEnd;
   const { candidate } = attempt;
   const { price } = candidate;
@@ -90,7 +90,7 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
 }
 
 /** A call whose answer a content rule kept back: charged, since the vendor did its work, and neither the answer's text kept nor the call remembered. */
-export function settleBlocked(callEnd: CallEnd, attempt: WinningAttempt, summary: AnswerReading, error: GatewayError): SettledCall {
+export function settleBlocked(callEnd: CallEnd, attempt: WinningAttempt, summary: ResponseSummary, error: GatewayError): SettledCall {
   const { result, ...settled } = settleResponse(callEnd, attempt, summary, 'ok');
   return {
     ...settled,
@@ -162,7 +162,7 @@ function toCallContent({ call: { route, body, isInternal: isOwn }, recalled }: C
 }
 
 /** The vendor's final counts; where they never came, what was sent and delivered is estimated (lessons 11). */
-function resolveTokens(call: Call, { tokens, isFinal, turn }: AnswerReading, outcome: Outcome): { tokens: Tokens; isEstimated: boolean } {
+function resolveTokens(call: Call, { tokens, isFinal, turn }: ResponseSummary, outcome: Outcome): { tokens: Tokens; isEstimated: boolean } {
   if (tokens !== null && isFinal) return { tokens, isEstimated: false };
   const characters = turn.toolCalls.reduce((sum, tool) => sum + tool.name.length + tool.arguments.length, turn.text.length);
   const delivered = estimateTokens(characters);

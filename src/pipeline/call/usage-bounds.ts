@@ -3,8 +3,8 @@ import type { Call, Candidate } from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
 import type { Price, Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
-import { readPositiveInteger } from '../../dialects/json/body-members.ts';
-import { countImages } from '../../dialects/routes/request-features.ts';
+import { parsePositiveInteger } from '../../dialects/json/body-members.ts';
+import { countImageParts } from '../../dialects/routes/request-features.ts';
 import { estimateSearches } from './estimate.ts';
 
 /** Of an image whose bytes are not in the body; one whose bytes are is counted by these already. */
@@ -16,7 +16,7 @@ const bytesPerSearch = 50_000;
 
 export function usageBounds(call: Call, candidates: readonly Candidate[]): { costNanos: number; tokens: number } {
   // A token has at least one byte.
-  const input = call.body.length + countImages(call.body) * tokensPerImage;
+  const input = call.body.length + countImageParts(call.body) * tokensPerImage;
   const outputs = candidates.map((candidate) => maxOutputTokensFor(call, candidate));
   const costs = candidates.map(({ price }, index) => (price ? costBound(call, price, input, outputs[index] ?? 0) : 0));
   return { costNanos: clampToSafeInteger(Math.max(0, ...costs)), tokens: clampToSafeInteger(input + Math.max(0, ...outputs)) };
@@ -28,7 +28,7 @@ function maxOutputTokensFor({ route, body, spans, maxOutputTokens }: Call, candi
     case 'messages':
     case 'responses': {
       const each = maxOutputTokens ?? Math.min(candidate.maxOutputTokens ?? defaultOutputTokens, defaultOutputTokens);
-      return clampToSafeInteger((readPositiveInteger(body, spans.members.get('n')) ?? 1) * each);
+      return clampToSafeInteger((parsePositiveInteger(body, spans.members.get('n')) ?? 1) * each);
     }
     case 'embeddings':
     case 'moderations':

@@ -55,7 +55,7 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
       request.signal.addEventListener('abort', cancellation.clientDisconnected, { once: true });
       try {
         const response = await handleCall(call, settings, cancellation);
-        return { kind: 'answer', text: response.kind === 'plain' ? (chat.readAnswer(response.bytes)?.turn.text ?? '') : '' };
+        return { kind: 'answer', text: response.kind === 'plain' ? (chat.parseResponse(response.bytes)?.turn.text ?? '') : '' };
       } catch (error) {
         request.signal.throwIfAborted();
         return toFailure(error);

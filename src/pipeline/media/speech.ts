@@ -3,7 +3,7 @@ import type { MediaCall } from '../../core/call.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import type { MediaFields } from '../../dialects/media/image-speech.ts';
-import { countCharacters, textsOf } from '../../dialects/media/image-speech.ts';
+import { countCharacters, getPromptTexts } from '../../dialects/media/image-speech.ts';
 import { prepareSpeech } from '../../vendors/speech.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
 import type { ProjectContext } from '../call/project-context.ts';
@@ -34,7 +34,7 @@ export function createSynthesizeSpeech({ planMedia, findProvider, mediaCalls, ht
     const seconds = characters / charactersPerSecond;
     const isCounted = candidate.unitPrices.perMillionCharactersNanos !== null;
     const units = isCounted ? { characters } : { characters, seconds };
-    const texts = textsOf(fields);
+    const texts = getPromptTexts(fields);
     const estimatedTokens = { ...noTokens, input: estimateTokens(characters), output: Math.ceil(seconds * tokensPerSecond) };
     return mediaCalls.stream(
       {

@@ -3,22 +3,22 @@ import fc from 'fast-check';
 import { scanObject, splice } from '../../../src/core/json/spans.ts';
 import { noTokens } from '../../../src/core/pricing.ts';
 import { chat } from '../../../src/dialects/chat/codec.ts';
-import type { RequestFacts } from '../../../src/dialects/contract/route-codec.ts';
+import type { RequestSummary } from '../../../src/dialects/contract/route-codec.ts';
 import { objectWith, valueText } from '../../core/json/json-texts.ts';
 import { readStream, streamOf } from '../events.ts';
 
-function readRequest(text: string): RequestFacts {
+function readRequest(text: string): RequestSummary {
   const body = Buffer.from(text);
-  return chat.readRequest(body, scanObject(body));
+  return chat.parseRequest(body, scanObject(body));
 }
 
 function forVendor(text: string, model: string, stream: boolean): string {
   const body = Buffer.from(text);
-  return splice(body, chat.spliceForVendor(body, scanObject(body), model, stream)).toString();
+  return splice(body, chat.patchForVendor(body, scanObject(body), model, stream)).toString();
 }
 
 describe('readRequest', () => {
-  test.each<[string, Partial<RequestFacts>]>([
+  test.each<[string, Partial<RequestSummary>]>([
     ['{"messages":[]}', {}],
     ['{"model":"standard","messages":[]}', { model: 'standard' }],
     ['{"model":"a\\/b\\u00e9","messages":[]}', { model: 'a/bé' }],
@@ -135,7 +135,7 @@ describe('spliceForVendor', () => {
     fc.assert(
       fc.property(body, fc.boolean(), (text, stream) => {
         const bytes = Buffer.from(text);
-        const splices = chat.spliceForVendor(bytes, scanObject(bytes), 'vendor/model', stream);
+        const splices = chat.patchForVendor(bytes, scanObject(bytes), 'vendor/model', stream);
         const sent = splice(bytes, splices);
 
         const asked: Record<string, unknown> = JSON.parse(text);
@@ -171,7 +171,7 @@ describe('readAnswer', () => {
       { id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":1}' } },
       { id: 'b', type: 'function', function: { name: 'g', arguments: '' } },
     ];
-    expect(chat.readAnswer(answerOf({ role: 'assistant', content: 'Hi', tool_calls }))).toMatchObject({
+    expect(chat.parseResponse(answerOf({ role: 'assistant', content: 'Hi', tool_calls }))).toMatchObject({
       tokens: { ...noTokens, input: 9, output: 2 },
       isFinal: true,
       turn: {
@@ -190,13 +190,13 @@ describe('readAnswer', () => {
     ['no message', undefined, ''],
     ['content that is no text', { content: [{ type: 'text', text: 'x' }] }, ''],
   ])('reads an answer with %s', (_name, message, text) => {
-    expect(chat.readAnswer(answerOf(message))?.turn).toEqual({ text, toolCalls: [] });
+    expect(chat.parseResponse(answerOf(message))?.turn).toEqual({ text, toolCalls: [] });
   });
 
   test('usage that is missing is unknown, not zero', () => {
     for (const more of [{}, { usage: null }, { usage: {} }])
-      expect(chat.readAnswer(answerOf({ content: 'x' }, more))).toMatchObject({ tokens: null, isFinal: false });
-    expect(chat.readAnswer(answerOf({ content: 'x' }, { usage: { prompt_tokens: 0, completion_tokens: 0 } }))).toMatchObject({
+      expect(chat.parseResponse(answerOf({ content: 'x' }, more))).toMatchObject({ tokens: null, isFinal: false });
+    expect(chat.parseResponse(answerOf({ content: 'x' }, { usage: { prompt_tokens: 0, completion_tokens: 0 } }))).toMatchObject({
       tokens: noTokens,
       isFinal: true,
     });
@@ -205,7 +205,7 @@ describe('readAnswer', () => {
   test.each(['', 'Bad gateway', '[]', 'null', '{}', '{"choices":null}', '{"error":{"message":"x"}}', '{"type":"message","content":[]}'])(
     '%j is no answer',
     (text) => {
-      expect(chat.readAnswer(Buffer.from(text))).toBeNull();
+      expect(chat.parseResponse(Buffer.from(text))).toBeNull();
     },
   );
 });
@@ -233,7 +233,7 @@ describe('the stream reader', () => {
       ),
     );
     expect(meanings).toEqual(['piece', 'piece', 'piece', 'piece', 'piece', 'end']);
-    expect(reader.reading()).toEqual({ tokens: counted, isFinal: true, turn: { text: 'Hello', toolCalls: [] }, finished: true });
+    expect(reader.summary()).toEqual({ tokens: counted, isFinal: true, turn: { text: 'Hello', toolCalls: [] }, finished: true });
     expect(reader.finished()).toBe(true);
     expect(reader.problem()).toBeNull();
   });
@@ -250,16 +250,16 @@ describe('the stream reader', () => {
   ])('finds usage %s', (_name, chunks) => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(...chunks, '[DONE]'));
-    expect(reader.reading()).toMatchObject({ tokens: counted, isFinal: true });
+    expect(reader.summary()).toMatchObject({ tokens: counted, isFinal: true });
   });
 
   test('explicit zeros are counts, missing ones are not', () => {
     const zero = chat.createStreamReader();
     readStream(zero, streamOf(finish('stop', { usage: { prompt_tokens: 0, completion_tokens: 0 } })));
-    expect(zero.reading()).toMatchObject({ tokens: noTokens, isFinal: true });
+    expect(zero.summary()).toMatchObject({ tokens: noTokens, isFinal: true });
     const none = chat.createStreamReader();
     readStream(none, streamOf(delta({ content: 'x' }), finish('stop', { usage: {} })));
-    expect(none.reading()).toMatchObject({ tokens: null, isFinal: false });
+    expect(none.summary()).toMatchObject({ tokens: null, isFinal: false });
   });
 
   test('puts parallel tool calls together by their index', () => {
@@ -283,7 +283,7 @@ describe('the stream reader', () => {
         '[DONE]',
       ),
     );
-    expect(reader.reading().turn).toEqual({
+    expect(reader.summary().turn).toEqual({
       text: '',
       toolCalls: [
         { name: 'first', arguments: '{"x":1}' },
@@ -304,13 +304,13 @@ describe('the stream reader', () => {
         ],
       }),
     );
-    expect(reader.reading().turn).toEqual({ text: 'Aa', toolCalls: [] });
+    expect(reader.summary().turn).toEqual({ text: 'Aa', toolCalls: [] });
   });
 
   test('a refusal is text, reasoning is not', () => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(delta({ reasoning_content: 'hm' }), delta({ refusal: 'No', content: null }), delta({ refusal: '.' })));
-    expect(reader.reading().turn.text).toBe('No.');
+    expect(reader.summary().turn.text).toBe('No.');
   });
 
   test.each<[string, unknown, string | null]>([
@@ -359,5 +359,5 @@ describe('the stream reader', () => {
 });
 
 test('a broken stream just stops', () => {
-  expect(chat.interruption('x')).toBeNull();
+  expect(chat.formatStreamError('x')).toBeNull();
 });

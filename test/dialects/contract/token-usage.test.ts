@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Tokens } from '../../../src/core/pricing.ts';
 import { noTokens } from '../../../src/core/pricing.ts';
-import { estimateTokens, readChatUsage, readMessagesUsage } from '../../../src/dialects/contract/token-usage.ts';
+import { estimateTokens, parseChatUsage, parseMessagesUsage } from '../../../src/dialects/contract/token-usage.ts';
 
 describe('readChatUsage', () => {
   test.each<[string, unknown, Partial<Tokens> | null]>([
@@ -55,7 +55,7 @@ describe('readChatUsage', () => {
     ['counts that are none', { prompt_tokens: '9', completion_tokens: -1 }, null],
     ['a list', [9, 2], null],
   ])('%s', (_name, usage, tokens) => {
-    expect(readChatUsage(usage)).toEqual(tokens && { ...noTokens, ...tokens });
+    expect(parseChatUsage(usage)).toEqual(tokens && { ...noTokens, ...tokens });
   });
 });
 
@@ -102,7 +102,7 @@ describe('readMessagesUsage', () => {
     ['an empty object', {}, null],
     ['no counts', { service_tier: 'standard' }, null],
   ])('%s', (_name, usage, tokens) => {
-    expect(readMessagesUsage(usage, null)).toEqual(tokens && { ...noTokens, ...tokens });
+    expect(parseMessagesUsage(usage, null)).toEqual(tokens && { ...noTokens, ...tokens });
   });
 
   const earlier: Tokens = { input: 10, cachedInput: 20, cacheWrite: 30, cacheWrite1h: 40, output: 1 };
@@ -118,11 +118,11 @@ describe('readMessagesUsage', () => {
     ['nothing', {}, {}],
     ['no usage', undefined, {}],
   ])('counts of a stream replace those before them: %s', (_name, usage, tokens) => {
-    expect(readMessagesUsage(usage, earlier)).toEqual({ ...earlier, ...tokens });
+    expect(parseMessagesUsage(usage, earlier)).toEqual({ ...earlier, ...tokens });
   });
 
   test('a sum that comes again after a split does not count the hour twice', () => {
-    const first = readMessagesUsage(
+    const first = parseMessagesUsage(
       {
         input_tokens: 1,
         cache_creation_input_tokens: 300,
@@ -130,7 +130,7 @@ describe('readMessagesUsage', () => {
       },
       null,
     );
-    expect(readMessagesUsage({ cache_creation_input_tokens: 300, output_tokens: 5 }, first)).toEqual({
+    expect(parseMessagesUsage({ cache_creation_input_tokens: 300, output_tokens: 5 }, first)).toEqual({
       ...noTokens,
       input: 1,
       cacheWrite: 100,

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { readVendorMessage } from '../../../src/dialects/contract/vendor-message.ts';
+import { parseVendorMessage } from '../../../src/dialects/contract/vendor-message.ts';
 
 test.each([
   ['{"error":{"message":"too long","type":"invalid_request_error"}}', 'too long'],
@@ -13,5 +13,5 @@ test.each([
   ['<html>', null],
   ['', null],
 ])('the vendor says in %s: %s', (text, message) => {
-  expect(readVendorMessage(Buffer.from(text))).toBe(message);
+  expect(parseVendorMessage(Buffer.from(text))).toBe(message);
 });

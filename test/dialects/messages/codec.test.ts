@@ -1,17 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
 import { scanObject, splice } from '../../../src/core/json/spans.ts';
 import { noTokens } from '../../../src/core/pricing.ts';
-import type { RequestFacts } from '../../../src/dialects/contract/route-codec.ts';
+import type { RequestSummary } from '../../../src/dialects/contract/route-codec.ts';
 import { messages } from '../../../src/dialects/messages/codec.ts';
 import { readStream, streamOf } from '../events.ts';
 
-function readRequest(text: string): RequestFacts {
+function readRequest(text: string): RequestSummary {
   const body = Buffer.from(text);
-  return messages.readRequest(body, scanObject(body));
+  return messages.parseRequest(body, scanObject(body));
 }
 
 describe('readRequest', () => {
-  test.each<[string, Partial<RequestFacts>]>([
+  test.each<[string, Partial<RequestSummary>]>([
     ['{"max_tokens":5,"messages":[]}', {}],
     ['{"max_tokens":5,"messages":[],"model":"m","stream":true}', { model: 'm', stream: true }],
     ['{"max_tokens":5,"messages":[],"model":""}', {}],
@@ -50,7 +50,7 @@ test.each([
   ['{ "max_tokens":5}', '{"model":"claude", "max_tokens":5}'],
 ])('only the model of %s changes on the way to a vendor', (text, sent) => {
   const body = Buffer.from(text);
-  expect(splice(body, messages.spliceForVendor(body, scanObject(body), 'claude', true)).toString()).toBe(sent);
+  expect(splice(body, messages.patchForVendor(body, scanObject(body), 'claude', true)).toString()).toBe(sent);
 });
 
 describe('readAnswer', () => {
@@ -68,7 +68,7 @@ describe('readAnswer', () => {
       'odd',
       null,
     ];
-    expect(messages.readAnswer(answerOf(content, { input_tokens: 3, output_tokens: 4 }))).toMatchObject({
+    expect(messages.parseResponse(answerOf(content, { input_tokens: 3, output_tokens: 4 }))).toMatchObject({
       tokens: { ...noTokens, input: 3, output: 4 },
       isFinal: true,
       turn: {
@@ -83,15 +83,15 @@ describe('readAnswer', () => {
   });
 
   test('usage that is missing is unknown', () => {
-    expect(messages.readAnswer(answerOf([]))).toMatchObject({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } });
+    expect(messages.parseResponse(answerOf([]))).toMatchObject({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } });
     const halfTold = Buffer.from(JSON.stringify({ content: [], usage: { output_tokens: 3 } }));
-    expect(messages.readAnswer(halfTold)).toMatchObject({ tokens: { ...noTokens, output: 3 }, isFinal: false });
+    expect(messages.parseResponse(halfTold)).toMatchObject({ tokens: { ...noTokens, output: 3 }, isFinal: false });
   });
 
   test.each(['', '<html>', '{}', '[]', '{"content":"x"}', '{"choices":[]}', '{"type":"error","error":{"message":"x"}}'])(
     '%j is no answer',
     (text) => {
-      expect(messages.readAnswer(Buffer.from(text))).toBeNull();
+      expect(messages.parseResponse(Buffer.from(text))).toBeNull();
     },
   );
 });
@@ -131,7 +131,7 @@ describe('the stream reader', () => {
       ),
     );
     expect(meanings).toEqual(['piece', 'piece', 'ignored', 'piece', 'piece', 'piece', 'piece', 'end']);
-    expect(reader.reading()).toMatchObject({
+    expect(reader.summary()).toMatchObject({
       tokens: { ...noTokens, input: 25, output: 15 },
       isFinal: true,
       turn: { text: 'Hello', toolCalls: [] },
@@ -144,28 +144,28 @@ describe('the stream reader', () => {
       reader,
       streamOf(start({ input_tokens: 25, cache_read_input_tokens: 100, cache_creation_input_tokens: 7, output_tokens: 1 })),
     );
-    expect(reader.reading()).toMatchObject({ tokens: { input: 25, cachedInput: 100, cacheWrite: 7, output: 1 }, isFinal: false });
+    expect(reader.summary()).toMatchObject({ tokens: { input: 25, cachedInput: 100, cacheWrite: 7, output: 1 }, isFinal: false });
     readStream(reader, streamOf(delta({ output_tokens: 9 })));
     readStream(reader, streamOf(delta({ input_tokens: 26, cache_read_input_tokens: 0, output_tokens: 15 })));
-    expect(reader.reading()).toMatchObject({ tokens: { input: 26, cachedInput: 0, cacheWrite: 7, output: 15 }, isFinal: true });
+    expect(reader.summary()).toMatchObject({ tokens: { input: 26, cachedInput: 0, cacheWrite: 7, output: 15 }, isFinal: true });
   });
 
   test('usage of the start alone is not final, and none at all is unknown', () => {
     const begun = messages.createStreamReader();
     readStream(begun, streamOf(start(), text('x'), delta(undefined), stop));
-    expect(begun.reading()).toMatchObject({ tokens: { input: 25, output: 1 }, isFinal: false });
+    expect(begun.summary()).toMatchObject({ tokens: { input: 25, output: 1 }, isFinal: false });
     const silent = messages.createStreamReader();
     readStream(silent, streamOf(start(null), text('x'), delta(null), stop));
-    expect(silent.reading()).toMatchObject({ tokens: null, isFinal: false });
+    expect(silent.summary()).toMatchObject({ tokens: null, isFinal: false });
     const halfTold = messages.createStreamReader();
     readStream(halfTold, streamOf(start(null), text('x'), delta({ output_tokens: 7 }), stop));
-    expect(halfTold.reading()).toMatchObject({ tokens: { ...noTokens, output: 7 }, isFinal: false });
+    expect(halfTold.summary()).toMatchObject({ tokens: { ...noTokens, output: 7 }, isFinal: false });
   });
 
   test('explicit zeros are counts', () => {
     const reader = messages.createStreamReader();
     readStream(reader, streamOf(start({ input_tokens: 0, output_tokens: 0 }), delta({ output_tokens: 0 })));
-    expect(reader.reading()).toMatchObject({ tokens: noTokens, isFinal: true });
+    expect(reader.summary()).toMatchObject({ tokens: noTokens, isFinal: true });
   });
 
   test('puts parallel tool uses together by their index; without arguments they mean {}', () => {
@@ -184,7 +184,7 @@ describe('the stream reader', () => {
         stop,
       ),
     );
-    expect(reader.reading().turn.toolCalls).toEqual([
+    expect(reader.summary().turn.toolCalls).toEqual([
       { name: 'first', arguments: '{"x":1}' },
       { name: 'second', arguments: '{}' },
       { name: 'third', arguments: '{}' },
@@ -201,7 +201,7 @@ describe('the stream reader', () => {
     expect(
       readStream(reader, streamOf(start(), ...deltas.map((part) => ({ type: 'content_block_delta', index: 0, delta: part })))),
     ).toEqual(['piece', 'piece', 'piece', 'piece']);
-    expect(reader.reading().turn.text).toBe('');
+    expect(reader.summary().turn.text).toBe('');
   });
 
   test.each([
@@ -233,7 +233,7 @@ describe('the stream reader', () => {
 });
 
 test('a broken stream ends with an error event', () => {
-  expect(messages.interruption('the vendor "stopped"')).toBe(
+  expect(messages.formatStreamError('the vendor "stopped"')).toBe(
     'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"the vendor \\"stopped\\""}}\n\n',
   );
 });

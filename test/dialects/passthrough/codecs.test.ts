@@ -21,7 +21,7 @@ function codeOf(work: () => unknown): string {
 }
 
 describe.each([embeddings, moderations, rerank, responses])('a request of $route', (rules) => {
-  const read = (body: Buffer) => rules.readRequest(body, scanObject(body));
+  const read = (body: Buffer) => rules.parseRequest(body, scanObject(body));
 
   it.each([[{}], [{ model: '' }], [{ model: 7 }], [{ model: null }]])('without a model is missing_model: %j', (body) => {
     expect(codeOf(() => read(json(body)))).toBe('missing_model');
@@ -33,7 +33,7 @@ describe.each([embeddings, moderations, rerank, responses])('a request of $route
 
   it('goes to the vendor as it is, but for the model', () => {
     const body = Buffer.from('{ "input" : [1.0, 1e5] , "model":"a/b", "x":12345678901234567890}');
-    const sent = splice(body, rules.spliceForVendor(body, scanObject(body), 'b', true));
+    const sent = splice(body, rules.patchForVendor(body, scanObject(body), 'b', true));
     expect(sent.toString()).toBe('{ "input" : [1.0, 1e5] , "model":"b", "x":12345678901234567890}');
   });
 });
@@ -64,14 +64,14 @@ describe('usage', () => {
       { tokens: { ...none, input: 6, cachedInput: 4 }, isFinal: true },
     ],
   ])('%s', (_title, rules, answer, expected) => {
-    expect(rules.readAnswer(json(answer))).toMatchObject(expected);
+    expect(rules.parseResponse(json(answer))).toMatchObject(expected);
   });
 
   it('an answer that is none is unreadable', () => {
-    for (const rules of [embeddings, moderations, rerank, responses]) expect(rules.readAnswer(Buffer.from('<html>'))).toBeNull();
-    expect(responses.readAnswer(json({ id: 'x' }))).toBeNull();
+    for (const rules of [embeddings, moderations, rerank, responses]) expect(rules.parseResponse(Buffer.from('<html>'))).toBeNull();
+    expect(responses.parseResponse(json({ id: 'x' }))).toBeNull();
     for (const rules of [embeddings, moderations, rerank])
-      for (const fault of [{ error: { message: 'x' } }, { error: 'x' }, 'x', 7, null]) expect(rules.readAnswer(json(fault))).toBeNull();
+      for (const fault of [{ error: { message: 'x' } }, { error: 'x' }, 'x', 7, null]) expect(rules.parseResponse(json(fault))).toBeNull();
   });
 });
 
@@ -91,7 +91,7 @@ describe('responses', () => {
   const turn = { text: 'Hello', toolCalls: [{ name: 'f', arguments: '{"a":1}' }] };
 
   it('memory reads text and calls of own functions', () => {
-    expect(responses.readAnswer(json({ output }))?.turn).toEqual(turn);
+    expect(responses.parseResponse(json({ output }))?.turn).toEqual(turn);
   });
 
   it.each(['response.completed', 'response.incomplete'])('a stream that ends with %s is whole, and its last event counts', (type) => {
@@ -102,7 +102,7 @@ describe('responses', () => {
       { type, response: { output, usage: { input_tokens: 3, output_tokens: 2 } } },
     ]);
     expect(meanings).toEqual(['piece', 'piece', 'end']);
-    expect(reader.reading()).toEqual({ tokens: { ...none, input: 3, output: 2 }, isFinal: true, turn });
+    expect(reader.summary()).toEqual({ tokens: { ...none, input: 3, output: 2 }, isFinal: true, turn });
   });
 
   it('failed and error events are errors; what was said until then is known', () => {
@@ -114,7 +114,7 @@ describe('responses', () => {
       ]),
     ).toEqual(['piece', 'error']);
     expect(failing.problem()).toBe('overloaded');
-    expect(failing.reading()).toEqual({ tokens: { ...none, input: 3, output: 1 }, isFinal: true, turn: { text: 'He', toolCalls: [] } });
+    expect(failing.summary()).toEqual({ tokens: { ...none, input: 3, output: 1 }, isFinal: true, turn: { text: 'He', toolCalls: [] } });
     const broken = responses.createStreamReader();
     expect(read(broken, [{ type: 'error', message: 'no' }])).toEqual(['error']);
     expect(broken.problem()).toBe('no');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { normalMessage, type PromptRoute, readPrompt } from '../../../src/dialects/prompt/prompt.ts';
+import { normalizeMessage, type PromptRoute, parsePrompt } from '../../../src/dialects/prompt/prompt.ts';
 
 const user = (text: string) => ({ role: 'user', text, toolCalls: [] });
 const assistant = (text: string, ...toolCalls: { name: string; arguments: string }[]) => ({ role: 'assistant', text, toolCalls });
@@ -10,7 +10,11 @@ const base64 = (content: string) => Buffer.from(content).toString('base64');
 
 describe('chat', () => {
   test('messages keep text and tool calls; system prompts and tool results become extras at their place', () => {
-    const { messages, extras, answerBegun } = readPrompt('chat', {
+    const {
+      messages,
+      extras,
+      isPrefilled: answerBegun,
+    } = parsePrompt('chat', {
       messages: [
         { role: 'system', content: 'Be brief.' },
         { role: 'user', content: 'Weather in Oslo?' },
@@ -44,7 +48,7 @@ describe('chat', () => {
   });
 
   test('images, sounds and files are kept as type, size and hash; addresses as text', () => {
-    const { messages, extras } = readPrompt('chat', {
+    const { messages, extras } = parsePrompt('chat', {
       messages: [
         {
           role: 'user',
@@ -71,7 +75,7 @@ describe('chat', () => {
   });
 
   test('a refusal is what the assistant said; the older function_call counts as a tool call', () => {
-    const { messages } = readPrompt('chat', {
+    const { messages } = parsePrompt('chat', {
       messages: [
         { role: 'assistant', content: null, refusal: 'I cannot.' },
         { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } },
@@ -83,7 +87,7 @@ describe('chat', () => {
 
   test('a data URL inside of text is folded to type, size and hash', () => {
     const pixels = 'pixels'.repeat(30);
-    const { messages } = readPrompt('chat', {
+    const { messages } = parsePrompt('chat', {
       messages: [{ role: 'user', content: `see ![](data:image/png;base64,${base64(pixels)}) here` }],
     });
     expect(messages).toEqual([user(`see ![]([image/png, 180 bytes, sha256 ${sha256(pixels)}]) here`)]);
@@ -91,18 +95,18 @@ describe('chat', () => {
 
   test('a data URL that would grow by that stays as it is', () => {
     const text = `see ![](data:image/png;base64,${base64('pixels')}) here`;
-    expect(readPrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
+    expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 
   test('a text of two million characters that are all marks of data URLs is read like any other', () => {
     const text = ';base64,'.repeat(250_000);
-    expect(readPrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
+    expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 
   test('of too many messages the newest thousands are kept with the system prompt, and calls of one conversation begin alike', () => {
     const read = (count: number) => {
       const said = Array.from({ length: count }, (_value, index) => ({ role: 'user', content: String(index) }));
-      return readPrompt('responses', { input: [{ role: 'developer', content: 'Be brief.' }, ...said] });
+      return parsePrompt('responses', { input: [{ role: 'developer', content: 'Be brief.' }, ...said] });
     };
     const { messages, extras } = read(1_000_000);
     expect([messages.length, messages[0]?.text, messages.at(-1)?.text]).toEqual([1_001, '998999', '999999']);
@@ -113,31 +117,33 @@ describe('chat', () => {
 
   test('a million blocks of one message are read, and the newest findings kept', () => {
     const blocks = Array.from({ length: 1_000_000 }, (_value, n) => ({ type: 'image', n }));
-    const { extras } = readPrompt('messages', { messages: [{ role: 'user', content: [{ type: 'tool_result', content: blocks }] }] });
+    const { extras } = parsePrompt('messages', { messages: [{ role: 'user', content: [{ type: 'tool_result', content: blocks }] }] });
     expect(extras).toHaveLength(2_000);
     expect(extras.at(-1)).toEqual({ position: 0, kind: 'other', type: 'image', text: '{"type":"image","n":999999}' });
   });
 
   test('a block with a million data URLs in it is kept as it is', () => {
-    const { extras } = readPrompt('chat', { messages: [{ role: 'user', content: [{ type: 'x', all: Array(1_000_000).fill('data:,') }] }] });
+    const { extras } = parsePrompt('chat', {
+      messages: [{ role: 'user', content: [{ type: 'x', all: Array(1_000_000).fill('data:,') }] }],
+    });
     expect(extras).toMatchObject([{ kind: 'other', type: 'x', text: expect.stringMatching(/^\{"type":"x","all":\["data:,",/) }]);
   });
 
   test('a text ends after four million characters, and a message after 128 calls', () => {
     const turn = { text: 'x'.repeat(9_000_000), toolCalls: Array(1_000_000).fill({ name: 'look', arguments: '{}' }) };
-    const message = normalMessage('assistant', turn);
+    const message = normalizeMessage('assistant', turn);
     expect([message?.text.length, message?.toolCalls.length]).toEqual([4_194_304, 128]);
   });
 
   test('text that only mentions data URLs stays as it is', () => {
     const text = 'a data: URL ends its head with ;base64, you know; data:x,;base64,y';
-    expect(readPrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
+    expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 });
 
 describe('messages', () => {
   test('blocks become messages; results, thinking and cache marks do not', () => {
-    const { messages, extras } = readPrompt('messages', {
+    const { messages, extras } = parsePrompt('messages', {
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
       messages: [
         { role: 'user', content: [{ type: 'text', text: 'Weather?', cache_control: { type: 'ephemeral' } }] },
@@ -192,26 +198,26 @@ describe('messages', () => {
   });
 
   test('a last message of the assistant is the beginning of the answer', () => {
-    const begun = readPrompt('messages', {
+    const begun = parsePrompt('messages', {
       messages: [
         { role: 'user', content: 'JSON please' },
         { role: 'assistant', content: '{' },
       ],
     });
-    expect(begun.answerBegun).toBe(true);
-    const answered = readPrompt('messages', {
+    expect(begun.isPrefilled).toBe(true);
+    const answered = parsePrompt('messages', {
       messages: [
         { role: 'assistant', content: 'Hi' },
         { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'x' }] },
       ],
     });
-    expect(answered.answerBegun).toBe(false);
+    expect(answered.isPrefilled).toBe(false);
   });
 });
 
 describe('responses', () => {
   test('a string input is what the user said', () => {
-    expect(readPrompt('responses', { instructions: 'Be brief.', input: 'Hi' })).toEqual({
+    expect(parsePrompt('responses', { instructions: 'Be brief.', input: 'Hi' })).toEqual({
       messages: [user('Hi')],
       extras: [{ position: 0, kind: 'system', type: 'instructions', text: 'Be brief.' }],
       answerBegun: false,
@@ -219,7 +225,7 @@ describe('responses', () => {
   });
 
   test('items of one answer become one message again', () => {
-    const { messages, extras } = readPrompt('responses', {
+    const { messages, extras } = parsePrompt('responses', {
       input: [
         {
           role: 'user',
@@ -304,7 +310,7 @@ describe('whatever is sent', () => {
     fc.assert(
       fc.property(routes, body, (route, json) => {
         for (const request of [json, { messages: json, input: json, system: json }, { messages: [json], input: [json] }]) {
-          const { messages, extras } = readPrompt(route, request);
+          const { messages, extras } = parsePrompt(route, request);
           JSON.parse(JSON.stringify({ messages, extras }), (_key, value) => {
             if (typeof value === 'string') expect(value.isWellFormed() && !value.includes('\0')).toBe(true);
           });
@@ -322,14 +328,14 @@ describe('whatever is sent', () => {
       { type: 'new', deep },
       { type: 'tool_result', content: deep },
     ];
-    expect(readPrompt('messages', { messages: [{ role: 'assistant', content }] }).messages).toEqual([
+    expect(parsePrompt('messages', { messages: [{ role: 'assistant', content }] }).messages).toEqual([
       assistant('', { name: 'f', arguments: '' }),
     ]);
   });
 
   test('long base64 in a block that nobody knows is folded away', () => {
     const data = base64('x'.repeat(3_000));
-    const { extras } = readPrompt('chat', { messages: [{ role: 'user', content: [{ type: 'hologram', payload: { blob: data } }] }] });
+    const { extras } = parsePrompt('chat', { messages: [{ role: 'user', content: [{ type: 'hologram', payload: { blob: data } }] }] });
     expect(extras).toEqual([
       { position: 0, kind: 'binary', type: 'hologram', bytes: 3_000, sha256: sha256('x'.repeat(3_000)), media_type: null },
       {
@@ -342,7 +348,7 @@ describe('whatever is sent', () => {
   });
 
   test('a message without words and tool calls is none', () => {
-    expect(normalMessage('assistant', { text: ' \n', toolCalls: [{ name: '', arguments: '{}' }] })).toBeNull();
-    expect(normalMessage('user', { text: 'a\0\ud800', toolCalls: [] })).toEqual(user('a\ufffd'));
+    expect(normalizeMessage('assistant', { text: ' \n', toolCalls: [{ name: '', arguments: '{}' }] })).toBeNull();
+    expect(normalizeMessage('user', { text: 'a\0\ud800', toolCalls: [] })).toEqual(user('a\ufffd'));
   });
 });

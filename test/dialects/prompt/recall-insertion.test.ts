@@ -2,15 +2,15 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Dialect } from '../../../src/core/call.ts';
 import { scanObject, splice } from '../../../src/core/json/spans.ts';
-import { findRecallPlace } from '../../../src/dialects/prompt/recall-insertion.ts';
-import { fenceRecalled } from '../../../src/dialects/prompt/recalled-block.ts';
+import { findRecallInsertion } from '../../../src/dialects/prompt/recall-insertion.ts';
+import { wrapRecalled } from '../../../src/dialects/prompt/recalled-block.ts';
 
 const block = 'a "block"\nof two lines';
 
 /** The body with the block in its place; null where there is none. */
 function insert(dialect: Dialect, text: string): { text: string; userText: string } | null {
   const body = Buffer.from(text);
-  const place = findRecallPlace(dialect, body, scanObject(body));
+  const place = findRecallInsertion(dialect, body, scanObject(body));
   return place && { text: splice(body, place.insert(block)).toString(), userText: place.userText };
 }
 
@@ -116,7 +116,7 @@ describe('what the user said last', () => {
     ['only images', 'chat', [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x' } }] }], null],
     ['white space', 'chat', [{ role: 'user', content: ' \n' }], null],
     ['no messages', 'chat', [], null],
-    ['no block that was recalled before', 'chat', [{ role: 'user', content: `hi ${fenceRecalled('recall', ['old'])} there` }], 'hi  there'],
+    ['no block that was recalled before', 'chat', [{ role: 'user', content: `hi ${wrapRecalled('recall', ['old'])} there` }], 'hi  there'],
   ])('%s', (_name, dialect, messages, text) => {
     expect(insert(dialect, JSON.stringify({ messages }))?.userText ?? null).toBe(text);
   });

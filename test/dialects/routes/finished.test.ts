@@ -1,6 +1,6 @@
 /** Whether an answer says why it ended, in all of its choices: only such answers may be given again. */
 import { expect, test } from '@jest/globals';
-import { rulesOf } from '../../../src/dialects/routes/route-codecs.ts';
+import { routeCodecs } from '../../../src/dialects/routes/route-codecs.ts';
 import { readStream, streamOf } from '../events.ts';
 
 const chatChoice = (index: number, reason: string | null) => ({ index, message: { content: 'x' }, finish_reason: reason });
@@ -14,7 +14,7 @@ test.each<[boolean, 'chat' | 'messages', object]>([
   [true, 'messages', { content: [], stop_reason: 'end_turn' }],
   [false, 'messages', { content: [], stop_reason: null }],
 ])('%s for the plain answer of %s %j', (finished, dialect, answer) => {
-  expect(rulesOf[dialect].readAnswer(Buffer.from(JSON.stringify(answer)))?.finished).toBe(finished);
+  expect(routeCodecs[dialect].parseResponse(Buffer.from(JSON.stringify(answer)))?.finished).toBe(finished);
 });
 
 const chatPiece = (index: number, reason: string | null) => ({ choices: [{ index, delta: { content: 'x' }, finish_reason: reason }] });
@@ -29,7 +29,7 @@ test.each<[boolean, 'chat' | 'messages', readonly unknown[]]>([
   [true, 'messages', [begun, { type: 'message_delta', delta: { stop_reason: 'tool_use' } }, { type: 'message_stop' }]],
   [false, 'messages', [begun, { type: 'message_delta', delta: {} }, { type: 'message_stop' }]],
 ])('%s for the stream of %s %j', (finished, dialect, events) => {
-  const reader = rulesOf[dialect].createStreamReader();
+  const reader = routeCodecs[dialect].createStreamReader();
   readStream(reader, streamOf(...events));
-  expect(reader.reading().finished).toBe(finished);
+  expect(reader.summary().finished).toBe(finished);
 });

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { scanObject } from '../../../src/core/json/spans.ts';
-import { readLastUserText } from '../../../src/dialects/prompt/last-user-text.ts';
-import { readFeatures } from '../../../src/dialects/routes/request-features.ts';
+import { parseLastUserText } from '../../../src/dialects/prompt/last-user-text.ts';
+import { detectFeatures } from '../../../src/dialects/routes/request-features.ts';
 
 const featuresOf = (text: string) => {
   const body = Buffer.from(text);
-  return readFeatures(body, scanObject(body));
+  return detectFeatures(body, scanObject(body));
 };
 const none = { inputBytes: 2, messages: 0, hasTools: false, hasImages: false, hasCode: false };
 
@@ -57,7 +57,7 @@ describe('features of a body', () => {
 describe('what the user said last', () => {
   const read = (body: unknown) => {
     const bytes = Buffer.from(JSON.stringify(body));
-    return readLastUserText('chat', bytes, scanObject(bytes));
+    return parseLastUserText('chat', bytes, scanObject(bytes));
   };
 
   test.each<[string, unknown, string | null]>([

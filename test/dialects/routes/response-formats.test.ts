@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Dialect } from '../../../src/core/call.ts';
-import { plainOf, streamOf } from '../../../src/dialects/routes/response-formats.ts';
+import { jsonToStream, streamToJson } from '../../../src/dialects/routes/response-formats.ts';
 import { streamOf as eventsOf } from '../events.ts';
 import { hearChat, hearChatStream, hearMessages, hearMessagesStream } from '../translate/callers.ts';
 import { chatAnswer, chatStream, messagesAnswer, messagesStream, said } from '../translate/vendors.ts';
@@ -11,12 +11,12 @@ import { chatAnswer, chatStream, messagesAnswer, messagesStream, said } from '..
 const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: true }));
 
 function plain(dialect: Dialect, stream: string): unknown {
-  const text = plainOf(dialect, Buffer.from(stream));
+  const text = streamToJson(dialect, Buffer.from(stream));
   return text === null ? null : JSON.parse(text);
 }
 
 function stream(dialect: Dialect, answer: unknown): string | null {
-  return streamOf(dialect, Buffer.from(typeof answer === 'string' ? answer : JSON.stringify(answer)));
+  return jsonToStream(dialect, Buffer.from(typeof answer === 'string' ? answer : JSON.stringify(answer)));
 }
 
 describe('chat', () => {

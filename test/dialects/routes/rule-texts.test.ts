@@ -1,8 +1,8 @@
 /** What content rules read of a request: all of its text, as a model reads it. */
 import { expect, test } from '@jest/globals';
-import { readRequestTexts } from '../../../src/dialects/routes/rule-texts.ts';
+import { extractRequestTexts } from '../../../src/dialects/routes/rule-texts.ts';
 
-const of = (content: unknown): string[] => readRequestTexts({ messages: [{ role: 'user', content }] });
+const of = (content: unknown): string[] => extractRequestTexts({ messages: [{ role: 'user', content }] });
 
 test('blocks of one message are read one by one, and as the text that they make together', () => {
   const texts = of([

@@ -1,7 +1,7 @@
 /** Vendor facts 8.1, row by row: requests of chat for vendors of messages. */
 import { describe, expect, test } from '@jest/globals';
-import { Untranslatable } from '../../../src/dialects/contract/untranslatable.ts';
-import { answerToolName } from '../../../src/dialects/translate/json-answer-tool.ts';
+import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';
+import { jsonAnswerToolName } from '../../../src/dialects/translate/json-answer-tool.ts';
 import { format, nativeTool, png, schema, text, toMessages, tool } from './examples.ts';
 
 describe('a chat request for a vendor of messages', () => {
@@ -136,8 +136,8 @@ describe('a chat request for a vendor of messages', () => {
   });
 
   describe('response_format', () => {
-    const answerTool = { name: answerToolName, description: expect.stringContaining('An a.'), input_schema: schema };
-    const onlyAnswer = { type: 'tool', name: answerToolName, disable_parallel_tool_use: true };
+    const answerTool = { name: jsonAnswerToolName, description: expect.stringContaining('An a.'), input_schema: schema };
+    const onlyAnswer = { type: 'tool', name: jsonAnswerToolName, disable_parallel_tool_use: true };
 
     test('is output_config.format where the model knows it', () => {
       expect(toMessages({ response_format: format }, { supportsSchema: true })).toMatchObject({
@@ -164,7 +164,7 @@ describe('a chat request for a vendor of messages', () => {
 
     test('json_object is any object', () => {
       const expected = {
-        tools: [{ name: answerToolName, input_schema: { type: 'object', additionalProperties: true } }],
+        tools: [{ name: jsonAnswerToolName, input_schema: { type: 'object', additionalProperties: true } }],
         tool_choice: onlyAnswer,
       };
       expect(toMessages({ response_format: { type: 'json_object' } })).toMatchObject(expected);
@@ -179,7 +179,7 @@ describe('a chat request for a vendor of messages', () => {
     ['functions of the old form', { functions: [{ name: 'f' }] }],
     ['a tool of the vendor', { tools: [{ type: 'web_search' }] }],
     ['a custom tool', { tools: [{ type: 'custom', custom: { name: 'f' } }] }],
-    ["a tool with the gateway's own name", { tools: [{ type: 'function', function: { name: answerToolName } }] }],
+    ["a tool with the gateway's own name", { tools: [{ type: 'function', function: { name: jsonAnswerToolName } }] }],
     ['a choice among some tools', { tools: [tool], tool_choice: { type: 'allowed_tools' } }],
     ['a new answer format', { response_format: { type: 'grammar' } }],
     ['a new role', { messages: [{ role: 'function', name: 'f', content: '1' }] }],
@@ -198,7 +198,7 @@ describe('a chat request for a vendor of messages', () => {
     ['a result without a call', { messages: [{ role: 'tool', content: 'R' }] }],
     ['an image in the instructions', { messages: [{ role: 'system', content: [png] }] }],
   ])('%s is refused, in words of our own', (_name, members) => {
-    expect(() => toMessages(members)).toThrow(Untranslatable);
+    expect(() => toMessages(members)).toThrow(UntranslatableError);
     expect(() => toMessages(members)).toThrow(/^[a-z_][^"]{10,100}$/);
   });
 });

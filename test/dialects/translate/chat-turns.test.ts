@@ -1,7 +1,7 @@
 /** Vendor facts 8.1: the messages of chat requests for vendors of messages. */
 import { describe, expect, test } from '@jest/globals';
-import { Untranslatable } from '../../../src/dialects/contract/untranslatable.ts';
-import { objectOf } from '../../../src/dialects/json/lossless-json.ts';
+import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';
+import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { requestToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
 import { hello, png, text, toMessages, tool } from './examples.ts';
 
@@ -142,7 +142,7 @@ describe('messages', () => {
 describe('images and files', () => {
   const partOf = (part: object): unknown => {
     const [first] = [toMessages({ messages: [{ role: 'user', content: [part] }] }).messages].flat();
-    return (objectOf(first).content as unknown[])[0];
+    return (asLosslessObject(first).content as unknown[])[0];
   };
   const image = (url: unknown): object => ({ type: 'image_url', image_url: { url, detail: 'low' } });
   const file = (members: object): object => ({ type: 'file', file: members });
@@ -188,6 +188,6 @@ describe('images and files', () => {
     ['something new', { type: 'video_url', video_url: { url: 'https://a.example' } }],
     ['a part without type', {}],
   ])('%s is refused', (_name, part) => {
-    expect(() => partOf(part)).toThrow(Untranslatable);
+    expect(() => partOf(part)).toThrow(UntranslatableError);
   });
 });

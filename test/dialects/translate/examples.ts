@@ -1,6 +1,6 @@
 /** Requests for tests of the translation, and short ways to translate one. */
 
-import { objectOf } from '../../../src/dialects/json/lossless-json.ts';
+import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
 import { type MessagesTarget, requestToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
 import { type ChatTarget, requestToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
@@ -14,11 +14,11 @@ export const schema = { type: 'object', properties: { a: { type: 'number' } } };
 export const format = { type: 'json_schema', json_schema: { name: 'n', description: 'An a.', schema } };
 
 export function toMessages(members: object, target: Partial<MessagesTarget> = {}): Record<string, unknown> {
-  const body = objectOf(parseLossless(JSON.stringify({ model: 'standard', messages: [hello], ...members })));
+  const body = asLosslessObject(parseLossless(JSON.stringify({ model: 'standard', messages: [hello], ...members })));
   return JSON.parse(JSON.stringify(requestToMessages(body, { model: 'claude', maxTokens: 4096, stream: false, ...target })));
 }
 
 export function toChat(members: object, target: Partial<ChatTarget> = {}): Record<string, unknown> {
-  const body = objectOf(parseLossless(JSON.stringify({ model: 'standard', max_tokens: 50, messages: [hello], ...members })));
+  const body = asLosslessObject(parseLossless(JSON.stringify({ model: 'standard', max_tokens: 50, messages: [hello], ...members })));
   return JSON.parse(JSON.stringify(requestToChat(body, { model: 'gpt', stream: false, ...target })));
 }

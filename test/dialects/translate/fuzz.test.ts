@@ -2,12 +2,12 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { JsonObject } from '../../../src/core/json/narrow.ts';
-import { Untranslatable } from '../../../src/dialects/contract/untranslatable.ts';
-import { objectOf } from '../../../src/dialects/json/lossless-json.ts';
+import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';
+import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
-import { answerToMessages, requestToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
+import { requestToMessages, responseToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
 import { createStreamToMessages } from '../../../src/dialects/translate/chat-to-messages-stream.ts';
-import { answerToChat, requestToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
+import { requestToChat, responseToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
 import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
 import { valueText } from '../../core/json/json-texts.ts';
 import { chatAnswer, chatStream, messagesAnswer, messagesStream, said } from './vendors.ts';
@@ -124,7 +124,7 @@ function translatesOrRefuses(translate: () => JsonObject | null): void {
   try {
     result = translate();
   } catch (error) {
-    expect(error).toBeInstanceOf(Untranslatable);
+    expect(error).toBeInstanceOf(UntranslatableError);
     return;
   }
   expect(JSON.parse(JSON.stringify(result))).toEqual(result === null ? null : expect.any(Object));
@@ -140,7 +140,9 @@ describe('any damage to a member is translated or refused', () => {
     });
     fc.assert(
       fc.property(damaged(chatRequest), target, (text, options) =>
-        translatesOrRefuses(() => requestToMessages(objectOf(parseLossless(text)), { model: 'm', maxTokens: 1, stream: true, ...options })),
+        translatesOrRefuses(() =>
+          requestToMessages(asLosslessObject(parseLossless(text)), { model: 'm', maxTokens: 1, stream: true, ...options }),
+        ),
       ),
       runs,
     );
@@ -149,7 +151,7 @@ describe('any damage to a member is translated or refused', () => {
   test('messages requests', () => {
     fc.assert(
       fc.property(damaged(messagesRequest), (text) =>
-        translatesOrRefuses(() => requestToChat(objectOf(parseLossless(text)), { model: 'm', stream: true })),
+        translatesOrRefuses(() => requestToChat(asLosslessObject(parseLossless(text)), { model: 'm', stream: true })),
       ),
       runs,
     );
@@ -159,8 +161,8 @@ describe('any damage to a member is translated or refused', () => {
     const answers = said.chain((answer) => fc.tuple(damaged(chatAnswer(answer)), damaged(messagesAnswer(answer))));
     fc.assert(
       fc.property(answers, ([ofChat, ofMessages]) => {
-        translatesOrRefuses(() => answerToMessages(objectOf(parseLossless(ofChat)), names));
-        translatesOrRefuses(() => answerToChat(objectOf(parseLossless(ofMessages)), names));
+        translatesOrRefuses(() => responseToMessages(asLosslessObject(parseLossless(ofChat)), names));
+        translatesOrRefuses(() => responseToChat(asLosslessObject(parseLossless(ofMessages)), names));
       }),
       { numRuns: 1_000 },
     );
@@ -196,11 +198,11 @@ describe('any damage to a member is translated or refused', () => {
   test('a value nested as deeply as can be read', () => {
     const deep = `${'{"a":'.repeat(1_500)}1.0${'}'.repeat(1_500)}`;
     const request = `{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":${deep}}}]}`;
-    translatesOrRefuses(() => requestToMessages(objectOf(parseLossless(request)), { model: 'm', maxTokens: 1, stream: false }));
+    translatesOrRefuses(() => requestToMessages(asLosslessObject(parseLossless(request)), { model: 'm', maxTokens: 1, stream: false }));
     const bottomless = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
     const call = { id: 'c', type: 'function', function: { name: 'f', arguments: `{"a":${bottomless}}` } };
     const body = { messages: [{ role: 'assistant', tool_calls: [call] }] };
-    expect(() => requestToMessages(body, { model: 'm', maxTokens: 1, stream: false })).toThrow(Untranslatable);
+    expect(() => requestToMessages(body, { model: 'm', maxTokens: 1, stream: false })).toThrow(UntranslatableError);
     const events = [
       `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"f","input":{"a":${bottomless}}}}`,
       '{"type":"message_stop"}',

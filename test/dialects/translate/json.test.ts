@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { given, isObject, numberOf, objectOf } from '../../../src/dialects/json/lossless-json.ts';
+import { asLosslessObject, asNumber, isLosslessObject, omitNullish } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
 import { valueText } from '../../core/json/json-texts.ts';
 
@@ -120,15 +120,15 @@ describe('parseLossless', () => {
 
 test('a number whose text is kept is a number and no object', () => {
   const value = parseLossless('1.0');
-  expect(isObject(value)).toBe(false);
-  expect(objectOf(value)).toEqual({});
-  expect(numberOf(value)).toBe(1);
-  expect(numberOf(2)).toBe(2);
-  expect(numberOf('2')).toBeUndefined();
+  expect(isLosslessObject(value)).toBe(false);
+  expect(asLosslessObject(value)).toEqual({});
+  expect(asNumber(value)).toBe(1);
+  expect(asNumber(2)).toBe(2);
+  expect(asNumber('2')).toBeUndefined();
 });
 
 test('given leaves out what is not there, and keeps everything else in order', () => {
-  expect(Object.entries(given({ b: 0, a: null, c: '', d: undefined, e: false }))).toEqual([
+  expect(Object.entries(omitNullish({ b: 0, a: null, c: '', d: undefined, e: false }))).toEqual([
     ['b', 0],
     ['c', ''],
     ['e', false],

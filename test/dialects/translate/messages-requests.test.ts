@@ -1,7 +1,7 @@
 /** Vendor facts 8.1, row by row: requests of messages for vendors of chat. */
 import { describe, expect, test } from '@jest/globals';
-import { Untranslatable } from '../../../src/dialects/contract/untranslatable.ts';
-import { objectOf } from '../../../src/dialects/json/lossless-json.ts';
+import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';
+import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
 import { requestToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
 import { hello, nativeTool, png, schema, text, toChat, tool } from './examples.ts';
@@ -56,7 +56,7 @@ describe('a messages request for a vendor of chat', () => {
   });
 
   test('vendors and models differ in what they know', () => {
-    const request = toChat({ thinking: { type: 'enabled', budget_tokens: 1024 } }, { boundMember: 'max_tokens', reasons: false });
+    const request = toChat({ thinking: { type: 'enabled', budget_tokens: 1024 } }, { maxTokensField: 'max_tokens', reasons: false });
     expect(request).toEqual({ model: 'gpt', max_tokens: 50, messages: [hello] });
   });
 
@@ -177,7 +177,7 @@ describe('a messages request for a vendor of chat', () => {
   test('numbers and the order of inputs survive', () => {
     const input = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
     const body = `{"max_tokens":5.0,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":${input}}]},{"role":"user","content":"x"}],"tools":[{"name":"f","input_schema":{"type":"object","maximum":1.0}}]}`;
-    const request = JSON.stringify(requestToChat(objectOf(parseLossless(body)), { model: 'm', stream: false }));
+    const request = JSON.stringify(requestToChat(asLosslessObject(parseLossless(body)), { model: 'm', stream: false }));
     expect(request).toContain(JSON.stringify(input));
     expect(request).toContain('"maximum":1.0');
     expect(request).toContain('"max_completion_tokens":5.0');
@@ -206,7 +206,7 @@ describe('a messages request for a vendor of chat', () => {
       { messages: [{ role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: [1] }] }, hello] },
     ],
   ])('%s is refused, in words of our own', (_name, members) => {
-    expect(() => toChat(members)).toThrow(Untranslatable);
+    expect(() => toChat(members)).toThrow(UntranslatableError);
     expect(() => toChat(members)).toThrow(/^[a-z_][^"]{10,100}$/);
   });
 });

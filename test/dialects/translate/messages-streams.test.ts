@@ -1,6 +1,6 @@
 /** Vendor facts 8.3: streams of messages vendors for callers of chat. */
 import { describe, expect, test } from '@jest/globals';
-import { answerToolName } from '../../../src/dialects/translate/json-answer-tool.ts';
+import { jsonAnswerToolName } from '../../../src/dialects/translate/json-answer-tool.ts';
 import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
 import { names, run, whole } from './steps.ts';
 
@@ -109,10 +109,10 @@ describe('from messages to chat', () => {
   });
 
   test('the tool that stands for an answer format is text', () => {
-    const datas = [toolBlock(0, { name: answerToolName }), json(0, '{"a":'), json(0, '1}'), stop(0)];
+    const datas = [toolBlock(0, { name: jsonAnswerToolName }), json(0, '{"a":'), json(0, '1}'), stop(0)];
     expect(pieces(...datas)).toEqual([chunk({ content: '{"a":' }), chunk({ content: '1}' })]);
     expect(pieces(...datas, ...ends('tool_use'))).toContainEqual(chunk({}, 'stop'));
-    expect(pieces(toolBlock(0, { name: answerToolName }), stop(0))).toEqual([chunk({ content: '{}' })]);
+    expect(pieces(toolBlock(0, { name: jsonAnswerToolName }), stop(0))).toEqual([chunk({ content: '{}' })]);
   });
 
   test('later counts replace earlier ones; without counts there is no usage chunk', () => {

@@ -3,20 +3,20 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { asArray, asObject, asString, isObject } from '../../../src/core/json/narrow.ts';
 import type { Tokens } from '../../../src/core/pricing.ts';
-import { readChatUsage, readMessagesUsage } from '../../../src/dialects/contract/token-usage.ts';
-import { objectOf as losslessObjectOf } from '../../../src/dialects/json/lossless-json.ts';
+import { parseChatUsage, parseMessagesUsage } from '../../../src/dialects/contract/token-usage.ts';
+import { asLosslessObject as losslessObjectOf } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
-import { answerToMessages, requestToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
+import { requestToMessages, responseToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
 import { createStreamToMessages } from '../../../src/dialects/translate/chat-to-messages-stream.ts';
-import { answerToChat, requestToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
+import { requestToChat, responseToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
 import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
 import { objectText } from '../../core/json/json-texts.ts';
 import { hearChat, hearChatStream, hearMessages, hearMessagesStream, translateStream } from './callers.ts';
 import { chatAnswer, chatStream, messagesAnswer, messagesStream, type Said, said } from './vendors.ts';
 
 const names = { id: 'call-1', model: 'm', createdSeconds: 1 };
-const toMessages = (answer: Said) => answerToMessages(losslessObjectOf(parseLossless(JSON.stringify(chatAnswer(answer)))), names);
-const toChat = (answer: Said) => answerToChat(losslessObjectOf(parseLossless(JSON.stringify(messagesAnswer(answer)))), names);
+const toMessages = (answer: Said) => responseToMessages(losslessObjectOf(parseLossless(JSON.stringify(chatAnswer(answer)))), names);
+const toChat = (answer: Said) => responseToChat(losslessObjectOf(parseLossless(JSON.stringify(messagesAnswer(answer)))), names);
 
 describe('a stream that the caller has put together is the plain answer', () => {
   // Without ids the SDKs cannot read the vendor's own answers, which come through unchanged.
@@ -95,7 +95,7 @@ describe('usage sums agree', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const counted = { ...answer, hasUsage: true };
-        expect(readMessagesUsage(toMessages(counted)?.usage, null)).toEqual(readChatUsage(asObject(chatAnswer(counted)).usage));
+        expect(parseMessagesUsage(toMessages(counted)?.usage, null)).toEqual(parseChatUsage(asObject(chatAnswer(counted)).usage));
       }),
     );
   });
@@ -105,9 +105,9 @@ describe('usage sums agree', () => {
       fc.property(said, (answer) => {
         const counted = { ...answer, hasUsage: true };
         const { cacheWrite, cacheWrite1h, input, cachedInput, output } = counted.tokens;
-        const tokens = readChatUsage(toChat(counted)?.usage);
+        const tokens = parseChatUsage(toChat(counted)?.usage);
         expect(tokens).toEqual({ input: input + cacheWrite + cacheWrite1h, cachedInput, cacheWrite: 0, cacheWrite1h: 0, output });
-        expect(sum(tokens)).toBe(sum(readMessagesUsage(asObject(messagesAnswer(counted)).usage, null)));
+        expect(sum(tokens)).toBe(sum(parseMessagesUsage(asObject(messagesAnswer(counted)).usage, null)));
       }),
     );
   });

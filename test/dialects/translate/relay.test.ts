@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createSseParser } from '../../../src/core/sse.ts';
 import { chat } from '../../../src/dialects/chat/codec.ts';
-import type { RouteRules } from '../../../src/dialects/contract/route-codec.ts';
+import type { RouteCodec } from '../../../src/dialects/contract/route-codec.ts';
 import { messages } from '../../../src/dialects/messages/codec.ts';
 import { createStreamToMessages } from '../../../src/dialects/translate/chat-to-messages-stream.ts';
 import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
@@ -12,7 +12,7 @@ import { chatStream, messagesStream, said } from './vendors.ts';
 
 describe("the translator and the relay's reader of the vendor's dialect", () => {
   /** How the relay, which goes by the reader alone, sees the stream. */
-  function relayed(rules: RouteRules, text: string): { begun: boolean; ended: 'whole' | 'broken' } {
+  function relayed(rules: RouteCodec, text: string): { begun: boolean; ended: 'whole' | 'broken' } {
     const reader = rules.createStreamReader();
     let begun = false;
     for (const event of createSseParser().push(Buffer.from(text)).events) {

@@ -1,11 +1,11 @@
 /** Vendor facts 8.2: plain answers. */
 import { describe, expect, test } from '@jest/globals';
 import { asArray, type JsonObject } from '../../../src/core/json/narrow.ts';
-import { objectOf } from '../../../src/dialects/json/lossless-json.ts';
+import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
-import { answerToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
-import { answerToolName, callerTurnOf } from '../../../src/dialects/translate/json-answer-tool.ts';
-import { answerToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
+import { responseToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
+import { jsonAnswerToolName, toCallerTurn } from '../../../src/dialects/translate/json-answer-tool.ts';
+import { responseToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
 
 const names = { id: 'gw-1', model: 'asked', createdSeconds: 1700000000 };
 const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } };
@@ -13,11 +13,11 @@ const use = { type: 'tool_use', id: 'toolu_1', name: 'f', input: { a: 1 } };
 
 function ofChat(message: object, choice: object = {}, members: object = {}): JsonObject | null {
   const choices = [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: 'stop', ...choice }];
-  return answerToMessages({ id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'gpt', choices, ...members }, names);
+  return responseToMessages({ id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'gpt', choices, ...members }, names);
 }
 
 function ofMessages(content: unknown, members: object = {}): JsonObject | null {
-  return answerToChat(
+  return responseToChat(
     { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude', content, stop_reason: 'end_turn', ...members },
     names,
   );
@@ -25,7 +25,7 @@ function ofMessages(content: unknown, members: object = {}): JsonObject | null {
 
 /** The only choice of a translated answer. */
 function choiceOf(answer: JsonObject | null): JsonObject {
-  return objectOf(asArray(answer?.choices)[0]);
+  return asLosslessObject(asArray(answer?.choices)[0]);
 }
 
 describe('a chat answer for a caller of messages', () => {
@@ -104,7 +104,7 @@ describe('a chat answer for a caller of messages', () => {
     const anonymous = { function: { name: 'f', arguments: '' } };
     const answer = ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' });
     expect(answer).toMatchObject({ id: 'gw-1', model: 'asked', usage: { input_tokens: 0, output_tokens: 0 } });
-    const ids = asArray(answer?.content).map((block) => objectOf(block).id);
+    const ids = asArray(answer?.content).map((block) => asLosslessObject(block).id);
     expect(new Set(ids).size).toBe(2);
     expect(answer).toEqual(ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' }));
   });
@@ -115,7 +115,7 @@ describe('a chat answer for a caller of messages', () => {
     ['a choice without message', { choices: [{ index: 0, text: 'old' }] }],
     ['a messages answer', { type: 'message', content: [] }],
   ])('%s is no chat answer', (_name, answer) => {
-    expect(answerToMessages(answer, names)).toBeNull();
+    expect(responseToMessages(answer, names)).toBeNull();
   });
 
   test('arguments that nobody can read make the answer unreadable, unless it was cut off', () => {
@@ -174,7 +174,7 @@ describe('a messages answer for a caller of chat', () => {
     ['only calls', [use], null],
     ['only thinking', [{ type: 'redacted_thinking', data: 'x' }], ''],
   ])('%s', (_name, content, expected) => {
-    expect(objectOf(choiceOf(ofMessages(content)).message).content).toBe(expected);
+    expect(asLosslessObject(choiceOf(ofMessages(content)).message).content).toBe(expected);
   });
 
   test('numbers and the order of inputs survive', () => {
@@ -184,7 +184,7 @@ describe('a messages answer for a caller of chat', () => {
   });
 
   test('the tool that stands for an answer format is the text of the answer', () => {
-    const content = [{ ...use, name: answerToolName, input: { a: [1, 'é'] } }];
+    const content = [{ ...use, name: jsonAnswerToolName, input: { a: [1, 'é'] } }];
     expect(choiceOf(ofMessages(content, { stop_reason: 'tool_use' }))).toMatchObject({
       message: { content: '{"a":[1,"é"]}' },
       finish_reason: 'stop',
@@ -194,11 +194,11 @@ describe('a messages answer for a caller of chat', () => {
 
   test('and so it is in what is remembered of the answer', () => {
     const others = [{ name: 'f', arguments: '{}' }];
-    expect(callerTurnOf({ text: '', toolCalls: [...others, { name: answerToolName, arguments: '{"a":1}' }] })).toEqual({
+    expect(toCallerTurn({ text: '', toolCalls: [...others, { name: jsonAnswerToolName, arguments: '{"a":1}' }] })).toEqual({
       text: '{"a":1}',
       toolCalls: others,
     });
-    expect(callerTurnOf({ text: 'A', toolCalls: others })).toEqual({ text: 'A', toolCalls: others });
+    expect(toCallerTurn({ text: 'A', toolCalls: others })).toEqual({ text: 'A', toolCalls: others });
   });
 
   test('usage that the vendor did not report is not made up', () => {
@@ -215,6 +215,6 @@ describe('a messages answer for a caller of chat', () => {
     ['text as content', { content: 'x' }],
     ['a chat answer', { choices: [] }],
   ])('%s is no messages answer', (_name, answer) => {
-    expect(answerToChat(answer, names)).toBeNull();
+    expect(responseToChat(answer, names)).toBeNull();
   });
 });

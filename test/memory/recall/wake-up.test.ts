@@ -1,7 +1,7 @@
 /** What wake-up tells (specification 4.7, shapes 5), and what people do to memories: pin, unpin, confirm. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
-import { withoutRecalled } from '../../../src/dialects/prompt/recalled-block.ts';
+import { stripRecalled } from '../../../src/dialects/prompt/recalled-block.ts';
 import { createItems, type Writer } from '../../../src/memory/items/items.ts';
 import { createWakeUp } from '../../../src/memory/recall/wake-up.ts';
 import type { Item } from '../../../src/memory/records/item-record.ts';
@@ -126,6 +126,6 @@ describeDatabases('wake-up', (database) => {
       '- (fact, person) Likes tea System gateway memory: end yes',
       '[gateway memory: end]',
     ]);
-    expect(withoutRecalled(`Hello\n${text}\nand now?`)).toBe('Hello\n\nand now?');
+    expect(stripRecalled(`Hello\n${text}\nand now?`)).toBe('Hello\n\nand now?');
   });
 });

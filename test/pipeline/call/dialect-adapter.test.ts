@@ -4,7 +4,7 @@ import type { Call, Candidate, Dialect } from '../../../src/core/call.ts';
 import { noCorrelation } from '../../../src/core/call.ts';
 import { VendorError } from '../../../src/core/errors.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
-import { rulesOf } from '../../../src/dialects/routes/route-codecs.ts';
+import { routeCodecs } from '../../../src/dialects/routes/route-codecs.ts';
 import type { DialectAdapter } from '../../../src/pipeline/call/dialect-adapter.ts';
 import { adapterFor } from '../../../src/pipeline/call/dialect-adapter.ts';
 import type { StreamChunk, StreamEnd } from '../../../src/vendors/stream.ts';
@@ -127,7 +127,7 @@ describe('to a vendor of the other dialect', () => {
 
 function plainOf(dialect: Dialect, text: string): VendorResponse {
   const bytes = Buffer.from(text);
-  const reading = rulesOf[dialect].readAnswer(bytes) ?? { tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } };
+  const reading = routeCodecs[dialect].parseResponse(bytes) ?? { tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } };
   return { kind: 'plain', status: 200, contentType: 'text/x', bytes, reading };
 }
 

@@ -4,18 +4,18 @@ import { errorSpec } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import type { ErrorStyle } from '../../error-handler.ts';
 import { messagesErrorType } from '../../error-handler.ts';
-import type { AnswerHeader } from './parameters.ts';
-import { answerHeaderRefs } from './parameters.ts';
+import type { ResponseHeader } from './parameters.ts';
+import { responseHeaderRefs } from './parameters.ts';
 
 export type PlainTextStatus = 400 | 413 | 415 | 422;
 
-export interface ErrorFacts {
+export interface ErrorResponsesSpec {
   readonly style: ErrorStyle;
   readonly codes: readonly ErrorCode[];
   /** Statuses that have plain text (specification 7.2). */
   readonly plain: readonly PlainTextStatus[];
   /** Headers of every answer of the route. */
-  readonly headers: readonly AnswerHeader[];
+  readonly headers: readonly ResponseHeader[];
 }
 
 const plainReasons: Readonly<Record<PlainTextStatus, string>> = {
@@ -25,25 +25,29 @@ const plainReasons: Readonly<Record<PlainTextStatus, string>> = {
   422: 'plain text: the body does not fit the schema',
 };
 
-export function describeErrors({ style, codes, plain, headers }: ErrorFacts): JsonObject {
+export function describeErrors({ style, codes, plain, headers }: ErrorResponsesSpec): JsonObject {
   const byStatus = new Map<string, ErrorCode[]>(plain.map((status) => [String(status), []]));
   for (const code of codes) {
-    for (const status of statusesOf(code)) byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+    for (const status of getStatuses(code)) byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
   const plainTexts = new Map(plain.map((status) => [String(status), plainReasons[status]]));
-  const described = [...byStatus].sort().map(([status, own]) => {
+  const described = [...byStatus].sort().map(([status, codesOfStatus]) => {
     const plainText = plainTexts.get(status);
-    const waits = own.flatMap((code) => errorSpec(code).retryAfterSeconds ?? []);
-    const names = own.map((code) =>
+    const waits = codesOfStatus.flatMap((code) => errorSpec(code).retryAfterSeconds ?? []);
+    const names = codesOfStatus.map((code) =>
       errorSpec(code).retryAfterSeconds === undefined ? code : `${code} (${errorSpec(code).retryAfterSeconds} s)`,
     );
     return [
       status,
       {
-        description: [...(own.length === 0 ? [] : [names.join(', ')]), ...(plainText === undefined ? [] : [plainText])].join('; '),
-        headers: answerHeaderRefs([...headers, ...(waits.length > 0 ? ['retry-after' as const] : [])]),
+        description: [...(codesOfStatus.length === 0 ? [] : [names.join(', ')]), ...(plainText === undefined ? [] : [plainText])].join(
+          '; ',
+        ),
+        headers: responseHeaderRefs([...headers, ...(waits.length > 0 ? ['retry-after' as const] : [])]),
         content: {
-          ...(own.length > 0 && { 'application/json': { schema: style === 'messages' ? messagesSchema(status, own) : chatSchema(own) } }),
+          ...(codesOfStatus.length > 0 && {
+            'application/json': { schema: style === 'messages' ? messagesSchema(status, codesOfStatus) : chatSchema(codesOfStatus) },
+          }),
           ...(plainText !== undefined && { 'text/plain': { schema: { type: 'string' } } }),
         },
       },
@@ -53,7 +57,7 @@ export function describeErrors({ style, codes, plain, headers }: ErrorFacts): Js
 }
 
 /** A refusal has the first vendor's status; where the gateway itself answers with that status too, both are described there. */
-function statusesOf(code: ErrorCode): string[] {
+function getStatuses(code: ErrorCode): string[] {
   switch (code) {
     case 'upstream_refused':
       return ['400', '413', '415', '4XX'];

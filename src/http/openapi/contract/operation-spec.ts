@@ -1,16 +1,16 @@
 /** What is told of a route that is not of inference, and the codes that routes share. */
 import type { ErrorCode } from '../../../core/errors.ts';
-import type { AnswerName } from '../schemas/responses.ts';
+import type { ResponseName } from '../schemas/responses.ts';
 import type { PlainTextStatus } from './error-responses.ts';
 
-export interface RouteFacts {
+export interface OperationSpec {
   readonly tag: string;
   readonly summary: string;
-  readonly door: 'key' | 'admin' | 'none';
+  readonly auth: 'key' | 'admin' | 'none';
   readonly parameters?: readonly string[];
   /** Name of the schema of the body; `optional`: it may be left out. */
   readonly body?: { readonly name: string; readonly optional?: true };
-  readonly answers: Readonly<Record<string, AnswerName>>;
+  readonly responses: Readonly<Record<string, ResponseName>>;
   readonly codes: readonly ErrorCode[];
   readonly plain?: readonly PlainTextStatus[];
 }

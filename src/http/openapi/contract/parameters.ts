@@ -85,7 +85,7 @@ export function parameterRefs(names: readonly string[]): JsonObject[] {
 }
 
 /** Headers that a route reads: the subject has a meaning only where memory records, the cache is of chat and messages. */
-export function headersOf(route: TextRoute): string[] {
+export function requestHeadersFor(route: TextRoute): string[] {
   const isRecorded = route === 'chat' || route === 'messages' || route === 'responses';
   const isCached = route === 'chat' || route === 'messages';
   const isRead = (name: string): boolean => (name === 'cache-control' ? isCached : isRecorded || name !== 'x-gateway-memory-subject');
@@ -98,7 +98,7 @@ export const correlationHeaders: readonly string[] = Object.keys(headers).filter
 );
 
 /** `components.headers` of the document. */
-export const answerHeaders = {
+export const responseHeaders = {
   'x-gateway-call-id': { schema: { type: 'string', format: 'uuid' }, description: 'id of the call' },
   'x-gateway-model': { schema: text, description: '`<provider>/<model>` that answered' },
   'x-gateway-cache': { schema: { type: 'string', enum: ['hit', 'miss'] }, description: 'whether the response cache answered' },
@@ -107,9 +107,9 @@ export const answerHeaders = {
   'x-accel-buffering': { schema: { type: 'string', const: 'no' }, description: 'on a streamed answer' },
 };
 
-export type AnswerHeader = keyof typeof answerHeaders;
+export type ResponseHeader = keyof typeof responseHeaders;
 
-export function answerHeaderRefs(names: readonly AnswerHeader[]): JsonObject {
+export function responseHeaderRefs(names: readonly ResponseHeader[]): JsonObject {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 

@@ -4,26 +4,26 @@ import type { ErrorCode } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { describeErrors } from '../contract/error-responses.ts';
 import { callCodes } from '../contract/operation-spec.ts';
-import type { AnswerHeader } from '../contract/parameters.ts';
-import { answerHeaderRefs, headersOf, parameterRefs } from '../contract/parameters.ts';
-import type { AnswerName } from '../schemas/responses.ts';
+import type { ResponseHeader } from '../contract/parameters.ts';
+import { parameterRefs, requestHeadersFor, responseHeaderRefs } from '../contract/parameters.ts';
+import type { ResponseName } from '../schemas/responses.ts';
 
-interface RouteFacts {
+interface InferenceRouteSpec {
   readonly path: string;
   readonly summary: string;
   readonly body: string;
-  readonly answer: AnswerName;
+  readonly response: ResponseName;
   readonly streams?: true;
 }
 
 /** By route, so that none can be forgotten; a body's name is that of its schema. */
-export const inferenceRoutes: Readonly<Record<TextRoute, RouteFacts>> = {
-  chat: { path: '/v1/chat/completions', summary: 'Chat completion', body: 'ChatBody', answer: 'ChatCompletion', streams: true },
-  messages: { path: '/v1/messages', summary: 'Message', body: 'MessagesBody', answer: 'Message', streams: true },
-  embeddings: { path: '/v1/embeddings', summary: 'Embeddings', body: 'EmbeddingsBody', answer: 'VendorAnswer' },
-  moderations: { path: '/v1/moderations', summary: 'Moderation', body: 'ModerationsBody', answer: 'VendorAnswer' },
-  rerank: { path: '/v1/rerank', summary: 'Ranking of documents', body: 'RerankBody', answer: 'VendorAnswer' },
-  responses: { path: '/v1/responses', summary: 'Response', body: 'ResponsesBody', answer: 'Response', streams: true },
+export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = {
+  chat: { path: '/v1/chat/completions', summary: 'Chat completion', body: 'ChatBody', response: 'ChatCompletion', streams: true },
+  messages: { path: '/v1/messages', summary: 'Message', body: 'MessagesBody', response: 'Message', streams: true },
+  embeddings: { path: '/v1/embeddings', summary: 'Embeddings', body: 'EmbeddingsBody', response: 'VendorAnswer' },
+  moderations: { path: '/v1/moderations', summary: 'Moderation', body: 'ModerationsBody', response: 'VendorAnswer' },
+  rerank: { path: '/v1/rerank', summary: 'Ranking of documents', body: 'RerankBody', response: 'VendorAnswer' },
+  responses: { path: '/v1/responses', summary: 'Response', body: 'ResponsesBody', response: 'Response', streams: true },
 };
 
 const commonCodes = [...callCodes, 'invalid_memory_mode', 'upstream_refused'] as const satisfies readonly ErrorCode[];
@@ -35,9 +35,9 @@ export function describeInference(): [string, string, JsonObject][] {
 const textRoutes: readonly TextRoute[] = ['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses'];
 
 function describeRoute(route: TextRoute): JsonObject {
-  const { summary, body, answer, streams } = inferenceRoutes[route];
+  const { summary, body, response: responseSchema, streams } = inferenceRoutes[route];
   const isDialect = route === 'chat' || route === 'messages';
-  const headers: AnswerHeader[] = [
+  const headers: ResponseHeader[] = [
     'x-gateway-call-id',
     'x-gateway-model',
     ...(isDialect ? ['x-gateway-cache' as const] : []),
@@ -48,20 +48,20 @@ function describeRoute(route: TextRoute): JsonObject {
     tags: ['inference'],
     summary,
     security: [{ virtualKey: [] }, ...(route === 'messages' ? [{ messagesKey: [] }] : [])],
-    parameters: parameterRefs(headersOf(route)),
+    parameters: parameterRefs(requestHeadersFor(route)),
     requestBody: { required: true, content: { 'application/json': { schema: { $ref: `#/components/schemas/${body}` } } } },
     responses: {
       '200': {
         description: streams ? 'The answer; with `stream: true` as server-sent events.' : 'The answer.',
-        headers: answerHeaderRefs(headers),
+        headers: responseHeaderRefs(headers),
         content: {
-          'application/json': { schema: { $ref: `#/components/schemas/${answer}` } },
+          'application/json': { schema: { $ref: `#/components/schemas/${responseSchema}` } },
           ...(streams && { 'text/event-stream': {} }),
         },
       },
       ...describeErrors({
         style: route === 'messages' ? 'messages' : 'chat',
-        codes: [...ownCodes(route), ...commonCodes],
+        codes: [...routeCodes(route), ...commonCodes],
         plain: isDialect ? [413] : [400, 413, 415],
         headers: ['x-gateway-call-id'],
       }),
@@ -69,7 +69,7 @@ function describeRoute(route: TextRoute): JsonObject {
   };
 }
 
-function ownCodes(route: TextRoute): readonly ErrorCode[] {
+function routeCodes(route: TextRoute): readonly ErrorCode[] {
   switch (route) {
     case 'chat':
     case 'messages':

@@ -4,13 +4,13 @@ import type { ErrorCode } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { describeErrors } from '../contract/error-responses.ts';
 import { callCodes } from '../contract/operation-spec.ts';
-import { answerHeaderRefs, correlationHeaders, parameterRefs } from '../contract/parameters.ts';
+import { correlationHeaders, parameterRefs, responseHeaderRefs } from '../contract/parameters.ts';
 import { vendorInteger, vendorNumber, vendorText } from '../contract/vendor-values.ts';
 
 const modelForms = '`<provider>/<model>`, a tier of the route, or a model of its default provider';
 
 /** All other members are ignored. */
-export const mediaBodies = {
+export const mediaRequests = {
   ImageBody: z
     .looseObject({
       model: z
@@ -35,7 +35,7 @@ export const mediaBodies = {
     .describe('Speech. Members that are not named here are ignored.'),
 } as const;
 
-export const mediaAnswers = {
+export const mediaResponses = {
   ImageResult: z
     .object({ created: z.int(), data: z.array(z.object({ b64_json: z.string().min(1) })).min(1) })
     .describe('One entry an image, in base64, whatever the vendor answers with.'),
@@ -60,7 +60,7 @@ export function describeMedia(): [string, string, JsonObject][] {
   ];
 }
 
-function describeRoute(summary: string, body: keyof typeof mediaBodies, content: JsonObject): JsonObject {
+function describeRoute(summary: string, body: keyof typeof mediaRequests, content: JsonObject): JsonObject {
   return {
     tags: ['media'],
     summary,
@@ -68,7 +68,7 @@ function describeRoute(summary: string, body: keyof typeof mediaBodies, content:
     parameters: parameterRefs(['x-gateway-source', ...correlationHeaders]),
     requestBody: { required: true, content: { 'application/json': { schema: { $ref: `#/components/schemas/${body}` } } } },
     responses: {
-      '200': { description: summary, headers: answerHeaderRefs(['x-gateway-call-id', 'x-gateway-model', 'cache-control']), content },
+      '200': { description: summary, headers: responseHeaderRefs(['x-gateway-call-id', 'x-gateway-model', 'cache-control']), content },
       ...describeErrors({ style: 'chat', codes, plain: [400, 413, 415], headers: ['x-gateway-call-id'] }),
     },
   };

@@ -1,19 +1,19 @@
 /** The memory routes (specification 4.7). */
-import type { RouteFacts } from '../contract/operation-spec.ts';
+import type { OperationSpec } from '../contract/operation-spec.ts';
 import { databaseCodes, keyCodes } from '../contract/operation-spec.ts';
 
-const base = { tag: 'memory', door: 'key' } as const;
+const base = { tag: 'memory', auth: 'key' } as const;
 const codes = [...keyCodes, ...databaseCodes];
 const withBody = [400, 413, 415] as const;
 const withSchema = [...withBody, 422] as const;
 
 /** By method and path. */
-export const memoryRoutes: Readonly<Record<string, RouteFacts>> = {
+export const memoryRoutes: Readonly<Record<string, OperationSpec>> = {
   'post /v1/memory/items': {
     ...base,
     summary: 'Saves a memory',
     body: { name: 'MemoryItemBody' },
-    answers: { 201: 'MemoryItem' },
+    responses: { 201: 'MemoryItem' },
     codes: [...codes, 'bad_request', 'forbidden', 'guardrail_blocked', 'memory_off'],
     plain: withBody,
   },
@@ -22,7 +22,7 @@ export const memoryRoutes: Readonly<Record<string, RouteFacts>> = {
     summary: 'Corrects a memory: closes it and writes a new one in its place',
     parameters: ['item'],
     body: { name: 'MemoryCorrectionBody' },
-    answers: { 200: 'MemoryItem' },
+    responses: { 200: 'MemoryItem' },
     codes: [...codes, 'bad_request', 'forbidden', 'guardrail_blocked', 'not_found', 'memory_off'],
     plain: withBody,
   },
@@ -30,7 +30,7 @@ export const memoryRoutes: Readonly<Record<string, RouteFacts>> = {
     ...base,
     summary: 'Removes a memory',
     parameters: ['item'],
-    answers: { 200: 'MemoryRemoval' },
+    responses: { 200: 'MemoryRemoval' },
     codes: [...codes, 'forbidden', 'not_found'],
     plain: [400],
   },
@@ -39,7 +39,7 @@ export const memoryRoutes: Readonly<Record<string, RouteFacts>> = {
     summary: 'Rates a memory; two `wrong` leave it out of recall',
     parameters: ['item'],
     body: { name: 'MemoryRatingBody' },
-    answers: { 200: 'MemoryItem' },
+    responses: { 200: 'MemoryItem' },
     codes: [...codes, 'bad_request', 'not_found'],
     plain: withBody,
   },
@@ -47,7 +47,7 @@ export const memoryRoutes: Readonly<Record<string, RouteFacts>> = {
     ...base,
     summary: 'Memories and conversations that match, by words and by meaning',
     body: { name: 'MemorySearchBody' },
-    answers: { 200: 'MemorySearch' },
+    responses: { 200: 'MemorySearch' },
     codes: [...codes, 'bad_request'],
     plain: withSchema,
   },
@@ -55,7 +55,7 @@ export const memoryRoutes: Readonly<Record<string, RouteFacts>> = {
     ...base,
     summary: 'What an agent wants to know when it begins',
     body: { name: 'MemoryWakeUpBody', optional: true },
-    answers: { 200: 'MemoryWakeUp' },
+    responses: { 200: 'MemoryWakeUp' },
     codes: [...codes, 'bad_request'],
     plain: withBody,
   },
@@ -63,7 +63,7 @@ export const memoryRoutes: Readonly<Record<string, RouteFacts>> = {
     ...base,
     summary: 'Live facts of the graph',
     body: { name: 'MemoryGraphBody', optional: true },
-    answers: { 200: 'MemoryFacts' },
+    responses: { 200: 'MemoryFacts' },
     codes,
     plain: withSchema,
   },
@@ -71,7 +71,7 @@ export const memoryRoutes: Readonly<Record<string, RouteFacts>> = {
     ...base,
     summary: 'Erases a subject: memories, profile, conversations, and the prompts and answers of its calls',
     parameters: ['subject'],
-    answers: { 200: 'MemoryErasure' },
+    responses: { 200: 'MemoryErasure' },
     codes: [...codes, 'bad_request'],
   },
   'post /v1/memory/episodes/{id}/remember': {
@@ -79,7 +79,7 @@ export const memoryRoutes: Readonly<Record<string, RouteFacts>> = {
     summary: 'Has a conversation read from its start by the memory model, at once',
     parameters: ['id'],
     body: { name: 'MemoryRememberBody', optional: true },
-    answers: { 202: 'MemoryRemembered' },
+    responses: { 202: 'MemoryRemembered' },
     codes: [...codes, 'bad_request', 'not_found', 'memory_off'],
     plain: withBody,
   },
@@ -87,7 +87,7 @@ export const memoryRoutes: Readonly<Record<string, RouteFacts>> = {
     ...base,
     summary: 'One conversation',
     parameters: ['id'],
-    answers: { 200: 'Episode' },
+    responses: { 200: 'Episode' },
     codes: [...codes, 'not_found'],
     plain: [400],
   },

@@ -4,11 +4,11 @@ import type { ErrorCode } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { describeErrors } from '../contract/error-responses.ts';
 import { callCodes, keyCodes } from '../contract/operation-spec.ts';
-import type { AnswerHeader } from '../contract/parameters.ts';
-import { answerHeaderRefs, correlationHeaders, parameterRefs } from '../contract/parameters.ts';
+import type { ResponseHeader } from '../contract/parameters.ts';
+import { correlationHeaders, parameterRefs, responseHeaderRefs } from '../contract/parameters.ts';
 import { vendorInteger, vendorNumber, vendorText } from '../contract/vendor-values.ts';
 
-export const videoBodies = {
+export const videoRequests = {
   VideoBody: z
     .looseObject({
       model: z
@@ -39,7 +39,7 @@ export const videoBodies = {
 
 const uri = z.string().describe('for `/v1/video/download`');
 
-export const videoAnswers = {
+export const videoResponses = {
   VideoStart: z.looseObject({ operation: z.string(), done: z.literal(false), model: z.string().describe('`<provider>/<model>`') }),
   VideoOperation: z
     .looseObject({
@@ -68,7 +68,7 @@ export function describeVideo(): [string, string, JsonObject][] {
       path: '/v1/video/generations',
       summary: 'Starts a video',
       body: 'VideoBody',
-      content: jsonOf('VideoStart'),
+      content: jsonContent('VideoStart'),
       codes: [...callCodes, 'bad_model', 'bad_request', 'bad_shape', 'upstream_error', 'bad_upstream_response'],
       parameters: ['x-gateway-source', ...correlationHeaders],
       headers: ['x-gateway-model'],
@@ -77,7 +77,7 @@ export function describeVideo(): [string, string, JsonObject][] {
       path: '/v1/video/operations',
       summary: 'Whether a video is done',
       body: 'VideoOperationBody',
-      content: jsonOf('VideoOperation'),
+      content: jsonContent('VideoOperation'),
       codes: [...laterCodes, 'missing_operation', 'video_failed'],
     }),
     describeRoute({
@@ -91,17 +91,25 @@ export function describeVideo(): [string, string, JsonObject][] {
   ];
 }
 
-interface RouteFacts {
+interface VideoRouteSpec {
   readonly path: string;
   readonly summary: string;
-  readonly body: keyof typeof videoBodies;
+  readonly body: keyof typeof videoRequests;
   readonly content: JsonObject;
   readonly codes: readonly ErrorCode[];
   readonly parameters?: readonly string[];
-  readonly headers?: readonly AnswerHeader[];
+  readonly headers?: readonly ResponseHeader[];
 }
 
-function describeRoute({ path, summary, body, content, codes, parameters = [], headers = [] }: RouteFacts): [string, string, JsonObject] {
+function describeRoute({
+  path,
+  summary,
+  body,
+  content,
+  codes,
+  parameters = [],
+  headers = [],
+}: VideoRouteSpec): [string, string, JsonObject] {
   return [
     path,
     'post',
@@ -112,13 +120,13 @@ function describeRoute({ path, summary, body, content, codes, parameters = [], h
       ...(parameters.length > 0 && { parameters: parameterRefs(parameters) }),
       requestBody: { required: true, content: { 'application/json': { schema: { $ref: `#/components/schemas/${body}` } } } },
       responses: {
-        '200': { description: summary, headers: answerHeaderRefs(['x-gateway-call-id', ...headers, 'cache-control']), content },
+        '200': { description: summary, headers: responseHeaderRefs(['x-gateway-call-id', ...headers, 'cache-control']), content },
         ...describeErrors({ style: 'chat', codes, plain: [400, 413, 415], headers: ['x-gateway-call-id'] }),
       },
     },
   ];
 }
 
-function jsonOf(answer: keyof typeof videoAnswers): JsonObject {
+function jsonContent(answer: keyof typeof videoResponses): JsonObject {
   return { 'application/json': { schema: { $ref: `#/components/schemas/${answer}` } } };
 }

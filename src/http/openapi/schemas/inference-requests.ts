@@ -13,7 +13,7 @@ const requiredModel = z.string().min(1).describe(modelForms);
 
 const passthrough = { model: requiredModel };
 
-export const inferenceBodies: Readonly<Record<TextRoute, z.ZodType>> = {
+export const inferenceRequests: Readonly<Record<TextRoute, z.ZodType>> = {
   chat: z
     .looseObject({
       model: z.string().nullable().optional().describe(`${modelForms}; without it \`auto\` is used`),

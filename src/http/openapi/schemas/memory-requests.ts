@@ -11,8 +11,8 @@ const subject = z
   .regex(/^[^\p{Cc}\p{Cs}]+$/u)
   .nullish()
   .describe('the end user; none for the whole project');
-const words = z.string().regex(/[^\s\0]/);
-const text = words.max(4_000).describe('1 to 4,000 characters after trimming; credentials in it are replaced');
+const nonBlankText = z.string().regex(/[^\s\0]/);
+const text = nonBlankText.max(4_000).describe('1 to 4,000 characters after trimming; credentials in it are replaced');
 const kind = z.enum(['fact', 'preference', 'decision', 'event', 'procedure']);
 
 const itemBody = z
@@ -36,7 +36,7 @@ const rememberBody = z
 const wakeUpBody = z.looseObject({ subject }).nullable();
 
 const searchBody = z.looseObject({
-  query: words.max(2_000),
+  query: nonBlankText.max(2_000),
   subject,
   limit: z.int().min(1).max(50).optional().describe('default: 10'),
   kinds: z.array(kind).max(20).optional().describe('of memories; none: all'),
@@ -80,7 +80,7 @@ const settingsBody = z
   .nullable()
   .describe('What is left out stays as it is.');
 
-export const memoryBodies = {
+export const memoryRequests = {
   item: itemBody,
   correction: correctionBody,
   rating: ratingBody,

@@ -138,7 +138,7 @@ const erasureOfAll = erasure.extend({
   done_at: time.nullable(),
 });
 
-export const memoryAnswers = {
+export const memoryResponses = {
   MemoryErasure: erasure,
   ProjectErasure: erasureOfAll,
   ProjectErasureList: z.looseObject({ object: z.literal('list'), data: z.array(erasureOfAll) }),

@@ -37,7 +37,7 @@ const catalogBody = z
 
 const partial = 'What is left out stays as it is.';
 
-export const provisionBodies = {
+export const provisionRequests = {
   project: projectInput.nullable().describe(partial),
   key: keyInput.describe('A new virtual key.'),
   rotate: rotateInput.nullable().describe('Without it the old key ends at once.'),

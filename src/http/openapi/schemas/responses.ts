@@ -1,6 +1,6 @@
 /** What the routes answer with. Objects are open: members may be added without a new version. */
 import { z } from 'zod';
-import { memoryAnswers } from './memory-responses.ts';
+import { memoryResponses } from './memory-responses.ts';
 
 const time = z.string().meta({ format: 'date-time' });
 const id = z.string().meta({ format: 'uuid' });
@@ -9,7 +9,7 @@ const count = z.int().min(0);
 const text = z.string().nullable();
 const windowName = z.enum(['minute', 'day', 'month', 'total']);
 
-const listOf = (row: z.ZodType) => z.looseObject({ object: z.literal('list'), data: z.array(row) });
+const listSchema = (row: z.ZodType) => z.looseObject({ object: z.literal('list'), data: z.array(row) });
 
 const ceiling = z.looseObject({
   limit: z.number().nullable(),
@@ -245,22 +245,22 @@ const messagesError = z.looseObject({
 });
 
 /** By the name they have in the document. */
-export const answers = {
+export const responseSchemas = {
   Status: status,
   Usage: usage,
-  ModelList: listOf(model),
+  ModelList: listSchema(model),
   Episode: episode,
-  ...memoryAnswers,
+  ...memoryResponses,
   Project: project,
-  ProjectList: listOf(project),
+  ProjectList: listSchema(project),
   Key: key,
-  KeyList: listOf(key),
+  KeyList: listSchema(key),
   IssuedKey: issuedKey,
   Application: application,
-  ApplicationList: listOf(application),
+  ApplicationList: listSchema(application),
   Rules: rules,
-  CallList: listOf(call),
-  LeaseList: listOf(lease),
+  CallList: listSchema(call),
+  LeaseList: listSchema(lease),
   ReleasedLeases: z.looseObject({ process: z.string(), released: z.int() }),
   Catalog: catalog,
   CatalogImport: catalogImport,
@@ -275,4 +275,4 @@ export const answers = {
   MessagesError: messagesError,
 } satisfies Record<string, z.ZodType>;
 
-export type AnswerName = keyof typeof answers;
+export type ResponseName = keyof typeof responseSchemas;
