@@ -59,7 +59,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
       const body = await readBody(request);
       const known = findProject(caller.projectId);
       const project = known instanceof Promise ? await known : known;
-      const source = { id, startedAt, now: clock.now(), rules: codec, caller, project, headers: request.headers, body };
+      const source = { id, startedAt, now: clock.now(), codec, caller, project, headers: request.headers, body };
       const read = parseCheckedCall(source);
       const call = read instanceof Promise ? await read : read;
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
