@@ -32,7 +32,7 @@ export interface BackgroundLoop {
   /** Runs after `delayMs`, or earlier if a run is due earlier; also starts a loop that was not started. Does nothing after `stop`. */
   wake(delayMs?: number): void;
   /**
-   * Begins a run at once, or joins the one in progress; rejects with the run's error, which the callbacks report as well. Resolves without a
+   * Begins a run at once, or joins the one in progress; rejects with the run's error, which the callbacks also report. Resolves without a
    * run after `stop`. A loop that was not started does not repeat the run.
    */
   runNow(): Promise<void>;
@@ -78,12 +78,12 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
     clearTimeout(timer);
     dueAt = Number.POSITIVE_INFINITY;
     let delayMs: number | null = null;
+    let isRecovered = false;
     try {
       const next = await run(signal);
-      const isRecovered = failures > 0;
+      isRecovered = failures > 0;
       failures = 0;
       delayMs = toDelay(next);
-      if (isRecovered && !signal.aborted) options.onRecovered?.();
     } catch (error) {
       failures += 1;
       delayMs = backoff ? backoffMs(failures, backoff) : intervalMs;
@@ -93,6 +93,7 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
       current = null;
       schedule(delayMs);
     }
+    if (isRecovered && !signal.aborted) options.onRecovered?.();
   };
 
   const toDelay = (next: NextRun): number | null => {

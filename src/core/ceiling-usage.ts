@@ -1,13 +1,13 @@
-/** What a settled call counts for against ceilings. `calls.vendor_called` holds the same, so that SQL can count call rows. */
+/** What a settled call counts against ceilings. The column `calls.vendor_called` stores `reachedVendor`, so that SQL can count call rows. */
 import type { CallResult } from './call.ts';
 import type { CeilingName } from './windows.ts';
 
-/** A call uses a slot once a vendor was asked (shapes 21): not a cache hit, and not one that no vendor's dialect could express. */
+/** Whether a request was sent to a vendor: false for cache hits and for calls that no candidate's dialect can express. */
 export function reachedVendor({ cache, attempts }: CallResult): boolean {
   return cache !== 'hit' && attempts.some(({ outcome, status }) => outcome !== 'refused' || status !== null);
 }
 
-/** In the ceiling's unit: calls, tokens or nano-dollars. Vendors may tell any number; neither sums nor the database count further. */
+/** Usage in the ceiling's unit: calls, tokens or nano-dollars. Capped at the safe integers: vendors may report any number. */
 export function usageFor(ceiling: CeilingName, result: CallResult): number {
   return Math.min(Number.MAX_SAFE_INTEGER, uncappedUsage(ceiling, result));
 }

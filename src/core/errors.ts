@@ -1,21 +1,21 @@
 /**
- * The one table of gateway error codes (specification 7.4) and the two error classes.
+ * The gateway's error codes (docs/api/reference.md#error-codes) and its two error classes.
  *
- * Anything thrown at a caller is made by `gatewayError`; anything a vendor did wrong is a `VendorError`, which `pipeline/attempt.ts`
- * turns into a gateway error. Rendering happens in `http/error-handler.ts` alone.
+ * Errors for callers are created by `gatewayError` and rendered only in `http/error-handler.ts`. Failures of vendors are `VendorError`s,
+ * which `pipeline/call/attempt.ts` converts to gateway errors.
  */
 
 interface ErrorSpec {
   readonly status: number;
-  /** Sentence for the caller when the place that throws has nothing more exact to say. */
+  /** Default message for the caller. */
   readonly message: string;
-  /** Seconds for `retry-after`; absent: the header is not sent. */
+  /** Value of the `retry-after` header, which is not sent when absent. */
   readonly retryAfterSeconds?: number;
 }
 
 const errorSpecs = {
   missing_key: { status: 401, message: 'a virtual key is required: Authorization: Bearer <VIRTUAL_KEY>' },
-  invalid_key: { status: 401, message: 'the virtual key is not valid, revoked or expired' },
+  invalid_key: { status: 401, message: 'the virtual key is invalid, revoked or expired' },
   keystore_unavailable: { status: 503, message: 'the key store cannot be read' },
   limits_unavailable: { status: 503, message: "the key's limits cannot be read" },
   no_db: { status: 503, message: 'the gateway has no database' },
@@ -33,10 +33,10 @@ const errorSpecs = {
   },
   no_route: { status: 400, message: 'no models available for route' },
   upstream_failed: { status: 502, message: 'every model of the plan failed' },
-  /** The status is the first vendor's; 400 stands here only because a row needs one. */
+  /** The thrower sets the status, to that of the first vendor. */
   upstream_refused: { status: 400, message: 'every model refused the request' },
   upstream_error: { status: 502, message: 'the vendor answered with an error' },
-  bad_upstream_response: { status: 502, message: "the vendor's answer cannot be read" },
+  bad_upstream_response: { status: 502, message: "the vendor's response cannot be read" },
   video_failed: { status: 502, message: 'the vendor reports that the video failed' },
   bad_shape: { status: 500, message: 'the provider configuration names an unknown answer shape' },
   tenant_capped: { status: 429, message: 'key budget exceeded', retryAfterSeconds: 60 },
@@ -50,19 +50,19 @@ const errorSpecs = {
   not_found: { status: 404, message: 'not found' },
   memory_off: { status: 409, message: 'memory is off for the project' },
   query_failed: { status: 500, message: 'the database query failed' },
-  /** Not in the specification's table: provisioning routes (shapes 19) and faults of ours on other routes (shapes 21). */
-  conflict: { status: 409, message: 'it exists already' },
+  /** The last two: provisioning routes, and unexpected errors of the gateway on any route. */
+  conflict: { status: 409, message: 'it already exists' },
   internal_error: { status: 500, message: 'internal error' },
 } as const satisfies Record<string, ErrorSpec>;
 
 export type ErrorCode = keyof typeof errorSpecs;
 
-/** Row of a code: its status, default sentence and `retry-after`. */
+/** Status, default message and `retry-after` of a code. */
 export function errorSpec(code: ErrorCode): ErrorSpec {
   return errorSpecs[code];
 }
 
-/** An error with a code of the table. `message` is public: it goes to the caller as it stands. */
+/** An error with a code of the table. `message` is public: the caller receives it unchanged. */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
@@ -75,30 +75,30 @@ export class GatewayError extends Error {
   }
 }
 
-/** Makes an error of the table. `status` overrides the row's (only `upstream_refused` and `upstream_failed` need that). */
+/** Creates an error of the table. `status` overrides that of the code (for `upstream_refused` and `upstream_failed`). */
 export function gatewayError(code: ErrorCode, options: { message?: string; status?: number; cause?: unknown } = {}): GatewayError {
   const row = errorSpecs[code];
   return new GatewayError(code, options.message ?? row.message, options.status ?? row.status, options.cause);
 }
 
-/** What went wrong between the gateway and a vendor. */
+/** How a request to a vendor failed. */
 export type VendorErrorKind =
   | 'connect' // no connection: refused, reset, DNS, TLS, connect timeout
-  | 'timeout' // connected, but the first byte did not come in time
-  | 'status' // the vendor answered with an error status
-  | 'unreadable' // the answer is no answer of its dialect
-  | 'broken' // the answer stopped in the middle
-  | 'stopped' // the service ends: whether the vendor answers, and bills, nobody will know
-  | 'aborted'; // we stopped: the caller left or its deadline passed
+  | 'timeout' // connected, but no first byte in time
+  | 'status' // the vendor returned an error status
+  | 'unreadable' // the response is not valid in its dialect
+  | 'broken' // the response ended early
+  | 'stopped' // the service is stopping: it is unknown whether the vendor responds and charges
+  | 'aborted'; // the caller disconnected or the deadline passed
 
-/** A vendor's failure. `message` may hold the vendor's words (cut), never a header or a key. */
+/** A failed request to a vendor. `message` may quote the vendor's error (truncated), never a header or a key. */
 export class VendorError extends Error {
   readonly kind: VendorErrorKind;
-  /** Vendor's status, null when none came. */
+  /** The vendor's HTTP status; null when there was no response. */
   readonly status: number | null;
-  /** Vendor's own error message, if its body had one. */
+  /** Error message in the vendor's response; null when it had none. */
   readonly vendorMessage: string | null;
-  /** Pause the vendor asked for; undefined: it named none; null: no wait helps (spend limit, quota). */
+  /** Delay requested by the vendor; undefined when it named none; null when retrying is useless (spend limit, quota). */
   readonly retryAfterMs: number | null | undefined;
 
   constructor(

@@ -1,13 +1,13 @@
-/** Text that PostgreSQL can keep: no U+0000, no halves of surrogate pairs (its `text` and `jsonb` refuse both). */
+/** Text that PostgreSQL accepts: its types `text` and `jsonb` reject U+0000 and lone surrogates. */
 
-/** `text` without U+0000, with U+FFFD for lone surrogates, and no longer than `maxCodePoints` Unicode code points. */
+/** Removes U+0000, replaces lone surrogates by U+FFFD and truncates to `maxCodePoints` Unicode code points. */
 export function toPostgresText(text: string, maxCodePoints = Number.POSITIVE_INFINITY): string {
   const whole = (text.includes('\0') ? text.replaceAll('\0', '') : text).toWellFormed();
   return truncateCodePoints(whole, maxCodePoints);
 }
 
 function truncateCodePoints(text: string, max: number): string {
-  // No text has more code points than UTF-16 units.
+  // A text never has more code points than UTF-16 units.
   if (text.length <= max) return text;
   let units = 0;
   for (let count = 0; count < max && units < text.length; count += 1) {

@@ -1,6 +1,6 @@
-/** What calls are charged by: tokens and units, counted, and their prices in whole nano-dollars (1e-9 USD). */
+/** What calls are charged by: counts of tokens and units, and their prices in whole nano-dollars (1e-9 USD). */
 
-/** Five disjoint counters; their sum is all tokens of the call. */
+/** Five disjoint counts; their sum is the call's total of tokens. */
 export interface Tokens {
   readonly input: number;
   readonly cachedInput: number;
@@ -11,20 +11,20 @@ export interface Tokens {
 
 export const noTokens: Tokens = { input: 0, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0 };
 
-/** What a media call makes or reads, counted; characters are Unicode code points. */
+/** What a media call creates or reads. Characters are Unicode code points. */
 export interface Units {
   readonly images?: number;
   readonly characters?: number;
   readonly seconds?: number;
 }
 
-/** What a call was counted by beside its tokens. */
+/** What a call is charged by in addition to its tokens. */
 export interface CallUnits extends Units {
   /** Search units of a rerank call. */
   readonly searches?: number;
 }
 
-/** What one unit of a media model costs, characters by the million; null: it is not charged so. */
+/** Prices of a media model's units; null for units it is not charged by. */
 export interface UnitPrices {
   readonly perImageNanos: bigint | null;
   readonly perMillionCharactersNanos: bigint | null;
@@ -40,10 +40,10 @@ export interface TokenPrice {
   readonly cacheWrite1hNanos: bigint;
 }
 
-/** What a model costs. */
+/** Prices of a model. */
 export interface Price extends TokenPrice {
-  /** Nano-dollars of one search unit (rerank). */
+  /** Nano-dollars per search unit (rerank). */
   readonly perSearchNanos?: bigint;
-  /** Prices of the whole call when its input has more than `tokens` tokens; the smallest bound first. */
+  /** Prices of the whole call when its input has more than `tokens` tokens; in ascending order of `tokens`. */
   readonly above?: readonly { readonly tokens: number; readonly price: TokenPrice }[];
 }

@@ -1,4 +1,4 @@
-/** A call as it is kept once its subject is erased (shapes 21): model, tokens, cost and time stay; text, subject and correlation text go. */
+/** Redacts calls of an erased subject: model, tokens, cost and times stay, text, subject and correlation texts are removed. */
 import type { CallMetadata, SettledCall } from './call.ts';
 import { noCorrelation } from './call.ts';
 

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 
 const maxSubjectLength = 256;
 
-/** 1 to 256 characters (code points), no control characters, no half surrogate pairs (specification 2). */
+/** Whether `text` is a valid subject: 1 to 256 code points without control characters and lone surrogates. */
 export function isSubject(text: string): boolean {
-  // A code point is at most two units: a body's `user` of megabytes is never taken apart.
+  // A code point has at most two units, so a `user` of megabytes is never split into its code points.
   if (text === '' || text.length > 2 * maxSubjectLength || /[\p{Cc}\p{Cs}]/u.test(text)) return false;
   return text.length <= maxSubjectLength || [...text].length <= maxSubjectLength;
 }

@@ -1,4 +1,4 @@
-/** Time is handed in, so that tests can move it. Nothing else in `src` calls `Date.now()`. */
+/** Time is passed in as a clock, which tests can set. Nothing else in `src` calls `Date.now()`. */
 
 export interface Clock {
   /** Milliseconds since 1970. */
@@ -7,13 +7,13 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** RFC 3339 in UTC, without a fraction when there is none: `2026-11-20T10:00:00Z`. */
+/** RFC 3339 in UTC, without a fraction of zero: `2026-11-20T10:00:00Z`. */
 export function formatTime(epochMs: number): string {
   const text = new Date(epochMs).toISOString();
   return text.endsWith('.000Z') ? `${text.slice(0, -5)}Z` : text;
 }
 
-/** First instants of the calendar month (UTC) of `epochMs` and of the next. */
+/** The calendar month (UTC) that contains `epochMs`; `end` is exclusive. */
 export function monthAt(epochMs: number): { name: string; start: number; end: number } {
   const date = new Date(epochMs);
   const start = Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
@@ -21,7 +21,7 @@ export function monthAt(epochMs: number): { name: string; start: number; end: nu
   return { name: new Date(start).toISOString().slice(0, 7), start, end };
 }
 
-/** First instants of the clock's minute (UTC) of `epochMs` and of the next. */
+/** The minute that contains `epochMs`; `end` is exclusive. */
 export function minuteAt(epochMs: number): { start: number; end: number } {
   const start = Math.floor(epochMs / 60_000) * 60_000;
   return { start, end: start + 60_000 };

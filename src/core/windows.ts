@@ -1,4 +1,4 @@
-/** Windows of ceilings (shapes 18): calendar month, day and minute in UTC, or all time. */
+/** Ceilings and their windows: a calendar month, day or minute in UTC, or all time. */
 import { formatTime, minuteAt, monthAt } from './time.ts';
 
 /** What a ceiling counts: calls, nano-dollars, calls of a minute, tokens of a minute. */
@@ -6,15 +6,21 @@ export type CeilingName = 'calls' | 'cost' | 'rpm' | 'tpm';
 
 export type WindowKind = 'minute' | 'day' | 'month' | 'total';
 
+export interface Ceiling {
+  /** Calls, tokens or nano-dollars; null for no limit. */
+  readonly limit: number | null;
+  readonly window: WindowKind;
+}
+
 export interface Window {
   readonly start: number;
-  /** Null: it never ends. */
+  /** Null when the window never ends. */
   readonly end: number | null;
 }
 
 const dayMs = 86_400_000;
 
-/** The window of `epochMs`. */
+/** The window that contains `epochMs`. */
 export function windowAt(kind: WindowKind, epochMs: number): Window {
   switch (kind) {
     case 'minute':
@@ -32,7 +38,7 @@ export function windowAt(kind: WindowKind, epochMs: number): Window {
   }
 }
 
-/** When the window is over, RFC 3339; null for never. */
+/** RFC 3339 time at which the window ends; null when it never does. */
 export function windowResetAt({ end }: Window): string | null {
   return end === null ? null : formatTime(end);
 }

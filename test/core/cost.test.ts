@@ -6,7 +6,7 @@ import { noTokens } from '../../src/core/pricing.ts';
 
 const free: Price = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
 
-/** `digits` x 10^`exponent` dollars in nano-dollars, rounded half up, by whole numbers alone. */
+/** `digits` x 10^`exponent` dollars in nano-dollars, rounded half up, in integers only. */
 function exactNanos(digits: bigint, exponent: number): bigint {
   const shift = exponent + 9;
   if (shift >= 0) return digits * 10n ** BigInt(shift);
@@ -21,7 +21,7 @@ function decimalOf(value: number): [bigint, number] {
   return [BigInt(whole + fraction), Number(exponent) - fraction.length];
 }
 
-describe('nanosOfUsd', () => {
+describe('nanosFromUsd', () => {
   test.each<[string | number, bigint]>([
     ['0', 0n],
     [0, 0n],
@@ -71,11 +71,11 @@ describe('nanosOfUsd', () => {
     Number.POSITIVE_INFINITY,
     -1,
     -1e-7,
-  ])('%p is no amount', (usd) => {
+  ])('%p is not an amount', (usd) => {
     expect(() => nanosFromUsd(usd)).toThrow(RangeError);
   });
 
-  test('takes every decimal text exactly, rounded half up at the tenth decimal', () => {
+  test('is exact for every decimal text, rounded half up at the tenth decimal', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.nat({ max: 25 }), (digits, decimals) => {
         const text = String(digits).padStart(decimals + 1, '0');
@@ -85,7 +85,7 @@ describe('nanosOfUsd', () => {
     );
   });
 
-  test('takes every number as its shortest decimal', () => {
+  test('uses the shortest decimal of a number', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1e24, noNaN: true }), fc.integer({ min: -12, max: 3 }), (value, scale) => {
         for (const usd of [value, value * 10 ** (scale - 20), Number(`${(value % 1e4).toFixed(3)}e${scale}`)]) {
@@ -97,7 +97,7 @@ describe('nanosOfUsd', () => {
   });
 });
 
-describe('costOf', () => {
+describe('tokenCost', () => {
   const price: Price = {
     inputNanos: nanosFromUsd('3'),
     outputNanos: nanosFromUsd('15'),
@@ -106,7 +106,7 @@ describe('costOf', () => {
     cacheWrite1hNanos: nanosFromUsd('6'),
   };
 
-  test('prices each of the five counters at its own rate', () => {
+  test('prices each of the five counts at its own rate', () => {
     expect(tokenCost({ ...noTokens, input: 1 }, price)).toBe(3000);
     expect(tokenCost({ ...noTokens, output: 1 }, price)).toBe(15_000);
     expect(tokenCost({ ...noTokens, cachedInput: 1 }, price)).toBe(300);
@@ -126,7 +126,7 @@ describe('costOf', () => {
     expect(tokenCost({ ...noTokens, output: input }, { ...free, outputNanos: inputNanos })).toBe(cost);
   });
 
-  test('the sum is rounded, not its parts', () => {
+  test('rounds the sum, not its parts', () => {
     const tenth: Price = {
       inputNanos: 400_000n,
       outputNanos: 400_000n,
@@ -149,17 +149,17 @@ describe('costOf', () => {
     };
 
     test.each([
-      ['at the bound the usual price holds', { ...noTokens, input: 1_000, output: 10 }, price],
-      ['above it the whole call is dearer', { ...noTokens, input: 1_001, output: 10 }, long],
+      ['at the bound the base price applies', { ...noTokens, input: 1_000, output: 10 }, price],
+      ['above it the whole call has the higher price', { ...noTokens, input: 1_001, output: 10 }, long],
       ['cached input and cache writes count too', { input: 400, cachedInput: 300, cacheWrite: 200, cacheWrite1h: 101, output: 10 }, long],
       ['output does not', { ...noTokens, input: 1, output: 5_000 }, price],
-      ['the largest bound below it counts', { ...noTokens, input: 2_001, output: 10 }, longest],
+      ['the largest exceeded bound applies', { ...noTokens, input: 2_001, output: 10 }, longest],
     ])('%s', (_title, used, at) => {
       expect(tokenCost(used, tiered)).toBe(tokenCost(used, at));
     });
   });
 
-  test('searches are added to the tokens before the sum is rounded', () => {
+  test('adds searches to the tokens before rounding', () => {
     const search: Price = { ...free, inputNanos: 400_000n, perSearchNanos: 2_000_000n };
     expect(tokenCost(noTokens, search, 3)).toBe(6_000_000);
     expect(tokenCost({ ...noTokens, input: 2 }, search, 1)).toBe(2_000_001);
@@ -209,7 +209,7 @@ test.each([
   expect(String(toUsd(nanos))).toBe(text);
 });
 
-test('amounts that are shown and read again stay the same', () => {
+test('amounts survive formatting and parsing', () => {
   fc.assert(fc.property(fc.nat({ max: 8_000_000_000_000_000 }), (nanos) => expect(nanosFromUsd(toUsd(nanos))).toBe(BigInt(nanos))));
 });
 
@@ -226,15 +226,15 @@ describe('shiftDecimal', () => {
     ['0', 0, '0'],
     ['12', -3, '0.012'],
     ['3.3333333333333335e-05', 6, '33.333333333333335'],
-  ])('%s moved by %p places is %s', (text, places, moved) => {
+  ])('%s shifted by %p places is %s', (text, places, moved) => {
     expect(shiftDecimal(text, places)).toBe(moved);
   });
 
-  test.each(['', '-1', '1.', '.5', 'abc', '1e', '0x1', '1e9999', ' 1'])('%p is no amount', (text) => {
+  test.each(['', '-1', '1.', '.5', 'abc', '1e', '0x1', '1e9999', ' 1'])('%p is not an amount', (text) => {
     expect(shiftDecimal(text, 6)).toBeNull();
   });
 
-  test('takes what JSON writes for any number exactly', () => {
+  test('is exact for any number that JSON writes', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1e20, noNaN: true }), (value) => {
         const moved = shiftDecimal(String(value), 6);

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { ErrorCode } from '../../src/core/errors.ts';
 import { errorSpec, GatewayError, gatewayError, VendorError } from '../../src/core/errors.ts';
 
-/** Specification 7.4, and the answers of 4.3. */
+/** The error codes of docs/api/reference.md#error-codes. */
 const rows: { code: ErrorCode; status: number; retryAfterSeconds?: number }[] = [
   { code: 'missing_key', status: 401 },
   { code: 'invalid_key', status: 401 },
@@ -47,13 +47,13 @@ describe('the table of codes', () => {
 });
 
 describe('gatewayError', () => {
-  test('takes sentence and status from the table', () => {
+  test('uses message and status of the table', () => {
     const error = gatewayError('no_route');
     expect(error).toBeInstanceOf(GatewayError);
     expect(error).toMatchObject({ code: 'no_route', status: 400, message: 'no models available for route', name: 'GatewayError' });
   });
 
-  test('takes what the place that throws knows better', () => {
+  test('uses the message and status it is given', () => {
     const cause = new Error('inside');
     expect(gatewayError('upstream_refused', { message: 'too long', status: 413, cause })).toMatchObject({
       code: 'upstream_refused',
@@ -65,13 +65,13 @@ describe('gatewayError', () => {
 });
 
 describe('VendorError', () => {
-  test('an absent pause, a pause of zero and a pause that never helps are three things', () => {
+  test('distinguishes a missing delay, a delay of zero and a useless retry', () => {
     expect(new VendorError('status', 'x').retryAfterMs).toBeUndefined();
     expect(new VendorError('status', 'x', { retryAfterMs: 0 }).retryAfterMs).toBe(0);
     expect(new VendorError('status', 'x', { retryAfterMs: null }).retryAfterMs).toBeNull();
   });
 
-  test('has no status where none came', () => {
+  test('has no status without a response', () => {
     expect(new VendorError('connect', 'x')).toMatchObject({ kind: 'connect', status: null, vendorMessage: null });
   });
 });

@@ -25,7 +25,7 @@ test('one holder at a time in a process, and the next after a release', async ()
   second?.release();
 });
 
-test('of many who ask at once one gets it', async () => {
+test('one of many concurrent requests acquires it', async () => {
   const answers = await Promise.all(Array.from({ length: 20 }, () => acquireFileLock(join(folder, 'many.lock'))));
   const holders = answers.filter((lock) => lock !== null);
   expect(holders).toHaveLength(1);
@@ -33,7 +33,7 @@ test('of many who ask at once one gets it', async () => {
   holders[0]?.release();
 });
 
-test('the file is private, its folder too, and nothing is put beside it', async () => {
+test('the file and its folder are private, and no other file is created', async () => {
   const lock = await acquireFileLock(join(folder, 'private', 'owner.lock'));
   expect((await stat(join(folder, 'private'))).mode & 0o777).toBe(0o700);
   expect((await stat(join(folder, 'private', 'owner.lock'))).mode & 0o777).toBe(0o600);
@@ -41,11 +41,11 @@ test('the file is private, its folder too, and nothing is put beside it', async 
   lock?.release();
 });
 
-test('another process is kept out while the holder lives; after a kill -9 the file it left is no obstacle', async () => {
+test('another process is excluded while the holder runs; after SIGKILL the leftover file is harmless', async () => {
   const file = join(folder, 'other.lock');
   const script = `
-    const { takeLock } = await import(${JSON.stringify(module)});
-    globalThis.lock = await takeLock(${JSON.stringify(file)});
+    const { acquireFileLock } = await import(${JSON.stringify(module)});
+    globalThis.lock = await acquireFileLock(${JSON.stringify(file)});
     console.log(globalThis.lock ? 'held' : 'refused');
     setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -59,7 +59,7 @@ test('another process is kept out while the holder lives; after a kill -9 the fi
   lock?.release();
 });
 
-test('a place where no file can be made is said by name', async () => {
+test('the error names the file that cannot be created', async () => {
   const file = join(folder, 'a file');
   await writeFile(file, '');
   await expect(acquireFileLock(join(file, 'owner.lock'))).rejects.toThrow(`cannot lock ${join(file, 'owner.lock')}`);

@@ -3,7 +3,7 @@ import { isUuid, minIdAt, newId } from '../../src/core/ids.ts';
 
 const instants = [0, 1, 1_763_632_800_000, 1_763_632_800_001, 281_474_976_710_655];
 
-test('ids are UUIDv7 and carry the instant they are made for', () => {
+test('ids are UUIDv7 with the given time', () => {
   for (const instant of instants) {
     const id = newId(instant);
     expect(isUuid(id)).toBe(true);
@@ -12,13 +12,13 @@ test('ids are UUIDv7 and carry the instant they are made for', () => {
   }
 });
 
-test('ids sort by their instants, and two of the same instant differ', () => {
+test('ids sort by time, and two of the same time differ', () => {
   const ids = instants.map((instant) => newId(instant));
   expect(ids.toSorted()).toEqual(ids);
   expect(newId(5)).not.toBe(newId(5));
 });
 
-test('firstIdOf is at most every id of its instant, and above every id made before', () => {
+test('minIdAt is not above any id of its time, and above every earlier id', () => {
   for (const instant of instants) {
     const first = minIdAt(instant);
     expect(isUuid(first)).toBe(true);

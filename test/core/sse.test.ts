@@ -4,12 +4,12 @@ import { createSseParser, formatEvent, SseEventTooLargeError } from '../../src/c
 
 interface Read {
   readonly events: { name: string; data: string; bytes: string }[];
-  /** All bytes that came out of `push`, and those that came out of `end`. */
+  /** All bytes returned by `push`, and those returned by `end`. */
   readonly whole: string;
   readonly rest: string;
 }
 
-/** Parses `chunks`; each event is told with the bytes that belong to it. */
+/** Parses `chunks`; returns each event with its bytes. */
 function read(chunks: readonly Buffer[]): Read {
   const parser = createSseParser();
   const events: Read['events'] = [];
@@ -62,7 +62,7 @@ const streamText = fc.oneof(
 );
 
 describe('events of a stream', () => {
-  test('do not depend on where the stream is cut, and no byte is lost or changed', () => {
+  test('do not depend on the chunk boundaries, and no byte is lost or changed', () => {
     fc.assert(
       fc.property(streamText, fc.array(fc.nat(), { maxLength: 6 }), (text, cuts) => {
         const bytes = Buffer.from(text);
@@ -83,8 +83,8 @@ describe('events of a stream', () => {
 
   test.each([
     ['one line', 'data: a\n\n', [{ name: '', data: 'a' }]],
-    ['no space behind the colon', 'data:a\n\n', [{ name: '', data: 'a' }]],
-    ['only one space is cut', 'data:  a\n\n', [{ name: '', data: ' a' }]],
+    ['no space after the colon', 'data:a\n\n', [{ name: '', data: 'a' }]],
+    ['only one space is removed', 'data:  a\n\n', [{ name: '', data: ' a' }]],
     ['CRLF', 'event: x\r\ndata: a\r\n\r\n', [{ name: 'x', data: 'a' }]],
     ['CR', 'event: x\rdata: a\r\r', [{ name: 'x', data: 'a' }]],
     ['line ends of all kinds in one event', 'event: x\rdata: a\r\ndata: b\n\r', [{ name: 'x', data: 'a\nb' }]],
@@ -134,7 +134,7 @@ describe('events of a stream', () => {
     expect(read(bytewise(Buffer.from(text))).events.map(({ name, data }) => ({ name, data }))).toEqual(events);
   });
 
-  test('characters that are cut between chunks come out whole', () => {
+  test('characters split between chunks are complete', () => {
     const bytes = Buffer.from('data: grüße 漢字 😀\n\n');
     for (let cut = 0; cut <= bytes.length; cut += 1) {
       expect(read([bytes.subarray(0, cut), bytes.subarray(cut)]).events).toEqual([
@@ -145,7 +145,7 @@ describe('events of a stream', () => {
 });
 
 describe('push', () => {
-  test('gives an event as soon as its blank line is there, and only the bytes of whole events', () => {
+  test('returns an event as soon as its blank line arrives, and only bytes of complete events', () => {
     const parser = createSseParser();
     expect(parser.push(Buffer.from('data: a\n')).events).toEqual([]);
     const { bytes, events } = parser.push(Buffer.from('\ndata: b'));
@@ -154,7 +154,7 @@ describe('push', () => {
     expect(parser.push(Buffer.from('\r\n\r\n')).bytes.toString()).toBe('data: b\r\n\r\n');
   });
 
-  test('does not change a chunk that it was given before', () => {
+  test('does not modify earlier chunks', () => {
     const parser = createSseParser();
     const first = Buffer.from('data: a\n\ndata: b');
     const { bytes } = parser.push(first);
@@ -163,7 +163,7 @@ describe('push', () => {
     expect(first.toString()).toBe('data: a\n\ndata: b');
   });
 
-  test('an event may be many chunks long', () => {
+  test('an event may consist of many chunks', () => {
     const data = 'x'.repeat(3_000_000);
     const bytes = Buffer.from(`data: ${data}\n\n`);
     const chunks = Array.from({ length: Math.ceil(bytes.length / 1000) }, (_, index) => bytes.subarray(index * 1000, (index + 1) * 1000));
@@ -173,7 +173,7 @@ describe('push', () => {
     expect(whole === bytes.toString()).toBe(true);
   });
 
-  test('an event above the bound is refused, many small ones are not', () => {
+  test('an event above the limit is rejected, many small ones are not', () => {
     const parser = createSseParser(100);
     for (let n = 0; n < 50; n += 1) expect(parser.push(Buffer.from('data: 0123456789\n\n')).events).toHaveLength(1);
     const push = (): void => {
@@ -199,7 +199,7 @@ describe('end', () => {
     expect(parser.end()).toEqual({ bytes: Buffer.alloc(0), events: [] });
   });
 
-  test('a CR at the very end was a line end of its own', () => {
+  test('a CR at the very end is a line end', () => {
     const parser = createSseParser();
     expect(parser.push(Buffer.from('data: a\r\r')).events).toEqual([]);
     const { bytes, events } = parser.end();
@@ -207,12 +207,12 @@ describe('end', () => {
     expect(bytes.toString()).toBe('data: a\r\r');
   });
 
-  test('is empty when nothing is left', () => {
+  test('returns nothing when nothing remains', () => {
     expect(createSseParser().end()).toEqual({ bytes: Buffer.alloc(0), events: [] });
   });
 });
 
-test('formatEvent writes what the parser reads', () => {
+test('formatEvent writes what the parser parses', () => {
   fc.assert(
     fc.property(fc.option(fc.constantFrom('error', 'message_stop')), fc.jsonValue(), (name, value) => {
       const [event, ...more] = readText(formatEvent(name, value));

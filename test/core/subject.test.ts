@@ -25,7 +25,7 @@ describe('isSubject', () => {
     expect(isSubject(text)).toBe(expected);
   });
 
-  test('a huge text is refused without being taken apart', () => {
+  test('a huge text is rejected without being split', () => {
     expect(isSubject('😀'.repeat(8_000_000))).toBe(false);
   });
 });

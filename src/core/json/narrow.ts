@@ -1,4 +1,4 @@
-/** Narrowing of parsed JSON: what comes from outside is `unknown` until it has been looked at. */
+/** Narrows parsed JSON, which is `unknown` until it has been checked. */
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -11,7 +11,7 @@ export function asObject(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** The list, or an empty one for anything else. */
+/** The array, or an empty one for anything else. */
 export function asArray(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
@@ -20,7 +20,7 @@ export function asString(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }
 
-/** A vendor's count: a whole number from 0 on; anything else counts as not given. An explicit 0 is data (lessons 12). */
+/** A count: a non-negative integer; anything else is undefined. An explicit 0 is data, unlike a missing count. */
 export function asCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
@@ -30,6 +30,6 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // Not JSON: the callers treat that like any other unreadable answer.
+    return undefined; // Callers treat it like any other invalid value.
   }
 }

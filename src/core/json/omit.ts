@@ -1,12 +1,12 @@
-/** Cuts members out of a scanned JSON object, bytes for bytes: for comparing bodies that differ in these members only. */
+/** Removes members from a scanned JSON object without re-serializing it, to compare bodies that differ in these members only. */
 import type { BodySpans } from './spans.ts';
 import { skipSpace } from './syntax.ts';
 
 const comma = 0x2c;
 
 /**
- * The pieces that are left of the body when members are cut out, each with its key and one comma: what is left is what the caller would
- * have sent without them. The pieces are views of `bytes`.
+ * The chunks of the body that remain without these members, each removed with its key and one comma: what the caller would have sent without
+ * them. The chunks are views of `bytes`.
  */
 export function omitMembers(bytes: Buffer, spans: BodySpans, keys: readonly string[]): Buffer[] {
   const cuts = keys.flatMap((key) => spans.members.get(key) ?? []).sort((a, b) => a.start - b.start);
@@ -14,17 +14,17 @@ export function omitMembers(bytes: Buffer, spans: BodySpans, keys: readonly stri
   let from = 0;
   for (const cut of cuts) {
     if (cut.start > from) chunks.push(bytes.subarray(from, cut.start));
-    const behind = skipSpace(bytes, cut.value.end);
-    // The comma behind it goes with it; the last member takes the one before it.
-    const isLast = bytes[behind] !== comma;
+    const next = skipSpace(bytes, cut.value.end);
+    // A member is removed with the comma after it, the last one with the comma before it.
+    const isLast = bytes[next] !== comma;
     if (isLast) trimComma(chunks);
-    from = isLast ? cut.value.end : skipSpace(bytes, behind + 1);
+    from = isLast ? cut.value.end : skipSpace(bytes, next + 1);
   }
   chunks.push(bytes.subarray(from));
   return chunks;
 }
 
-/** Takes the comma that the last piece ends with away, and the white space around it. */
+/** Removes the comma at the end of the last chunk, and the white space around it. */
 function trimComma(chunks: Buffer[]): void {
   const last = chunks.at(-1);
   if (!last) return;

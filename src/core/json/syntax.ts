@@ -1,11 +1,11 @@
 /**
- * The syntax of JSON (RFC 8259) in bytes: what kind of value begins at a byte, and where it ends. Without recursion, so that depth is bounded
- * only by the size of the text; throws JsonSyntaxError at the first byte that cannot stand where it does.
+ * The syntax of JSON (RFC 8259) in bytes: which kind of value starts at a byte, and where it ends. Without recursion, so that only the size of
+ * the text bounds its depth. Throws JsonSyntaxError at the first invalid byte.
  */
 
 export type ValueKind = 'string' | 'number' | 'object' | 'array' | 'true' | 'false' | 'null';
 
-/** The bytes are no JSON object in UTF-8; `message` says where, never what stood there. */
+/** The bytes are not a JSON object in UTF-8. `message` contains the offset, never the content. */
 export class JsonSyntaxError extends Error {
   constructor(reason: string, offset: number) {
     super(`${reason} at byte ${offset}`);
@@ -48,7 +48,7 @@ export function skipValue(bytes: Buffer, at: number): number {
   const closers: number[] = [];
   let position = at;
   for (;;) {
-    // `position` stands at the start of a value.
+    // `position` is at the start of a value.
     const byte = bytes[position];
     if (byte === openBrace || byte === openBracket) {
       const closer = byte === openBrace ? closeBrace : closeBracket;
@@ -62,7 +62,7 @@ export function skipValue(bytes: Buffer, at: number): number {
     } else {
       position = skipScalar(bytes, position);
     }
-    // A value has ended: close what ends with it, then stand at the next value.
+    // A value has ended: close the containers that end with it, then move to the next value.
     for (;;) {
       const closer = closers[closers.length - 1];
       if (closer === undefined) return position;
@@ -80,7 +80,7 @@ export function skipValue(bytes: Buffer, at: number): number {
   }
 }
 
-/** Start of the value behind the key at `at`. */
+/** Start of the value after the key at `at`. */
 function skipKey(bytes: Buffer, at: number): number {
   if (bytes[at] !== quote) throw new JsonSyntaxError('a key is expected', at);
   const end = skipSpace(bytes, skipString(bytes, at));
@@ -103,7 +103,7 @@ function skipScalar(bytes: Buffer, at: number): number {
   }
 }
 
-/** The first place from `at` on that is no white space. */
+/** The first offset from `at` on that is not white space. */
 export function skipSpace(bytes: Buffer, at: number): number {
   let position = at;
   for (;;) {
@@ -113,7 +113,7 @@ export function skipSpace(bytes: Buffer, at: number): number {
   }
 }
 
-/** End of the string whose opening quote stands at `at`. */
+/** End of the string whose opening quote is at `at`. */
 export function skipString(bytes: Buffer, at: number): number {
   let position = at + 1;
   for (;;) {

@@ -1,12 +1,12 @@
 /** Random JSON as people and libraries write it: white space anywhere, escaped keys, odd numbers, deep nesting. */
 import fc from 'fast-check';
 
-/** A value's text. What it means is what `JSON.parse` makes of it. */
+/** Text of a value; `JSON.parse` defines its meaning. */
 export type JsonText = string;
 
 const space = fc.string({ unit: fc.constantFrom(' ', '\n', '\r', '\t'), maxLength: 3 });
 
-/** One character of a string literal: as it is, or escaped although it need not be. */
+/** One character of a string literal, plain or needlessly escaped. */
 const character = fc.oneof(
   { weight: 6, arbitrary: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 1 }).map((text) => JSON.stringify(text).slice(1, -1)) },
   {
@@ -77,7 +77,7 @@ export function keyText(key: string): fc.Arbitrary<JsonText> {
   });
 }
 
-/** An object that holds exactly `members` (key -> text of the value) and some others whose keys begin with `x`, in random order. */
+/** An object with `members` (key -> text of the value) and some others whose keys start with `x`, in random order. */
 export function objectWith(members: Readonly<Record<string, fc.Arbitrary<JsonText>>>): fc.Arbitrary<JsonText> {
   const known = Object.entries(members).map(([key, text]) => memberText(keyText(key), text));
   const others = fc.array(

@@ -4,7 +4,7 @@ import { asArray, asCount, asObject, asString, isObject, parseJson } from '../..
 const list = [1];
 const object = { a: 1 };
 
-describe('what is not of the wanted kind becomes nothing', () => {
+describe('values of another type become empty', () => {
   test.each([null, undefined, 0, true, 'text', list, object])('%p', (value) => {
     const wanted = value === object;
     expect(isObject(value)).toBe(wanted);
@@ -30,7 +30,7 @@ test.each<[unknown, number | undefined]>([
   expect(asCount(value)).toBe(count);
 });
 
-test('text that is no JSON is parsed to undefined, also when it is absurdly deep', () => {
+test('text that is not JSON is parsed to undefined, also at absurd depth', () => {
   expect(parseJson('{"a":[1]}')).toEqual({ a: [1] });
   expect(parseJson('null')).toBeNull();
   for (const text of ['', '{', 'undefined', '\ufeff{}', '['.repeat(1_000_000)]) expect(parseJson(text)).toBeUndefined();

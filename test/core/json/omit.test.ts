@@ -11,7 +11,7 @@ function cut(text: string): string {
   return Buffer.concat(omitMembers(bytes, scanObject(bytes), keys)).toString();
 }
 
-describe('cutting members out of a body', () => {
+describe('omitMembers', () => {
   test.each([
     ['{"model":"a","n":1.0}', '{"n":1.0}'],
     ['{"n":1.0,"model":"a"}', '{"n":1.0}'],
@@ -29,7 +29,7 @@ describe('cutting members out of a body', () => {
     expect(cut(text)).toBe(left);
   });
 
-  test('what is left is what would have been sent without them, in the same style', () => {
+  test('returns what would have been sent without the members, in the same style', () => {
     const style = fc.constantFrom<[string, string, string]>(['', ',', ':'], ['', ', ', ': '], ['\n  ', ',\n  ', ': ']);
     const members = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', ...keys), valueText), { maxLength: 8 });
     fc.assert(

@@ -23,7 +23,7 @@ function scanned(bytes: Buffer): BodySpans | null {
   }
 }
 
-/** What the spans say of the object, in the terms of `JSON.parse`. */
+/** The object that the spans describe, as `JSON.parse` would return it. */
 function readBack(bytes: Buffer, spans: BodySpans): [string, unknown][] {
   return [...spans.members.values()].map(({ key, value }) => [key, JSON.parse(bytes.toString('utf8', value.start, value.end))]);
 }
@@ -53,7 +53,7 @@ describe('scanObject', () => {
     );
   });
 
-  test('takes exactly the texts that JSON.parse takes, however they are damaged', () => {
+  test('accepts exactly the texts that JSON.parse accepts, also damaged ones', () => {
     const damage = fc.record({
       at: fc.nat(),
       remove: fc.nat({ max: 3 }),
@@ -68,7 +68,7 @@ describe('scanObject', () => {
           const place = at % (current.length + 1);
           return current.slice(0, place) + insert + current.slice(place + remove);
         }, text);
-        // A cut surrogate pair cannot be sent as UTF-8.
+        // A split surrogate pair cannot be sent as UTF-8.
         fc.pre(damaged.isWellFormed());
         const spans = scanned(Buffer.from(damaged));
         const expected = parsedAsObject(damaged);
@@ -134,7 +134,7 @@ describe('scanObject', () => {
     expect(() => scanObject(Buffer.from(text))).toThrow(JsonSyntaxError);
   });
 
-  test('refuses every beginning of an object that is cut off', () => {
+  test('rejects every truncated object', () => {
     const text = '{"model":"a\\u0041\\n","n":[-1.5e+3,{"b":true,"c":[null,false]}],"é":{}}';
     const bytes = Buffer.from(text);
     for (let length = 0; length < bytes.length; length += 1) {
@@ -154,11 +154,11 @@ describe('scanObject', () => {
     expect(() => scanObject(bytes)).toThrow(JsonSyntaxError);
   });
 
-  test('says where the fault is, and not what stands there', () => {
+  test('reports the position of the error, not the content', () => {
     expect(() => scanObject(Buffer.from('{"password":"hunter2" "x":1}'))).toThrow('a comma or closing brace is expected at byte 22');
   });
 
-  test('depth is bounded by the size of the body alone', () => {
+  test('only the size of the body bounds the depth', () => {
     const depth = 1_000_000;
     const arrays = Buffer.from(`{"a":${'['.repeat(depth)}${']'.repeat(depth)},"model":"m"}`);
     expect(scanObject(arrays).members.get('model')?.kind).toBe('string');
@@ -168,7 +168,7 @@ describe('scanObject', () => {
     expect(() => scanObject(Buffer.from(`{"a":${'['.repeat(depth)}`))).toThrow(JsonSyntaxError);
   });
 
-  test('a key that stands twice counts as repeated, however it is written, and its last value holds', () => {
+  test('a key that occurs twice is repeated, also with escapes, and its last value applies', () => {
     fc.assert(
       fc.property(keyText('model'), keyText('model'), valueText, valueText, (first, second, one, two) => {
         const bytes = Buffer.from(`{${first}:${one},"other":1,${second}:${two}}`);
@@ -179,14 +179,14 @@ describe('scanObject', () => {
     );
   });
 
-  test('keys that only look alike are not repeated, and keys of inner objects do not count', () => {
+  test('similar keys and keys of inner objects are not repeated', () => {
     const bytes = Buffer.from('{"model":1,"Model":2,"model ":3,"mod\\u0435l":4,"a":{"model":5,"model":6},"":7}');
     const { repeated, members } = scanObject(bytes);
     expect(repeated.size).toBe(0);
     expect(members.size).toBe(6);
   });
 
-  test('names of object members that JavaScript knows are keys like others', () => {
+  test('names of JavaScript properties are ordinary keys', () => {
     const { members, repeated } = scanObject(Buffer.from('{"__proto__":1,"constructor":2,"toString":3,"hasOwnProperty":4}'));
     expect([...members.keys()]).toEqual(['__proto__', 'constructor', 'toString', 'hasOwnProperty']);
     expect(repeated.size).toBe(0);
@@ -194,7 +194,7 @@ describe('scanObject', () => {
 });
 
 describe('splice and setMember', () => {
-  test('replacing a member leaves every other byte as it was', () => {
+  test('replacing a member changes no other byte', () => {
     fc.assert(
       fc.property(objectWith({ model: valueText }), valueText, (text, json) => {
         const bytes = Buffer.from(text);
@@ -209,7 +209,7 @@ describe('splice and setMember', () => {
     );
   });
 
-  test('inserting a member leaves every other byte as it was, also in an empty object', () => {
+  test('inserting a member changes no other byte, also in an empty object', () => {
     fc.assert(
       fc.property(fc.oneof(objectText, fc.constantFrom('{}', '{ }', ' {\n} ')), valueText, (text, json) => {
         const bytes = Buffer.from(text);
@@ -225,7 +225,7 @@ describe('splice and setMember', () => {
     );
   });
 
-  test('several splices count from the bytes as they were, in any order', () => {
+  test('the offsets of several splices refer to the original bytes, in any order', () => {
     const bytes = Buffer.from('{"é":1,"b":22,"c":"x"}');
     const spans = scanObject(bytes);
     const changes = [setMember(spans, 'c', '"longer"'), setMember(spans, 'é', '[]'), setMember(spans, 'b', 'null')];
@@ -233,7 +233,7 @@ describe('splice and setMember', () => {
     expect(splice(bytes, [])).toBe(bytes);
   });
 
-  test('an inner object can be scanned and spliced where it stands', () => {
+  test('an inner object can be scanned and spliced in place', () => {
     const bytes = Buffer.from('{"a":1,"o": { "p" : [1.0] } ,"z":{}}');
     const outer = scanObject(bytes);
     const inner = scanMembers(bytes, outer.members.get('o')?.value.start ?? 0);
