@@ -1,13 +1,15 @@
 /**
- * May this caller spend it? A call holds a bound on each of its ceilings while it runs (lessons 1: there is no check without a hold), gives it
- * back when it ends, and is counted in the database when its row is stored. Admission is synchronous as long as the slices of this process
- * are enough; what becomes of a call while the store is down is the deployment's to say.
+ * Decides whether a call may run. A call reserves its upper bound on each of its ceilings while it runs, since a check without a reservation
+ * overspends under concurrency; when it ends, its usage replaces the reservation, and the database counts it when its row is stored.
+ * Synchronous while the local quota suffices. Configuration decides what happens to calls while the quota store is unavailable.
  *
- * The window of a call is that of its start, which is the time in its id and in its row.
+ * A call belongs to the window in which it started, by the time in its id and its row.
+ *
+ * @see docs/architecture/ceilings.md
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { CallResult, SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
+import { withTimeout } from '../core/time-limit.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type CounterQuota, createCounterQuota } from './counter-quota.ts';
@@ -21,24 +23,24 @@ import { createStoreHealth } from './store-health.ts';
 export interface AdmissionRequest {
   readonly limits: Limits;
   readonly startedAt: number;
-  /** Asked for only where such a ceiling applies. */
+  /** Called only where a ceiling needs it. */
   readonly bounds: () => UsageBounds;
 }
 
 export interface Admission {
-  /** Rejects with the first refusal: of the key, the application, then the project. A promise only when the store must be asked. */
+  /** Throws or rejects with the first denial: of the key, the application, then the project. A promise only when a lease must be acquired. */
   admit(request: AdmissionRequest): Reservation | Promise<Reservation>;
-  /** These calls are in the database, and counted there. */
+  /** The database has stored and counted these calls. */
   commit(calls: readonly SettledCall[]): void;
-  /** This call will never be in the database, and so is not counted. */
+  /** The database will never store, and so never count, this call. */
   revert(call: SettledCall): void;
-  /** This process may have been taken for dead meanwhile: nothing is lent any more before the store has said that its leases are there. */
+  /** Other processes may have considered this one dead: grants nothing until the database confirms the leases. */
   verifyLeases(): void;
-  /** Estimates of this process's running calls on a counter. */
+  /** Sum of the upper bounds that this process's running calls have reserved on a counter. */
   reservedFor(counter: CounterKey): number;
   readonly leases: LeaseStore;
   start(): Promise<void>;
-  /** Gives back what is free. What running calls hold goes with the journal. */
+  /** Returns the available quota. Recovery of the journal accounts for what running calls have reserved. */
   stop(): Promise<void>;
 }
 
@@ -51,8 +53,9 @@ export interface AdmissionOptions {
   readonly onStoreDown: () => 'allow' | 'refuse';
 }
 
-/** Counters of minutes and days are of no use any more, to calls that run on from them neither. */
+/** Counters of minutes and days are kept for calls that started in the window and still run. */
 const counterRetentionMs = 3_600_000;
+const cleanupIntervalMs = 60_000;
 const maintenanceIntervalMs = 1_000;
 const stopTimeoutMs = 2_000;
 
@@ -80,38 +83,38 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
   };
 
   const quotaFor = (counter: LimitedCounter): CounterQuota => {
-    const text = formatCounterKey(counter.key);
-    const known = quotas.get(text);
-    if (known) return known;
+    const key = formatCounterKey(counter.key);
+    const existing = quotas.get(key);
+    if (existing) return existing;
     const quota = createCounterQuota({ counter, process, leases, health, nextGeneration });
-    quotas.set(text, quota);
+    quotas.set(key, quota);
     return quota;
   };
 
-  const attachDebits = (result: CallResult, taken: readonly LeaseDebit[]): CallResult => {
-    const amounts = taken.flatMap(({ quota, generation, debit: { amount, overdraft: owed } }) => {
+  const attachDebits = (result: CallResult, debits: readonly LeaseDebit[]): CallResult => {
+    const amounts = debits.flatMap(({ quota, generation, debit: { amount, overdraft } }) => {
       if (quota.id === null) return [];
       quotasById.set(quota.id, quota);
-      return [{ counter: quota.id, generation, amount, ...(owed > 0 && { owed }) }];
+      return [{ counter: quota.id, generation, amount, ...(overdraft > 0 && { owed: overdraft }) }];
     });
     return amounts.length === 0 ? result : { ...result, consumed: { process, amounts } };
   };
 
   const maintain = (): void => {
     const now = clock.now();
-    for (const [text, quota] of quotas) {
+    for (const [key, quota] of quotas) {
       if (quota.id !== null) quotasById.set(quota.id, quota);
       quota.maintain(now);
-      if (quota.isEvictable) quotas.delete(text);
+      if (quota.isEvictable) quotas.delete(key);
     }
-    const known = new Set(quotas.values());
-    for (const [id, quota] of quotasById) if (quota.id !== id || !known.has(quota)) quotasById.delete(id);
+    const current = new Set(quotas.values());
+    for (const [id, quota] of quotasById) if (quota.id !== id || !current.has(quota)) quotasById.delete(id);
     if (health.isDown) return;
     if (database.kind === 'server') void publish();
-    clean();
+    deleteExpired();
   };
 
-  /** Other processes tell of our running calls by this; never more often than `tend` is called. */
+  /** Publishes the reservations of running calls, which other processes report. At most once per maintenance interval. */
   const publish = async (): Promise<void> => {
     for (const id of published.keys()) if (!quotasById.has(id)) published.delete(id);
     const changed = new Map(
@@ -122,34 +125,32 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
     try {
       await leases.publish(process, changed);
       for (const [id, reserved] of changed) published.set(id, reserved);
-    } catch (error) {
-      logger.debug({ error }, 'reservations could not be published; tried again with the next ones');
+    } catch (err) {
+      logger.debug({ err }, 'publishing reservations failed; retrying with the next change');
     } finally {
       isPublishing = false;
     }
   };
 
-  const clean = (): void => {
-    if (quotas.size === 0 || clock.now() - cleanedAt < 60_000) return;
+  const deleteExpired = (): void => {
+    if (quotas.size === 0 || clock.now() - cleanedAt < cleanupIntervalMs) return;
     cleanedAt = clock.now();
-    deleteExpiredCounters(database, clock.now() - counterRetentionMs).catch((error: unknown) =>
-      logger.debug({ error }, 'old counters could not be deleted'),
+    deleteExpiredCounters(database, clock.now() - counterRetentionMs).catch((err: unknown) =>
+      logger.debug({ err }, 'deleting expired counters failed'),
     );
   };
 
   return {
     leases,
-    admit(request) {
-      const counters = countersFor(request.limits, request.startedAt);
-      return counters.length === 0
-        ? emptyReservation
-        : reserveAll({ counters, bounds: request.bounds, quotaFor, onStoreDown, attachDebits });
+    admit({ limits, startedAt, bounds }) {
+      const counters = countersFor(limits, startedAt);
+      return counters.length === 0 ? emptyReservation : reserveAll({ counters, bounds, quotaFor, onStoreDown, attachDebits });
     },
     commit(calls) {
-      for (const call of calls) for (const { quota, debit: spending, generation } of debitsOf(call)) quota.commit(spending, generation);
+      for (const call of calls) for (const { quota, debit, generation } of debitsOf(call)) quota.commit(debit, generation);
     },
     revert(call) {
-      for (const { quota, debit: spending, generation } of debitsOf(call)) quota.revert(spending, generation);
+      for (const { quota, debit, generation } of debitsOf(call)) quota.revert(debit, generation);
     },
     verifyLeases() {
       for (const quota of quotas.values()) quota.markUnverified();
@@ -159,8 +160,8 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
       timer = setInterval(maintain, maintenanceIntervalMs);
       timer.unref();
       listening = await database.listen(quotaReturnChannel, (payload) => {
-        const [asker, id] = payload.split(' ');
-        if (asker !== process) findById(Number(id))?.returnUnused();
+        const [requester, id] = payload.split(' ');
+        if (requester !== process) findById(Number(id))?.returnUnused();
       });
     },
     async stop() {
@@ -168,18 +169,18 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
       health.stop();
       await listening?.stop();
       listening = null;
-      // Whatever a silent store does not take back now goes with the journal.
+      // What an unresponsive database does not take back now, recovery of the journal will revoke.
       const closed = Promise.all([...quotas.values()].map((quota) => quota.close()));
-      await Promise.race([closed, sleep(stopTimeoutMs, undefined, { ref: false })]);
+      await withTimeout(closed, stopTimeoutMs, () => undefined);
     },
   };
 
-  /** What a call of this process took; one of another process has taken nothing here. */
+  /** Debits of a call of this process; none for a call of another one. */
   function debitsOf({ result: { consumed } }: SettledCall): LeaseDebit[] {
     if (consumed?.process !== process) return [];
-    return consumed.amounts.flatMap(({ counter, generation, amount, owed = 0 }) => {
+    return consumed.amounts.flatMap(({ counter, generation, amount, owed: overdraft = 0 }) => {
       const quota = quotasById.get(counter);
-      return quota ? [{ quota, generation, debit: { amount, overdraft: owed } }] : [];
+      return quota ? [{ quota, generation, debit: { amount, overdraft } }] : [];
     });
   }
 

@@ -1,19 +1,19 @@
 /**
- * Counts settled calls, in the transaction that stores their rows, so that `settled` of a counter is at any time the sum over the rows of its
- * window. Counts for every counter of the call's key, application and project, also for a call that held none of them.
+ * Counts settled calls in the transaction that stores their rows, so that a counter's `settled` always equals the sum over the call rows of its
+ * window. A call counts for every counter of its key, application and project, even if it had no reservation on it.
  */
 import type { SettledCall } from '../core/call.ts';
 import type { Queries } from '../db/database.ts';
-import { lockCounterCreation } from './lease-store.ts';
+import { lockCounterCreation } from '../db/locks.ts';
 
-/** `calls` are those that `tx` has newly stored. */
+/** Counts `calls`, which `tx` has newly stored, and deducts what they have used from the leases. */
 export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   if (calls.length === 0) return;
   const ids = calls.map(({ facts }) => facts.id);
   const consumed = consumedBy(calls);
   const counters = consumed.map(({ counter }) => counter);
-  await lockCounterCreation(tx, [...new Set(calls.map(({ facts }) => facts.projectId))]);
-  // A statement of its own, so that the next one reads the rows as they are once they are ours.
+  await lockCounterCreation(tx, [...new Set(calls.map(({ facts }) => facts.projectId))], 'shared');
+  // A separate statement: the next one must read the rows as they are once we hold their locks.
   const locked = await tx.query<{ id: number }>(lockCounters, [ids, counters]);
   if (locked.length === 0) return;
   await tx.query(addToCounters, [ids]);
@@ -28,17 +28,17 @@ export interface CostAdjustment {
   readonly nanos: number;
 }
 
-/** Changes of the costs of stored calls, in one transaction. What the calls held is long given back. */
+/** Corrections of the costs of stored calls, in one transaction. The reservations of these calls have ended long ago. */
 export interface CostAdjustments {
-  /** At most 500 at a time. */
+  /** At most 500 adjustments. */
   add(changes: readonly CostAdjustment[]): Promise<void>;
-  /** Raises the counters; returns how many have changed. Nothing may be added afterwards. */
+  /** Updates the counters and returns how many have changed. Nothing may be added afterwards. */
   count(): Promise<number>;
 }
 
-/** No counter of these projects is made from now on until the transaction ends; those that are there stay free until `count`. */
+/** Prevents the creation of counters of these projects until the transaction ends. Existing ones are not locked before `count`. */
 export async function startCostAdjustment(tx: Queries, projectIds: readonly string[]): Promise<CostAdjustments> {
-  await lockCounterCreation(tx, projectIds);
+  await lockCounterCreation(tx, projectIds, 'shared');
   const sums = new Map<number, number>();
   return {
     async add(changes) {
@@ -48,7 +48,7 @@ export async function startCostAdjustment(tx: Queries, projectIds: readonly stri
       for (const { id, amount } of await tx.query<CounterSum>(sumChanged, columns)) sums.set(id, amount + (sums.get(id) ?? 0));
     },
     async count() {
-      // All in the order of their ids, over the statements too: others hold them in that order.
+      // In the order of ids across all statements, in which other transactions lock them too.
       const changed = [...sums].filter(([, amount]) => amount !== 0).toSorted(([one], [other]) => one - other);
       for (let start = 0; start < changed.length; start += batchSize) {
         const batch = changed.slice(start, start + batchSize);
@@ -61,7 +61,7 @@ export async function startCostAdjustment(tx: Queries, projectIds: readonly stri
   };
 }
 
-/** The costs of stored calls, at most 500, have changed by so much, in the transaction `tx`. */
+/** Updates counters by at most 500 changes of the costs of stored calls, in the transaction `tx`. */
 export async function applyCostAdjustments(tx: Queries, changes: readonly CostAdjustment[]): Promise<void> {
   const nonZero = changes.filter(({ nanos }) => nanos !== 0);
   if (nonZero.length === 0) return;
@@ -81,7 +81,7 @@ interface CounterSum {
   readonly amount: number;
 }
 
-/** A statement on the embedded database holds up the event loop (decisions 1). */
+/** Rows per statement: the embedded database runs on the event loop, which a long statement blocks. */
 const batchSize = 500;
 
 interface Consumed {
@@ -91,7 +91,7 @@ interface Consumed {
   readonly amount: number;
 }
 
-/** One row for each lease. */
+/** Sums by lease. */
 function consumedBy(calls: readonly SettledCall[]): Consumed[] {
   const sums = new Map<string, Consumed>();
   for (const { result } of calls) {
@@ -104,7 +104,7 @@ function consumedBy(calls: readonly SettledCall[]): Consumed[] {
   return [...sums.values()].filter(({ amount }) => amount > 0);
 }
 
-/** Windows begin at full minutes, so calls of a minute are counted together. `spent` selects what is counted. */
+/** Windows start at full minutes, so calls of a minute are counted together. `spent` selects what is counted. */
 const affectedCounters = (spent: string): string => `
   spent as (
     select project_id, key_id, source, date_trunc('minute', started_at, 'UTC') as minute, ${spent}
@@ -113,8 +113,8 @@ const affectedCounters = (spent: string): string => `
     select c.id, sum(case c.ceiling when 'cost' then spent.cost when 'tpm' then spent.tokens else spent.slots end)::bigint as amount
       from spent
       left join virtual_keys k on k.id = spent.key_id
-     cross join lateral (values ('key', coalesce(k.counted_as, spent.key_id)::text), ('source', spent.source), ('project', '')) as held (holder, holder_id)
-      join limit_counters c on c.project_id = spent.project_id and c.holder = held.holder and c.holder_id = held.holder_id
+     cross join lateral (values ('key', coalesce(k.counted_as, spent.key_id)::text), ('source', spent.source), ('project', '')) as scope (holder, holder_id)
+      join limit_counters c on c.project_id = spent.project_id and c.holder = scope.holder and c.holder_id = scope.holder_id
        and spent.minute >= c.window_start and (c.window_end is null or spent.minute < c.window_end)
      group by c.id
   )`;
@@ -147,7 +147,7 @@ const addChangedCosts = `
   update limit_counters c set settled = c.settled + changed.amount
     from unnest($1::bigint[], $2::bigint[]) as changed (id, amount) where c.id = changed.id`;
 
-/** A lease that was written off has been taken off its counter already. */
+/** Skips leases that have been revoked: their counters no longer include them. */
 const subtractFromLeases = `
   with consumed as (
     select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[]) as consumed (process, counter_id, amount, generation)

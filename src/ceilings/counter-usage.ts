@@ -1,4 +1,4 @@
-/** What is counted of a key's ceilings and of its project's month, for `/status/peek`: settled calls, and the estimates of running ones. */
+/** Usage of a key's ceilings and of its project's monthly cap, for `/status/peek`: settled calls and the reservations of running ones. */
 import type { CeilingName } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
 import type { Admission } from './admission.ts';
@@ -11,40 +11,41 @@ interface Usage {
 
 export interface UsageReaderOptions {
   readonly database: Database;
+  /** Reservations of this process, which are current; other processes publish theirs once a second. */
   readonly admission: Pick<Admission, 'reservedFor'>;
-  /** Of this process, whose reservations are known to the last call; others publish theirs once a second. */
   readonly process: string;
 }
 
 export function createUsageReader({ database, admission, process }: UsageReaderOptions) {
-  /** Counters that nobody has asked for yet are left out. */
+  /** Omits counters that no call has used yet. */
   return async function readUsage(limits: Limits, epochMs: number): Promise<{ key: Partial<Record<CeilingName, Usage>>; month?: Usage }> {
-    const counters = countersFor(limits, epochMs).filter(({ key: name }) => name.scope !== 'source');
-    if (counters.length === 0) return { key: {} };
-    const keys = counters.map(({ key: name }) => name);
+    const keys = countersFor(limits, epochMs)
+      .map(({ key }) => key)
+      .filter(({ scope }) => scope !== 'source');
+    if (keys.length === 0) return { key: {} };
     const rows = await database.query<{ position: number; used: number; reserved: number }>(selectUsage, [
       limits.projectId,
-      keys.map(({ scope: holder }) => holder),
-      keys.map(({ scopeId: holderId }) => holderId),
+      keys.map(({ scope }) => scope),
+      keys.map(({ scopeId }) => scopeId),
       keys.map(({ ceiling }) => ceiling),
       keys.map(({ window }) => window),
       keys.map(({ start }) => new Date(start)),
       process,
     ]);
     const usages = rows.flatMap(({ position, used, reserved }) => {
-      const name = keys[position - 1];
-      return name ? [{ name, use: { used, reserved: reserved + admission.reservedFor(name) } }] : [];
+      const key = keys[position - 1];
+      return key ? [{ key, usage: { used, reserved: reserved + admission.reservedFor(key) } }] : [];
     });
-    const month = usages.find(({ name }) => name.scope === 'project')?.use;
-    const keyUsages = usages.filter(({ name }) => name.scope === 'key');
-    return { key: Object.fromEntries(keyUsages.map(({ name, use }) => [name.ceiling, use])), ...(month && { month }) };
+    const month = usages.find(({ key }) => key.scope === 'project')?.usage;
+    const keyUsages = usages.filter(({ key }) => key.scope === 'key');
+    return { key: Object.fromEntries(keyUsages.map(({ key, usage }) => [key.ceiling, usage])), ...(month && { month }) };
   };
 }
 
 const selectUsage = `
-  select asked.position, c.settled as used,
+  select requested.position, c.settled as used,
          (select coalesce(sum(l.reserved), 0)::bigint from limit_leases l where l.counter_id = c.id and l.process <> $7::uuid) as reserved
     from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
-         with ordinality as asked (holder, holder_id, ceiling, window_kind, window_start, position)
-    join limit_counters c on c.project_id = $1::uuid and c.holder = asked.holder and c.holder_id = asked.holder_id
-     and c.ceiling = asked.ceiling and c.window_kind = asked.window_kind and c.window_start = asked.window_start`;
+         with ordinality as requested (holder, holder_id, ceiling, window_kind, window_start, position)
+    join limit_counters c on c.project_id = $1::uuid and c.holder = requested.holder and c.holder_id = requested.holder_id
+     and c.ceiling = requested.ceiling and c.window_kind = requested.window_kind and c.window_start = requested.window_start`;

@@ -1,27 +1,21 @@
-/** Which counters a call holds, in the order in which they may refuse it: key, application, project (decisions 6). */
+/** The counters a call is counted against, in refusal order: key, application, project. */
 import type { GatewayError } from '../core/errors.ts';
 import { gatewayError } from '../core/errors.ts';
-import type { CeilingName, WindowKind } from '../core/windows.ts';
+import type { Ceiling, CeilingName, WindowKind } from '../core/windows.ts';
 import { windowAt } from '../core/windows.ts';
 
-export interface Ceiling {
-  /** Calls, tokens or nano-dollars; null for no limit. */
-  readonly limit: number | null;
-  readonly window: WindowKind;
-}
-
-/** A project's part in ceilings. */
+/** The ceilings of a project. */
 export interface ProjectLimits {
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
-  /** By name; an application that is not there has no ceilings. */
+  /** By name; an application that is not listed has no ceilings. */
   readonly applications: ReadonlyMap<string, { readonly ceilings: { readonly calls: Ceiling; readonly cost: Ceiling } }>;
 }
 
 /** All ceilings that apply to a call. */
 export interface Limits {
   readonly projectId: string;
-  /** The id that the key is counted under. */
+  /** Id under which the key's usage is counted. */
   readonly keyId: string;
   readonly source: string;
   readonly key: Readonly<Record<CeilingName, Ceiling>>;
@@ -30,7 +24,7 @@ export interface Limits {
 
 export type CounterScope = 'key' | 'source' | 'project';
 
-/** A row of `limit_counters`, by its name. */
+/** Natural key of a row of `limit_counters`. */
 export interface CounterKey {
   readonly projectId: string;
   readonly scope: CounterScope;
@@ -46,13 +40,13 @@ export interface LimitedCounter {
   readonly limit: number;
 }
 
-/** Whether a call whose cost cannot be told must not be made. */
+/** Whether a cost ceiling applies: a call of unknown cost must not be sent then. */
 export function hasCostCeiling({ key, source, project }: Limits): boolean {
   const application = project.applications.get(source)?.ceilings;
   return key.cost.limit !== null || (application?.cost.limit ?? null) !== null || project.monthlyCapNanos !== null;
 }
 
-/** Those of the windows of `epochMs`; ceilings without a limit have none. */
+/** The counters of the windows that contain `epochMs`; none for ceilings without a limit. */
 export function countersFor({ projectId, keyId, source, key, project }: Limits, epochMs: number): LimitedCounter[] {
   const counters: LimitedCounter[] = [];
   const add = (scope: CounterScope, scopeId: string, ceiling: CeilingName, { limit, window }: Ceiling): void => {
@@ -73,12 +67,12 @@ export function countersFor({ projectId, keyId, source, key, project }: Limits, 
   return counters;
 }
 
-/** One text for a counter, as a key of maps. */
+/** One string for a counter, for use as a map key. */
 export function formatCounterKey({ projectId, scope, scopeId, ceiling, window, start }: CounterKey): string {
   return `${projectId} ${scope} ${ceiling} ${window} ${start} ${scopeId}`;
 }
 
-/** What a refused caller is told (specification 7.5). */
+/** Error of a call that the ceiling denies. See docs/api/reference.md#rate-limits-and-ceilings. */
 export function ceilingExceeded({ scope, scopeId, ceiling }: CounterKey): GatewayError {
   switch (scope) {
     case 'key':

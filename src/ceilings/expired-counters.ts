@@ -1,15 +1,16 @@
 /**
- * Counters whose window is over go, with what is leased of them: nobody asks for them any more, and one that is asked for again is made of its
- * call rows. In small statements (lessons 16): a thousand keys with `rpm` and `tpm` leave two thousand counters a minute.
+ * Deletes counters whose window is over, with their leases. A counter that is needed again is rebuilt from its call rows. In small statements:
+ * a thousand keys with `rpm` and `tpm` leave two thousand counters a minute, and one large delete would block the database.
  */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 
 const batchSize = 100;
-/** Longer than any call runs on from one month into the next. */
+const dailyBatchSize = 500;
+/** Longer than any call that starts in one month can run into the next. */
 const monthRetentionMs = 86_400_000;
 
-/** Those whose minute or day ended before `epochMs`; all of them. */
+/** Deletes all counters of minutes and days that ended before `epochMs`. */
 export async function deleteExpiredCounters(database: Database, epochMs: number): Promise<void> {
   for (let deleted = batchSize; deleted === batchSize; ) {
     const rows = await database.query(
@@ -23,11 +24,11 @@ export async function deleteExpiredCounters(database: Database, epochMs: number)
   }
 }
 
-/** Some of those whose month, or shorter window, is over; returns how many. For the daily cleanup. */
+/** Deletes a batch of counters of any window that ended at least a day ago, and returns how many. For the daily cleanup. */
 export async function deleteExpiredBatch(database: Database, clock: Clock): Promise<number> {
   const rows = await database.query(
     `delete from limit_counters where id in (
-       select id from limit_counters where window_end < $1::timestamptz order by id limit 500 for update skip locked)
+       select id from limit_counters where window_end < $1::timestamptz order by id limit ${dailyBatchSize} for update skip locked)
      returning id`,
     [new Date(clock.now() - monthRetentionMs)],
   );

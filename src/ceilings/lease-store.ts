@@ -1,25 +1,26 @@
 /**
- * The tables `limit_counters` and `limit_leases`: counters are made, and slices of them leased, given back and written off. Every statement
- * that changes a lease holds the row of its counter first, and several of them in the order of their ids, so that none waits in a circle.
+ * The tables `limit_counters` and `limit_leases`: counters are created, and leases of them acquired, released and revoked. Every statement that
+ * changes a lease locks the row of its counter first, and several of them in the order of their ids, which excludes deadlocks.
  */
 import { minIdAt } from '../core/ids.ts';
 import type { Database, Queries } from '../db/database.ts';
+import { lockCounterCreation } from '../db/locks.ts';
 import type { CounterKey, CounterScope } from './counters.ts';
 
 export interface AcquireRequest {
   readonly process: string;
   readonly generation: number;
-  /** The process holds something by this generation: where its row is gone, it was written off. */
+  /** The process holds quota of this generation: if its row is missing, the lease was revoked. */
   readonly isLeaseExpected: boolean;
   readonly counter: CounterKey;
   readonly limit: number;
-  /** The least that is of use: less than this is only leased when `alone`. */
+  /** Minimum to grant: less than this is only granted with `takesRemainder`. */
   readonly need: number;
   /** What all waiting calls need. */
   readonly demand: number;
-  /** Usual size of a slice; it shrinks to a tenth of what is left. */
+  /** How much to grant beyond the demand; at most a tenth of what is left. */
   readonly defaultGrant: number;
-  /** Nothing of this process's slice is reserved: where no other process holds anything either, all that is left is leased, however little. */
+  /** The process has no reservation: if no other process holds quota either, all that is left is granted, however little. */
   readonly takesRemainder: boolean;
 }
 
@@ -27,11 +28,10 @@ export interface LeaseGrant {
   /** Id of the counter. */
   readonly id: number;
   readonly granted: number;
-  /** What other processes hold. */
-  readonly others: number;
+  readonly heldByOthers: number;
 }
 
-/** A lease of a process, by its counter's row. */
+/** A process's lease of a counter, by the counter's id. */
 export interface LeaseKey {
   readonly process: string;
   readonly id: number;
@@ -45,48 +45,44 @@ export interface LeaseRow {
 }
 
 export interface LeaseStore {
-  /** Raises the lease of the process by what its need and the ceiling allow; makes the counter when it is not there. Null: it was written off. */
+  /** Enlarges the process's lease by what it needs and the ceiling allows; creates a missing counter. Null when the lease was revoked. */
   acquire(request: AcquireRequest): Promise<LeaseGrant | null>;
   release(lease: LeaseKey, amount: number): Promise<void>;
-  /** Sets the lease to at most `amount`: after a statement of which nobody knows whether it was done. False: there is no such lease. */
+  /** Lowers the lease to `amount`, after a statement that may or may not have been executed. False when there is no such lease. */
   reconcile(lease: LeaseKey, amount: number): Promise<boolean>;
-  /** Gives up the lease. */
   remove(lease: LeaseKey): Promise<void>;
-  /** Says what the running calls of the process hold. */
+  /** Publishes what the process's running calls have reserved, by counter id. */
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
-  /** Asks all processes to give back what is free of their slices. */
+  /** Asks the other processes to return available quota of a counter. */
   requestReturn(process: string, id: number): Promise<void>;
-  /** Gives up all leases of a process; returns how many there were. */
+  /** Deletes all leases of a process and returns their number. */
   revokeAll(process: string): Promise<number>;
   list(): Promise<LeaseRow[]>;
 }
 
-/** Carries `<process> <counter id>`: give back what is free. */
+/** Payload: `<requesting process> <counter id>`. */
 export const quotaReturnChannel = 'gateway_limits';
-
-/** Second argument of the project's advisory lock: another lock than that of erasure (journal/batch-store.ts). */
-const lockSeed = 1;
 
 export function createLeaseStore(database: Database): LeaseStore {
   return {
     async acquire(request) {
-      const raised = await acquireExisting(database, request);
-      if (raised !== undefined) return raised;
+      const grant = await acquireExisting(database, request);
+      if (grant !== undefined) return grant;
       await createCounter(database, request.counter);
-      const again = await acquireExisting(database, request);
-      if (again === undefined) throw new Error('a counter that was just made is not there');
-      return again;
+      const second = await acquireExisting(database, request);
+      if (second === undefined) throw new Error('a counter that was just created does not exist');
+      return second;
     },
     async release({ process, id, generation }, amount) {
       await database.query(
         `with counter as (
            select id from limit_counters where id = $2::bigint for update
-         ), lowered as (
+         ), released as (
            update limit_leases l set amount = l.amount - $3::bigint
              from counter where l.counter_id = counter.id and l.process = $1::uuid and l.generation = $4::bigint
            returning l.counter_id
          )
-         update limit_counters c set leased = c.leased - $3::bigint from lowered where c.id = lowered.counter_id`,
+         update limit_counters c set leased = c.leased - $3::bigint from released where c.id = released.counter_id`,
         [process, id, amount, generation],
       );
     },
@@ -110,24 +106,24 @@ export function createLeaseStore(database: Database): LeaseStore {
       await database.transaction(async (tx) => {
         await tx.query('select 1 from limit_counters where id = $1::bigint for update', [id]);
         await tx.query(
-          `with gone as (
+          `with deleted as (
              delete from limit_leases where counter_id = $1::bigint and process = $2::uuid and generation = $3::bigint returning amount
            )
-           update limit_counters set leased = leased - gone.amount from gone where id = $1::bigint`,
+           update limit_counters set leased = leased - deleted.amount from deleted where id = $1::bigint`,
           [id, process, generation],
         );
       });
     },
     async publish(process, reserved) {
-      // Never waits: a drain of this process may hold some of the rows, and would then wait for others in turn.
+      // Skips locked rows: a drain of this process may have locked some, and waiting for it here could deadlock.
       await database.query(
-        `with given as (
-           select * from unnest($2::bigint[], $3::bigint[]) as given (id, reserved)
-         ), mine as (
-           select l.counter_id from limit_leases l join given on given.id = l.counter_id where l.process = $1::uuid for update of l skip locked
+        `with requested as (
+           select * from unnest($2::bigint[], $3::bigint[]) as requested (id, reserved)
+         ), locked as (
+           select l.counter_id from limit_leases l join requested on requested.id = l.counter_id where l.process = $1::uuid for update of l skip locked
          )
-         update limit_leases l set reserved = given.reserved from given join mine on mine.counter_id = given.id
-          where l.counter_id = given.id and l.process = $1::uuid`,
+         update limit_leases l set reserved = requested.reserved from requested join locked on locked.counter_id = requested.id
+          where l.counter_id = requested.id and l.process = $1::uuid`,
         [process, [...reserved.keys()], [...reserved.values()]],
       );
     },
@@ -144,7 +140,7 @@ export function createLeaseStore(database: Database): LeaseStore {
   };
 }
 
-/** In the transaction `tx`; returns how many there were. */
+/** Deletes all leases of a process in the transaction `tx` and returns their number. */
 export async function revokeLeases(tx: Queries, process: string): Promise<number> {
   await tx.query(
     `select 1 from limit_counters
@@ -152,32 +148,25 @@ export async function revokeLeases(tx: Queries, process: string): Promise<number
     [process],
   );
   const rows = await tx.query(
-    `with gone as (delete from limit_leases where process = $1::uuid returning counter_id, amount)
-     update limit_counters c set leased = c.leased - gone.amount from gone where c.id = gone.counter_id returning c.id`,
+    `with deleted as (delete from limit_leases where process = $1::uuid returning counter_id, amount)
+     update limit_counters c set leased = c.leased - deleted.amount from deleted where c.id = deleted.counter_id returning c.id`,
     [process],
   );
   return rows.length;
 }
 
-/** Undefined: there is no such counter yet. Null: the lease was written off. */
+/** Undefined when the counter does not exist yet; null when the lease was revoked. */
 async function acquireExisting(queries: Queries, request: AcquireRequest): Promise<LeaseGrant | null | undefined> {
-  const {
-    process,
-    generation,
-    isLeaseExpected: isHeld,
-    counter,
-    limit,
-    need,
-    demand,
-    defaultGrant: slice,
-    takesRemainder: alone,
-  } = request;
-  const values = [...counterKeyValues(counter), process, limit, need, demand, slice, alone, generation, isHeld];
-  const [raised] = await queries.query<LeaseGrant & { readonly isLost: boolean }>(acquireLease, values);
-  return raised?.isLost ? null : raised;
+  const { process, generation, isLeaseExpected, counter, limit, need, demand, defaultGrant, takesRemainder } = request;
+  const values = [
+    ...counterKeyValues(counter),
+    ...[process, limit, need, demand, defaultGrant, takesRemainder, generation, isLeaseExpected],
+  ];
+  const [row] = await queries.query<LeaseGrant & { readonly isLost: boolean }>(acquireLease, values);
+  return row?.isLost ? null : row;
 }
 
-/** The counter and the own lease are read as rows locked for update: as they are, not as they were when the statement began to wait. */
+/** Reads the counter and the lease with `for update`, so that they are current after a wait for the locks. */
 const acquireLease = `
   with counter as (
     select id, leased, $8::bigint - settled - leased as remaining
@@ -185,37 +174,37 @@ const acquireLease = `
      where project_id = $1::uuid and holder = $2::text and holder_id = $3::text and ceiling = $4::text
        and window_kind = $5::text and window_start = $6::timestamptz
        for update
-  ), own as (
+  ), lease as (
     select l.amount, l.generation from limit_leases l join counter on l.counter_id = counter.id where l.process = $7::uuid for update of l
-  ), answer as (
-    select id, leased - coalesce((select amount from own), 0) as others, remaining,
-           $14::boolean and not exists (select 1 from own where generation = $13::bigint) as lost
+  ), state as (
+    select id, leased - coalesce((select amount from lease), 0) as held_by_others, remaining,
+           $14::boolean and not exists (select 1 from lease where generation = $13::bigint) as lost
       from counter
   ), granted as (
-    select id, others, lost,
+    select id, held_by_others, lost,
            case when lost then 0
                 when remaining >= $9::bigint
                 then least(remaining, greatest(least($10::bigint, greatest($11::bigint, $9::bigint)), least($11::bigint, remaining / 10)))
-                when $12::boolean and others = 0 then greatest(0, remaining)
+                when $12::boolean and held_by_others = 0 then greatest(0, remaining)
                 else 0 end as amount
-      from answer
-  ), raised as (
+      from state
+  ), updated_counter as (
     update limit_counters c set leased = c.leased + granted.amount from granted where c.id = granted.id and granted.amount > 0
-  ), lease as (
+  ), updated_lease as (
     insert into limit_leases (counter_id, process, amount, generation)
     select id, $7::uuid, amount, $13::bigint from granted where amount > 0
     on conflict (counter_id, process) do update set amount = limit_leases.amount + excluded.amount, generation = excluded.generation
   )
-  select id, amount as granted, others, lost as "isLost" from granted`;
+  select id, amount as granted, held_by_others as "heldByOthers", lost as "isLost" from granted`;
 
 /**
- * A counter begins with what its window's call rows count for: a ceiling that is set in mid-month counts the calls before it. The lock keeps
- * drains from storing calls of the project between the sum and the row.
+ * A counter starts with the usage of its window's call rows: a ceiling set in mid-month includes the calls before it. The lock keeps journal
+ * drains from storing calls of the project between the sum and the insert.
  */
 async function createCounter(database: Database, counter: CounterKey): Promise<void> {
   const { projectId, scopeId, scope, ceiling, start, end } = counter;
   await database.transaction(async (tx) => {
-    await tx.query(`select pg_advisory_xact_lock(hashtextextended($1::text, ${lockSeed}))`, [projectId]);
+    await lockCounterCreation(tx, projectId, 'exclusive');
     await tx.query(
       `insert into limit_counters (project_id, holder, holder_id, ceiling, window_kind, window_start, window_end, settled)
        select $1::uuid, $2::text, $3::text, $4::text, $5::text, $6::timestamptz, $7::timestamptz, coalesce(${usageColumns[ceiling]}, 0)
@@ -234,26 +223,16 @@ function counterKeyValues({ projectId, scope, scopeId, ceiling, window, start }:
 const scopeConditions: Readonly<Record<CounterScope, string>> = {
   key: 'key_id = any(array(select $8::uuid union all select id from virtual_keys where counted_as = $8::uuid))',
   source: 'source = $8::text',
-  // Every statement uses each of its parameters.
+  // PostgreSQL requires each parameter to be used.
   project: `$8::text = ''`,
 };
 
 const callCount = 'count(*) filter (where vendor_called)';
 
-/** By the rule of `core/spending.ts`, over call rows. */
+/** Sums over call rows that equal `core/ceiling-usage.ts` summed over the calls. */
 const usageColumns = {
   calls: callCount,
   rpm: callCount,
   cost: 'sum(cost_nanos)::bigint',
   tpm: `sum(tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output) filter (where vendor_called)::bigint`,
 };
-
-/** Waits until no counter of these projects is being made, and keeps others from it until the transaction ends. In order, against deadlocks. */
-export async function lockCounterCreation(tx: Queries, projectIds: readonly string[]): Promise<void> {
-  await tx.query(
-    `select pg_advisory_xact_lock_shared(hashtextextended(project.id, ${lockSeed}))
-       from unnest($1::text[]) with ordinality as project (id, position)
-      order by project.position`,
-    [projectIds.toSorted()],
-  );
-}

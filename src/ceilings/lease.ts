@@ -1,51 +1,52 @@
 /**
- * The lease that this process has of one counter: its row in the store, and the slice that the row stands for, changed together.
+ * This process's lease of one counter: its row in the database and the local quota that the row represents, changed together.
  *
- * An operator may write the row off while the process is only cut off from the database (decisions 6), and others then hold what it held. So a
- * lease has a generation, which every statement names: a process that is back finds no row of its generation, drops its slice and begins anew.
- * What runs under the old one then goes on without a lease, and changes nothing of the new one.
+ * An operator may revoke the lease while the process is only cut off from the database, and other processes then get its quota. Every statement
+ * therefore names the lease's generation: a process that reconnects finds no row of its generation, drops its quota and starts a new one.
+ * Calls admitted under the old generation continue without a lease and cannot change the new one.
  */
 import type { CounterKey } from './counters.ts';
-import type { AcquireRequest, LeaseStore } from './lease-store.ts';
+import type { AcquireRequest, LeaseGrant, LeaseStore } from './lease-store.ts';
 import { createLocalQuota, type LocalQuota } from './local-quota.ts';
+import type { ReserveResult } from './wait-queue.ts';
 
 export interface Lease {
   /** Row of `limit_counters`; null while there is no lease. */
   readonly id: number | null;
   readonly generation: number;
   readonly quota: LocalQuota;
-  /** Null: the lease was written off, and this one holds nothing now. */
-  acquire(
-    request: Pick<AcquireRequest, 'limit' | 'need' | 'demand' | 'defaultGrant' | 'takesRemainder'>,
-  ): Promise<{ readonly id: number; readonly granted: number; readonly others: number } | null>;
-  /** Gives back all that is free. */
+  /** Reserves available quota; null when it does not suffice. */
+  tryGrant(bound: number): ReserveResult | null;
+  /** Null when the lease was revoked; nothing is held then. */
+  acquire(request: Pick<AcquireRequest, 'limit' | 'need' | 'demand' | 'defaultGrant' | 'takesRemainder'>): Promise<LeaseGrant | null>;
+  /** Returns all available quota. */
   release(): Promise<void>;
-  /** Sets the row to what is held here; where there is none, nothing is held here either. */
+  /** Sets the row to what is held here; if the row is missing, nothing is held here either. */
   reconcile(): Promise<void>;
-  /** Gives up an idle lease. */
+  /** Deletes an idle lease. */
   remove(): Promise<void>;
-  /** The window is over: nobody else wants it any more, and the row goes with its counter. */
+  /** Drops an idle lease whose window is over. Its row is deleted with its counter. */
   abandon(): void;
 }
 
 export interface LeaseOptions {
-  readonly name: CounterKey;
+  readonly key: CounterKey;
   /** Id of this process's journal. */
   readonly process: string;
   readonly leases: LeaseStore;
   /** Never the same number twice in this process. */
   readonly nextGeneration: () => number;
-  /** Waits for a statement no longer than it is worth (`store-health.ts`). */
+  /** Observes how long a statement takes (`store-health.ts`). */
   readonly watch: <Result>(statement: Promise<Result>) => Promise<Result>;
 }
 
-export function createLease({ name, process, leases, nextGeneration, watch }: LeaseOptions): Lease {
-  let slice = createLocalQuota();
+export function createLease({ key, process, leases, nextGeneration, watch }: LeaseOptions): Lease {
+  let quota = createLocalQuota();
   let generation = nextGeneration();
   let id: number | null = null;
 
   const reset = (): void => {
-    slice = createLocalQuota();
+    quota = createLocalQuota();
     generation = nextGeneration();
     id = null;
   };
@@ -58,44 +59,45 @@ export function createLease({ name, process, leases, nextGeneration, watch }: Le
       return generation;
     },
     get quota() {
-      return slice;
+      return quota;
     },
+    tryGrant: (bound) => (quota.reserve(bound) ? { kind: 'granted', reserved: bound, generation } : null),
     async acquire(request) {
-      const isHeld = slice.leased > 0;
-      // The store would take no smaller number, which looked as if it were down.
-      const limit = Math.max(-Number.MAX_SAFE_INTEGER, request.limit - slice.overdraft);
-      const raised = await watch(leases.acquire({ process, generation, counter: name, isLeaseExpected: isHeld, ...request, limit }));
-      if (raised === null) {
+      const isLeaseExpected = quota.leased > 0;
+      // PostgreSQL would reject a number that is not a safe integer, and the database would count as unavailable.
+      const limit = Math.max(-Number.MAX_SAFE_INTEGER, request.limit - quota.overdraft);
+      const grant = await watch(leases.acquire({ process, generation, counter: key, isLeaseExpected, ...request, limit }));
+      if (grant === null) {
         reset();
         return null;
       }
-      id = raised.id;
-      slice.grant(raised.granted);
-      return raised;
+      id = grant.id;
+      quota.grant(grant.granted);
+      return grant;
     },
     async release() {
-      const amount = slice.takeAvailable();
+      const amount = quota.takeAvailable();
       if (amount > 0 && id !== null) await watch(leases.release({ process, id, generation }, amount));
     },
     async reconcile() {
       if (id === null) return;
-      const isThere = await watch(leases.reconcile({ process, id, generation }, slice.leased));
-      if (!isThere) reset();
+      const exists = await watch(leases.reconcile({ process, id, generation }, quota.leased));
+      if (!exists) reset();
     },
     async remove() {
       if (id === null) return;
-      const given = { process, id, generation };
-      slice.takeAvailable();
+      const lease = { process, id, generation };
+      quota.takeAvailable();
       id = null;
       try {
-        await watch(leases.remove(given));
+        await watch(leases.remove(lease));
       } catch (error) {
-        id ??= given.id;
+        id ??= lease.id;
         throw error;
       }
     },
     abandon() {
-      slice.takeAvailable();
+      quota.takeAvailable();
       id = null;
     },
   };

@@ -1,10 +1,12 @@
 /**
- * The slice of one counter that this process holds: what it may admit without asking anybody. Plain arithmetic, without time or I/O.
+ * The part of one counter that this process may admit without asking the database. Plain arithmetic, without time or I/O.
  *
- *     held = free + reserved (bounds of running calls) + pending (settled here, not yet counted in the database)
+ *     leased = available + reserved (upper bounds of running calls) + pending (settled here, not yet counted in the database)
  *
- * None of the four is ever negative, so that what all processes hold together with what is counted never passes the ceiling.
+ * None of the four is ever negative, so the leases of all processes plus the counted usage never exceed the ceiling.
  */
+
+/** What a settled call has used: `amount` from the lease, `overdraft` beyond it. */
 export interface Debit {
   readonly amount: number;
   readonly overdraft: number;
@@ -14,74 +16,74 @@ export interface LocalQuota {
   readonly leased: number;
   readonly reserved: number;
   readonly available: number;
-  /** What calls spent beyond all that could be taken from the slice, and is not yet counted in the database: the next lease must leave room for it. */
+  /** Usage beyond the lease that the database has not counted yet: the next lease is reduced by it. */
   readonly overdraft: number;
-  /** Nothing is held for any call: the slice can be given up whole. */
+  /** Nothing is reserved or pending for any call: the quota can be given up as a whole. */
   readonly isIdle: boolean;
-  /** Takes `bound` from what is free; false when it does not fit. */
+  /** Reserves `bound` of the available quota; false when it does not fit. */
   reserve(bound: number): boolean;
-  /** A call ended: its reservation goes back, and what it spent is taken from it and from what is free. What the slice has not is owed. */
+  /** Ends a reservation and debits what the call used from it and from the available quota; the remainder is overdraft. */
   settle(reserved: number, spent: number): Debit;
-  /** What a settled call spent is now counted in the database, which lowered the lease by what was taken. */
-  commit(spending: Debit): void;
-  /** What a settled call spent will never be counted: what it took is free again. */
-  revert(spending: Debit): void;
-  /** The database has raised the lease. */
+  /** The database has counted the debit, and lowered the lease by its amount. */
+  commit(debit: Debit): void;
+  /** The database will never count the debit: its amount is available again. */
+  revert(debit: Debit): void;
+  /** The database has enlarged the lease. */
   grant(amount: number): void;
-  /** Takes all that is free out of the slice, to be given back. */
+  /** Removes the available quota, which the caller gives back to the database, and returns its amount. */
   takeAvailable(): number;
 }
 
 export function createLocalQuota(): LocalQuota {
-  let held = 0;
+  let leased = 0;
   let reserved = 0;
   let pending = 0;
-  let owed = 0;
-  const free = (): number => held - reserved - pending;
+  let overdraft = 0;
+  const available = (): number => leased - reserved - pending;
 
   return {
     get leased() {
-      return held;
+      return leased;
     },
     get reserved() {
       return reserved;
     },
     get available() {
-      return free();
+      return available();
     },
     get overdraft() {
-      return owed;
+      return overdraft;
     },
     get isIdle() {
-      return reserved === 0 && pending === 0 && owed === 0;
+      return reserved === 0 && pending === 0 && overdraft === 0;
     },
     reserve(bound) {
-      if (bound > free()) return false;
+      if (bound > available()) return false;
       reserved += bound;
       return true;
     },
-    settle(amount, spent) {
-      reserved -= amount;
-      const taken = Math.min(spent, free());
-      pending += taken;
-      owed += spent - taken;
-      return { amount: taken, overdraft: spent - taken };
+    settle(bound, spent) {
+      reserved -= bound;
+      const amount = Math.min(spent, available());
+      pending += amount;
+      overdraft += spent - amount;
+      return { amount, overdraft: spent - amount };
     },
-    commit(spending) {
-      pending -= spending.amount;
-      held -= spending.amount;
-      owed -= spending.overdraft;
+    commit(debit) {
+      pending -= debit.amount;
+      leased -= debit.amount;
+      overdraft -= debit.overdraft;
     },
-    revert(spending) {
-      pending -= spending.amount;
-      owed -= spending.overdraft;
+    revert(debit) {
+      pending -= debit.amount;
+      overdraft -= debit.overdraft;
     },
     grant(amount) {
-      held += amount;
+      leased += amount;
     },
     takeAvailable() {
-      const amount = free();
-      held -= amount;
+      const amount = available();
+      leased -= amount;
       return amount;
     },
   };

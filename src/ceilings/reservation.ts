@@ -1,6 +1,6 @@
 /**
- * What one call holds of its ceilings, from its admission to its end: a loan of each of its counters, taken in the order in which they may
- * refuse it. Asynchronous only from the first counter on whose store must be asked.
+ * Reserves one call's upper bounds, counter by counter in the order of denial. Synchronous unless a lease must be acquired: from that counter on it
+ * is asynchronous.
  */
 import type { CallResult } from '../core/call.ts';
 import { usageFor } from '../core/ceiling-usage.ts';
@@ -17,29 +17,29 @@ export interface UsageBounds {
   readonly tokens: number;
 }
 
-/** Either `settle` or `release` must be called, once. */
+/** Exactly one of `settle` and `release` must be called, once. */
 export interface Reservation {
-  /** The store was down: the call goes on without some of its ceilings, and its facts must say so. */
+  /** The quota store was unavailable: the call runs without some of its ceilings, and its record must say so. */
   readonly isUnmetered: boolean;
-  /** The call has become larger before it was made; false: there is no room, and it holds what it held. */
+  /** Enlarges the reservation of a call that has not been sent yet. False when it does not fit; the reservation is unchanged then. */
   extend(bounds: () => UsageBounds): Promise<boolean>;
-  /** The call ended: `result` with what must be recorded of its holds, so that its row and its leases are counted together. */
+  /** Converts the reservation to usage. Returns `result` with the debits to be recorded, so that row and leases are counted together. */
   settle(result: CallResult): CallResult;
-  /** The call leaves no record. */
+  /** Ends the reservation of a call that leaves no record. */
   release(): void;
 }
 
 export interface ReservationRequest {
   readonly counters: readonly LimitedCounter[];
-  /** Asked for only where such a ceiling applies. */
+  /** Called only where a ceiling needs it. */
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
   readonly onStoreDown: () => 'allow' | 'refuse';
-  /** `result` with what was taken of leases for it. */
-  readonly attachDebits: (result: CallResult, taken: readonly LeaseDebit[]) => CallResult;
+  /** Returns `result` with the debits. */
+  readonly attachDebits: (result: CallResult, debits: readonly LeaseDebit[]) => CallResult;
 }
 
-/** What a call that ended has spent of a lease. */
+/** What a settled call has used of a lease. */
 export interface LeaseDebit {
   readonly quota: CounterQuota;
   readonly generation: number;
@@ -51,12 +51,12 @@ interface CounterGrant {
   readonly grant: QuotaGrant;
 }
 
-/** Grows with its call: one loan for each counter, so that all of it is there for what the call has spent. */
+/** One grant for each counter, enlarged when the call is extended: settling then debits all of it. */
 interface CounterReservation extends CounterGrant {
   readonly ceiling: CeilingName;
   readonly limit: number;
   grant: QuotaGrant;
-  /** What was asked for: more than the loan where that is all there was. */
+  /** What was requested: more than the grant if that was all there was. */
   bound: number;
 }
 
@@ -71,99 +71,97 @@ interface PendingGrant {
   readonly bound: number;
 }
 
-/** Throws the first refusal. */
-export function reserveAll({
-  counters,
-  bounds,
-  quotaFor: lenderOf,
-  onStoreDown,
-  attachDebits: noteTaken,
-}: ReservationRequest): Reservation | Promise<Reservation> {
-  const holds: CounterReservation[] = [];
-  const asked = counters.some(({ key: name }) => isBounded(name.ceiling)) ? bounds() : null;
+/** Throws, or rejects with, the error of the first ceiling that denies the call. */
+export function reserveAll(request: ReservationRequest): Reservation | Promise<Reservation> {
+  const { counters, quotaFor, onStoreDown, attachDebits } = request;
+  const reservations: CounterReservation[] = [];
+  const bounds = counters.some(({ key }) => isBounded(key.ceiling)) ? request.bounds() : null;
   let isUnmetered = false;
 
-  const release = (): void => releaseAll(holds);
+  const release = (): void => releaseAll(reservations);
 
-  const note = (lent: ReserveResult, { counter: { key: name, limit }, quota: lender, bound }: PendingGrant): void => {
-    switch (lent.kind) {
-      case 'held':
-        holds.push({ ceiling: name.ceiling, quota: lender, grant: lent, bound, limit });
+  const addResult = (result: ReserveResult, { counter: { key, limit }, quota, bound }: PendingGrant): void => {
+    switch (result.kind) {
+      case 'granted':
+        reservations.push({ ceiling: key.ceiling, quota, grant: result, bound, limit });
         return;
-      case 'refused':
+      case 'denied':
         release();
-        throw ceilingExceeded(name);
-      case 'unreachable':
+        throw ceilingExceeded(key);
+      case 'unavailable':
         if (onStoreDown() === 'refuse') {
           release();
-          throw gatewayError('budget_unavailable', { message: 'the store of the ceilings cannot be reached' });
+          throw gatewayError('budget_unavailable', { message: 'the ceilings cannot be checked at the moment' });
         }
         isUnmetered = true;
     }
   };
 
-  const result: Reservation = {
+  const reservation: Reservation = {
     get isUnmetered() {
       return isUnmetered;
     },
-    async extend(next) {
-      const bounded = holds.filter(({ ceiling }) => isBounded(ceiling));
+    async extend(larger) {
+      const bounded = reservations.filter(({ ceiling }) => isBounded(ceiling));
       if (bounded.length === 0) return true;
-      const larger = next();
-      const taken: Extension[] = [];
-      for (const hold of bounded) {
-        const { ceiling, quota: lender, grant: loan, limit } = hold;
-        const bound = boundOf(ceiling, larger);
-        // A call that holds less than its bound holds all there is, alone.
-        if (bound <= hold.bound || loan.reserved < hold.bound) continue;
-        const lent = await lender.reserve(bound - hold.bound, limit);
-        if (lent.kind === 'held') taken.push({ reservation: hold, quota: lender, grant: lent, bound });
-        // Of another lease than it holds, which was written off: no part of this call any more.
-        if (lent.kind !== 'held' || lent.generation !== loan.generation) {
-          releaseAll(taken);
-          return false;
-        }
-      }
-      for (const { reservation: hold, grant: loan, bound } of taken) {
-        hold.grant = { ...hold.grant, reserved: hold.grant.reserved + loan.reserved };
-        hold.bound = bound;
+      const extensions = await reserveExtensions(bounded, larger());
+      if (extensions === null) return false;
+      for (const { reservation: extended, grant, bound } of extensions) {
+        extended.grant = { ...extended.grant, reserved: extended.grant.reserved + grant.reserved };
+        extended.bound = bound;
       }
       return true;
     },
-    settle(ended) {
-      const taken = holds.flatMap(({ ceiling, quota: lender, grant: loan }) => {
-        const spending = lender.settle(loan, Math.max(0, usageFor(ceiling, ended)));
-        return spending === null || spending.amount + spending.overdraft === 0
-          ? []
-          : [{ quota: lender, generation: loan.generation, debit: spending }];
+    settle(result) {
+      const debits = reservations.flatMap(({ ceiling, quota, grant }) => {
+        const debit = quota.settle(grant, Math.max(0, usageFor(ceiling, result)));
+        return debit === null || debit.amount + debit.overdraft === 0 ? [] : [{ quota, generation: grant.generation, debit }];
       });
-      return noteTaken(ended, taken);
+      return attachDebits(result, debits);
     },
     release,
   };
 
-  /** From `first` on. */
-  const holdFrom = (first: number): Reservation | Promise<Reservation> => {
+  const reserveFrom = (first: number): Reservation | Promise<Reservation> => {
     for (let index = first; index < counters.length; index += 1) {
       const counter = counters[index];
       if (!counter) break;
-      const taking = { counter, quota: lenderOf(counter), bound: boundOf(counter.key.ceiling, asked) };
-      const lent = taking.quota.reserve(taking.bound, counter.limit);
-      if (lent instanceof Promise) {
-        return lent.then((late) => {
-          note(late, taking);
-          return holdFrom(index + 1);
+      const pending = { counter, quota: quotaFor(counter), bound: boundOf(counter.key.ceiling, bounds) };
+      const result = pending.quota.reserve(pending.bound, counter.limit);
+      if (result instanceof Promise) {
+        return result.then((late) => {
+          addResult(late, pending);
+          return reserveFrom(index + 1);
         });
       }
-      note(lent, taking);
+      addResult(result, pending);
     }
-    return result;
+    return reservation;
   };
-  return holdFrom(0);
+  return reserveFrom(0);
 }
 
-function releaseAll(loans: readonly CounterGrant[]): void {
-  for (const { quota: lender, grant: loan } of loans) lender.settle(loan, 0);
+/** Null when one of them does not fit; nothing more is reserved then. */
+async function reserveExtensions(reservations: readonly CounterReservation[], bounds: UsageBounds): Promise<Extension[] | null> {
+  const extensions: Extension[] = [];
+  for (const reservation of reservations) {
+    const { ceiling, quota, grant, limit } = reservation;
+    const bound = boundOf(ceiling, bounds);
+    // A call granted less than its bound already has everything there is, as the counter's only call.
+    if (bound <= reservation.bound || grant.reserved < reservation.bound) continue;
+    const result = await quota.reserve(bound - reservation.bound, limit);
+    if (result.kind === 'granted') extensions.push({ reservation, quota, grant: result, bound });
+    // A grant of another generation: the lease of this reservation was revoked meanwhile, and the two cannot be joined.
+    if (result.kind !== 'granted' || result.generation !== grant.generation) {
+      releaseAll(extensions);
+      return null;
+    }
+  }
+  return extensions;
+}
+
+function releaseAll(grants: readonly CounterGrant[]): void {
+  for (const { quota, grant } of grants) quota.settle(grant, 0);
 }
 
 function isBounded(ceiling: CeilingName): boolean {
@@ -171,7 +169,7 @@ function isBounded(ceiling: CeilingName): boolean {
 }
 
 function boundOf(ceiling: CeilingName, bounds: UsageBounds | null): number {
-  // A ceiling that is reached refuses every call (specification 7.4), also of a model that costs nothing.
+  // An exhausted ceiling denies every call, also of a model without cost (`tenant_capped`).
   if (ceiling === 'cost') return Math.max(1, bounds?.costNanos ?? 0);
   return ceiling === 'tpm' ? (bounds?.tokens ?? 0) : 1;
 }

@@ -1,13 +1,15 @@
 /**
- * Whether the store of the ceilings answers. Calls that wait for a lease when it falls silent wait two seconds, those that come while it is
- * known to be down not at all: a probe in the background finds out when it is back.
+ * Whether the quota store, that is the database, responds. When it stops responding, calls that wait for quota wait two seconds; while it is
+ * known to be down, calls do not wait at all. A probe in the background detects the recovery.
  */
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 
 export interface StoreHealth {
   readonly isDown: boolean;
-  /** Waits for `work`; when that takes too long, or fails, the store counts as down and `onDown` is called. Rejects with what `work` rejects with. */
+  /**
+   * Settles as `work` does. The first time `work` takes too long, and when it fails, marks the store as down and calls `onDown`.
+   */
   watch<Result>(work: Promise<Result>, onDown: () => void): Promise<Result>;
   stop(): void;
 }
@@ -15,7 +17,7 @@ export interface StoreHealth {
 export interface StoreHealthOptions {
   readonly database: Database;
   readonly logger: Logger;
-  /** Silence is counted in ticks of this length: a process that is too busy to hear the answer must not take that for silence. */
+  /** The timeout is counted in ticks of this length: a process too busy to receive the response must not mistake that for an outage. */
   readonly tickMs?: number;
   readonly ticks?: number;
   readonly probeMs?: number;
@@ -26,10 +28,10 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
 
-  const goDown = (error: unknown): void => {
+  const goDown = (err: unknown): void => {
     if (isDown) return;
     isDown = true;
-    logger.error({ error }, 'the store of the ceilings does not answer');
+    logger.error({ err }, 'quota store unavailable');
     probeLater();
   };
 
@@ -37,7 +39,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
     if (!isDown) return;
     isDown = false;
     clearTimeout(timer);
-    logger.info({}, 'the store of the ceilings answers again');
+    logger.info({}, 'quota store recovered');
   };
 
   const probeLater = (): void => {
@@ -48,16 +50,16 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
     timer.unref();
   };
 
-  const afterTicks = (onSilence: () => void): (() => void) => {
-    let left = ticks;
-    let tick: NodeJS.Timeout;
-    const next = (): void => {
-      left -= 1;
-      if (left === 0) onSilence();
-      else tick = setTimeout(next, tickMs);
+  const afterTicks = (onTimeout: () => void): (() => void) => {
+    let remaining = ticks;
+    let timeout: NodeJS.Timeout;
+    const tick = (): void => {
+      remaining -= 1;
+      if (remaining === 0) onTimeout();
+      else timeout = setTimeout(tick, tickMs);
     };
-    tick = setTimeout(next, tickMs);
-    return () => clearTimeout(tick);
+    timeout = setTimeout(tick, tickMs);
+    return () => clearTimeout(timeout);
   };
 
   return {
@@ -69,8 +71,8 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
         goDown(error);
         onDown();
       };
-      // The embedded database is this process: it is never silent, only busy.
-      const stopTicking = database.kind === 'embedded' ? () => undefined : afterTicks(() => fail('no answer in time'));
+      // The embedded database runs in this process: it can be busy, but not unreachable.
+      const cancelTimeout = database.kind === 'embedded' ? () => undefined : afterTicks(() => fail('no response in time'));
       try {
         const result = await work;
         goUp();
@@ -79,7 +81,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
         fail(error);
         throw error;
       } finally {
-        stopTicking();
+        cancelTimeout();
       }
     },
     stop() {

@@ -1,9 +1,9 @@
-/** The calls that wait for one counter to be asked, in the order in which they came. Bounded by the calls in flight. */
+/** Calls waiting for quota of one counter, in order of arrival, and the last denial. Bounded by the calls in flight. */
 
-/** `unreachable`: the store could not be asked. */
-export type ReserveResult = (QuotaGrant & { readonly kind: 'held' }) | { readonly kind: 'refused' } | { readonly kind: 'unreachable' };
+/** `unavailable`: the quota store did not respond. */
+export type ReserveResult = (QuotaGrant & { readonly kind: 'granted' }) | { readonly kind: 'denied' } | { readonly kind: 'unavailable' };
 
-/** So much is reserved of the lease of this generation. */
+/** Quota reserved for a call from the lease of this generation. */
 export interface QuotaGrant {
   readonly reserved: number;
   readonly generation: number;
@@ -11,27 +11,42 @@ export interface QuotaGrant {
 
 export interface Waiter {
   readonly bound: number;
-  readonly resolve: (lent: ReserveResult) => void;
+  readonly resolve: (result: ReserveResult) => void;
 }
 
 export interface WaitQueue {
   readonly first: Waiter | undefined;
-  readonly all: readonly Waiter[];
-  /** What all of them need. */
+  /** Sum of the bounds. */
   readonly demand: number;
   enqueue(bound: number): Promise<ReserveResult>;
-  /** Answers those to whom `lend` has something to say; the others go on waiting. */
-  resolveWhere(lend: (waiter: Waiter) => ReserveResult | null): void;
+  /** Resolves and removes every waiter for which `decide` returns a result. */
+  resolveWhere(decide: (waiter: Waiter) => ReserveResult | null): void;
+  snapshot(): ReadonlySet<Waiter>;
+  /** Denies those of `waiters` that need as much as `bound`, and later calls that do. */
+  deny(bound: number, waiters: ReadonlySet<Waiter>): void;
+  /** A call that needs so much has just been denied, and nothing has changed since. */
+  isDenied(bound: number): boolean;
+  clearDenial(): void;
 }
+
+/** Denials are cached this long: limits a burst of rejected calls to ten statements a second per counter. */
+const denialMs = 100;
 
 export function createWaitQueue(): WaitQueue {
   let waiters: Waiter[] = [];
+  let denial: { readonly bound: number; readonly until: number } | null = null;
+
+  const resolveWhere = (decide: (waiter: Waiter) => ReserveResult | null): void => {
+    waiters = waiters.filter((waiter) => {
+      const result = decide(waiter);
+      if (result) waiter.resolve(result);
+      return result === null;
+    });
+  };
+
   return {
     get first() {
       return waiters[0];
-    },
-    get all() {
-      return waiters;
     },
     get demand() {
       return waiters.reduce((sum, { bound }) => sum + bound, 0);
@@ -40,12 +55,15 @@ export function createWaitQueue(): WaitQueue {
       new Promise((resolve) => {
         waiters.push({ bound, resolve });
       }),
-    resolveWhere(lend) {
-      waiters = waiters.filter((waiter) => {
-        const lent = lend(waiter);
-        if (lent) waiter.resolve(lent);
-        return lent === null;
-      });
+    resolveWhere,
+    snapshot: () => new Set(waiters),
+    deny(bound, denied) {
+      resolveWhere((waiter) => (denied.has(waiter) && waiter.bound >= bound ? { kind: 'denied' } : null));
+      denial = { bound, until: performance.now() + denialMs };
+    },
+    isDenied: (bound) => denial !== null && bound >= denial.bound && performance.now() < denial.until,
+    clearDenial() {
+      denial = null;
     },
   };
 }

@@ -1,10 +1,10 @@
-/** Calls that become larger between their admission and the vendor: by what is recalled into them. */
+/** Reservations of calls that grow between admission and sending, by recalled memories. */
 import { afterEach, expect, test } from '@jest/globals';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import { countersIn, createTestProcess, limitsOf, type TestProcess } from './quota-harness.ts';
 
-describeDatabases('a call that grows after its admission', (database) => {
+describeDatabases('the reservation of a call that grows after its admission', (database) => {
   let process: TestProcess | null = null;
   afterEach(async () => process?.admission.stop());
 
@@ -14,12 +14,12 @@ describeDatabases('a call that grows after its admission', (database) => {
     return process;
   };
 
-  test('is settled with all that it holds before another that waits for it gets what is left', async () => {
+  test('is settled as a whole before a waiting call gets the remainder', async () => {
     const limits = limitsOf({ cost: 1_000, tpm: 1_000 });
     const { admit, settle, store } = await start();
     const call = await admit(limits, { costNanos: 100, tokens: 100 });
-    if (!call) throw new Error('it is let in');
-    expect(await call.holds.extend(() => ({ costNanos: 1_000, tokens: 1_000 }))).toBe(true);
+    if (!call) throw new Error('the call must be admitted');
+    expect(await call.reservation.extend(() => ({ costNanos: 1_000, tokens: 1_000 }))).toBe(true);
     const [large, small] = [admit(limits, { costNanos: 900, tokens: 900 }), admit(limits, { costNanos: 200, tokens: 200 })];
     settle(call, { costNanos: 800, tokens: 800 });
     expect(await large).toBeNull();
@@ -32,14 +32,14 @@ describeDatabases('a call that grows after its admission', (database) => {
     ]);
   });
 
-  test('gives back what it was given of one ceiling when there is no room under another, and holds what it held', async () => {
+  test('is unchanged when one ceiling allows the extension and another denies it', async () => {
     const limits = limitsOf({ cost: 1_000, tpm: 500 });
     const { admit, settle } = await start();
     const call = await admit(limits, { costNanos: 100, tokens: 100 });
-    if (!call) throw new Error('it is let in');
-    expect(await call.holds.extend(() => ({ costNanos: 400, tokens: 600 }))).toBe(false);
-    expect(await call.holds.extend(() => ({ costNanos: 300, tokens: 300 }))).toBe(true);
-    expect(await call.holds.extend(() => ({ costNanos: 200, tokens: 200 }))).toBe(true);
+    if (!call) throw new Error('the call must be admitted');
+    expect(await call.reservation.extend(() => ({ costNanos: 400, tokens: 600 }))).toBe(false);
+    expect(await call.reservation.extend(() => ({ costNanos: 300, tokens: 300 }))).toBe(true);
+    expect(await call.reservation.extend(() => ({ costNanos: 200, tokens: 200 }))).toBe(true);
     const other = await admit(limits, { costNanos: 700, tokens: 200 });
     expect(other).not.toBeNull();
     expect(await admit(limits, { costNanos: 1, tokens: 1 })).toBeNull();
@@ -47,14 +47,14 @@ describeDatabases('a call that grows after its admission', (database) => {
     expect(await admit(limits, { costNanos: 300, tokens: 300 })).not.toBeNull();
   });
 
-  test('does not grow out of a lease that was written off meanwhile', async () => {
+  test('cannot be extended after its lease was revoked', async () => {
     const limits = limitsOf({ cost: 1_000 });
     const { id, admission, admit, settle } = await start();
     const call = await admit(limits, { costNanos: 100 });
-    if (!call) throw new Error('it is let in');
+    if (!call) throw new Error('the call must be admitted');
     await admission.leases.revokeAll(id);
     admission.verifyLeases();
-    expect(await call.holds.extend(() => ({ costNanos: 600, tokens: 0 }))).toBe(false);
+    expect(await call.reservation.extend(() => ({ costNanos: 600, tokens: 0 }))).toBe(false);
     settle(call, { costNanos: 100 });
     expect(await admit(limits, { costNanos: 1_000 })).not.toBeNull();
   });

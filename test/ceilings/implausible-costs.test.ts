@@ -1,22 +1,22 @@
-/** A vendor that counts what nobody can pay. */
+/** A vendor that reports an absurd token count. */
 import { afterEach, expect, test } from '@jest/globals';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import { createTestProcess, limitsOf, type TestProcess } from './quota-harness.ts';
 
-describeDatabases('a cost beyond all numbers', (database) => {
+describeDatabases('a cost beyond the safe integers', (database) => {
   let process: TestProcess | null = null;
   afterEach(async () => process?.admission.stop());
 
-  test('refuses what comes next, and does not pass for a store that is down', async () => {
+  test('exhausts the ceiling and does not mark the quota store as unavailable', async () => {
     process = createTestProcess({ database: database(), clock: clockAt(noon) });
     await process.admission.start();
     const [limits, others] = [limitsOf({ cost: 1_000, tpm: 1_000 }), limitsOf({ cost: 1_000 })];
     const call = await process.admit(limits, { costNanos: 10, tokens: 10 });
-    if (!call) throw new Error('it is let in');
+    if (!call) throw new Error('the call must be admitted');
     process.settle(call, { costNanos: 9e19, tokens: Number.MAX_SAFE_INTEGER });
     expect(await process.admit(limits, { costNanos: 10, tokens: 10 })).toBeNull();
-    expect((await process.admit(others, { costNanos: 10 }))?.holds.isUnmetered).toBe(false);
+    expect((await process.admit(others, { costNanos: 10 }))?.reservation.isUnmetered).toBe(false);
     await process.store();
     expect(await process.admit(limits, { costNanos: 10, tokens: 10 })).toBeNull();
   });

@@ -1,4 +1,4 @@
-/** Ledger and SQL together, under random orders of admit, grow, settle, store, kill and recover by several processes. */
+/** Local quota and SQL together, in random interleavings of admit, extend, settle, store, kill, recover and revoke by several processes. */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { describeDatabases } from '../db/databases.ts';
@@ -16,15 +16,15 @@ import {
 const ceilings = { calls: 25, cost: 4_000, rpm: 20, tpm: 3_000 };
 
 const step = fc.record({
-  kind: fc.constantFrom('admit', 'admit', 'admit', 'settle', 'settle', 'store', 'kill', 'write off', 'ask'),
+  kind: fc.constantFrom('admit', 'admit', 'admit', 'settle', 'settle', 'store', 'kill', 'revoke', 'check'),
   process: fc.nat(2),
   amount: fc.integer({ min: 0, max: 700 }),
-  /** What the call really spends, in hundredths of its bound. */
+  /** Usage of the call in percent of its bound. */
   share: fc.integer({ min: 0, max: 130 }),
 });
 
 describeDatabases('admission under random interleavings', (database) => {
-  test('never holds more than the ceiling but by what calls spend beyond their bounds or ran with when they were written off, and counts every call once', async () => {
+  test('exceeds a ceiling only by usage beyond bounds and by revoked reservations, and counts every call once', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 120 }), async (steps) => {
         const clock = clockAt(noon);
@@ -36,7 +36,7 @@ describeDatabases('admission under random interleavings', (database) => {
         };
         const all = [await start(), await start(), await start()];
         const dead: TestProcess[] = [];
-        /** What was spent beyond bounds, and what a process held for its calls when it was written off. */
+        /** Usage beyond bounds, and reservations of processes whose leases were revoked. */
         const excess = { calls: 0, amount: 0 };
         const pending: Promise<unknown>[] = [];
         try {
@@ -47,12 +47,12 @@ describeDatabases('admission under random interleavings', (database) => {
             switch (kind) {
               case 'admit': {
                 const call = process.admit(limits, { costNanos: amount, tokens: amount });
-                // Every other admission is waited for; the rest overlap.
+                // Awaits every other admission; the rest overlap.
                 const noted = call.then(async (admitted) => {
                   if (!admitted) return;
-                  // Every third becomes larger before it is made.
+                  // Extends every third call.
                   const larger = Math.min(700, amount * 2);
-                  const grows = share % 3 === 0 && (await admitted.holds.extend(() => ({ costNanos: larger, tokens: larger })));
+                  const grows = share % 3 === 0 && (await admitted.reservation.extend(() => ({ costNanos: larger, tokens: larger })));
                   running.push(admitted);
                   bounds.push(grows ? larger : amount);
                 });
@@ -74,19 +74,19 @@ describeDatabases('admission under random interleavings', (database) => {
                 break;
               case 'kill': {
                 await Promise.all(pending.splice(0));
-                // What it had settled is in its journal; what ran is settled as unknown.
+                // Settled calls are in its journal; recovery settles running ones as unknown.
                 for (const call of running) process.settle(call, { costNanos: 10, tokens: 10 });
-                const left = process.journal();
-                // It stops nothing and gives nothing back.
+                const unstored = process.journal();
+                // It returns no quota.
                 dead.push(process);
-                await storeAndCount(database(), left);
-                await storeAndCount(database(), left);
+                await storeAndCount(database(), unstored);
+                await storeAndCount(database(), unstored);
                 await process.admission.leases.revokeAll(process.id);
                 all[index] = await start();
                 break;
               }
-              case 'write off': {
-                // An operator takes it for dead; it was only cut off, and goes on.
+              case 'revoke': {
+                // An operator considers it dead, but it was only cut off, and continues.
                 await Promise.all(pending.splice(0));
                 await process.admission.leases.revokeAll(process.id);
                 process.admission.verifyLeases();
@@ -96,7 +96,7 @@ describeDatabases('admission under random interleavings', (database) => {
                 excess.amount += unstored.reduce((sum, { result }) => sum + (result.costNanos ?? 0), 0);
                 break;
               }
-              case 'ask':
+              case 'check':
                 expectSound(await countersIn(database(), limits.projectId), excess);
             }
           }
@@ -120,7 +120,7 @@ describeDatabases('admission under random interleavings', (database) => {
   }, 600_000);
 });
 
-/** An oversized call may hold less than its bound, so what it spends within its bound counts as excess too. */
+/** An oversized call may reserve less than its bound, so its usage within the bound may exceed the ceiling too. */
 function expectSound(rows: readonly CounterRow[], excess: { readonly calls: number; readonly amount: number }): void {
   for (const { ceiling, settled, leased, leases, rows: sum } of rows) {
     expect({ ceiling, settled }).toEqual({ ceiling, settled: sum });

@@ -1,4 +1,4 @@
-/** The counters and leases in the store: what goes back by itself, what is deleted, and what becomes of callers when a statement hangs. */
+/** Counters and leases in the database: return of unused quota, deletion of expired counters, calls during a hanging statement. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { deleteExpiredBatch } from '../../src/ceilings/expired-counters.ts';
@@ -21,11 +21,11 @@ describeDatabases('counters and leases', (database) => {
     return process;
   };
 
-  test('a slice that nobody uses goes back to the store, what a running call holds does not', async () => {
+  test('unused quota is returned to the database, reservations of running calls are not', async () => {
     const limits = limitsOf({ calls: 1_000, cost: 1_000_000 });
     const { admit, settle, store } = await start();
     const [ended, running] = [await admit(limits, { costNanos: 10 }), await admit(limits, { costNanos: 10 })];
-    if (!ended || !running) throw new Error('both are let in');
+    if (!ended || !running) throw new Error('both calls must be admitted');
     settle(ended, { costNanos: 4 });
     await store();
     const leases = async () =>
@@ -50,7 +50,7 @@ describeDatabases('counters and leases', (database) => {
     );
   });
 
-  test('what a call spends beyond its bound counts against the next one at once, before it is stored, and once only', async () => {
+  test('usage beyond the bound counts against the next call at once, before it is stored, and only once', async () => {
     const limits = limitsOf({ cost: 1_000, tpm: 1_000 });
     const { admit, settle, store } = await start();
     const spend = async (amount: number): Promise<boolean> => {
@@ -70,18 +70,18 @@ describeDatabases('counters and leases', (database) => {
     ]);
   });
 
-  test('a call that is never stored gives back what it took: another one gets its place', async () => {
+  test('a call that is never stored does not count', async () => {
     const limits = limitsOf({ calls: 1 });
     const { admission, admit, settle, journal } = await start();
     const call = await admit(limits);
-    if (!call) throw new Error('it is let in');
+    if (!call) throw new Error('the call must be admitted');
     settle(call);
     expect(await admit(limits)).toBeNull();
     for (const unstored of journal()) admission.revert(unstored);
     expect(await admit(limits)).not.toBeNull();
   });
 
-  test('counters of minutes and days that are over are deleted, however many, and no others', async () => {
+  test('counters of ended minutes and days are deleted, however many, and no others', async () => {
     const clock = clockAt(noon);
     const projectId = randomUUID();
     await database().query(
@@ -98,11 +98,11 @@ describeDatabases('counters and leases', (database) => {
     expect(await admit(limits)).not.toBeNull();
     clock.move(61_000);
     await eventually(async () => {
-      const left = await database().query<{ kind: string; count: number }>(
+      const remaining = await database().query<{ kind: string; count: number }>(
         `select window_kind as kind, count(*) as count from limit_counters where project_id = $1::uuid group by 1 order by 1`,
         [projectId],
       );
-      expect(left).toEqual([
+      expect(remaining).toEqual([
         { kind: 'minute', count: 350 },
         { kind: 'month', count: 350 },
       ]);
@@ -113,7 +113,7 @@ describeDatabases('counters and leases', (database) => {
          from (values ('month', '2026-12-01Z'), ('total', null)) as kind (name, ends)`,
       [projectId],
     );
-    const keptNow = async (): Promise<object[]> => {
+    const countRemaining = async (): Promise<object[]> => {
       for (let deleted = 1; deleted > 0; ) deleted = await deleteExpiredBatch(database(), clock);
       return database().query(
         `select window_kind as kind, count(*) as count from limit_counters where project_id = $1::uuid group by 1 order by 1`,
@@ -124,12 +124,12 @@ describeDatabases('counters and leases', (database) => {
       { kind: 'month', count: 1 },
       { kind: 'total', count: 1 },
     ];
-    expect(await keptNow()).toEqual([{ kind: 'minute', count: 350 }, ...lasting]);
+    expect(await countRemaining()).toEqual([{ kind: 'minute', count: 350 }, ...lasting]);
     clock.move(86_400_000);
-    expect(await keptNow()).toEqual(lasting);
+    expect(await countRemaining()).toEqual(lasting);
   });
 
-  test('nobody waits for a statement that hangs while the store answers others, and its slice is used when it is there', async () => {
+  test('calls do not wait for a hanging statement while the database responds to others, and use its grant when it arrives', async () => {
     let release = (): void => undefined;
     let hangs = true;
     const given = database();
@@ -146,11 +146,11 @@ describeDatabases('counters and leases', (database) => {
     };
     const [stuck, other] = [limitsOf({ calls: 5 }), limitsOf({ calls: 5 })];
     const { admit } = await start(hanging);
-    // It waits until the store counts as silent.
-    expect((await admit(stuck))?.holds.isUnmetered).toBe(true);
-    await eventually(async () => expect((await admit(other))?.holds.isUnmetered).toBe(false));
-    expect((await admit(stuck))?.holds.isUnmetered).toBe(true);
+    // Waits until the statement counts as stalled.
+    expect((await admit(stuck))?.reservation.isUnmetered).toBe(true);
+    await eventually(async () => expect((await admit(other))?.reservation.isUnmetered).toBe(false));
+    expect((await admit(stuck))?.reservation.isUnmetered).toBe(true);
     release();
-    await eventually(async () => expect((await admit(stuck))?.holds.isUnmetered).toBe(false));
+    await eventually(async () => expect((await admit(stuck))?.reservation.isUnmetered).toBe(false));
   });
 });

@@ -1,52 +1,52 @@
 import { describe, expect, test } from '@jest/globals';
 import { createLocalQuota } from '../../src/ceilings/local-quota.ts';
 
-describe('a slice', () => {
-  test('admits what is granted and not one more', () => {
-    const slice = createLocalQuota();
-    expect(slice.reserve(1)).toBe(false);
-    slice.grant(2);
-    expect([slice.reserve(1), slice.reserve(1), slice.reserve(1)]).toEqual([true, true, false]);
+describe('a local quota', () => {
+  test('reserves exactly what was granted', () => {
+    const quota = createLocalQuota();
+    expect(quota.reserve(1)).toBe(false);
+    quota.grant(2);
+    expect([quota.reserve(1), quota.reserve(1), quota.reserve(1)]).toEqual([true, true, false]);
   });
 
-  test('takes back what a call did not spend', () => {
-    const slice = createLocalQuota();
-    slice.grant(100);
-    slice.reserve(80);
-    expect(slice.settle(80, 30)).toEqual({ taken: 30, owed: 0 });
-    expect(slice).toMatchObject({ held: 100, reserved: 0, free: 70, isIdle: false });
-    slice.commit({ amount: 30, overdraft: 0 });
-    expect(slice).toMatchObject({ held: 70, reserved: 0, free: 70, isIdle: true });
+  test('makes available again what a call did not use', () => {
+    const quota = createLocalQuota();
+    quota.grant(100);
+    quota.reserve(80);
+    expect(quota.settle(80, 30)).toEqual({ amount: 30, overdraft: 0 });
+    expect(quota).toMatchObject({ leased: 100, reserved: 0, available: 70, isIdle: false });
+    quota.commit({ amount: 30, overdraft: 0 });
+    expect(quota).toMatchObject({ leased: 70, reserved: 0, available: 70, isIdle: true });
   });
 
-  test('a call that spends more than it reserved takes the rest of what is free, and owes what is beyond that until it is counted', () => {
-    const slice = createLocalQuota();
-    slice.grant(100);
-    slice.reserve(40);
-    slice.reserve(40);
-    expect(slice.settle(40, 90)).toEqual({ taken: 60, owed: 30 });
-    expect(slice).toMatchObject({ free: 0, reserved: 40, owed: 30 });
-    expect(slice.settle(40, 40)).toEqual({ taken: 40, owed: 0 });
-    slice.commit({ amount: 100, overdraft: 0 });
-    expect(slice).toMatchObject({ held: 0, free: 0, owed: 30, isIdle: false });
-    slice.commit({ amount: 0, overdraft: 30 });
-    expect(slice).toMatchObject({ held: 0, free: 0, owed: 0, isIdle: true });
+  test('usage beyond the reservation uses the available quota, then is overdraft until it is counted', () => {
+    const quota = createLocalQuota();
+    quota.grant(100);
+    quota.reserve(40);
+    quota.reserve(40);
+    expect(quota.settle(40, 90)).toEqual({ amount: 60, overdraft: 30 });
+    expect(quota).toMatchObject({ available: 0, reserved: 40, overdraft: 30 });
+    expect(quota.settle(40, 40)).toEqual({ amount: 40, overdraft: 0 });
+    quota.commit({ amount: 100, overdraft: 0 });
+    expect(quota).toMatchObject({ leased: 0, available: 0, overdraft: 30, isIdle: false });
+    quota.commit({ amount: 0, overdraft: 30 });
+    expect(quota).toMatchObject({ leased: 0, available: 0, overdraft: 0, isIdle: true });
   });
 
-  test('what a call took is free again when it will never be counted', () => {
-    const slice = createLocalQuota();
-    slice.grant(100);
-    slice.reserve(40);
-    slice.revert(slice.settle(40, 30));
-    expect(slice).toMatchObject({ held: 100, free: 100, isIdle: true });
+  test('a reverted debit is available again', () => {
+    const quota = createLocalQuota();
+    quota.grant(100);
+    quota.reserve(40);
+    quota.revert(quota.settle(40, 30));
+    expect(quota).toMatchObject({ leased: 100, available: 100, isIdle: true });
   });
 
-  test('gives back only what no call holds', () => {
-    const slice = createLocalQuota();
-    slice.grant(10);
-    slice.reserve(3);
-    slice.settle(1, 1);
-    expect(slice.takeAvailable()).toBe(7);
-    expect(slice).toMatchObject({ held: 3, reserved: 2, free: 0 });
+  test('returns only what is neither reserved nor pending', () => {
+    const quota = createLocalQuota();
+    quota.grant(10);
+    quota.reserve(3);
+    quota.settle(1, 1);
+    expect(quota.takeAvailable()).toBe(7);
+    expect(quota).toMatchObject({ leased: 3, reserved: 2, available: 0 });
   });
 });

@@ -1,4 +1,4 @@
-/** What the tests of ceilings share: processes that admit, end and store calls against a real database, and the sums that must hold. */
+/** Shared by the tests of ceilings: processes that admit, settle and store calls against a real database, and the sums that must be equal. */
 import { randomUUID } from 'node:crypto';
 import { type Admission, createAdmission } from '../../src/ceilings/admission.ts';
 import { applyCalls } from '../../src/ceilings/counter-updates.ts';
@@ -13,7 +13,7 @@ import type { Database } from '../../src/db/database.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
 import { keepingLogger, settledCall } from '../journal/calls.ts';
 
-/** What a key may use; the ceilings that are left out have no limit. */
+/** Limits of a key; omitted ceilings have no limit. */
 export function limitsOf(
   changes: Partial<Record<CeilingName, number>> = {},
   { window = 'month', ...rest }: Partial<Omit<Limits, 'key' | 'project'>> & { window?: WindowKind; project?: Partial<ProjectLimits> } = {},
@@ -38,9 +38,9 @@ export interface Bounds {
   readonly tokens?: number;
 }
 
-/** A call that was let in. */
+/** An admitted call. */
 export interface RunningCall {
-  readonly holds: Reservation;
+  readonly reservation: Reservation;
   readonly limits: Limits;
   readonly startedAt: number;
 }
@@ -48,13 +48,13 @@ export interface RunningCall {
 export interface TestProcess {
   readonly id: string;
   readonly admission: Admission;
-  /** Null: refused. */
+  /** Null when denied. */
   admit(limits: Limits, bounds?: Bounds, startedAt?: number): Promise<RunningCall | null>;
-  /** Ends a call; it waits for `store` then. */
+  /** Settles a call, which `store` then stores. */
   settle(call: RunningCall, spent?: Bounds): void;
-  /** Stores what has settled, as the drain does. */
+  /** Stores the settled calls, as the journal drain does. */
   store(): Promise<void>;
-  /** The calls that wait for `store`: a dead process's journal. */
+  /** The calls not stored yet: the journal of the process if it dies. */
   journal(): SettledCall[];
 }
 
@@ -75,16 +75,16 @@ export function createTestProcess({
     admission,
     async admit(limits, { costNanos = 0, tokens = 0 } = {}, startedAt = clock.now()) {
       try {
-        const holds = await admission.admit({ limits, startedAt, bounds: () => ({ costNanos, tokens }) });
-        return { holds, limits, startedAt };
+        const reservation = await admission.admit({ limits, startedAt, bounds: () => ({ costNanos, tokens }) });
+        return { reservation, limits, startedAt };
       } catch (error) {
         if (error instanceof Error && 'status' in error && error.status === 429) return null;
         throw error;
       }
     },
-    settle({ holds, limits, startedAt }, { costNanos = 0, tokens = 0 } = {}) {
+    settle({ reservation, limits, startedAt }, { costNanos = 0, tokens = 0 } = {}) {
       const call = settledCallOf(limits, startedAt, { costNanos, tokens });
-      settled.push({ ...call, result: holds.settle(call.result) });
+      settled.push({ ...call, result: reservation.settle(call.result) });
     },
     async store() {
       const batch = settled;
@@ -124,7 +124,7 @@ export interface CounterRow {
   readonly rows: number;
 }
 
-/** The counters of a project, with the sums that they must be equal to. */
+/** The counters of a project, with the sums they must be equal to. */
 export function countersIn(database: Database, projectId: string): Promise<CounterRow[]> {
   return database.query<CounterRow>(
     `select c.ceiling, c.settled, c.leased,

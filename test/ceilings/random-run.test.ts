@@ -1,10 +1,10 @@
-/** A long random run against a real database: after every settlement used and reserved are within the ceiling, but for one call's excess. */
+/** A long random run on a real database: after every settlement usage and reservations are within the ceiling plus one call's excess. */
 import { expect, test } from '@jest/globals';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import { countersIn, createTestProcess, limitsOf, type RunningCall } from './quota-harness.ts';
 
-/** A generator of its own, so that a run can be repeated. */
+/** A seeded generator, so that a run can be repeated. */
 function randomFrom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -17,7 +17,7 @@ const calls = 5_000;
 const ceilings = { cost: 900_000, tpm: 800_000 };
 
 describeDatabases('5,000 calls of random size', (database) => {
-  test('settle within cost and tpm but by one excess, and used equals the sum of the call rows to the nano-dollar', async () => {
+  test('stay within cost and tpm plus one excess, and usage equals the sum of the calls to the nano-dollar', async () => {
     const random = randomFrom(7);
     const clock = clockAt(noon);
     const limits = limitsOf(ceilings);
@@ -39,13 +39,13 @@ describeDatabases('5,000 calls of random size', (database) => {
         while (running.length > (call ? random(60) : 0)) {
           const [ended] = running.splice(random(running.length), 1);
           if (!ended) break;
-          // One of a hundred answers is longer than anybody could know.
+          // One response of a hundred exceeds its upper bound.
           const spent = random(100) === 0 ? ended.bound + random(400) : random(ended.bound + 1);
           process.settle(ended.call, { costNanos: spent, tokens: spent });
           largestExcess = Math.max(largestExcess, spent - ended.bound);
           settled += spent;
           reserved -= ended.bound;
-          // An oversized call holds less than its bound: at most by one bound there is more here than is really held.
+          // An oversized call reserves less than its bound: this sum exceeds the real reservations by at most one bound.
           expect(settled + reserved).toBeLessThanOrEqual(Math.min(ceilings.cost, ceilings.tpm) + 1_000 + largestExcess);
         }
         if (n % 97 === 0) await process.store();

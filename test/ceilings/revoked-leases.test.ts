@@ -1,11 +1,11 @@
-/** A process that was only cut off from the database when its leases were written off: what it held is held by others now. */
+/** A process that was only cut off from the database when its leases were revoked: other processes may hold its quota now. */
 import { afterEach, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import { countersIn, createTestProcess, limitsOf, type RunningCall, type TestProcess } from './quota-harness.ts';
 
-describeDatabases('leases that were written off', (database) => {
+describeDatabases('revoked leases', (database) => {
   let processes: TestProcess[] = [];
   afterEach(async () => {
     for (const { admission } of processes) await admission.stop();
@@ -24,13 +24,13 @@ describeDatabases('leases that were written off', (database) => {
     return calls.filter((call) => call !== null);
   };
 
-  test('are not lent from once the process has heard of it, and what ran under them takes nothing from the next', async () => {
+  test('grant nothing once the process knows, and calls admitted under them do not debit the next lease', async () => {
     const limits = limitsOf({ calls: 100 });
     const [cutOff, other] = [await start(), await start()];
     const running = await admitted(cutOff, limits, 1);
     expect(await cutOff.admission.leases.revokeAll(cutOff.id)).toBe(1);
     cutOff.admission.verifyLeases();
-    // The others have all of it now; one call more runs than the ceiling has room for, that of the process that was taken for dead.
+    // The others have the whole ceiling now; the call of the process that was considered dead runs in addition.
     expect(await admitted(other, limits, 120)).toHaveLength(100);
     expect(await admitted(cutOff, limits, 3)).toHaveLength(0);
     for (const call of running) cutOff.settle(call);
@@ -38,10 +38,10 @@ describeDatabases('leases that were written off', (database) => {
     expect(await countersIn(database(), limits.projectId)).toEqual([{ ceiling: 'calls', settled: 1, leased: 100, leases: 100, rows: 1 }]);
   });
 
-  test('are noticed at the next lease, too, and then made anew: the counter goes on with what is really held', async () => {
+  test('are detected at the next acquisition and replaced; the counter reflects what is really held', async () => {
     const limits = limitsOf({ calls: 100 });
     const cutOff = await start();
-    // A slice of two calls: one runs, one is free.
+    // A lease of two calls: one reserved, one available.
     const [first] = await admitted(cutOff, limits, 1);
     await cutOff.admission.leases.revokeAll(cutOff.id);
     const others = await admitted(cutOff, limits, 3);
@@ -54,7 +54,7 @@ describeDatabases('leases that were written off', (database) => {
     expect(await admitted(cutOff, limits, 120)).toHaveLength(96);
   });
 
-  test('a process whose leases are there after all goes on with them', async () => {
+  test('a process whose leases still exist continues with them', async () => {
     const limits = limitsOf({ calls: 100 });
     const process = await start();
     await admitted(process, limits, 10);

@@ -1,0 +1,389 @@
+/** Walks the transition table of a counter's quota, with a lease store whose statements end when the test says so. */
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import { type CounterQuota, createCounterQuota } from '../../src/ceilings/counter-quota.ts';
+import type { LeaseGrant, LeaseStore } from '../../src/ceilings/lease-store.ts';
+import { createQuotaStateMachine, type QuotaState, quotaTransitions } from '../../src/ceilings/quota-state.ts';
+import type { QuotaGrant } from '../../src/ceilings/wait-queue.ts';
+import { noon } from '../journal/calls.ts';
+
+type StatementName = 'acquire' | 'release' | 'reconcile' | 'remove' | 'requestReturn';
+
+interface Statement {
+  readonly name: StatementName;
+  readonly resolve: (result?: unknown) => void;
+  readonly reject: () => void;
+}
+
+const limit = 1_000;
+
+function createTestQuota() {
+  const statements: Statement[] = [];
+  const path: QuotaState[] = ['idle'];
+  const statement = (name: StatementName): Promise<never> =>
+    new Promise((resolve, reject) => {
+      statements.push({ name, resolve: (result) => resolve(result as never), reject: () => reject(new Error('down')) });
+    });
+  const unused = () => Promise.reject(new Error('not a statement of one counter'));
+  const leases: LeaseStore = {
+    acquire: () => statement('acquire'),
+    release: () => statement('release'),
+    reconcile: () => statement('reconcile'),
+    remove: () => statement('remove'),
+    requestReturn: () => statement('requestReturn'),
+    publish: unused,
+    revokeAll: unused,
+    list: unused,
+  };
+  let generation = 0;
+  const quota = createCounterQuota({
+    counter: {
+      key: { projectId: 'p', scope: 'key', scopeId: 'k', ceiling: 'cost', window: 'month', start: noon, end: noon + 86_400_000 },
+      limit,
+    },
+    process: 'this process',
+    leases,
+    health: {
+      isDown: false,
+      async watch(work, onDown) {
+        return work.catch((error: unknown) => {
+          onDown();
+          throw error;
+        });
+      },
+      stop: () => undefined,
+    },
+    nextGeneration() {
+      generation += 1;
+      return generation;
+    },
+    returnWaitMs: 1,
+    onTransition(from, to) {
+      expect(path.at(-1)).toBe(from);
+      path.push(to);
+    },
+  });
+
+  /** The statement in progress, which must be this one. */
+  const inProgress = async (name: StatementName): Promise<Statement> => {
+    while (statements.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    const next = statements.shift();
+    if (next?.name !== name) throw new Error(`${name} expected, not ${next?.name}`);
+    return next;
+  };
+  const end = async (name: StatementName, result?: unknown): Promise<void> => (await inProgress(name)).resolve(result);
+  const fail = async (name: StatementName): Promise<void> => (await inProgress(name)).reject();
+  const grant = (granted: number, heldByOthers = 0): LeaseGrant => ({ id: 7, granted, heldByOthers });
+  const reserve = async (bound: number): Promise<QuotaGrant> => {
+    const result = await quota.reserve(bound, limit);
+    if (result.kind !== 'granted') throw new Error(result.kind);
+    return result;
+  };
+  return {
+    quota,
+    path,
+    inProgress,
+    end,
+    fail,
+    grant,
+    reserve,
+    /** Reserves `bound` of a lease of `leased`. */
+    async lease(leased: number, bound: number): Promise<QuotaGrant> {
+      const reserved = reserve(bound);
+      await end('acquire', grant(leased));
+      return reserved;
+    },
+  };
+}
+
+type TestQuota = ReturnType<typeof createTestQuota>;
+
+/** Lets a lease count as unused. */
+function makeUnused(quota: CounterQuota): void {
+  const now = performance.now.bind(performance);
+  jest.spyOn(performance, 'now').mockImplementation(() => now() + 11_000);
+  quota.maintain(noon);
+}
+
+interface Scenario {
+  readonly title: string;
+  readonly path: readonly QuotaState[];
+  readonly run: (test: TestQuota) => Promise<void>;
+}
+
+const scenarios: readonly Scenario[] = [
+  {
+    title: 'a call without local quota acquires a lease',
+    path: ['idle', 'acquiring', 'idle'],
+    async run({ lease }) {
+      await lease(10, 10);
+    },
+  },
+  {
+    title: 'quota that runs low is prefetched',
+    path: ['idle', 'acquiring', 'idle', 'prefetching', 'idle'],
+    async run({ quota, lease, end, grant }) {
+      await lease(10, 1);
+      quota.reserve(6, limit);
+      await end('acquire', grant(0));
+    },
+  },
+  {
+    title: 'available quota is returned when another process needs it',
+    path: ['idle', 'acquiring', 'idle', 'returning', 'idle'],
+    async run({ quota, lease, end }) {
+      await lease(10, 1);
+      quota.returnUnused();
+      await end('release');
+    },
+  },
+  {
+    title: 'an unused lease is deleted',
+    path: ['idle', 'acquiring', 'idle', 'removing', 'idle'],
+    async run({ quota, lease, end }) {
+      const debit = quota.settle(await lease(10, 1), 1);
+      if (debit) quota.commit(debit, 1);
+      makeUnused(quota);
+      await end('remove');
+    },
+  },
+  {
+    title: 'a failed prefetch is reconciled by the maintenance',
+    path: ['idle', 'acquiring', 'idle', 'prefetching', 'stalled', 'prefetching', 'idle', 'reconciling', 'idle'],
+    async run({ quota, path, lease, end, fail }) {
+      await lease(10, 1);
+      quota.reserve(6, limit);
+      await fail('acquire');
+      while (path.at(-1) !== 'idle') await new Promise((resolve) => setTimeout(resolve, 1));
+      quota.maintain(noon);
+      await end('reconcile', true);
+    },
+  },
+  {
+    title: 'a failed reconciliation and a failed deletion leave the lease to the next maintenance',
+    path: [
+      ...(['idle', 'acquiring', 'idle', 'removing', 'stalled', 'removing', 'idle', 'removing', 'idle'] as const),
+      ...(['acquiring', 'idle', 'prefetching', 'stalled', 'prefetching', 'idle', 'reconciling', 'stalled', 'reconciling', 'idle'] as const),
+    ],
+    async run({ quota, path, lease, end, fail }) {
+      const idle = async (): Promise<void> => {
+        while (path.at(-1) !== 'idle') await new Promise((resolve) => setTimeout(resolve, 1));
+      };
+      const debit = quota.settle(await lease(10, 1), 1);
+      if (debit) quota.commit(debit, 1);
+      makeUnused(quota);
+      await fail('remove');
+      await idle();
+      quota.maintain(noon);
+      await end('remove');
+      jest.restoreAllMocks();
+      await idle();
+      await lease(10, 1);
+      quota.reserve(6, limit);
+      await fail('acquire');
+      await idle();
+      quota.maintain(noon);
+      await fail('reconcile');
+    },
+  },
+  {
+    title: 'a call waits until a doubtful lease is confirmed',
+    path: ['idle', 'acquiring', 'idle', 'verifying', 'acquiring', 'idle'],
+    async run({ quota, lease, reserve, end, grant }) {
+      await lease(10, 10);
+      quota.markUnverified();
+      const reserved = reserve(5);
+      await end('reconcile', true);
+      await end('acquire', grant(5));
+      await reserved;
+    },
+  },
+  {
+    title: 'when the lease cannot be confirmed, the call is not kept waiting',
+    path: ['idle', 'acquiring', 'idle', 'verifying', 'stalled', 'verifying', 'idle'],
+    async run({ quota, lease, fail }) {
+      await lease(10, 1);
+      quota.markUnverified();
+      const result = quota.reserve(5, limit);
+      await fail('reconcile');
+      expect(await result).toEqual({ kind: 'unavailable' });
+    },
+  },
+  {
+    title: 'under a lower limit a doubtful lease is confirmed, returned and acquired again',
+    path: ['idle', 'acquiring', 'idle', 'verifying', 'returning', 'acquiring', 'idle'],
+    async run({ quota, lease, end, grant }) {
+      await lease(10, 1);
+      quota.markUnverified();
+      const result = quota.reserve(5, limit - 1);
+      await end('reconcile', true);
+      await end('release');
+      await end('acquire', grant(5));
+      expect(await result).toMatchObject({ kind: 'granted', reserved: 5 });
+    },
+  },
+  {
+    title: 'a lease that becomes doubtful while quota is returned is confirmed next',
+    path: ['idle', 'acquiring', 'idle', 'returning', 'verifying', 'acquiring', 'idle'],
+    async run({ quota, lease, reserve, inProgress, end, grant }) {
+      await lease(10, 1);
+      quota.returnUnused();
+      const release = await inProgress('release');
+      quota.markUnverified();
+      const reserved = reserve(5);
+      release.resolve();
+      await end('reconcile', true);
+      await end('acquire', grant(5));
+      await reserved;
+    },
+  },
+  {
+    title: 'quota that becomes available while other quota is returned follows it',
+    path: ['idle', 'acquiring', 'idle', 'returning', 'returning', 'idle'],
+    async run({ quota, lease, inProgress, end }) {
+      const call = await lease(10, 1);
+      quota.returnUnused();
+      const release = await inProgress('release');
+      quota.settle(call, 0);
+      release.resolve();
+      await end('release');
+    },
+  },
+  {
+    title: 'a failed return stalls',
+    path: ['idle', 'acquiring', 'idle', 'returning', 'stalled', 'returning', 'idle'],
+    async run({ quota, lease, fail }) {
+      await lease(10, 1);
+      quota.returnUnused();
+      await fail('release');
+    },
+  },
+  {
+    title: 'a call whose lease was revoked acquires a new one',
+    path: ['idle', 'acquiring', 'idle', 'acquiring', 'acquiring', 'idle'],
+    async run({ lease, reserve, end, grant }) {
+      await lease(10, 10);
+      const reserved = reserve(5);
+      await end('acquire', null);
+      await end('acquire', grant(5));
+      expect(await reserved).toMatchObject({ reserved: 5, generation: 2 });
+    },
+  },
+  {
+    title: 'a failed acquisition stalls, and the call is not kept waiting',
+    path: ['idle', 'acquiring', 'stalled', 'acquiring', 'idle'],
+    async run({ quota, fail }) {
+      const result = quota.reserve(5, limit);
+      await fail('acquire');
+      expect(await result).toEqual({ kind: 'unavailable' });
+    },
+  },
+  {
+    title: 'a lease that becomes doubtful during an acquisition is confirmed first',
+    path: ['idle', 'acquiring', 'verifying', 'acquiring', 'idle'],
+    async run({ quota, reserve, inProgress, end, grant }) {
+      const reserved = reserve(5);
+      const acquire = await inProgress('acquire');
+      quota.markUnverified();
+      acquire.resolve(grant(5));
+      await end('reconcile', true);
+      // The first acquisition's grant suffices, so the second one ends without a statement.
+      await reserved;
+    },
+  },
+  {
+    title: 'a call that another process asks for quota is denied, and the quota is returned',
+    path: ['idle', 'acquiring', 'idle', 'acquiring', 'returning', 'idle'],
+    async run({ quota, lease, inProgress, end, grant }) {
+      await lease(10, 7);
+      const result = quota.reserve(5, limit);
+      const acquire = await inProgress('acquire');
+      quota.returnUnused();
+      acquire.resolve(grant(0));
+      await end('release');
+      expect(await result).toEqual({ kind: 'denied' });
+    },
+  },
+  {
+    title: 'quota that other processes hold is requested once',
+    path: ['idle', 'acquiring', 'requesting', 'acquiring', 'idle'],
+    async run({ quota, end, grant }) {
+      const result = quota.reserve(5, limit);
+      await end('acquire', grant(0, 3));
+      await end('requestReturn');
+      await end('acquire', grant(0, 3));
+      expect(await result).toEqual({ kind: 'denied' });
+    },
+  },
+  {
+    title: 'a failed request stalls, and the call is not kept waiting',
+    path: ['idle', 'acquiring', 'requesting', 'stalled', 'requesting', 'idle'],
+    async run({ quota, end, fail, grant }) {
+      const result = quota.reserve(5, limit);
+      await end('acquire', grant(0, 3));
+      await fail('requestReturn');
+      expect(await result).toEqual({ kind: 'unavailable' });
+    },
+  },
+  {
+    title: 'a lease that becomes doubtful during a request is confirmed first',
+    path: ['idle', 'acquiring', 'requesting', 'verifying', 'acquiring', 'idle'],
+    async run({ quota, reserve, inProgress, end, grant }) {
+      const reserved = reserve(5);
+      await end('acquire', grant(0, 3));
+      const request = await inProgress('requestReturn');
+      quota.markUnverified();
+      request.resolve();
+      await end('reconcile', true);
+      await end('acquire', grant(5, 3));
+      await reserved;
+    },
+  },
+  {
+    title: 'quota that becomes available here during a request serves the call, and the rest is returned',
+    path: ['idle', 'acquiring', 'idle', 'acquiring', 'requesting', 'returning', 'idle'],
+    async run({ quota, lease, reserve, inProgress, end, grant }) {
+      const call = await lease(10, 10);
+      const reserved = reserve(5);
+      await end('acquire', grant(0, 3));
+      const request = await inProgress('requestReturn');
+      quota.settle(call, 0);
+      await reserved;
+      request.resolve();
+      await end('release');
+    },
+  },
+];
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+describe('the quota of a counter', () => {
+  test.each(scenarios)('$title', async ({ path, run }) => {
+    const quota = createTestQuota();
+    await run(quota);
+    while (quota.path.length < path.length) await new Promise((resolve) => setTimeout(resolve, 1));
+    expect(quota.path).toEqual(path);
+  });
+
+  test('these scenarios walk every transition of the table and no other', () => {
+    const walked = scenarios.flatMap(({ path }) => path.slice(1).map((to, index) => `${path[index]} > ${to}`));
+    const allowed = Object.entries(quotaTransitions).flatMap(([from, states]) => states.map((to) => `${from} > ${to}`));
+    expect([...new Set(walked)].toSorted()).toEqual(allowed.toSorted());
+  });
+});
+
+test('a transition that the table lacks throws', () => {
+  const unexpected = async (): Promise<'idle'> => 'idle';
+  const tasks = {
+    verifying: unexpected,
+    returning: unexpected,
+    acquiring: unexpected,
+    requesting: unexpected,
+    prefetching: unexpected,
+    reconciling: unexpected,
+    removing: unexpected,
+  };
+  const machine = createQuotaStateMachine({ tasks, onFailure: () => undefined, onIdle: () => undefined });
+  expect(() => machine.stall()).toThrow('no transition from idle to stalled');
+});
