@@ -1,9 +1,11 @@
 /**
- * Circuit breakers, one per project and provider (shapes 16). An open breaker moves a provider's models to the end of a plan, never
- * out of it: when all are open they are called anyway.
+ * Circuit breakers, one per project and provider. An open breaker moves a provider's models to the end of a plan, but keeps them in it: when
+ * all breakers are open, the models are called anyway.
  *
- * Opens after 5 provider faults in a row, or when at least half of at least 20 attempts within 60 s failed. Stays open 30 s, doubling
- * up to 5 min; then one probe at a time, and two successes close it.
+ * A breaker opens after 5 failures in a row, or when at least half of at least 20 attempts within 60 s failed. It stays open for 30 s, then
+ * twice as long after each failed probe, up to 5 min. In half-open state it admits one probe at a time; two successes close it.
+ *
+ * @see docs/architecture/routing-and-failover.md
  */
 
 import type { Clock } from '../core/time.ts';
@@ -11,7 +13,7 @@ import { formatTime } from '../core/time.ts';
 
 export type BreakerState = 'closed' | 'open' | 'half_open';
 
-/** As `/status/peek` shows it. */
+/** A row of `/status/peek`. */
 export interface BreakerReport {
   readonly provider: string;
   readonly state: BreakerState;
@@ -21,13 +23,13 @@ export interface BreakerReport {
 }
 
 export interface Breakers {
-  /** Whether the provider can be asked first. In half-open state the first who wants to gets the probe, and is to ask it. */
+  /** Whether the provider may be tried first. In half-open state the first caller takes the probe slot and must send a request. */
   tryAcquire(projectId: string, provider: string): boolean;
-  /** Whether its models keep their place behind another, which may answer: nobody gets a probe. */
+  /** Whether its models keep their position after the first candidate. Takes no probe slot. */
   isHealthy(projectId: string, provider: string): boolean;
   recordSuccess(projectId: string, provider: string): void;
   recordFailure(projectId: string, provider: string): void;
-  /** A vendor's 429: its models go behind others until `untilMs`, five minutes at most. */
+  /** After a vendor's 429: moves its models after others until `untilMs`, at most for five minutes. */
   coolDown(projectId: string, provider: string, untilMs: number): void;
   report(projectId: string, providers: readonly string[]): BreakerReport[];
 }
@@ -39,17 +41,17 @@ interface Breaker {
   openedAt: number | null;
   retryAt: number;
   openMs: number;
-  /** Until then a probe is under way; bounded, since not every one is judged: its caller may leave, a media call may be refused. */
+  /** End of the probe's slot. Limited in time, since not every probe has a verdict: its caller may disconnect, a media call may be refused. */
   probingUntil: number;
   coolingUntil: number;
-  /** Attempts and faults of the last minute, in slices that are overwritten in turn; `slice` is the number of the newest since 1970. */
+  /** Attempts and failures of the last minute, in a ring of buckets; `bucket` is the number of the newest one since 1970. */
   bucket: number;
   readonly attempts: number[];
   readonly failures: number[];
 }
 
 const failuresToOpen = 5;
-/** Six make the window of 60 s: an attempt stops counting when it is 50 to 60 s old. */
+/** Six buckets make the window of 60 s: an attempt stops counting when it is 50 to 60 s old. */
 const bucketMs = 10_000;
 const bucketsInWindow = 6;
 const minAttempts = 20;
@@ -59,7 +61,7 @@ const successesToClose = 2;
 const probeTimeoutMs = 10_000;
 
 export function createBreakers(clock: Clock): Breakers {
-  // Bounded by projects times configured providers: both are the operator's.
+  // Bounded by the number of projects times the configured providers.
   const breakers = new Map<string, Breaker>();
 
   const find = (projectId: string, provider: string): Breaker => {
@@ -72,16 +74,16 @@ export function createBreakers(clock: Clock): Breakers {
     return breaker;
   };
 
-  const count = (breaker: Breaker, fault: boolean): void => {
-    const slice = bucketAt(clock.now());
-    for (let next = Math.max(breaker.bucket + 1, slice - bucketsInWindow + 1); next <= slice; next += 1) {
+  const count = (breaker: Breaker, isFailure: boolean): void => {
+    const current = bucketAt(clock.now());
+    for (let next = Math.max(breaker.bucket + 1, current - bucketsInWindow + 1); next <= current; next += 1) {
       breaker.attempts[next % bucketsInWindow] = 0;
       breaker.failures[next % bucketsInWindow] = 0;
     }
-    breaker.bucket = Math.max(breaker.bucket, slice);
-    const place = breaker.bucket % bucketsInWindow;
-    breaker.attempts[place] = (breaker.attempts[place] ?? 0) + 1;
-    if (fault) breaker.failures[place] = (breaker.failures[place] ?? 0) + 1;
+    breaker.bucket = Math.max(breaker.bucket, current);
+    const index = breaker.bucket % bucketsInWindow;
+    breaker.attempts[index] = (breaker.attempts[index] ?? 0) + 1;
+    if (isFailure) breaker.failures[index] = (breaker.failures[index] ?? 0) + 1;
   };
 
   const open = (breaker: Breaker): void => {
@@ -113,7 +115,7 @@ export function createBreakers(clock: Clock): Breakers {
       breaker.consecutiveFailures = 0;
       breaker.probingUntil = 0;
       if (breaker.state === 'closed') return;
-      // A success while open (all were open, so it was called anyway) counts like a probe's.
+      // A success while open counts like a probe's: the provider was called because all breakers were open.
       breaker.state = 'half_open';
       breaker.successesInHalfOpen += 1;
       if (breaker.successesInHalfOpen >= successesToClose)
@@ -125,13 +127,13 @@ export function createBreakers(clock: Clock): Breakers {
       breaker.consecutiveFailures += 1;
       const attempts = sum(breaker.attempts);
       const tooMany = breaker.consecutiveFailures >= failuresToOpen || (attempts >= minAttempts && sum(breaker.failures) * 2 >= attempts);
-      // A provider that was called although its breaker is open, since there was no other, has had its probe when the time has passed.
+      // When the open period is over, a call of a provider without alternatives counts as its probe.
       const isProbe = breaker.state === 'half_open' || (breaker.state === 'open' && clock.now() >= breaker.retryAt);
       if (isProbe || (breaker.state === 'closed' && tooMany)) open(breaker);
     },
     coolDown(projectId, provider, untilMs) {
       const breaker = find(projectId, provider);
-      // Some vendors name days, some nonsense; asking once in a while costs little.
+      // Some vendors request days; an occasional attempt costs little.
       breaker.coolingUntil = Math.max(breaker.coolingUntil, Math.min(untilMs, clock.now() + maxOpenMs));
       breaker.probingUntil = 0;
     },

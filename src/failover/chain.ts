@@ -1,8 +1,10 @@
 /**
- * Goes along a chain of candidates until one answers (specification 7.1, decisions 4). The loop only does what `verdict.ts` judges.
+ * Tries the candidates of a plan in order until one succeeds, as `classify-failure.ts` judges their failures.
  *
- * A vendor's 429: candidates of other vendors come first; where none is left, the pause the vendor asks for, the same model once
- * more, then the next one.
+ * After a vendor's 429 the candidates of other vendors come first. When none remains, the same model is retried once after the delay that the
+ * vendor requests, then the next one is tried.
+ *
+ * @see docs/architecture/routing-and-failover.md
  */
 import type { Candidate } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
@@ -13,39 +15,39 @@ export interface AttemptFailure {
   readonly error: VendorError;
 }
 
-export type ChainResult<Answer> =
-  | { readonly kind: 'answered'; readonly response: Answer }
-  /** Every candidate has failed, in the order of `failures`. */
+export type ChainResult<Success> =
+  | { readonly kind: 'answered'; readonly response: Success }
+  /** All candidates failed; `failures` are in the order of the attempts. */
   | { readonly kind: 'exhausted'; readonly failures: readonly AttemptFailure[] }
-  /** Our own side stopped the chain: the deadline passed, the caller left, or the service ends. `cut` was under way then. */
+  /** The deadline passed, the caller disconnected or the service is stopping. `cut` is the attempt that was in progress. */
   | { readonly kind: 'aborted'; readonly failures: readonly AttemptFailure[]; readonly cut: AttemptFailure | null };
 
-export interface Chain<Answer> {
+export interface Chain<Success> {
   readonly candidates: readonly Candidate[];
-  /** One attempt, after a pause of `waitMs`. Throws VendorError; anything else is a fault of ours and ends the chain. */
-  attempt(candidate: Candidate, waitMs: number): Promise<Answer>;
-  /** What the call's deadline leaves, null without one. */
+  /** One attempt, which was delayed by `waitMs`. Throws VendorError; any other error is a bug and ends the chain. */
+  attempt(candidate: Candidate, waitMs: number): Promise<Success>;
+  /** Time until the call's deadline; null without one. */
   remainingMs(): number | null;
-  /** Pauses; throws VendorError `aborted` when our side stops the call meanwhile. */
+  /** Waits; throws VendorError `aborted` when the call is cancelled meanwhile. */
   pause(waitMs: number): Promise<void>;
 }
 
-/** A place in the queue: a candidate, or the one that is asked again after its 429. */
+/** A candidate to try, or to retry after its 429. */
 interface QueuedAttempt {
   readonly candidate: Candidate;
   readonly waitMs: number;
   readonly isRetry: boolean;
 }
 
-export async function runChain<Answer>(chain: Chain<Answer>): Promise<ChainResult<Answer>> {
+export async function runChain<Success>(chain: Chain<Success>): Promise<ChainResult<Success>> {
   const failures: AttemptFailure[] = [];
   let queue: QueuedAttempt[] = chain.candidates.map((candidate) => ({ candidate, waitMs: 0, isRetry: false }));
   for (;;) {
-    const turn = queue.shift();
-    if (!turn) return { kind: 'exhausted', failures };
+    const next = queue.shift();
+    if (!next) return { kind: 'exhausted', failures };
     const remaining = chain.remainingMs();
     if (remaining !== null && remaining <= 0) return { kind: 'aborted', failures, cut: null };
-    const { candidate, waitMs, isRetry } = turn;
+    const { candidate, waitMs, isRetry } = next;
     try {
       if (isRetry) await chain.pause(waitMs);
       return { kind: 'answered', response: await chain.attempt(candidate, waitMs) };
@@ -55,9 +57,9 @@ export async function runChain<Answer>(chain: Chain<Answer>): Promise<ChainResul
       if (kind === 'aborted') return { kind: 'aborted', failures, cut: { candidate, error } };
       failures.push({ candidate, error });
       if (kind !== 'rate_limited') continue;
-      const isOwn = (next: QueuedAttempt): boolean => next.candidate.provider === candidate.provider;
-      if (queue.some((next) => !isOwn(next))) {
-        queue = [...queue.filter((next) => !isOwn(next)), ...queue.filter(isOwn)];
+      const isSameProvider = (other: QueuedAttempt): boolean => other.candidate.provider === candidate.provider;
+      if (queue.some((other) => !isSameProvider(other))) {
+        queue = [...queue.filter((other) => !isSameProvider(other)), ...queue.filter(isSameProvider)];
       } else if (!isRetry) {
         const pauseMs = retryDelay(error, chain.remainingMs());
         if (pauseMs !== null) queue.unshift({ candidate, waitMs: pauseMs, isRetry: true });

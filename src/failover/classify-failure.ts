@@ -1,12 +1,10 @@
-/**
- * What a failed attempt means for the chain: a pure judgement, apart from the loop that acts on it (decisions 4, shapes 21).
- */
+/** What a failed attempt means for the chain of candidates. Pure functions; `chain.ts` acts on them. */
 import type { VendorError } from '../core/errors.ts';
 
-/** `refused`: the vendor speaks about the request itself; `failed`: anything else that went wrong at the vendor. */
+/** `refused`: the vendor rejects the request itself; `failed`: any other failure of the vendor. */
 export type FailureKind = 'refused' | 'failed' | 'rate_limited' | 'aborted';
 
-/** Statuses that tell of the provider row or the path, not of the request: wrong key, no right, no such path. */
+/** Statuses about the provider's configuration, not about the request: wrong key, missing permission, unknown path. */
 const providerStatuses: ReadonlySet<number> = new Set([401, 402, 403, 404, 405, 408, 409]);
 
 export function classifyFailure(error: VendorError): FailureKind {
@@ -18,7 +16,7 @@ export function classifyFailure(error: VendorError): FailureKind {
   return 'failed';
 }
 
-/** Whether the failure counts against the provider's circuit breaker: it could not be reached, was too slow, or is broken (shapes 16). */
+/** Whether the failure counts against the provider's circuit breaker: unreachable, too slow or broken. */
 export function isProviderFailure(error: VendorError): boolean {
   switch (error.kind) {
     case 'connect':
@@ -27,7 +25,7 @@ export function isProviderFailure(error: VendorError): boolean {
     case 'broken':
       return true;
     case 'status':
-      // 501 says that the vendor does not serve this path (shapes 21), not that it is ill.
+      // 501 means that the vendor does not serve this path, not that it is failing.
       return (error.status ?? 0) >= 500 && error.status !== 501;
     case 'stopped':
     case 'aborted':
@@ -39,11 +37,11 @@ const defaultRetryDelayMs = 1000;
 const maxRetryDelayMs = 60_000;
 
 /**
- * How long to wait before the same model is asked once more after its 429, when no other vendor is left in the plan; null: do not wait.
- * `remainingMs` is what the call's deadline leaves, null without one.
+ * Delay before the same model is retried after its 429, when the plan has no other vendor left; null when a retry is useless or would miss the
+ * deadline. `remainingMs` is the time until the call's deadline, null without one.
  */
 export function retryDelay(error: VendorError, remainingMs: number | null): number | null {
-  if (error.retryAfterMs === null) return null; // a spend limit or quota: no wait helps
+  if (error.retryAfterMs === null) return null; // an exhausted spend limit or quota
   const waitMs = Math.min(error.retryAfterMs ?? defaultRetryDelayMs, maxRetryDelayMs);
   return remainingMs !== null && waitMs >= remainingMs ? null : waitMs;
 }

@@ -1,13 +1,13 @@
 /**
- * Finds credentials by the name before them (`password=`, `the token is`), where a value that looks like code, a placeholder or prose is none.
- * Linear in the length of the text.
+ * Finds credentials by the name before them (`password=`, `the token is`), except values that are code, a placeholder or prose. Linear in the
+ * length of the text.
  */
 import { type Credential, passwordNames, tokenNames } from './credential-kinds.ts';
 
 /** `name: value` in JSON, YAML, source, environment files, connection strings, queries; and `the password is value`. */
 const maxValueLength = 256;
 const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]|是|为|為|は|는|은|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
-/** An ampersand is one of a password's signs where it neither begins another `name=` nor spells a character. */
+/** An ampersand belongs to a password unless it starts another `name=` or a character entity. */
 const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]|&(?![\\w.-]{1,64}=|#?\\w{1,8};)){4,${maxValueLength}})`;
 const assigned = new RegExp(`(?:(?<password>${passwordNames.join('|')})|(?:${tokenNames.join('|')}))${separator}${value}`, 'dgiu');
 
@@ -25,17 +25,17 @@ export function findAssigned(text: string): Credential[] {
     if (!isSecretValue(groups.value ?? '', { isPassword, isQuoted, next: text.charAt(matchEnd) })) continue;
     const end = findValueEnd(text, matchEnd, { start, isWhole: isPassword && isQuoted });
     found.push({ kind: 'assignment', start, end });
-    // Names within a long value would each be followed to its end again; the last word of it may be the name of what comes next.
+    // Skips the value, so that names within it are not matched again; its last term may be the name of the next value.
     pattern.lastIndex = Math.max(matchEnd, end - maxNameLength);
   }
   return found;
 }
 
 const restOfValue = /[^\s\p{Cc}"'`\\,;&<>(){}[\]]{1,4096}/uy;
-/** A passphrase within quotes, behind its first word. */
+/** The rest of a quoted passphrase after its first term. */
 const restOfQuoted = /[^\p{Cc}"'`\\]{0,256}(?=\\{0,4}["'`])/uy;
 
-/** What is longer than the pattern reads goes on to its end, and a passphrase to its closing quote. */
+/** The end of a value: beyond the pattern's limit for long values, and the closing quote for passphrases. */
 function findValueEnd(text: string, end: number, { start, isWhole }: { start: number; isWhole: boolean }): number {
   if (isWhole && isMatchAt(restOfQuoted, text, end)) return restOfQuoted.lastIndex;
   let at = end;
@@ -51,19 +51,19 @@ function isMatchAt(pattern: RegExp, text: string, at: number): boolean {
 interface Surroundings {
   readonly isPassword: boolean;
   readonly isQuoted: boolean;
-  /** The character behind the value. */
+  /** The character after the value. */
   readonly next: string;
 }
 
 const dottedName = /^[A-Za-z_$][\w$]*(?:[.:/?!-]+[A-Za-z_$][\w$]*)*[.:?!]*$/;
 const numberOnly = /^[\d.,:%+-]+$/;
 
-/** The secret half of an AWS key: often one that reads like a path. */
+/** A secret AWS access key, which may resemble a path. */
 const accessKey = /^(?=.*[a-z])(?=.*[A-Z])[A-Za-z0-9/+]{40}$/;
 
 /**
- * What source code and prose write behind such a name is mostly no secret: a call, a variable, a type, a number of characters. Without
- * quotes a value must therefore hold a digit and not read like a name; within quotes it is one unless it is a common word.
+ * After such a name, source code and prose mostly have a call, a variable, a type or a length, not a secret. Without quotes a secret must
+ * therefore contain a digit and not resemble a name; within quotes everything but common values is a secret.
  */
 function isSecretValue(text: string, { isPassword, isQuoted, next }: Surroundings): boolean {
   if (isPlaceholder(text) || next === '(' || next === '[' || next === '<') return false;
@@ -75,7 +75,7 @@ function isSecretValue(text: string, { isPassword, isQuoted, next }: Surrounding
   return hasDigit(bare) && (isQuoted || !isPath(bare));
 }
 
-/** `process.env.KEY_2`, but not `hunter2`: only something with a dot or the like reads as code although a digit is in it. */
+/** `process.env.KEY_2`, but not `hunter2`: with a digit, only a text with separators counts as code. */
 function isPath(text: string): boolean {
   return /[.:/]/.test(text) && dottedName.test(text);
 }
@@ -110,7 +110,7 @@ const commonValues = new Set([
   'enabled',
 ]);
 
-/** Text that stands where a secret will: `${TOKEN}`, `<key>`, `your-api-key`, `xxxx`, `****`, our own placeholder. */
+/** Placeholders for secrets: `${TOKEN}`, `<key>`, `your-api-key`, `xxxx`, `****`, and the one that masking inserts. */
 const placeholderText =
   /^(?:[$%{<[(*#].*|your[-_ ]?.*|my[-_](?:api|secret|token|pass).*|(?:x|X|\*|\.|-|_|•|0)+|example.*|placeholder.*|changeme|redacted|.*_here|.*-here)$/i;
 

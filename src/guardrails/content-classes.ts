@@ -1,6 +1,6 @@
 /**
- * Tells whether a text holds personal or payment data of a class. Numbers must check: cards by Luhn and the issuers' first digits, IBANs by
- * length of their country and mod 97. Linear in the length of the text.
+ * Detects personal and payment data by class. Numbers are verified: cards by Luhn checksum and issuer prefix, IBANs by the length for their
+ * country and mod 97. Linear in the length of the text.
  */
 import { findCredentials } from './credentials.ts';
 import { ibanLengths } from './iban-lengths.ts';
@@ -14,13 +14,13 @@ export const detectors = {
 } as const;
 
 const digitGroups = /(?<![\p{L}\p{N}_]|\p{N}[.,-])\d(?:[ -]?\d){12,22}(?![\p{L}\p{N}_])/gu;
-/** American Express, Diners, Visa, Mastercard, Discover, JCB, Maestro, UnionPay, Mir: first digits, and how many there are. */
+/** Prefixes and lengths of American Express, Diners, Visa, Mastercard, Discover, JCB, Maestro, UnionPay, Mir. */
 const cardForm =
   /^(?:3[47]\d{13}|3(?:0[0-5]|095|[689]\d)\d{11,16}|4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:2[2-9]|[3-6]\d|7[01])\d{13}|220[0-4]\d{12,15}|6(?:011|4[4-9]\d|5\d{2})\d{12}|35(?:2[89]|[3-8]\d)\d{12,15}|(?:5[06-8]|6\d)\d{10,17}|62\d{14,17})$/;
 
 function containsCardNumber(text: string): boolean {
   for (const { 0: run } of text.matchAll(digitGroups)) {
-    // What follows a number in groups of digits (its expiry date) may have been caught with it: it is cut off group by group.
+    // The match may include digits after the number (its expiry date), which are removed group by group.
     for (let rest = run; rest !== ''; rest = rest.replace(/(?:^|[ -])\d+$/, '')) {
       const digits = rest.replace(/[ -]/g, '');
       if (cardForm.test(digits) && passesLuhn(digits)) return true;
@@ -39,9 +39,9 @@ function passesLuhn(digits: string): boolean {
   return sum % 10 === 0 && /[1-9]/.test(digits);
 }
 
-/** From the sign on, so that each text is tried once for each of its signs. */
+/** Starts at the @ sign, so that each is tried once. */
 const email = /(?<=(?<name>[\p{L}\p{N}_.+%'-]))@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,62})\.){1,8}(?<top>[\p{L}]{2,24})(?![\p{L}\p{N}_-])/gu;
-/** `icon@2x.png` is a file, `git@host` how repositories are fetched. */
+/** Not addresses: `icon@2x.png` is a file, `git@host` the start of a repository URL. */
 const fileEndings = /^(?:png|jpe?g|gif|webp|svg|ico|css|js|ts|tsx|jsx|json|md|ya?ml)$/i;
 
 function containsEmail(text: string): boolean {
@@ -76,7 +76,7 @@ function containsIban(text: string): boolean {
   return false;
 }
 
-/** ISO 7064: the first four characters to the end, letters as 10 to 35. */
+/** ISO 7064: the first four characters moved to the end, letters as 10 to 35. */
 function remainderOf97(iban: string): number {
   let remainder = 0;
   for (const character of iban.slice(4) + iban.slice(0, 4)) {

@@ -1,8 +1,8 @@
-/** The content rules of a project as they are written, stored and sent (shapes 19). */
+/** The content rules of a project, as stored and as JSON of the provisioning routes. */
 import { RE2JS } from 're2js';
 import { z } from 'zod';
-import { errorMessage, formatIssues } from '../core/error-messages.ts';
-import { gatewayError } from '../core/errors.ts';
+import { errorMessage } from '../core/error-messages.ts';
+import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 
 export const ruleClasses = ['credential', 'card_number', 'email', 'phone', 'iban', 'expression'] as const;
 export type RuleClass = (typeof ruleClasses)[number];
@@ -13,13 +13,13 @@ export interface ContentRule {
   readonly class: RuleClass;
   readonly place: RulePlace;
   readonly action: 'block' | 'observe';
-  /** Of the class `expression` alone, in the syntax of RE2. */
+  /** Only with the class `expression`; in the syntax of RE2. */
   readonly expression?: string;
 }
 
 const maxRules = 50;
 const maxExpressionLength = 500;
-/** Instructions of the compiled expression: the engine takes a step for each of them and each character at worst. */
+/** Instructions of the compiled expression: the worst case is one step per instruction and character. */
 const maxProgramSize = 2_000;
 
 const rule = z
@@ -29,28 +29,26 @@ const rule = z
     action: z.enum(['block', 'observe']),
     expression: z.string().min(1).max(maxExpressionLength).exactOptional(),
   })
-  .superRefine((given, context) => {
-    const refuse = (message: string): void => context.addIssue({ code: 'custom', path: ['expression'], message });
-    if (given.class !== 'expression') {
-      if (given.expression !== undefined) refuse('is only for the class expression');
-    } else if (given.expression === undefined) refuse('is required for the class expression');
+  .superRefine((input, context) => {
+    const reject = (message: string): void => context.addIssue({ code: 'custom', path: ['expression'], message });
+    if (input.class !== 'expression') {
+      if (input.expression !== undefined) reject('is only for the class expression');
+    } else if (input.expression === undefined) reject('is required for the class expression');
     else {
-      const problem = findProblem(given.expression);
-      if (problem !== null) refuse(problem);
+      const problem = findProblem(input.expression);
+      if (problem !== null) reject(problem);
     }
   });
 
 const rules = z.array(rule).max(maxRules);
 const body = z.strictObject({ rules });
 
-/** Reads the body of `PUT /provision/teams/{project}/rules`; throws `bad_request` naming all that is wrong. */
+/** Parses the body of `PUT /provision/teams/{project}/rules`; throws `bad_request` that names every issue. */
 export function parseRulesInput(input: unknown): readonly ContentRule[] {
-  const parsed = body.safeParse(input);
-  if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
-  return parsed.data.rules;
+  return parseOrBadRequest(body, input).rules;
 }
 
-/** Rules of a row, which were checked when they were written. */
+/** Parses the rules of a row, which were validated when they were written. */
 export function parseStoredRules(row: unknown): readonly ContentRule[] {
   return rules.parse(row);
 }
@@ -58,9 +56,9 @@ export function parseStoredRules(row: unknown): readonly ContentRule[] {
 function findProblem(expression: string): string | null {
   try {
     const compiled = RE2JS.compile(expression);
-    if (compiled.programSize() > maxProgramSize) return 'is too large when its repetitions are written out';
-    return compiled.test('') ? 'matches the empty text, and so everything' : null;
+    if (compiled.programSize() > maxProgramSize) return 'is too large with its repetitions expanded';
+    return compiled.test('') ? 'matches the empty text, and therefore everything' : null;
   } catch (error) {
-    return `is no regular expression of RE2: ${errorMessage(error)}`;
+    return `is not a regular expression of RE2: ${errorMessage(error)}`;
   }
 }

@@ -1,21 +1,21 @@
 /**
- * Credentials that can be told by their form alone: a prefix that the issuer chose, then random characters.
+ * Credentials that are recognised by their format: a prefix chosen by the issuer, then random characters.
  *
- * Each stands for itself in the table, so that a new one is a line. All patterns keep two rules, by which a text of any length is read in
- * linear time: none begins in the middle of a run that another try has read already (`atStart`), and nothing that may fail follows a run
- * without bound, but for one character that is not of the run. Sources: the issuers' documentation and the rules of public secret scanners.
+ * Each kind is one line of the table. Two rules keep all patterns linear in the length of the text: no match starts within a run that a former
+ * attempt has scanned (`atStart`), and only a single character outside the run may follow an unbounded run. Sources: the issuers' documentation
+ * and the rules of public secret scanners.
  */
 
 export interface Credential {
   readonly kind: string;
-  /** Of the secret alone, where a name or an address stands around it. */
+  /** Offset of the secret itself, without a name or an address around it. */
   readonly start: number;
   readonly end: number;
 }
 
-/** Each is a pattern without flags, read behind a place where a word begins. */
+/** Patterns without flags, matched at the start of a term. */
 const prefixed: Readonly<Record<string, string>> = {
-  // Our own: a mistyped checksum leaves the secret what it is, so the form alone decides.
+  // Keys of this gateway, without verifying the checksum: a mistyped key still reveals the secret.
   gateway_key: 'sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{20,}',
   gateway_personal_token: 'gwp_[\\w-]{16,}',
   anthropic: 'sk-ant-[\\w-]{20,}',
@@ -78,21 +78,20 @@ const prefixed: Readonly<Record<string, string>> = {
 };
 
 /**
- * The longest run that one repetition reads. The engine keeps a place for each character that a run without bound may have to give back, and
- * throws when these fill its stack (a text of megabytes without a space). A credential that goes on behind it is followed to its end
- * (`credentials.ts`).
+ * Maximum length of one repetition. For each character of an unbounded run the regular-expression engine keeps a backtracking entry, and throws
+ * when these fill its stack (megabytes of text without a space). `credentials.ts` follows longer credentials to their end.
  */
 export const maxRunLength = 65_536;
 
-/** The pattern with a bound for each repetition that has none. */
+/** Adds a bound to each unbounded repetition of the pattern. */
 export function boundRuns(pattern: string): string {
   return pattern.replaceAll(/\{(\d+),\}/g, `{$1,${maxRunLength}}`);
 }
 
-/** Where a word begins, also behind an escape of a text within JSON. */
+/** The start of a term, also after an escape of a text within JSON. */
 const atStart = '(?:(?<![\\w-])|(?<=\\\\[bfnrt])|(?<=\\\\u[0-9a-fA-F]{4}))';
 
-/** One pass for all; the name of the group that matched is the kind. */
+/** One pass for all kinds; the name of the matching group is the kind. */
 export const prefixedCredential = new RegExp(
   `${atStart}(?:${Object.entries(prefixed)
     .map(([kind, pattern]) => `(?<${kind}>${boundRuns(pattern)})`)
@@ -100,13 +99,13 @@ export const prefixedCredential = new RegExp(
   'g',
 );
 
-/** Addresses that let whoever knows them act: webhooks. */
+/** Webhooks: their address is all that is needed to use them. */
 export const secretAddress = new RegExp(
   boundRuns('https://(?:hooks\\.slack\\.com/(?:services|workflows|triggers)|discord(?:app)?\\.com/api/webhooks)/[\\w/-]{20,}'),
   'g',
 );
 
-/** Names that stand before a secret, and whether any value with them is one: that of a password has no form of its own. */
+/** Names before passwords, whose values have no specific format. */
 export const passwordNames = [
   'password',
   'passwd',
@@ -126,6 +125,7 @@ export const passwordNames = [
   'パスワード',
   '비밀번호',
 ];
+/** Names before other secrets. */
 export const tokenNames = [
   'secret',
   'api[ _-]?key',

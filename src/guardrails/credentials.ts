@@ -1,19 +1,17 @@
 /**
- * Finds credentials in a text, and replaces them by a placeholder: what is stored, and what a content rule looks at, must not carry a key
- * on (decisions 9). Three ways to know one: its form (`credential-kinds.ts`), its frame (PEM, the user part of an address, an
- * authorization header, the options of a command), and the name before it (`assigned-credentials.ts`).
- *
- * Linear in the length of the text, whatever it holds.
+ * Finds credentials in a text and replaces them by a placeholder, so that no key is stored. A credential is recognised by its format
+ * (`credential-kinds.ts`), by its context (PEM, the user part of an address, an authorization header, command options) or by the name before it
+ * (`assigned-credentials.ts`). Linear in the length of the text.
  */
 import { findAssigned, hasDigit, isPlaceholder } from './assigned-credentials.ts';
 import { boundRuns, type Credential, maxRunLength, prefixedCredential, secretAddress } from './credential-kinds.ts';
 
 const placeholder = '[credential]';
 
-/** What replacing one credential may lay bare: another that stood glued to its end. More than a few in a row are nobody's text. */
+/** Replacing a credential may reveal another directly after it. More than a few in a row do not occur in real text. */
 const maxPasses = 8;
 
-/** The text with each credential replaced. Doing it twice changes nothing more. */
+/** Replaces each credential in the text. Idempotent. */
 export function maskCredentials(text: string): string {
   let masked = text;
   for (let pass = 0; pass < maxPasses; pass += 1) {
@@ -35,7 +33,7 @@ function replaceAll(text: string, found: readonly Credential[]): string {
   return chunks.join('');
 }
 
-/** In the order of the text, none within another. */
+/** The credentials of a text in order, without overlaps. */
 export function findCredentials(text: string): Credential[] {
   const found = [
     ...findPrefixed(text),
@@ -44,19 +42,19 @@ export function findCredentials(text: string): Credential[] {
     ...findFramed(text),
     ...findAssigned(text),
   ].sort((a, b) => a.start - b.start || b.end - a.end);
-  const apart: Credential[] = [];
+  const separate: Credential[] = [];
   for (const credential of found) {
-    const last = apart.at(-1);
-    // One that lies within another is not followed: its run has been.
-    if (!last || credential.start >= last.end) apart.push(followRun(text, credential));
-    else if (credential.end > last.end) apart[apart.length - 1] = { ...last, end: followRun(text, credential).end };
+    const last = separate.at(-1);
+    // A credential within another is not followed: the run of the outer one has been.
+    if (!last || credential.start >= last.end) separate.push(followRun(text, credential));
+    else if (credential.end > last.end) separate[separate.length - 1] = { ...last, end: followRun(text, credential).end };
   }
-  return apart;
+  return separate;
 }
 
 const restOfRun = /[\w+/=~.%-]{1,4096}/y;
 
-/** A credential as long as a repetition may read goes on to the end of its run. */
+/** Extends a credential of the maximum length of a repetition to the end of its run. */
 function followRun(text: string, credential: Credential): Credential {
   if (credential.end - credential.start < maxRunLength) return credential;
   let { end } = credential;
@@ -74,22 +72,22 @@ function findPrefixed(text: string): Credential[] {
 
 const keyBegin = /-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g;
 const keyEnd = /-----END (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g;
-/** A line of a key that was cut off before its end, also within JSON or source text. */
+/** A line of a truncated key, also within JSON or source text. */
 const keyLine = /(?:\s|\\[nrt]|["'+]){0,16}[A-Za-z0-9+/=]{24,65536}/y;
 
-/** Private keys in PEM. A BEGIN with neither END nor lines of a key is only a mention. */
+/** Private keys in PEM. A BEGIN line without an END line and without key lines is only a mention. */
 function findPrivateKeys(text: string): Credential[] {
-  const begins = Array.from(text.matchAll(keyBegin), ({ 0: line, index }) => ({ start: index, behind: index + line.length }));
+  const begins = Array.from(text.matchAll(keyBegin), ({ 0: line, index }) => ({ start: index, end: index + line.length }));
   if (begins.length === 0) return [];
-  const ends = Array.from(text.matchAll(keyEnd), ({ 0: line, index }) => ({ start: index, behind: index + line.length }));
+  const ends = Array.from(text.matchAll(keyEnd), ({ 0: line, index }) => ({ start: index, end: index + line.length }));
   const found: Credential[] = [];
   let next = 0;
-  begins.forEach(({ start, behind }, index) => {
-    while (next < ends.length && (ends[next]?.start ?? 0) < behind) next += 1;
+  begins.forEach(({ start, end: bodyStart }, index) => {
+    while (next < ends.length && (ends[next]?.start ?? 0) < bodyStart) next += 1;
     const end = ends[next];
     const nextBegin = begins[index + 1]?.start ?? text.length;
-    const limit = end !== undefined && end.start < nextBegin ? end.behind : findLinesEnd(text, behind, nextBegin);
-    if (limit > behind) found.push({ kind: 'private_key', start, end: limit });
+    const limit = end !== undefined && end.start < nextBegin ? end.end : findLinesEnd(text, bodyStart, nextBegin);
+    if (limit > bodyStart) found.push({ kind: 'private_key', start, end: limit });
   });
   return found;
 }
@@ -108,7 +106,7 @@ const inAddress = /:\/\/[^\s:/@"'`<>]{0,128}:([^\s/@"'`<>]{1,256})@/g;
 /** The signature of an address that Azure Storage signed. */
 const inQuery = new RegExp(boundRuns('[?&]sig=([\\w%+/=-]{40,})'), 'g');
 const inHeader = new RegExp(boundRuns('(?<![\\w-])(?:bearer|basic)[ \\t]{1,8}([\\w.~+/=-]{16,})'), 'gi');
-/** Behind another `name=value` of a connection string the value is what it is, letters alone too. */
+/** After another `name=value` of a connection string, any value counts, also letters only. */
 const inConnection = /(?<=[\w ]=[^\s;=,]{1,64}(?:;[ ]?|[ ]))(?:password|pwd)=([^\s;"'`&<>(){}[\]\\]{3,128})/gi;
 
 /** Options of commands: `--db-password value`, `curl -u name:value`. */
@@ -128,7 +126,7 @@ function findFramed(text: string): Credential[] {
   ].filter(({ start, end }) => !isPlaceholder(text.slice(start, end)));
 }
 
-/** What the first group of `pattern` caught at the end of a match, but for at most one character; the whole match where it has no group. */
+/** The text of the pattern's first group, which ends at most one character before the match; the whole match without a group. */
 function findCaptured(kind: string, pattern: RegExp, text: string): Credential[] {
   return Array.from(text.matchAll(pattern), ({ 0: whole, 1: secret = whole, index }) => {
     const start = index + whole.lastIndexOf(secret);

@@ -1,9 +1,9 @@
-/** The forms in which a text is compared with phrases. Each step is one pass. */
+/** Normalized forms of a text for the comparison with phrases. Each step is one pass. */
 
-/** Without width, of direction, variation selectors, tags: a word is the same with and without them. */
+/** Zero-width and direction characters, variation selectors, tags: they do not change the meaning of a text. */
 const ignorable = /\p{Default_Ignorable_Code_Point}+/gu;
 
-/** Lower case, compatibility forms (full width, mathematical letters) resolved, no accents on Latin, Greek and Arabic letters, one space between words; lines stay. */
+/** Lower case, without compatibility forms (full width, mathematical letters), without accents on Latin, Greek and Arabic letters, single spaces, same paragraphs. */
 export function normalizeText(text: string): string {
   return text
     .replace(ignorable, '')
@@ -18,7 +18,7 @@ export function normalizeText(text: string): string {
     .replace(/([^\n])\n(?!\n)(?=[\p{L}\d])(?!(?:system|developer|human|assistant)\b)/gu, '$1 ');
 }
 
-/** Letters of other scripts, and digits and signs, that look like a Latin letter. */
+/** Letters of other scripts, digits and signs that resemble a Latin letter. */
 const lookalikes: Readonly<Record<string, string>> = {
   а: 'a',
   ӓ: 'a',
@@ -92,7 +92,7 @@ const lookalikes: Readonly<Record<string, string>> = {
   '|': 'i',
 };
 
-/** A word that mixes Latin letters with what looks like them. A word in one script is what it is. */
+/** Candidates for folding: only those that mix Latin letters with similar characters are folded. */
 const mixedWord = /[\p{L}\d@$!|]+/gu;
 
 export function foldLookalikes(text: string): string {
@@ -102,7 +102,7 @@ export function foldLookalikes(text: string): string {
   });
 }
 
-/** Without marks of Markdown and tags of HTML around words, and without the signs that stand between words instead of a space. */
+/** Removes Markdown marks and HTML tags, and replaces signs between letters by a space. */
 export function joinMarked(text: string): string {
   return text
     .replace(/<\/?[a-z][^<>]{0,100}>/g, '')
@@ -111,7 +111,7 @@ export function joinMarked(text: string): string {
     .replace(/ {2,}/g, ' ');
 }
 
-/** Runs of at least eight single letters that were set apart by spaces or one kind of sign, without what set them apart. */
+/** Runs of at least eight single letters separated by spaces or signs, without the separators. */
 export function joinSpaced(text: string): string[] {
   return Array.from(text.matchAll(/(?<![\p{L}\d])(?:\p{L}[ ._*~-]{1,3}){7,}\p{L}(?![\p{L}\d])/gu), ([run]) =>
     run.replace(/[^\p{L}]/gu, ''),

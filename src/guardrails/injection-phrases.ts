@@ -1,8 +1,6 @@
 /**
- * Phrases by which a text tries to become an instruction, in several languages, for text that `injection.ts` has normalised: lower case,
- * one space between words, no accents on Latin letters.
- *
- * A phrase is an order, not a word: `ignore` alone, `previous` alone and `system prompt` alone are ordinary. Every gap is bounded.
+ * Phrases of prompt injections in several languages, for text normalized by `injection.ts`: lower case, single spaces, no accents on Latin
+ * letters. A phrase is a complete order: `ignore`, `previous` and `system prompt` alone are ordinary. Every gap is bounded.
  */
 
 export interface Phrase {
@@ -18,7 +16,7 @@ const earlier =
 const orders =
   'instructions?|prompts?|rules|guidelines|directives?|orders|commands?|directions|constraints|restrictions|programming|guardrails|polic(?:y|ies)|messages?|context';
 
-/** Who speaks of ignoring does not order it: `we ignore …`, `never ignore …`. */
+/** Excludes reports and prohibitions: `we ignore …`, `never ignore …`. */
 const notReported =
   '(?<!\\b(?:we|they|he|she|who|which|users?|people|models?|never|not|don.?t|cannot|can.?t|won.?t|didn.?t|doesn.?t|shouldn.?t|to not) (?:(?:often|usually|always|sometimes|also|just|simply) )?)';
 
@@ -247,6 +245,6 @@ export const phrases: readonly Phrase[] = [
   },
 ];
 
-/** The same order in letters that were set apart (`i g n o r e …`) and have lost their spaces. */
+/** The same orders in spaced-out letters (`i g n o r e …`), after the spaces have been removed. */
 export const spacedOut =
   /(?:ignore|disregard|forget|bypass|override)(?:all|any|the|your|of|these|those|everything)*(?:previous|prior|above|earlier|system|safety)(?:\w{0,12})?(?:instruction|prompt|rule|guideline|directive)|(?:reveal|show|print|repeat|leak|dump)(?:me|the|your)*system(?:prompt|instruction|message)/;

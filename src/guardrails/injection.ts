@@ -1,10 +1,9 @@
 /**
- * Tells whether a text looks like a prompt injection: an order to drop instructions, a wish to see hidden ones, marks that pretend to
- * be another speaker, or characters that nobody sees. What is stored as memory goes into prompts later, so such text is refused when it is
- * written (lessons 43).
+ * Detects prompt injections: orders to ignore instructions or to reveal hidden ones, markers that imitate another speaker, invisible characters.
+ * Memories are inserted into prompts later, so such text is rejected when it is written.
  *
- * A text is read as a model would read it: without invisible characters, in one case, with look-alike letters and digits taken for the
- * letters they imitate. Work is linear in the length of the text.
+ * The text is compared in the form in which a model reads it: without invisible characters, in lower case, with similar letters and digits
+ * folded to the letters they imitate. Linear in the length of the text.
  */
 import { containsHiddenCharacters } from './hidden-characters.ts';
 import { foldLookalikes, joinMarked, joinSpaced, normalizeText } from './injection-forms.ts';
@@ -12,7 +11,7 @@ import { type Phrase, phrases, spacedOut } from './injection-phrases.ts';
 
 export type InjectionKind = Phrase['kind'] | 'hidden_characters';
 
-/** What the text looks like; null for ordinary text. */
+/** The kind of injection; null for ordinary text. */
 export function findInjection(text: string): InjectionKind | null {
   if (containsHiddenCharacters(text)) return 'hidden_characters';
   const normalized = normalizeText(text);

@@ -1,10 +1,11 @@
 /**
- * The content rules of a project, ready to be asked. Own expressions run in RE2's way: in time linear in the text, whatever they are.
+ * Compiles and evaluates the content rules of a project. Expressions of projects run in RE2, in time linear in the text.
  *
- * Very long texts are read in pieces, and others get their turn between pieces: a body of 32 MiB under fifty rules is seconds of work. Pieces
- * overlap by `overlap` characters, so that nothing shorter is cut in two; for an expression each piece begins and ends like a text.
+ * Long texts are evaluated in chunks, and the event loop runs between them: fifty rules over a body of 32 MiB take seconds. Chunks overlap by
+ * `overlap` characters, so that no shorter match is split; `^` and `$` of an expression match at the ends of each chunk.
  */
 import { setImmediate as turn } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
 import { detectors } from './content-classes.ts';
 import type { ContentRule, RuleClass } from './content-rule.ts';
@@ -15,42 +16,39 @@ interface CompiledRule {
   readonly matches: (text: string) => boolean;
 }
 
-/** Rules for one place. */
+/** Rules for input or output. */
 export interface PlaceRules {
   readonly rules: readonly CompiledRule[];
-  /** One of them blocks. */
+  /** At least one of them blocks. */
   readonly blocks: boolean;
 }
 
-/** Null where a project has no rule: then there is nothing to do, and no text is read. */
+/** Null without rules: texts are not evaluated then. */
 export interface CompiledRules {
   readonly input: PlaceRules | null;
   readonly output: PlaceRules | null;
 }
 
 export interface RuleVerdict {
-  /** Class of the first rule that blocks the text; null: it passes. */
+  /** Class of the first rule that blocks the text; null when none does. */
   readonly blockedBy: RuleClass | null;
-  /** Classes of rules that only observe, and matched. */
+  /** Classes of the observing rules that matched. */
   readonly observed: readonly RuleClass[];
 }
 
-/** More than the projects of a busy process write. */
+/** Compiled expressions to keep: more than the projects of a busy process use. */
 const maxCompiled = 1_000;
 
-/** Expressions are compiled once, as long as they are in use: a project's row is read again every few seconds. */
+/** Caches compiled expressions: the rows of projects are reloaded every few seconds. */
 export function createRuleCompiler(): (rules: readonly ContentRule[]) => CompiledRules {
-  const compiled = new Map<string, RE2JS>();
+  const compiled = new LRUCache<string, RE2JS>({ max: maxCompiled });
 
   const compile = (expression: string): RE2JS => {
-    const known = compiled.get(expression) ?? RE2JS.compile(expression);
-    compiled.delete(expression);
-    compiled.set(expression, known);
-    for (const oldest of compiled.keys()) {
-      if (compiled.size <= maxCompiled) break;
-      compiled.delete(oldest);
-    }
-    return known;
+    const cached = compiled.get(expression);
+    if (cached) return cached;
+    const pattern = RE2JS.compile(expression);
+    compiled.set(expression, pattern);
+    return pattern;
   };
 
   const finderOf = ({ class: ruleClass, expression = '' }: ContentRule): CompiledRule['matches'] => {
@@ -66,20 +64,20 @@ export function createRuleCompiler(): (rules: readonly ContentRule[]) => Compile
   return (rules) => ({ input: rulesOf(rules, 'input'), output: rulesOf(rules, 'output') });
 }
 
-/** Each rule counts once, however often it matches. */
+/** Evaluates all texts. Each rule is reported once, however often it matches. */
 export async function evaluateTexts({ rules }: PlaceRules, texts: readonly string[]): Promise<RuleVerdict> {
   const observed = new Set<RuleClass>();
-  let waiting = [...rules];
+  let remaining = [...rules];
   let read = 0;
   for (const text of texts) {
     for (let at = 0; at < text.length; ) {
-      const { piece: chunk, next } = chunkAt(text, at);
+      const { chunk, next } = chunkAt(text, at);
       const forms = normalizedForms(chunk);
-      const matched = waiting.filter(({ matches }) => forms.some(matches));
+      const matched = remaining.filter(({ matches }) => forms.some(matches));
       const block = matched.find(({ action }) => action === 'block');
       if (block) return { blockedBy: block.class, observed: [...observed] };
       for (const rule of matched) observed.add(rule.class);
-      if (matched.length > 0) waiting = waiting.filter((rule) => !matched.includes(rule));
+      if (matched.length > 0) remaining = remaining.filter((rule) => !matched.includes(rule));
       at = next;
       read += chunk.length;
       if (read < chunkLength) continue;
@@ -92,7 +90,7 @@ export async function evaluateTexts({ rules }: PlaceRules, texts: readonly strin
 
 const ignorable = /\p{Default_Ignorable_Code_Point}+/gu;
 
-/** As it stands, and as a reader takes it: wide letters and digits, other dashes and spaces, what has no width. */
+/** The text unchanged, and with full-width letters and digits, dashes, spaces and zero-width characters normalized. */
 function normalizedForms(chunk: string): readonly string[] {
   if (!/[^\p{ASCII}]/u.test(chunk)) return [chunk];
   const plain = chunk
@@ -106,12 +104,12 @@ function normalizedForms(chunk: string): readonly string[] {
 const chunkLength = 256 * 1024;
 const overlap = 1024;
 
-/** Cut at white space where there is some near: a number that is cut could become another. */
-function chunkAt(text: string, start: number): { piece: string; next: number } {
+/** The chunk at `start`, which ends at white space if possible: half a number could be a different one. */
+function chunkAt(text: string, start: number): { chunk: string; next: number } {
   const limit = start + chunkLength;
-  if (limit >= text.length) return { piece: text.slice(start), next: text.length };
+  if (limit >= text.length) return { chunk: text.slice(start), next: text.length };
   const end = spaceBefore(text, limit);
-  return { piece: text.slice(start, end), next: spaceBefore(text, end - overlap) };
+  return { chunk: text.slice(start, end), next: spaceBefore(text, end - overlap) };
 }
 
 function spaceBefore(text: string, position: number): number {

@@ -1,24 +1,23 @@
 /**
- * Where log lines leave the process: written in the background, so that no reader that stopped reading, full disk or closed terminal ever
- * stops or breaks a call. What cannot be written waits, up to `maxBytes`; further lines are dropped, and a line says how many as soon as it
- * works again.
+ * Writes log lines in the background, so that a stalled reader, a full disk or a closed terminal never blocks or fails a call. Up to `maxBytes`
+ * of lines wait to be written; further ones are dropped, and a line reports their number once writing works again.
  */
 import { write, writeSync } from 'node:fs';
 
 export interface LogOutput {
-  /** Never throws and never waits. */
+  /** Never throws and never blocks. */
   write(line: string): void;
 }
 
 export interface LogOutputOptions {
-  /** A descriptor; a pipe should be in non-blocking mode, as Node puts its own. */
+  /** A file descriptor; a pipe should be in non-blocking mode, which Node sets for its own streams. */
   readonly fd: number;
   readonly maxBytes?: number;
 }
 
-/** A pipe that is full. */
+/** Retry interval while a pipe is full. */
 const fullRetryMs = 20;
-/** A disk that is full, a terminal that is gone. */
+/** Retry interval after other errors: a full disk, a closed terminal. */
 const errorRetryMs = 1_000;
 const exitTimeoutMs = 500;
 const exitRetryMs = 5;
@@ -29,7 +28,7 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024 }: LogOutputOpt
   let isBusy = false;
   let dropped = 0;
 
-  /** The lines of one turn of the event loop, or of all the turns of the write before, in one write: one for each call cost 14 µs of its CPU time. */
+  /** One write for all lines of an event-loop turn, or of the previous write's duration: a write for each call took 14 µs of CPU time. */
   const next = (): void => {
     rest = take();
     isBusy = rest !== null;
@@ -75,14 +74,14 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024 }: LogOutputOpt
   };
 }
 
-/** An exit in the middle of a turn, also by an error that nobody caught, leaves nothing behind that can be written in a moment. */
+/** At exit, also after an uncaught error, writes the remaining lines synchronously, within `exitTimeoutMs`. */
 function writeLast(fd: number, bytes: Buffer): void {
   const giveUpAt = performance.now() + exitTimeoutMs;
   for (let rest = bytes; rest.length > 0 && performance.now() < giveUpAt; ) {
     try {
       rest = rest.subarray(writeSync(fd, rest));
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) return; // There is nobody left to tell.
+      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) return; // The lines are lost: there is no other output.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, exitRetryMs);
     }
   }
@@ -90,5 +89,5 @@ function writeLast(fd: number, bytes: Buffer): void {
 
 function droppedLine(count: number): string {
   const fields = { level: 'warn', time: new Date(performance.timeOrigin + performance.now()).toISOString(), dropped: count };
-  return `${JSON.stringify({ ...fields, msg: 'log lines were dropped: the output could not take them' })}\n`;
+  return `${JSON.stringify({ ...fields, msg: 'log lines dropped: output not writable' })}\n`;
 }

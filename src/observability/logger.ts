@@ -1,8 +1,8 @@
 /**
- * Logs: one JSON object a line, on standard output unless told otherwise.
+ * Logs one JSON object per line, by default to standard output.
  *
- * Secrets are taken out at the last moment, from the finished line, so that no field, error message or stack can carry one past the check
- * (lessons 33). What looks like a secret is replaced up to its first characters, which tell an operator which key it was.
+ * Secrets are redacted in the finished line, which covers every field, error message and stack. The prefix of a secret stays, so that an operator
+ * can identify the key.
  */
 import { types } from 'node:util';
 import pino from 'pino';
@@ -20,13 +20,13 @@ export interface Logger {
 
 export interface LoggerOptions {
   readonly level: LogLevel;
-  /** Where the lines go; standard output when absent. */
+  /** Receives the lines; standard output when absent. */
   readonly destination?: { write(line: string): void };
-  /** Which process of a set writes, in each line. */
+  /** Slot of this process in its cluster, written in each line. */
   readonly process?: number;
 }
 
-/** An `Error` in a field is written with its message, stack and causes. */
+/** Errors in the fields `err` and `error` are written with message, stack and causes. */
 export function createLogger({ level, destination, process: slot }: LoggerOptions): Logger {
   const target = destination ?? standardOutput();
   const logger = pino(
@@ -47,33 +47,33 @@ export function createLogger({ level, destination, process: slot }: LoggerOption
   };
 }
 
-/** Asking for Node's own stream puts a pipe into the mode in which a full one refuses bytes instead of stopping the process. */
+/** Accessing Node's own stream puts a pipe into non-blocking mode: when full, it rejects bytes instead of blocking the process. */
 export function standardOutput(): LogOutput {
   return createLogOutput({ fd: process.stdout.fd });
 }
 
-/** Each keeps, as `$1`, what names the secret without being it. Runs are bounded, so that no text makes them slow. */
+/** Patterns keep, as `$1`, what identifies the secret. Repetitions are bounded, so that no text makes them slow. */
 const secrets: readonly RegExp[] = [
   /\b(sk-gw-[a-z0-9]{8})-[0-9A-Za-z]{20,}/g, // virtual key: its prefix is public
-  /\b(sk-(?:ant-|proj-|or-v1-|svcacct-)?)[\w-]{16,}/g, // OpenAI, Anthropic, OpenRouter and those who copied them
+  /\b(sk-(?:ant-|proj-|or-v1-|svcacct-)?)[\w-]{16,}/g, // OpenAI, Anthropic, OpenRouter and vendors with the same format
   /\b(gwp_)[\w-]{8,}/g, // personal token
   /\b(AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA)[\w-]{12,}/g, // Google, Groq, xAI, Hugging Face, Replicate, Perplexity, GitHub, AWS
   /\b((?:bearer|basic)\s{1,8})[\w.~+/=-]{6,}/gi,
-  // Named secrets, as a member of JSON (also of JSON inside of a text) and as `name: value` or `name=value`. Only text is replaced, never
-  // JSON's own brackets, so that a line stays JSON.
+  // Named secrets, as a member of JSON (also of JSON within a string) and as `name: value` or `name=value`. JSON's own brackets are never
+  // replaced, so that the line remains valid JSON.
   /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\\{0,8}["']\s{0,8}:\s{0,8}\\{0,8}["'])[^"'\\]{6,}/gi,
   /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\s{0,8}[:=]\s{0,8})[^\s"'\\,;&{}[\]]{6,}/gi,
   /(:\/\/[^\s:/@"\\]{1,256}:)[^\s@"\\]{1,256}(?=@)/g, // user:password@ in an address
   /\b(eyJ)[\w-]{10,4096}\.[\w-]{10,}\.[\w-]*/g, // JSON web token
 ];
 
-/** The text with everything that looks like a secret replaced. */
+/** Replaces everything that resembles a secret. */
 function redactSecrets(text: string): string {
   return secrets.reduce((result, pattern) => result.replace(pattern, (_whole: string, kept: string) => `${kept}[redacted]`), text);
 }
 
 function serializeError(error: unknown): unknown {
-  // Not by `instanceof`: Node's own errors are of another realm inside jest and worker contexts.
+  // Not `instanceof`: errors of workflow sandboxes belong to another realm.
   if (!types.isNativeError(error)) return error;
   const { name, message, stack, cause } = error;
   const code = 'code' in error ? { code: error.code } : {};

@@ -1,24 +1,24 @@
-/** What the deployment can call: providers, models with prices, tiers. Built from the configuration, replaced as a whole at reload. */
+/** The providers, models with prices, and tiers of the deployment. Built from the configuration, and replaced as a whole at reload. */
 import type { Dialect, MediaRoute, ModelTraits, Route } from '../core/call.ts';
 import type { Price, TokenPrice, UnitPrices } from '../core/pricing.ts';
 
-/** What a model is for. */
+/** Purpose of a model. */
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';
 
 export interface CatalogModel {
   readonly kind: Kind;
-  /** Null: a call's cost cannot be told. */
+  /** Null when the cost of a call is unknown. */
   readonly price: Price | null;
-  /** What media models are charged by beside it. */
+  /** Prices of the units of media models. */
   readonly unitPrices: UnitPrices;
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
   readonly traits: ModelTraits;
-  /** The routes at its vendor that the model is for; null: all that its provider serves. */
+  /** Routes that serve the model; null for all routes of its provider. */
   readonly serves: readonly Route[] | null;
 }
 
-/** A row of the configuration as routing reads it; `kind` is chat where none is given. */
+/** A model row of the configuration; `kind` defaults to chat. */
 export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices> {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens?: number | null;
@@ -26,7 +26,7 @@ export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices> {
   readonly serves?: readonly Route[] | null;
 }
 
-/** The parts of a row that make its price. */
+/** The fields of a row that determine its price. */
 export interface PricedRow {
   readonly kind?: Kind;
   readonly price: TokenPrice | null;
@@ -34,14 +34,14 @@ export interface PricedRow {
   readonly perSearchNanos?: bigint | null;
 }
 
-/** The part of the configuration that routing needs; `models` and `tiers` in file order. */
+/** The part of the configuration that routing uses; `models` and `tiers` in file order. */
 export interface CatalogSource {
   readonly providers: Readonly<Record<string, { readonly dialect: string; readonly serves: readonly Route[] }>>;
   readonly models: Readonly<Record<string, CatalogSourceRow>>;
   readonly tiers: Readonly<Record<string, readonly string[]>>;
   readonly imageTiers?: Readonly<Record<string, readonly string[]>>;
   readonly speechTiers?: Readonly<Record<string, readonly string[]>>;
-  /** Providers that are asked where a caller names none. */
+  /** Providers of media calls whose model names none. */
   readonly defaults?: {
     readonly imageProvider: string | null;
     readonly speechProvider: string | null;
@@ -50,30 +50,30 @@ export interface CatalogSource {
   };
 }
 
-/** What routing knows of a media route. */
+/** Tiers and defaults of a media route. */
 export interface MediaRouting {
   readonly tiers: ReadonlyMap<string, readonly string[]>;
   readonly defaultProvider: string | null;
-  /** What is meant where a caller names no model at all. */
+  /** Model of calls that name none. */
   readonly defaultModel: string | null;
 }
 
-/** A provider as routing needs it. */
+/** The part of a provider that routing uses. */
 export interface CatalogProvider {
   readonly dialect: Dialect;
-  /** What it can be asked for; of `chat` and `messages` only the route of its own dialect. */
+  /** Routes it serves; of `chat` and `messages` only that of its dialect. */
   readonly serves: readonly Route[];
 }
 
 export interface Catalog {
-  /** By name; those of inference routes (a provider of the dialect gemini makes videos only). */
+  /** By name; without those of the dialect gemini, which serve only videos. */
   readonly providers: ReadonlyMap<string, CatalogProvider>;
   readonly models: ReadonlyMap<string, CatalogModel>;
   readonly tiers: ReadonlyMap<string, readonly string[]>;
-  /** What each provider serves, also those of media routes alone. */
+  /** Routes of each provider, including those that serve only media routes. */
   readonly served: ReadonlyMap<string, readonly Route[]>;
   readonly media: Readonly<Record<MediaRoute, MediaRouting>>;
-  /** Catalog ids by what stands behind their provider: `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */
+  /** Catalog ids by model name without the provider: `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */
   readonly idsByBareName: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -119,8 +119,8 @@ function mediaRouting(
 const free: TokenPrice = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
 
 /**
- * What a call of the model costs by tokens and searches. A model that is charged by the search has tokens for nothing; moderations are free
- * unless their row says otherwise (vendor facts 1.4).
+ * Price of tokens and searches; null when unknown. Tokens are free for models charged by the search, and for moderations unless their row has a
+ * price (docs/vendors.md).
  */
 export function toPrice({ kind, price, aboveTokens = [], perSearchNanos = null }: PricedRow): Price | null {
   const tokens = price ?? (perSearchNanos !== null || kind === 'moderations' ? free : null);
@@ -132,7 +132,7 @@ export function toPrice({ kind, price, aboveTokens = [], perSearchNanos = null }
   };
 }
 
-/** `<provider>/<model>`: only the first slash splits; null when there is none, or nothing on one side of it. */
+/** Splits `<provider>/<model>` at the first slash; null when either part is missing. */
 export function splitModelId(id: string): { provider: string; model: string } | null {
   const slash = id.indexOf('/');
   if (slash <= 0 || slash === id.length - 1) return null;

@@ -1,10 +1,10 @@
 /**
- * Catalog fill (shapes 21): models that stand in when no provider of the project serves any model of the chain.
+ * Catalog fill: substitutes for a chain when no provider of the project serves any of its models.
  *
- * - For a tier: models of the same kind, cheapest first. A tier whose known models are of another kind than the route's is not filled: what
- *   stood in would be of another kind too, or fail. `auto` names no models, so the route's kind counts alone.
- * - For a model id: models with the same tail at other providers, in file order; none of another kind than the route's. Chat is what a row is
- *   that does not say, so it may be any.
+ * - For a tier: models of the route's kind, cheapest first. A tier whose known models are all of another kind is not filled. `auto` names no
+ *   models, so only the route's kind counts.
+ * - For a model id: models of the same name at other providers, in file order, of the route's kind or of the kind chat, which is the default of
+ *   rows without a kind.
  */
 import type { Route } from '../core/call.ts';
 import type { Catalog, CatalogModel, Kind } from './catalog.ts';
@@ -27,26 +27,26 @@ export interface FillRequest {
   readonly catalog: Catalog;
   readonly route: Route;
   readonly resolution: Resolution;
-  /** The caller named no tier itself. */
+  /** The caller requested `auto`, not a tier. */
   readonly isAuto: boolean;
 }
 
-/** Ids that may stand in, best first; whether they are served and permitted is for the caller to look at. */
+/** Ids of substitutes, best first. The caller must check that they are served and permitted. */
 export function findFill({ catalog, route, resolution, isAuto }: FillRequest): readonly string[] {
   switch (resolution.kind) {
-    case 'nothing':
+    case 'unknown':
       return [];
     case 'model': {
-      const tails = new Set(resolution.ids.map((id) => splitModelId(id)?.model ?? id));
+      const names = new Set(resolution.ids.map((id) => splitModelId(id)?.model ?? id));
       const isFitting = (id: string): boolean => ['chat', routeKinds[route]].includes(catalog.models.get(id)?.kind ?? 'chat');
-      return [...tails]
-        .flatMap((tail) => catalog.idsByBareName.get(tail) ?? [])
+      return [...names]
+        .flatMap((name) => catalog.idsByBareName.get(name) ?? [])
         .filter((id) => !resolution.ids.includes(id) && isFitting(id));
     }
     case 'tier': {
       const kind = routeKinds[route];
-      const known = resolution.ids.flatMap((id) => catalog.models.get(id)?.kind ?? []);
-      if (!isAuto && known.length > 0 && !known.includes(kind)) return [];
+      const kinds = resolution.ids.flatMap((id) => catalog.models.get(id)?.kind ?? []);
+      if (!isAuto && kinds.length > 0 && !kinds.includes(kind)) return [];
       return cheapestFirst(catalog, kind).filter((id) => !resolution.ids.includes(id));
     }
     default:
@@ -54,14 +54,14 @@ export function findFill({ catalog, route, resolution, isAuto }: FillRequest): r
   }
 }
 
-/** Orders by catalog: an imported catalog has thousands of rows, and a call must not wait for them to be sorted. */
+/** Sorted ids by catalog: an imported catalog has thousands of rows, too many to sort for a call. */
 const orders = new WeakMap<Catalog, Map<Kind, readonly string[]>>();
 
 function cheapestFirst(catalog: Catalog, kind: Kind): readonly string[] {
   const ofCatalog = orders.get(catalog) ?? new Map<Kind, readonly string[]>();
   orders.set(catalog, ofCatalog);
-  const known = ofCatalog.get(kind);
-  if (known) return known;
+  const cached = ofCatalog.get(kind);
+  if (cached) return cached;
   const ids = [...catalog.models]
     .filter(([, model]) => model.kind === kind)
     .sort(([, left], [, right]) => comparePrices(left, right))
@@ -70,7 +70,7 @@ function cheapestFirst(catalog: Catalog, kind: Kind): readonly string[] {
   return ids;
 }
 
-/** By input and output price together, then by what a search or a unit costs; a model without any price comes last. */
+/** By the sum of input and output price, then by the price of a search or unit; models without a price last. */
 function comparePrices(left: CatalogModel, right: CatalogModel): number {
   const [a, b] = [pricesOf(left), pricesOf(right)];
   if (!a || !b) return (a ? 0 : 1) - (b ? 0 : 1);

@@ -1,4 +1,4 @@
-/** What a key may ask for: the rows of `GET /v1/models` (shapes 10). */
+/** The models and tiers that a key may use: `GET /v1/models` (docs/api/reference.md#models). */
 import type { Caller, Route, TextRoute } from '../core/call.ts';
 import type { Catalog, CatalogModel } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
@@ -13,11 +13,11 @@ import { selectModels } from './select.ts';
 export interface ModelsRequest {
   readonly catalog: Catalog;
   readonly project: ProjectRouting;
-  /** The application that asks. */
+  /** The application that calls. */
   readonly source: string;
   readonly caller: Caller;
   readonly flags: RoutingFlags;
-  /** Since when the catalog is what it is, in milliseconds; models have no dates of their own. */
+  /** Time of the last catalog change, used as the date of every model. */
   readonly startedAt: number;
 }
 
@@ -31,15 +31,15 @@ export interface ModelRow {
 
 const textRoutes: readonly TextRoute[] = ['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses'];
 
-/** Models of the catalog, then tiers, then `auto`: each that some route would answer this key with. */
+/** Models of the catalog, then tiers, then `auto`: those that at least one route would serve to this key. */
 export function listModels(request: ModelsRequest): ModelRow[] {
   const { catalog, project, source, caller, startedAt } = request;
   const created = Math.floor(startedAt / 1_000);
   const row = (id: string, owner: string): ModelRow => ({ id, object: 'model', created, owned_by: owner });
-  const isOpen = (asked: (route: TextRoute) => string, isAuto: boolean): boolean =>
+  const isOpen = (nameFor: (route: TextRoute) => string, isAuto: boolean): boolean =>
     textRoutes.some((route) => {
       const view: SelectRequest = { ...request, route };
-      return selectModels(view, asked(route), isAuto).open.length > 0;
+      return selectModels(view, nameFor(route), isAuto).open.length > 0;
     });
 
   const models = [...catalog.models].flatMap(([id, model]) => {
@@ -57,7 +57,7 @@ export function listModels(request: ModelsRequest): ModelRow[] {
   return [...models, ...tiers, ...(isOpen(defaultTier, true) ? [row('auto', 'gateway')] : [])];
 }
 
-/** A tier of images may have the name of one of text. */
+/** May overlap with the names of text tiers. */
 function openMediaTiers(request: ModelsRequest): string[] {
   const { catalogFill } = request.flags;
   return (['images', 'speech'] as const).flatMap((route) => {
@@ -71,11 +71,11 @@ function isOpenForMedia(request: MediaPlanRequest): boolean {
     planMedia(request);
     return true;
   } catch {
-    return false; // It throws `no_route` alone: this key gets no answer by that name.
+    return false; // Throws only `no_route`: the tier has no model for this key.
   }
 }
 
-/** The project may use the model's provider, and that serves a route for models of this kind. */
+/** Whether the project may use the model's provider, and the provider serves a route for models of this kind. */
 function isUsable({ catalog, project }: ModelsRequest, owner: string, { kind, serves }: CatalogModel): boolean {
   if (project.providers !== null && !project.providers.includes(owner)) return false;
   const routes: readonly Route[] = kind === 'chat' ? (serves ?? ['chat', 'messages', 'responses']) : [kind];

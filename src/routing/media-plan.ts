@@ -1,6 +1,6 @@
 /**
- * The one model that answers a media call (specification 4.6, shapes 21): of `<provider>/<model>`, of a tier of the route, or of a bare name,
- * which is a model of the default provider. Of a tier the first open model is taken: there is no failover.
+ * Selects the one model that serves a media call: `<provider>/<model>`, the first permitted model of a tier, or a bare name at the default
+ * provider. Media calls have no failover.
  */
 import type { Caller, MediaCandidate, MediaRoute } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
@@ -18,42 +18,42 @@ export interface MediaPlanRequest {
   readonly source: string;
   readonly caller: Caller;
   readonly route: MediaRoute;
-  /** Null: the route's default model. */
+  /** Null for the route's default model. */
   readonly modelAsked: string | null;
-  /** For projects that do not say themselves. */
+  /** For projects without their own setting. */
   readonly catalogFill: boolean;
-  /** A cost ceiling applies: a model whose cost cannot be told must not be asked. */
+  /** A cost ceiling applies: models of unknown cost are excluded. */
   readonly requiresPrice?: boolean;
-  /** Absent: nobody is going to be called. */
+  /** Absent when no call will follow. */
   readonly breakers?: Breakers;
 }
 
-/** As the specification's sentences call the routes. */
+/** Names of the routes in error messages (docs/api/reference.md#no-route). */
 const mediaLabels: Readonly<Record<MediaRoute, string>> = { images: 'image', speech: 'tts', video: 'video' };
 
-/** Throws `no_route` with the specification's sentences (7.5). */
+/** Throws `no_route` (docs/api/reference.md#no-route). */
 export function planMedia(request: MediaPlanRequest): MediaCandidate {
   const { catalog, caller, route } = request;
-  const word = mediaLabels[route];
+  const label = mediaLabels[route];
   if (catalog.served.size === 0) throw noRoute('no providers configured');
   const providers = new Set([...catalog.served.keys()].filter((name) => isServing(request, name)));
-  if (providers.size === 0) throw noRoute(`no ${word} provider configured`);
+  if (providers.size === 0) throw noRoute(`no ${label} provider configured`);
 
-  const { asked, ids } = resolve(request, providers);
+  const { requested, ids } = resolve(request, providers);
   const isServed = (id: string): boolean => providers.has(splitModelId(id)?.provider ?? '');
   const served = ids.filter((id) => isServed(id) && (request.requiresPrice !== true || isPriced(catalog, id)));
   if (served.length === 0) throw noRoute('no models available for route');
-  const open = served.filter((id) => isPermitted(caller.models, [asked], id));
-  if (open.length === 0) throw noRoute(`model not permitted for this key: ${asked.slice(0, maxNameLength)}`);
+  const open = served.filter((id) => isPermitted(caller.models, [requested], id));
+  if (open.length === 0) throw noRoute(`model not permitted for this key: ${requested.slice(0, maxNameLength)}`);
   return toCandidate(catalog, pickCandidate(open, request));
 }
 
-/** As in the plans of text: retired models last, before them those whose provider is not well. Nobody is given a probe behind the best. */
+/** As for text: retired models last, before them those of unhealthy providers. Takes no probe slot after the chosen model. */
 function pickCandidate(open: readonly string[], { project, caller, breakers }: MediaPlanRequest): string {
   const current = open.filter((id) => !isRetired(project, id));
-  const isAsked = (id: string): boolean =>
+  const isHealthy = (id: string): boolean =>
     open.length === 1 || !breakers || breakers.tryAcquire(caller.projectId, splitModelId(id)?.provider ?? '');
-  return current.find(isAsked) ?? current[0] ?? open[0] ?? '';
+  return current.find(isHealthy) ?? current[0] ?? open[0] ?? '';
 }
 
 function isPriced(catalog: Catalog, id: string): boolean {
@@ -67,40 +67,40 @@ function noRoute(message: string): Error {
   return gatewayError('no_route', { message });
 }
 
-/** The project may use the provider, and that serves the route. */
+/** Whether the project may use the provider, and the provider serves the route. */
 function isServing({ catalog, project, route }: MediaPlanRequest, name: string): boolean {
   return (catalog.served.get(name)?.includes(route) ?? false) && (project.providers?.includes(name) ?? true);
 }
 
-/** What the caller's words stand for, and the words themselves. A tier name wins over a model of the same name. */
-function resolve(request: MediaPlanRequest, providers: ReadonlySet<string>): { asked: string; ids: readonly string[] } {
+/** The requested name and the ids it refers to. A tier takes precedence over a model of the same name. */
+function resolve(request: MediaPlanRequest, providers: ReadonlySet<string>): { requested: string; ids: readonly string[] } {
   const { catalog, route } = request;
   const { defaultProvider, defaultModel } = catalog.media[route];
-  const asked = request.modelAsked ?? defaultModel;
-  if (asked === null) throw noRoute('no models available for route');
-  const tier = findMediaTier(request, asked);
-  if (tier) return { asked, ids: fillTier(request, tier, providers) };
-  const provider = splitModelId(asked)?.provider;
+  const requested = request.modelAsked ?? defaultModel;
+  if (requested === null) throw noRoute('no models available for route');
+  const tier = findMediaTier(request, requested);
+  if (tier) return { requested, ids: fillTier(request, tier, providers) };
+  const provider = splitModelId(requested)?.provider;
   if (provider !== undefined) {
     if (!providers.has(provider)) throw noRoute(`unknown ${mediaLabels[route]} provider '${provider.slice(0, maxNameLength)}'`);
-    return { asked, ids: [asked] };
+    return { requested, ids: [requested] };
   }
-  // A project that may not use the default provider has its own first one.
+  // The project's first provider, if it may not use the default one.
   const [first = ''] = providers;
-  return { asked, ids: [`${defaultProvider !== null && providers.has(defaultProvider) ? defaultProvider : first}/${asked}`] };
+  return { requested, ids: [`${defaultProvider !== null && providers.has(defaultProvider) ? defaultProvider : first}/${requested}`] };
 }
 
-/** The application's chain of that name, else the project's, else the file's; null when it is no tier of the route. */
+/** The application's chain of that name, else the project's, else the configuration's; null when the route has no such tier. */
 function findMediaTier({ catalog, project, source, route }: MediaPlanRequest, name: string): readonly string[] | null {
   for (const tiers of [mediaTiers(project.applications.get(source), route), mediaTiers(project, route)])
     if (tiers && Object.hasOwn(tiers, name)) return tiers[name] ?? null;
   return catalog.media[route].tiers.get(name) ?? null;
 }
 
-/** Names of the tiers of a route that an application of the project may ask for. */
+/** Names of the tiers of a route that an application of the project may use. */
 export function mediaTierNames({ catalog, project, source, route }: Omit<MediaPlanRequest, 'modelAsked'>): string[] {
-  const own = [mediaTiers(project, route), mediaTiers(project.applications.get(source), route)];
-  return [...new Set([...catalog.media[route].tiers.keys(), ...own.flatMap((tiers) => Object.keys(tiers ?? {}))])];
+  const overrides = [mediaTiers(project, route), mediaTiers(project.applications.get(source), route)];
+  return [...new Set([...catalog.media[route].tiers.keys(), ...overrides.flatMap((tiers) => Object.keys(tiers ?? {}))])];
 }
 
 function mediaTiers(owner: Pick<ProjectRouting, 'imageTiers' | 'speechTiers'> | undefined, route: MediaRoute) {
@@ -114,7 +114,7 @@ function mediaTiers(owner: Pick<ProjectRouting, 'imageTiers' | 'speechTiers'> | 
   }
 }
 
-/** The chain, or the catalog's models of the kind where no provider of the project serves any of it (shapes 21). */
+/** The chain, or its substitutes when no provider of the project serves any of it. */
 function fillTier({ catalog, project, route, catalogFill }: MediaPlanRequest, ids: readonly string[], providers: ReadonlySet<string>) {
   const isServed = ids.some((id) => providers.has(splitModelId(id)?.provider ?? ''));
   if (isServed || !(project.catalogFill ?? catalogFill)) return ids;

@@ -1,4 +1,4 @@
-/** Makes the plan of a call: the candidates, in order, and a line for each model of the chain that is none. */
+/** Creates the plan of a call: the ordered candidates, and an entry for each skipped model of the chain. */
 import type { Caller, Candidate, PlanEntry, TextRoute } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 import type { Breakers } from '../failover/breaker.ts';
@@ -17,13 +17,13 @@ export interface Plan {
 export interface PlanRequest {
   readonly caller: Caller;
   readonly project: ProjectRouting;
-  /** The application that calls; it may have tiers of its own. */
+  /** The application that calls, which may override tiers. */
   readonly source: string;
   readonly route: TextRoute;
   readonly modelAsked: string;
-  /** The tier a classifier chose for `auto` (classify.ts). Where it has no open model, and without it, `auto` is the route's usual tier. */
+  /** The tier a classifier chose for `auto` (classify.ts). Without it, and if it has no permitted model, `auto` is the route's default tier. */
   readonly autoTier?: string | null;
-  /** Money is limited: models without a price are left out, as `price_unknown`. */
+  /** A cost ceiling applies: models without a price are skipped as `price_unknown`. */
   readonly requiresPrice?: boolean;
 }
 
@@ -34,12 +34,9 @@ export interface PlannerDeps {
 }
 
 export interface Planner {
-  /**
-   * What the call asks for, in the order that it has while all vendors are well. Throws `no_route` with the specification's sentences (7.5)
-   * when no candidate is left.
-   */
+  /** The plan of the call when all vendors are healthy. Throws `no_route` (docs/api/reference.md#no-route) without a candidate. */
   plan(request: PlanRequest): Plan;
-  /** The plan as the vendors are now, for a call that is going to be made: it may be given the probe of a breaker. */
+  /** Orders the plan by the current health of the vendors. For a call that will be sent: it may take the probe slot of a breaker. */
   order(plan: Plan, request: Pick<PlanRequest, 'caller' | 'project'>): Plan;
 }
 
@@ -48,47 +45,47 @@ export function createPlanner({ catalog, breakers, flags }: PlannerDeps): Planne
     plan(request) {
       const view: SelectRequest = { ...request, catalog: catalog(), flags: flags() };
       if (view.catalog.providers.size === 0) throw gatewayError('no_route', { message: 'no providers configured' });
-      const { open, skipped: left, isFilled, isDeniedByKey: isRefusedByKey } = selectFor(view, request);
+      const { open, skipped, isFilled, isDeniedByKey } = selectFor(view, request);
       if (open.length === 0) {
         throw gatewayError(
           'no_route',
-          isRefusedByKey ? { message: `model not permitted for this key: ${request.modelAsked.slice(0, 256)}` } : {},
+          isDeniedByKey ? { message: `model not permitted for this key: ${request.modelAsked.slice(0, 256)}` } : {},
         );
       }
-      const found = open.flatMap((id) => toCandidate(view.catalog, id) ?? []);
-      const candidates = orderByPriority(found, ({ id }) => (isRetired(request.project, id) ? 2 : 0));
+      const available = open.flatMap((id) => toCandidate(view.catalog, id) ?? []);
+      const candidates = orderByPriority(available, ({ id }) => (isRetired(request.project, id) ? 2 : 0));
       const entries = candidates.map(({ id }) => ({ model: id, skipped: null, ...(isFilled ? { filled: true as const } : {}) }));
-      return { candidates, entries: [...entries, ...left] };
+      return { candidates, entries: [...entries, ...skipped] };
     },
     order(plan, { caller, project }) {
       const candidates = orderByPriority(plan.candidates, createPriority(project, caller.projectId, breakers));
       if (candidates.every((candidate, position) => candidate === plan.candidates[position])) return plan;
-      const places = new Map(candidates.map(({ id }, position) => [id, position]));
-      const placeOf = ({ model, skipped }: PlanEntry): number => (skipped === null ? (places.get(model) ?? 0) : places.size);
-      return { candidates, entries: plan.entries.toSorted((left, right) => placeOf(left) - placeOf(right)) };
+      const positions = new Map(candidates.map(({ id }, position) => [id, position]));
+      const positionOf = ({ model, skipped }: PlanEntry): number => (skipped === null ? (positions.get(model) ?? 0) : positions.size);
+      return { candidates, entries: plan.entries.toSorted((left, right) => positionOf(left) - positionOf(right)) };
     },
   };
 }
 
-/** The tier that `auto` stands for where no classifier has its say (specification 1, shapes 21). */
+/** The tier for `auto` without a classifier. */
 export function defaultTier(route: TextRoute): string {
   return route === 'embeddings' ? 'embed' : 'standard';
 }
 
 function selectFor(view: SelectRequest, { modelAsked, autoTier, route }: PlanRequest): Selection {
   if (modelAsked !== 'auto') return selectModels(view, modelAsked, false);
-  const usual = defaultTier(route);
-  if (autoTier !== undefined && autoTier !== null && autoTier !== usual) {
+  const byDefault = defaultTier(route);
+  if (autoTier !== undefined && autoTier !== null && autoTier !== byDefault) {
     const chosen = selectModels(view, autoTier, true);
-    // A tier that is not served or that the key refuses is no good choice, and one that would be filled is no choice at all.
+    // Not a tier without a permitted model, nor one that only catalog fill would serve.
     if (chosen.open.length > 0 && !chosen.isFilled) return chosen;
   }
-  return selectModels(view, usual, true);
+  return selectModels(view, byDefault, true);
 }
 
 /**
- * 0: in its place; 1: its provider's breaker is open or it cools down; 2: retired. Within a rank the chain's order stays. Only the first in its
- * place is given a probe, since it is going to be asked.
+ * 0: healthy; 1: the provider's breaker is open or in cooldown; 2: retired. The chain's order is kept within a priority. Only the first healthy
+ * candidate takes a probe slot, since a request will be sent to it.
  */
 function createPriority(project: ProjectRouting, projectId: string, breakers: Breakers): (candidate: Candidate) => number {
   let hasFirst = false;
@@ -100,14 +97,14 @@ function createPriority(project: ProjectRouting, projectId: string, breakers: Br
   };
 }
 
-/** Each is ranked once, in the order of the chain: who asks a breaker may be given its probe. */
-function orderByPriority(candidates: readonly Candidate[], rank: (candidate: Candidate) => number): readonly Candidate[] {
+/** Calls `priorityOf` once per candidate, in the order of the chain: it may take a probe slot. */
+function orderByPriority(candidates: readonly Candidate[], priorityOf: (candidate: Candidate) => number): readonly Candidate[] {
   if (candidates.length === 1) return candidates;
-  const ranks = new Map(candidates.map((candidate) => [candidate, rank(candidate)]));
-  return [...candidates].sort((a, b) => (ranks.get(a) ?? 0) - (ranks.get(b) ?? 0));
+  const priorities = new Map(candidates.map((candidate) => [candidate, priorityOf(candidate)]));
+  return [...candidates].sort((a, b) => (priorities.get(a) ?? 0) - (priorities.get(b) ?? 0));
 }
 
-/** Never null for an id that was selected: its provider is in the catalog. */
+/** Never null for a selected id: its provider is in the catalog. */
 function toCandidate(catalog: Catalog, id: string): Candidate | null {
   const parts = splitModelId(id);
   const provider = parts ? catalog.providers.get(parts.provider) : undefined;

@@ -1,35 +1,35 @@
-/** Which models a call may use: pure rules over the catalog, the project and the key (specification 1, 5.6, 7.5; shapes 21). */
+/** Which models a call may use: pure functions of the catalog, the project and the key. See docs/architecture/routing-and-failover.md. */
 import type { TextRoute } from '../core/call.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 
-/** An application's part in routing. */
+/** Routing settings of an application. */
 export interface ApplicationRouting extends MediaTiers {
-  /** Laid over the project's tiers by name. */
+  /** Override the project's tiers by name. */
   readonly tiers: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Chains of media models; absent where there are none. */
+/** Chains of media models. */
 export interface MediaTiers {
   readonly imageTiers?: Readonly<Record<string, readonly string[]>>;
   readonly speechTiers?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A project's part in routing. */
+/** Routing settings of a project. */
 export interface ProjectRouting extends MediaTiers {
-  /** Providers the project may use; null means all. */
+  /** Providers the project may use; null for all. */
   readonly providers: readonly string[] | null;
-  /** The project's own tiers, laid over those of the file by name. */
+  /** Override the configuration's tiers by name. */
   readonly tiers: Readonly<Record<string, readonly string[]>>;
-  /** Models and providers the project has retired: called last, never refused. */
+  /** Models and providers that are called last. */
   readonly retired: readonly string[];
-  /** Null: as the configuration says. */
+  /** Null for the configuration's setting. */
   readonly catalogFill: boolean | null;
-  /** By name; an application that is not there changes nothing. */
+  /** By name; applications without settings are not listed. */
   readonly applications: ReadonlyMap<string, ApplicationRouting>;
 }
 
-/** Whose view of the catalog it is. */
+/** The catalog, and who uses it. */
 export interface RoutingView {
   readonly catalog: Catalog;
   readonly project: ProjectRouting;
@@ -37,28 +37,28 @@ export interface RoutingView {
   readonly source: string;
 }
 
-/** What a name stands for. `nothing` is neither tier nor model; a tier may be empty, a model is never without ids. */
+/** What a name refers to. `unknown` is neither a tier nor a model. A tier may be empty, a model has at least one id. */
 export type Resolution =
   | { readonly kind: 'tier' | 'model'; readonly ids: readonly string[] }
-  | { readonly kind: 'nothing'; readonly ids: readonly [] };
+  | { readonly kind: 'unknown'; readonly ids: readonly [] };
 
-/** A tier name wins over a model of the same name. A tier's own entries are ids or tails; one that is neither stays, to be told of. */
-export function resolveModel(view: RoutingView, asked: string): Resolution {
+/** A tier takes precedence over a model of the same name. Entries of a tier are ids or bare names; unknown entries stay, to be reported as skipped. */
+export function resolveModel(view: RoutingView, requested: string): Resolution {
   const { catalog } = view;
-  const tier = findTier(view, asked);
+  const tier = findTier(view, requested);
   if (tier) {
     const ids = tier.flatMap((name) => {
-      const found = findIds(catalog, name);
-      return found.length === 0 ? [name] : found;
+      const matches = findIds(catalog, name);
+      return matches.length === 0 ? [name] : matches;
     });
     return { kind: 'tier', ids };
   }
-  const ids = findIds(catalog, asked);
+  const ids = findIds(catalog, requested);
   if (ids.length > 0) return { kind: 'model', ids };
-  return splitModelId(asked) ? { kind: 'model', ids: [asked] } : { kind: 'nothing', ids: [] };
+  return splitModelId(requested) ? { kind: 'model', ids: [requested] } : { kind: 'unknown', ids: [] };
 }
 
-/** The application's chain of that name, else the project's, else the file's; null when it is no tier. */
+/** The application's chain of that name, else the project's, else the configuration's; null when there is no such tier. */
 export function findTier({ catalog, project, source }: RoutingView, name: string): readonly string[] | null {
   const application = project.applications.get(source);
   if (application && Object.hasOwn(application.tiers, name)) return application.tiers[name] ?? null;
@@ -66,14 +66,14 @@ export function findTier({ catalog, project, source }: RoutingView, name: string
   return catalog.tiers.get(name) ?? null;
 }
 
-/** A full id as it is, or the catalog ids with that tail; tails may hold slashes too (`meta/llama`). */
+/** A full id unchanged, or the catalog ids with this bare name, which may contain slashes too (`meta/llama`). */
 function findIds(catalog: Catalog, name: string): readonly string[] {
   const parts = splitModelId(name);
   if (parts && (catalog.models.has(name) || catalog.providers.has(parts.provider))) return [name];
   return catalog.idsByBareName.get(name) ?? [];
 }
 
-/** Why a model cannot be asked on `route`, null when it can. Reasons are recorded with the call. */
+/** Why a model cannot serve `route`; null when it can. Reasons are recorded with the call. */
 export function findSkipReason({ catalog, project }: RoutingView, route: TextRoute, translates: boolean, id: string): string | null {
   const name = splitModelId(id)?.provider;
   const provider = name === undefined ? undefined : catalog.providers.get(name);
@@ -81,20 +81,20 @@ export function findSkipReason({ catalog, project }: RoutingView, route: TextRou
   if (project.providers !== null && !project.providers.includes(name)) return 'provider_not_in_project';
   const isTranslatable = route === 'chat' || route === 'messages';
   if (isTranslatable && provider.dialect !== route && !translates) return 'other_dialect';
-  // A vendor of the other dialect is asked on the route of its own.
-  const asked = isTranslatable ? provider.dialect : route;
-  if (!provider.serves.includes(asked)) return 'route_not_served';
-  return catalog.models.get(id)?.serves?.includes(asked) === false ? 'route_not_for_model' : null;
+  // A vendor of the other dialect serves the call on its own route.
+  const vendorRoute = isTranslatable ? provider.dialect : route;
+  if (!provider.serves.includes(vendorRoute)) return 'route_not_served';
+  return catalog.models.get(id)?.serves?.includes(vendorRoute) === false ? 'route_not_for_model' : null;
 }
 
 /**
- * A key's allow-list names model ids, tails of ids, or tiers; a tier on the list opens all of its models to calls that ask for the tier.
- * `asked` are the names the call goes by: `auto` and the tier it stands for.
+ * Whether a key's allow-list permits a model. It lists model ids, bare names, and tiers, which permit all of their models to calls that request
+ * the tier. `requested` are the names the call used: `auto` and the tier it was resolved to.
  */
-export function isPermitted(allowed: readonly string[] | null, asked: readonly string[], id: string): boolean {
-  if (allowed === null || allowed.includes(id) || asked.some((name) => allowed.includes(name))) return true;
-  const tail = splitModelId(id)?.model;
-  return tail !== undefined && allowed.includes(tail);
+export function isPermitted(allowed: readonly string[] | null, requested: readonly string[], id: string): boolean {
+  if (allowed === null || allowed.includes(id) || requested.some((name) => allowed.includes(name))) return true;
+  const bareName = splitModelId(id)?.model;
+  return bareName !== undefined && allowed.includes(bareName);
 }
 
 export function isRetired(project: ProjectRouting, id: string): boolean {

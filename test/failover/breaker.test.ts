@@ -13,7 +13,7 @@ beforeEach(() => {
   breakers = createBreakers({ now: () => now });
 });
 
-const admits = (): boolean => breakers.tryAcquire('acme', 'openai');
+const isAdmitted = (): boolean => breakers.tryAcquire('acme', 'openai');
 const fail = (times = 1): void => {
   for (let n = 0; n < times; n += 1) breakers.recordFailure('acme', 'openai');
 };
@@ -23,17 +23,17 @@ const succeed = (times = 1): void => {
 const report = (): BreakerReport | undefined => breakers.report('acme', ['openai'])[0];
 
 describe('a closed breaker', () => {
-  test('admits a provider nobody has heard of', () => {
-    expect(admits()).toBe(true);
+  test('admits an unknown provider', () => {
+    expect(isAdmitted()).toBe(true);
     expect(report()).toEqual({ provider: 'openai', state: 'closed', failures: 0, opened_at: null, retry_at: null });
   });
 
-  test('opens at the fifth fault in a row', () => {
+  test('opens at the fifth failure in a row', () => {
     fail(4);
-    expect(admits()).toBe(true);
+    expect(isAdmitted()).toBe(true);
     expect(report()).toMatchObject({ state: 'closed', failures: 4, opened_at: null, retry_at: null });
     fail();
-    expect(admits()).toBe(false);
+    expect(isAdmitted()).toBe(false);
     expect(report()).toEqual({
       provider: 'openai',
       state: 'open',
@@ -43,12 +43,12 @@ describe('a closed breaker', () => {
     });
   });
 
-  test('a success in between begins the row again', () => {
+  test('a success resets the count of consecutive failures', () => {
     for (let n = 0; n < 4; n += 1) {
       fail(4);
       succeed(5);
     }
-    expect(admits()).toBe(true);
+    expect(isAdmitted()).toBe(true);
     expect(report()?.failures).toBe(0);
   });
 
@@ -71,7 +71,7 @@ describe('a closed breaker', () => {
     expect(report()?.state).toBe('closed');
   });
 
-  test('what is older than a minute does not count', () => {
+  test('attempts older than a minute do not count', () => {
     for (let n = 0; n < 9; n += 1) {
       succeed();
       fail();
@@ -82,7 +82,7 @@ describe('a closed breaker', () => {
     expect(report()?.state).toBe('closed');
   });
 
-  test('the minute is any minute, not one of the clock', () => {
+  test('the window slides and is not aligned to the clock', () => {
     succeed();
     now += 50 * second;
     for (let n = 0; n < 5; n += 1) {
@@ -99,37 +99,37 @@ describe('a closed breaker', () => {
 });
 
 describe('an open breaker', () => {
-  test('admits nobody for 30 s, then one at a time', () => {
+  test('admits no call for 30 s, then one at a time', () => {
     fail(5);
     now += 30 * second - 1;
-    expect(admits()).toBe(false);
+    expect(isAdmitted()).toBe(false);
     now += 1;
-    expect(admits()).toBe(true);
+    expect(isAdmitted()).toBe(true);
     expect(report()).toMatchObject({ state: 'half_open', opened_at: '2026-11-20T10:00:00Z' });
-    expect(admits()).toBe(false);
+    expect(isAdmitted()).toBe(false);
   });
 
-  test('further faults while it is open do not make it longer', () => {
+  test('further failures while open do not prolong it', () => {
     fail(5);
     now += 20 * second;
     fail(10);
     expect(report()).toMatchObject({ failures: 15, retry_at: '2026-11-20T10:00:30Z' });
   });
 
-  test('a fault behind its time counts like that of a probe, also where nobody asked for admission', () => {
+  test('a failure after the open period counts as a failed probe, also without a probe slot', () => {
     fail(5);
     now += 40 * second;
     fail();
     expect(report()).toMatchObject({ state: 'open', opened_at: '2026-11-20T10:00:40Z', retry_at: '2026-11-20T10:01:40Z' });
   });
 
-  test('successes of calls that were made anyway close it', () => {
+  test('successes of calls sent despite the open breaker close it', () => {
     fail(5);
     succeed();
     expect(report()?.state).toBe('half_open');
     succeed();
     expect(report()).toMatchObject({ state: 'closed', failures: 0 });
-    expect(admits()).toBe(true);
+    expect(isAdmitted()).toBe(true);
   });
 });
 
@@ -137,109 +137,109 @@ describe('a half-open breaker', () => {
   beforeEach(() => {
     fail(5);
     now += 30 * second;
-    admits();
+    isAdmitted();
   });
 
   test('closes after two successes', () => {
     succeed();
     expect(report()?.state).toBe('half_open');
-    expect(admits()).toBe(true);
+    expect(isAdmitted()).toBe(true);
     succeed();
     expect(report()).toEqual({ provider: 'openai', state: 'closed', failures: 0, opened_at: null, retry_at: null });
   });
 
-  test('opens again at one fault, for twice as long, up to five minutes', () => {
+  test('opens again after one failure, for twice as long, up to five minutes', () => {
     for (const openSeconds of [60, 120, 240, 300, 300]) {
       fail();
       now += openSeconds * second - 1;
-      expect(admits()).toBe(false);
+      expect(isAdmitted()).toBe(false);
       now += 1;
-      expect(admits()).toBe(true);
+      expect(isAdmitted()).toBe(true);
     }
   });
 
-  test('a success before the fault does not count later', () => {
+  test('a success before the failure does not count later', () => {
     succeed();
     fail();
     now += 60 * second;
-    admits();
+    isAdmitted();
     succeed();
     expect(report()?.state).toBe('half_open');
   });
 
-  test('when it has closed, it opens for 30 s again', () => {
+  test('after closing, it opens for 30 s again', () => {
     fail();
     now += 60 * second;
     succeed(2);
     fail(5);
     now += 30 * second;
-    expect(admits()).toBe(true);
+    expect(isAdmitted()).toBe(true);
   });
 
-  test('a probe that never comes back is given up after ten seconds', () => {
+  test('the slot of a probe without verdict is released after ten seconds', () => {
     now += 10 * second - 1;
-    expect(admits()).toBe(false);
+    expect(isAdmitted()).toBe(false);
     now += 1;
-    expect(admits()).toBe(true);
+    expect(isAdmitted()).toBe(true);
   });
 });
 
-describe('cooling after a 429', () => {
-  test('admits nobody until the time has come, and leaves the breaker as it is', () => {
+describe('cooldown after a 429', () => {
+  test('admits no call until it ends, and does not change the state of the breaker', () => {
     breakers.coolDown('acme', 'openai', now + 5 * second);
-    expect(admits()).toBe(false);
+    expect(isAdmitted()).toBe(false);
     expect(report()).toMatchObject({ state: 'closed', failures: 0 });
     now += 5 * second;
-    expect(admits()).toBe(true);
+    expect(isAdmitted()).toBe(true);
   });
 
-  test('the longest pause holds', () => {
+  test('the longest cooldown applies', () => {
     breakers.coolDown('acme', 'openai', now + 5 * second);
     breakers.coolDown('acme', 'openai', now + 1 * second);
     now += 2 * second;
-    expect(admits()).toBe(false);
+    expect(isAdmitted()).toBe(false);
   });
 
-  test('five minutes are the most, whatever the vendor names', () => {
+  test('is limited to five minutes', () => {
     breakers.coolDown('acme', 'openai', now + 1e18);
     now += 300 * second - 1;
-    expect(admits()).toBe(false);
+    expect(isAdmitted()).toBe(false);
     now += 1;
-    expect(admits()).toBe(true);
+    expect(isAdmitted()).toBe(true);
   });
 
-  test('is no fault and no success', () => {
+  test('counts neither as failure nor as success', () => {
     fail(4);
     breakers.coolDown('acme', 'openai', now + second);
     fail();
     expect(report()?.state).toBe('open');
   });
 
-  test('a success does not end it, neither in a closed breaker nor in one that it closes', () => {
+  test('is not ended by a success, nor by closing the breaker', () => {
     breakers.coolDown('acme', 'openai', now + 90 * second);
     succeed();
-    expect(admits()).toBe(false);
+    expect(isAdmitted()).toBe(false);
     fail(5);
     now += 30 * second;
     succeed(2);
     expect(report()?.state).toBe('closed');
-    expect(admits()).toBe(false);
+    expect(isAdmitted()).toBe(false);
     now += 60 * second;
-    expect(admits()).toBe(true);
+    expect(isAdmitted()).toBe(true);
   });
 
-  test('of a probe lets the next one come when it is over', () => {
+  test('of a probe releases its slot', () => {
     fail(5);
     now += 30 * second;
-    expect(admits()).toBe(true);
+    expect(isAdmitted()).toBe(true);
     breakers.coolDown('acme', 'openai', now + 2 * second);
-    expect(admits()).toBe(false);
+    expect(isAdmitted()).toBe(false);
     now += 2 * second;
-    expect(admits()).toBe(true);
+    expect(isAdmitted()).toBe(true);
   });
 });
 
-test('every project and every provider has a breaker of its own', () => {
+test('breakers are separate for each project and provider', () => {
   fail(5);
   expect(breakers.tryAcquire('other', 'openai')).toBe(true);
   expect(breakers.tryAcquire('acme', 'anthropic')).toBe(true);

@@ -16,37 +16,37 @@ const fails = new VendorError('status', 'failed', { status: 500 });
 const unreachable = new VendorError('connect', 'no connection');
 const limited = new VendorError('status', 'limited', { status: 429 });
 const limitedFor = (retryAfterMs: number | null): VendorError => new VendorError('status', 'limited', { status: 429, retryAfterMs });
-const aborted = new VendorError('aborted', 'gone');
+const aborted = new VendorError('aborted', 'cancelled');
 
 type Reply = typeof answers | Error;
 
-interface Told {
+interface Outcome {
   readonly result: ChainResult<string>;
-  /** What happened: `a1` an attempt, `+500` a pause before it. */
-  readonly story: string;
+  /** `a1` is an attempt, `+500` a delay before it. */
+  readonly trace: string;
 }
 
 interface Script {
   readonly plan: string;
-  /** Replies of each model, one for each time that it is asked; the last one stays. */
+  /** Replies of each model by attempt; the last one repeats. */
   readonly replies: Readonly<Record<string, readonly Reply[]>>;
   readonly deadlineMs?: number;
-  /** What each attempt takes. */
+  /** Duration of each attempt. */
   readonly attemptMs?: number;
-  /** The call is stopped while it pauses. */
+  /** The call is cancelled during a delay. */
   readonly stopsInPause?: boolean;
 }
 
-async function run({ plan, replies, deadlineMs, attemptMs = 10, stopsInPause = false }: Script): Promise<Told> {
+async function run({ plan, replies, deadlineMs, attemptMs = 10, stopsInPause = false }: Script): Promise<Outcome> {
   let now = 0;
-  const story: string[] = [];
-  const asked = new Map<string, number>();
+  const trace: string[] = [];
+  const attempts = new Map<string, number>();
   const result = await runChain<string>({
     candidates: plan.split(' ').filter(Boolean).map(candidateOf),
     async attempt({ model }, waitMs) {
-      const times = asked.get(model) ?? 0;
-      asked.set(model, times + 1);
-      story.push(waitMs > 0 ? `${model}(${waitMs})` : model);
+      const times = attempts.get(model) ?? 0;
+      attempts.set(model, times + 1);
+      trace.push(waitMs > 0 ? `${model}(${waitMs})` : model);
       now += attemptMs;
       const reply = replies[model]?.[times] ?? replies[model]?.at(-1) ?? answers;
       if (reply === answers) return model;
@@ -54,15 +54,15 @@ async function run({ plan, replies, deadlineMs, attemptMs = 10, stopsInPause = f
     },
     remainingMs: () => (deadlineMs === undefined ? null : deadlineMs - now),
     async pause(waitMs) {
-      story.push(`+${waitMs}`);
+      trace.push(`+${waitMs}`);
       if (stopsInPause) throw aborted;
       now += waitMs;
     },
   });
-  return { result, story: story.join(' ') };
+  return { result, trace: trace.join(' ') };
 }
 
-function failuresOf({ result }: Told): string[] {
+function failuresOf({ result }: Outcome): string[] {
   return result.kind === 'answered' ? [] : result.failures.map(({ candidate }) => candidate.model);
 }
 
@@ -72,52 +72,47 @@ describe('the order of attempts', () => {
     ['a failed one is followed by the next', { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [unreachable] } }, 'a1 a2 b1', 'answered'],
     ['a refusal is followed by the next', { plan: 'a1 b1', replies: { a1: [refuses] } }, 'a1 b1', 'answered'],
     ['all refuse', { plan: 'a1 b1', replies: { a1: [refuses], b1: [refuses] } }, 'a1 b1', 'exhausted'],
-    [
-      'all fail, and none is asked twice',
-      { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [fails], b1: [fails] } },
-      'a1 a2 b1',
-      'exhausted',
-    ],
+    ['all fail, and each is tried once', { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [fails], b1: [fails] } }, 'a1 a2 b1', 'exhausted'],
     ['no candidates', { plan: '', replies: {} }, '', 'exhausted'],
 
-    ['after a 429 comes another vendor, at once', { plan: 'a1 a2 b1', replies: { a1: [limited] } }, 'a1 b1', 'answered'],
+    ['after a 429 another vendor is tried at once', { plan: 'a1 a2 b1', replies: { a1: [limited] } }, 'a1 b1', 'answered'],
     [
-      'other models of its vendor come behind the others',
+      'other models of its vendor come after those of other vendors',
       { plan: 'a1 a2 b1 a3 c1', replies: { a1: [limited], b1: [fails], c1: [fails] } },
       'a1 b1 c1 a2',
       'answered',
     ],
-    ['their order stays', { plan: 'a1 a2 b1 a3', replies: { a1: [limited], b1: [fails], a2: [fails] } }, 'a1 b1 a2 a3', 'answered'],
+    ['they keep their order', { plan: 'a1 a2 b1 a3', replies: { a1: [limited], b1: [fails], a2: [fails] } }, 'a1 b1 a2 a3', 'answered'],
     ['two vendors with 429', { plan: 'a1 a2 b1 b2', replies: { a1: [limited], b1: [limited] } }, 'a1 b1 a2', 'answered'],
     [
-      'the second moves behind the first',
+      'the second comes after the first',
       { plan: 'a1 a2 b1 b2 c1', replies: { a1: [limited], b1: [limited], c1: [fails], a2: [fails] } },
       'a1 b1 c1 a2 b2',
       'answered',
     ],
     [
-      'a 429 of a vendor whose others have been asked already',
+      'a 429 of the last vendor in the plan',
       { plan: 'a1 b1', replies: { a1: [fails], b1: [limitedFor(300), answers] } },
       'a1 b1 +300 b1(300)',
       'answered',
     ],
     [
-      'the model with the 429 is not asked again where another vendor was left',
+      'a model with a 429 is not retried when another vendor remained',
       { plan: 'a1 b1', replies: { a1: [limited], b1: [fails] } },
       'a1 b1',
       'exhausted',
     ],
 
     [
-      'with one vendor alone: wait, the same once more',
+      'with a single vendor: a delay, then one retry',
       { plan: 'a1', replies: { a1: [limitedFor(700), answers] } },
       'a1 +700 a1(700)',
       'answered',
     ],
-    ['a second when no pause is named', { plan: 'a1', replies: { a1: [limited, answers] } }, 'a1 +1000 a1(1000)', 'answered'],
-    ['a pause of nothing', { plan: 'a1', replies: { a1: [limitedFor(0), answers] } }, 'a1 +0 a1', 'answered'],
-    ['retried once, then the next', { plan: 'a1 a2', replies: { a1: [limited] } }, 'a1 +1000 a1(1000) a2', 'answered'],
-    ['the retry may fail in other ways', { plan: 'a1 a2', replies: { a1: [limited, refuses] } }, 'a1 +1000 a1(1000) a2', 'answered'],
+    ['one second without Retry-After', { plan: 'a1', replies: { a1: [limited, answers] } }, 'a1 +1000 a1(1000)', 'answered'],
+    ['a Retry-After of zero', { plan: 'a1', replies: { a1: [limitedFor(0), answers] } }, 'a1 +0 a1', 'answered'],
+    ['one retry, then the next model', { plan: 'a1 a2', replies: { a1: [limited] } }, 'a1 +1000 a1(1000) a2', 'answered'],
+    ['the retry may fail differently', { plan: 'a1 a2', replies: { a1: [limited, refuses] } }, 'a1 +1000 a1(1000) a2', 'answered'],
     [
       'each model is retried once',
       { plan: 'a1 a2', replies: { a1: [limitedFor(5)], a2: [limitedFor(7)] } },
@@ -125,38 +120,38 @@ describe('the order of attempts', () => {
       'exhausted',
     ],
     [
-      'the last vendor left is waited for',
+      'the last remaining vendor is retried after a delay',
       { plan: 'a1 a2 b1', replies: { a1: [limited], b1: [fails], a2: [limitedFor(9), answers] } },
       'a1 b1 a2 +9 a2(9)',
       'answered',
     ],
-    ['a limit that no wait ends: the next at once', { plan: 'a1 a2', replies: { a1: [limitedFor(null)] } }, 'a1 a2', 'answered'],
-    ['a limit that no wait ends, alone', { plan: 'a1', replies: { a1: [limitedFor(null)] } }, 'a1', 'exhausted'],
+    ['an exhausted quota: the next model at once', { plan: 'a1 a2', replies: { a1: [limitedFor(null)] } }, 'a1 a2', 'answered'],
+    ['an exhausted quota of the only model', { plan: 'a1', replies: { a1: [limitedFor(null)] } }, 'a1', 'exhausted'],
 
     [
-      'no wait beyond the deadline: the next',
+      'no delay beyond the deadline: the next model',
       { plan: 'a1 a2', replies: { a1: [limitedFor(5000)] }, deadlineMs: 1000 },
       'a1 a2',
       'answered',
     ],
     [
-      'a wait within the deadline',
+      'a delay within the deadline',
       { plan: 'a1', replies: { a1: [limitedFor(900), answers] }, deadlineMs: 1000 },
       'a1 +900 a1(900)',
       'answered',
     ],
-    ['after the deadline nobody is asked', { plan: 'a1 b1 c1', replies: { a1: [fails], b1: [fails] }, deadlineMs: 20 }, 'a1 b1', 'aborted'],
-    ['a deadline that has passed at the start', { plan: 'a1', replies: {}, deadlineMs: 0 }, '', 'aborted'],
+    ['no attempt after the deadline', { plan: 'a1 b1 c1', replies: { a1: [fails], b1: [fails] }, deadlineMs: 20 }, 'a1 b1', 'aborted'],
+    ['a deadline in the past', { plan: 'a1', replies: {}, deadlineMs: 0 }, '', 'aborted'],
     ['an aborted attempt ends the chain', { plan: 'a1 b1', replies: { a1: [aborted] } }, 'a1', 'aborted'],
-    ['stopped in a pause', { plan: 'a1 a2', replies: { a1: [limitedFor(5)] }, stopsInPause: true }, 'a1 +5', 'aborted'],
-  ])('%s', async (_name, script, story, kind) => {
-    const told = await run(script);
-    expect(told.story).toBe(story);
-    expect(told.result.kind).toBe(kind);
+    ['cancelled during a delay', { plan: 'a1 a2', replies: { a1: [limitedFor(5)] }, stopsInPause: true }, 'a1 +5', 'aborted'],
+  ])('%s', async (_name, script, trace, kind) => {
+    const outcome = await run(script);
+    expect(outcome.trace).toBe(trace);
+    expect(outcome.result.kind).toBe(kind);
   });
 });
 
-test('failures are told in the order in which they happened, retries too, our own stop not', async () => {
+test('failures are returned in the order of the attempts, with retries, without cancellations', async () => {
   expect(failuresOf(await run({ plan: 'a1 a2 b1', replies: { a1: [limited], b1: [refuses], a2: [limitedFor(1), fails] } }))).toEqual([
     'a1',
     'b1',
@@ -166,12 +161,12 @@ test('failures are told in the order in which they happened, retries too, our ow
   expect(failuresOf(await run({ plan: 'a1 b1', replies: { a1: [fails], b1: [aborted] } }))).toEqual(['a1']);
 });
 
-test('a fault of ours ends the chain and is not swallowed', async () => {
-  const fault = new TypeError('ours');
-  await expect(run({ plan: 'a1 b1', replies: { a1: [fault] } })).rejects.toBe(fault);
+test('an unexpected error ends the chain and is thrown', async () => {
+  const bug = new TypeError('bug');
+  await expect(run({ plan: 'a1 b1', replies: { a1: [bug] } })).rejects.toBe(bug);
 });
 
-test('whatever vendors do, the chain ends: each model at most twice, twice only after its 429', async () => {
+test('for any replies the chain ends: each model is tried at most twice, and twice only after its 429', async () => {
   const reply = fc.constantFrom<Reply>(answers, refuses, fails, limited, limitedFor(0), limitedFor(50), limitedFor(null));
   const names = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'];
   await fc.assert(
@@ -180,8 +175,8 @@ test('whatever vendors do, the chain ends: each model at most twice, twice only 
       fc.array(fc.tuple(reply, reply), { minLength: names.length, maxLength: names.length }),
       async (plan, replies) => {
         const script = Object.fromEntries(names.map((name, index) => [name, replies[index] ?? []]));
-        const { result, story } = await run({ plan: plan.join(' '), replies: script });
-        const attempts = story
+        const { result, trace } = await run({ plan: plan.join(' '), replies: script });
+        const attempts = trace
           .split(' ')
           .filter((word) => word !== '' && !word.startsWith('+'))
           .map((word) => word.slice(0, 2));

@@ -4,9 +4,9 @@ import { VendorError } from '../../src/core/errors.ts';
 import type { FailureKind } from '../../src/failover/classify-failure.ts';
 import { classifyFailure, isProviderFailure, retryDelay } from '../../src/failover/classify-failure.ts';
 
-describe('what a vendor status means', () => {
+describe('classification of vendor statuses', () => {
   test.each<[number, FailureKind, boolean]>([
-    // A refusal speaks about the request (shapes 21).
+    // The vendor rejects the request.
     [400, 'refused', false],
     [413, 'refused', false],
     [415, 'refused', false],
@@ -17,15 +17,15 @@ describe('what a vendor status means', () => {
     [404, 'failed', false],
     [405, 'failed', false],
     [501, 'failed', false],
-    // A fault of the provider row.
+    // The provider's configuration is wrong.
     [401, 'failed', false],
     [402, 'failed', false],
     [403, 'failed', false],
-    // The vendor asks for another try.
+    // The vendor requests a retry.
     [408, 'failed', false],
     [409, 'failed', false],
     [429, 'rate_limited', false],
-    // The vendor is broken.
+    // The vendor fails.
     [500, 'failed', true],
     [502, 'failed', true],
     [503, 'failed', true],
@@ -34,14 +34,14 @@ describe('what a vendor status means', () => {
     // Redirects are not followed.
     [301, 'failed', false],
     [307, 'failed', false],
-  ])('%p: %s, counts against the breaker: %p', (status, kind, isFault) => {
+  ])('%p: %s, counts against the breaker: %p', (status, kind, isFailure) => {
     const error = new VendorError('status', 'x', { status });
     expect(classifyFailure(error)).toBe(kind);
-    expect(isProviderFailure(error)).toBe(isFault);
+    expect(isProviderFailure(error)).toBe(isFailure);
   });
 });
 
-describe('what other faults mean', () => {
+describe('classification of other errors', () => {
   test.each<[VendorErrorKind, number | null, FailureKind, boolean]>([
     ['connect', null, 'failed', true],
     ['timeout', null, 'failed', true],
@@ -49,27 +49,27 @@ describe('what other faults mean', () => {
     ['broken', 200, 'failed', true],
     ['aborted', null, 'aborted', false],
     ['aborted', 500, 'aborted', false],
-  ])('%s with status %p: %s, counts against the breaker: %p', (fault, status, kind, isFault) => {
-    const error = new VendorError(fault, 'x', { status });
+  ])('%s with status %p: %s, counts against the breaker: %p', (errorKind, status, kind, isFailure) => {
+    const error = new VendorError(errorKind, 'x', { status });
     expect(classifyFailure(error)).toBe(kind);
-    expect(isProviderFailure(error)).toBe(isFault);
+    expect(isProviderFailure(error)).toBe(isFailure);
   });
 });
 
-describe('waitBeforeRetry', () => {
+describe('retryDelay', () => {
   test.each<[string, number | null | undefined, number | null, number | null]>([
-    ['the pause the vendor asks for', 5000, null, 5000],
-    ['no pause', 0, null, 0],
-    ['a second when it names none', undefined, null, 1000],
-    ['at most a minute', 3_600_000, null, 60_000],
-    ['none where no wait helps', null, null, null],
-    ['none where no wait helps, also within a deadline', null, 60_000, null],
-    ['shorter than the deadline leaves', 5000, 5001, 5000],
-    ['not as long as the deadline leaves', 5000, 5000, null],
-    ['not longer than the deadline leaves', 5000, 100, null],
-    ['the minute counts, not what was asked for', 3_600_000, 90_000, 60_000],
-    ['the usual second within a short deadline', undefined, 900, null],
-    ['nothing to wait, but nothing left', 0, 0, null],
+    ['the delay the vendor requests', 5000, null, 5000],
+    ['no delay', 0, null, 0],
+    ['one second without Retry-After', undefined, null, 1000],
+    ['at most one minute', 3_600_000, null, 60_000],
+    ['no retry against an exhausted quota', null, null, null],
+    ['no retry against an exhausted quota within a deadline', null, 60_000, null],
+    ['less than the time until the deadline', 5000, 5001, 5000],
+    ['no retry exactly at the deadline', 5000, 5000, null],
+    ['no retry after the deadline', 5000, 100, null],
+    ['the maximum is compared with the deadline', 3_600_000, 90_000, 60_000],
+    ['the default second within a short deadline', undefined, 900, null],
+    ['no retry without time left', 0, 0, null],
   ])('%s', (_name, retryAfterMs, remainingMs, waitMs) => {
     const error = new VendorError('status', 'x', { status: 429, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
     expect(retryDelay(error, remainingMs)).toBe(waitMs);

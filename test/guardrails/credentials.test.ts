@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { findCredentials, maskCredentials } from '../../src/guardrails/credentials.ts';
 import { generateSecret } from '../../src/keys/secret.ts';
 
-/** Characters as an issuer draws them, the same in each run; always with a digit. */
+/** Pseudo-random characters as in issued secrets, the same in each run; always with a digit. */
 function drawn(length: number, alphabet = 'Zk93hTPLmXw4Rb8VnYc2Jdq7GsAf6EuKt5Bo1Wx'): string {
   return Array.from({ length }, (_, index) => alphabet[(index * 7 + (index >> 3)) % alphabet.length]).join('');
 }
@@ -14,7 +14,7 @@ const upper = (length: number): string => drawn(length, 'Q7ZK4HTPLMXW2RBVNYCJD')
 const jwt = `${`eyJhbGciOiJIUzI1NiJ9`}.eyJzdWIiOiIxMjM0NTY3ODkwIn0.${drawn(43)}`;
 const pem = (label: string): string => `-----BEGIN ${label}-----\n${`${drawn(64)}\n`.repeat(3)}${drawn(20)}==\n-----END ${label}-----`;
 
-/** Kind, and the secret. */
+/** Kind and secret. */
 const secrets: readonly (readonly [string, string])[] = [
   ['gateway_key', generateSecret().secret],
   ['gateway_personal_token', `gwp_${drawn(40)}`],
@@ -71,11 +71,11 @@ const frames: readonly (readonly [string, (secret: string) => string])[] = [
   ['alone', (secret) => secret],
   ['in prose', (secret) => `My key is ${secret}, please keep it.`],
   ['in quotes', (secret) => `curl -H "x: '${secret}'"`],
-  ['behind an equals sign', (secret) => `export NAME=${secret}\n`],
+  ['after an equals sign', (secret) => `export NAME=${secret}\n`],
   ['in JSON in a text', (secret) => JSON.stringify({ note: `first line\n${secret}\nnext` })],
 ];
 
-test.each(secrets)('a credential of kind %s is found and replaced wherever it stands: %.16s', (kind, secret) => {
+test.each(secrets)('a credential of kind %s is found and replaced in every context: %.16s', (kind, secret) => {
   for (const [, frame] of frames) {
     const text = frame(secret);
     const masked = maskCredentials(text);
@@ -86,7 +86,7 @@ test.each(secrets)('a credential of kind %s is found and replaced wherever it st
   expect(findCredentials(secret).map((found) => found.kind)).toEqual([kind]);
 });
 
-test('at least 25 kinds are known', () => {
+test('the examples cover at least 25 kinds', () => {
   expect(new Set(secrets.map(([kind]) => kind)).size).toBeGreaterThanOrEqual(25);
 });
 
@@ -129,9 +129,9 @@ test.each([
   expect(maskCredentials(masked)).toBe(masked);
 });
 
-test('a private key that was cut off is replaced as far as it goes', () => {
-  const text = `look:\n-----BEGIN RSA PRIVATE KEY-----\n${drawn(64)}\n${drawn(64)}\nand then it ends`;
-  expect(maskCredentials(text)).toBe('look:\n[credential]\nand then it ends');
+test('a truncated private key is replaced to its end', () => {
+  const text = `file:\n-----BEGIN RSA PRIVATE KEY-----\n${drawn(64)}\n${drawn(64)}\nand then it ends`;
+  expect(maskCredentials(text)).toBe('file:\n[credential]\nand then it ends');
 });
 
 const benign = [
@@ -142,7 +142,7 @@ const benign = [
   'const apiKey = process.env.OPENAI_API_KEY2;',
   'api_key=os.environ["KEY_1"], token=config.auth.v2.token',
   'login(username=username, password=password)',
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: that is what stands there before it is filled in
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a template before substitution
   'api_key: ${API_KEY_2}, password: <your-password-1>, token: {{ token1 }}',
   'OPENAI_API_KEY=your-api-key-here-123',
   'password: ********, secret: xxxxxxxx',
@@ -174,7 +174,7 @@ test.each(benign.map((text) => [text]))('ordinary text stays as it is: %s', (tex
   expect(maskCredentials(text)).toBe(text);
 });
 
-test('what is found lies in order, apart, and inside of the text; masking again changes nothing', () => {
+test('credentials are in order, separate and within the text; masking is idempotent', () => {
   const piece = fc.oneof(
     fc.constantFrom(...secrets.map(([, secret]) => secret)),
     fc.constantFrom(...benign),
@@ -197,7 +197,7 @@ test('what is found lies in order, apart, and inside of the text; masking again 
   );
 });
 
-test('random secrets of random length are replaced whole', () => {
+test('random secrets of random length are replaced as a whole', () => {
   const prefixes = ['sk-ant-', 'ghp_', 'hf_', 'glpat-', 'xoxb-', 'gsk_', 'npm_'];
   fc.assert(
     fc.property(fc.constantFrom(...prefixes), fc.integer({ min: 60, max: 400 }), (prefix, length) => {
@@ -246,15 +246,15 @@ test.each([
   ['keys', `sk-${'a1b2c3d4'.repeat(8_192)}/`],
 ])('16 MiB of %s that no space sets apart are read in time that grows with their length', (_what, unit) => {
   const text = unit.repeat(Math.ceil((16 * mib) / unit.length));
-  expect(maskCredentials(`${text} and words`)).toMatch(/^.{0,16}\[credential\] and words$/);
+  expect(maskCredentials(`${text} and text`)).toMatch(/^.{0,16}\[credential\] and text$/);
 });
 
-test('a name at the end of a long value is the name of what follows', () => {
+test('a name at the end of a long value belongs to the next value', () => {
   const value = 'a1b2c3d4'.repeat(40);
   expect(maskCredentials(`password=${value}.password = hunter2000`)).toBe('password=[credential] = [credential]');
 });
 
-test('a control character ends a value, and an escaped one before it begins a word', () => {
+test('a control character ends a value, and an escaped one starts a term', () => {
   expect(maskCredentials('AWS_SECRET_ACCESS_KEY=A7gQXLh2HdVugxvEWeq3vEzN\u0001(x)')).toBe('AWS_SECRET_ACCESS_KEY=[credential]\u0001(x)');
   const github = `ghp_${'a1B2'.repeat(9)}`;
   for (const before of ['\\u0001', '\\b', '\\f', '\\n'])

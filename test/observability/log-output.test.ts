@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 
 const output = new URL('../../src/observability/log-output.ts', import.meta.url).href;
 
-/** Writes 400 lines of 1 KB into a pipe that nobody reads yet, tells on standard error that it goes on, and one line a second later. */
+/** Writes 400 lines of 1 KB into a pipe without a reader, reports on standard error that it continues, and writes one line a second later. */
 const program = `
 import { createLogOutput } from ${JSON.stringify(output)};
 process.stdout.on('error', () => undefined);
@@ -22,14 +22,14 @@ const turns = setInterval(() => {
 }, 5);
 `;
 
-test('a pipe that nobody reads stops nothing; what was dropped is counted, and lines go on when it is read', async () => {
+test('a pipe without a reader blocks nothing; dropped lines are counted, and writing continues when it is read', async () => {
   const child = spawn(process.execPath, ['--no-warnings', '--input-type=module', '-e', program]);
   await once(child.stderr, 'data');
   let text = '';
   child.stdout.setEncoding('utf8').on('data', (part: string) => {
     text += part;
   });
-  // Told when there is room again: from then on nothing waits any more.
+  // Reported once writing works again: no lines wait after that.
   while (!text.includes('"dropped"')) await once(child.stdout, 'data');
   child.stdin.write('go on');
   await once(child, 'close');
@@ -43,7 +43,7 @@ test('a pipe that nobody reads stops nothing; what was dropped is counted, and l
   expect(lines.at(-1)).toEqual({ last: true });
 });
 
-test('a full disk stops nothing and ends nothing', async () => {
+test('a full disk neither blocks nor ends the process', async () => {
   const child = spawn('sh', ['-c', 'exec "$0" --no-warnings --input-type=module -e "$1" > /dev/full', process.execPath, program]);
   await once(child.stderr, 'data');
   child.stdin.write('go on');

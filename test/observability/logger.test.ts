@@ -20,13 +20,13 @@ test('a line is one JSON object with time, level, fields and message', () => {
   });
 });
 
-test('what is below the level is not written', () => {
+test('messages below the level are not written', () => {
   const { logger, lines } = recorded();
   logger.debug({}, 'quiet');
   expect(lines).toEqual([]);
 });
 
-test('an error is told with its message, code and causes', () => {
+test('errors are written with message, code and causes', () => {
   const { logger, lines } = recorded();
   const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
   logger.error({ error: new Error('no database', { cause }) }, 'failed');
@@ -48,7 +48,7 @@ test.each([
   ['JSON in a text', JSON.stringify({ api_key: secret })],
   ['a database address', `postgres://gateway:${secret}@db/gateway`],
   ['a query', `https://vendor/v1?api_key=${secret}&x=1`],
-])('%s never reaches a line, wherever it stands', (_name, text) => {
+])('%s never appears in a line', (_name, text) => {
   const { logger, lines } = recorded();
   logger.warn({ text, nested: { list: [text] }, error: new Error(text, { cause: new Error(text) }), [text]: 1 }, `said ${text}`);
   expect(lines[0]).not.toContain(secret);
@@ -56,7 +56,7 @@ test.each([
   expect(() => JSON.parse(lines[0] ?? '')).not.toThrow();
 });
 
-test('the public prefix of a key, and ordinary numbers and words, stay', () => {
+test('the public prefix of a key, and ordinary numbers and text, are not redacted', () => {
   const { logger, lines } = recorded();
   logger.info({ key: 'abcd1234', tokens: 123456789, token: 123456789, model: 'openai/gpt-4o-mini' }, 'sk-gw-abcd1234 answered');
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({
@@ -68,7 +68,7 @@ test('the public prefix of a key, and ordinary numbers and words, stay', () => {
   });
 });
 
-test('whatever the fields hold, a line stays JSON', () => {
+test('a line is valid JSON for any field values', () => {
   fc.assert(
     fc.property(
       fc.dictionary(fc.constantFrom('token', 'password', 'api_key', 'note', 'x'), fc.jsonValue()),

@@ -8,18 +8,18 @@ const tokens = { inputNanos: 10n, outputNanos: 20n, cachedInputNanos: 3n, cacheW
 const row = (parts: Partial<CatalogSourceRow>): CatalogSourceRow => ({ price: null, maxOutputTokens: null, ...parts });
 
 describe('the price of a model', () => {
-  test('is its tokens, with dearer longer calls and searches where the row has them', () => {
+  test('covers tokens, tiers for long calls and searches', () => {
     const above = [{ tokens: 100, price: tokens }];
     expect(toPrice(row({ price: tokens }))).toEqual(tokens);
     expect(toPrice(row({ price: tokens, aboveTokens: above, perSearchNanos: 7n }))).toEqual({ ...tokens, above, perSearchNanos: 7n });
   });
 
-  test('of a model that is charged by the search alone has tokens for nothing', () => {
+  test('of a model charged by the search has free tokens', () => {
     const price = toPrice(row({ kind: 'rerank', perSearchNanos: 2_000_000n }));
     expect(price && tokenCost({ ...noTokens, input: 1_000 }, price, 2)).toBe(4_000_000);
   });
 
-  test('of moderations is nothing unless their row says otherwise, and unknown for all else without a price', () => {
+  test('of moderations is zero by default, and unknown for other models without a price', () => {
     const free = toPrice(row({ kind: 'moderations' }));
     expect(free && tokenCost({ ...noTokens, input: 1_000 }, free)).toBe(0);
     expect(toPrice(row({ kind: 'moderations', price: tokens }))).toEqual(tokens);
@@ -28,7 +28,7 @@ describe('the price of a model', () => {
   });
 });
 
-test('a catalog keeps what each model is for and how much it takes, chat where nothing is said', () => {
+test('a catalog has the kind and limits of each model, with chat as the default kind', () => {
   const { models } = buildCatalog({
     providers: {},
     models: { 'a/x': row({ kind: 'embeddings', maxInputTokens: 8 }), 'a/y': row({ maxOutputTokens: 9 }) },

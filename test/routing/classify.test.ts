@@ -34,7 +34,7 @@ describe('the classifier rules', () => {
     expect(classify({ ...small, ...features }, all)).toBe(tier);
   });
 
-  test('a tier that does not exist is standard', () => {
+  test('standard replaces a missing tier', () => {
     expect(classify(small, ['standard', 'strong'])).toBe('standard');
     expect(classify({ ...small, inputBytes: 60_000 }, ['trivial', 'standard'])).toBe('standard');
   });
@@ -61,11 +61,11 @@ describe('the classifier model', () => {
     expect(await choose(ask(answer))).toBe(tier);
   });
 
-  test('a tier that was not offered is standard', async () => {
+  test('standard replaces a tier that was not offered', async () => {
     expect(await choose(ask('strong'), { tiers: ['trivial', 'standard'] })).toBe('standard');
   });
 
-  test('whatever goes wrong, it is standard', async () => {
+  test('any error results in standard', async () => {
     expect(await choose(() => Promise.reject(new Error('no route')))).toBe('standard');
     const throwing: Complete = () => {
       throw new Error('no route');
@@ -73,7 +73,7 @@ describe('the classifier model', () => {
     expect(await choose(throwing)).toBe('standard');
   });
 
-  test('at the deadline it is standard, and the call is told to end', async () => {
+  test('the deadline results in standard and cancels the call', async () => {
     let signal: AbortSignal | null = null;
     const silent: Complete = (request) => {
       signal = request.signal;
@@ -83,7 +83,7 @@ describe('the classifier model', () => {
     expect(signal).toMatchObject({ aborted: true });
   });
 
-  test('one small call is made: the tier trivial, the features, and the text up to 2,000 characters', async () => {
+  test('sends one call to the tier trivial with the features and up to 2,000 characters of text', async () => {
     const asked: CompletionRequest[] = [];
     const recording: Complete = async (request) => {
       asked.push(request);
@@ -146,11 +146,11 @@ describe('the tier of a call', () => {
     ['no classifier on moderations', { route: 'moderations' }, 'standard'],
     ['no classifier on rerank', { route: 'rerank' }, 'standard'],
     ['embeddings', { route: 'embeddings' }, 'embed'],
-    ['nor is a model asked there', { route: 'embeddings', classifier: 'model' }, 'embed'],
+    ['no classifier model on embeddings', { route: 'embeddings', classifier: 'model' }, 'embed'],
     ['standard alone', { tiers: { standard: ['a/b'] } }, 'standard'],
     ['standard alone, with a model', { tiers: { standard: ['a/b'] }, classifier: 'model' }, 'standard'],
     ['an empty tier', { tiers: { ...tiers, trivial: [] } }, 'standard'],
-    ['no small model to ask', { tiers: { standard: ['a/b'], strong: ['a/b'] }, classifier: 'model' }, 'standard'],
+    ['no small model to classify with', { tiers: { standard: ['a/b'], strong: ['a/b'] }, classifier: 'model' }, 'standard'],
     ["the project's tier", { tiers: { standard: ['a/b'] }, project: { tiers: { trivial: ['a/b'] } } }, 'trivial'],
     [
       "the application's tier",
@@ -161,15 +161,15 @@ describe('the tier of a call', () => {
     expect(choose(asked)).toBe(tier);
   });
 
-  test('a model: later', async () => {
+  test('the classifier model returns a promise', async () => {
     const choice = choose({ classifier: 'model', text: 'Prove it.' });
     expect(choice).toBeInstanceOf(Promise);
     expect(await choice).toBe('strong');
     expect(asks.at(-1)?.text).toContain('<request>\nProve it.\n</request>');
   });
 
-  test('a model that is silent is waited for a quarter of what the caller leaves', async () => {
-    // Without its part of that it would be waited for until the test gives up.
+  test('a model without a response is awaited for a quarter of the remaining time', async () => {
+    // Without this limit the wait would last until the test times out.
     expect(await choose({ classifier: 'model', remainingMs: 40, ask: () => new Promise(() => undefined) })).toBe('standard');
   });
 });

@@ -3,7 +3,7 @@ import type { TokenPrice } from '../../src/core/pricing.ts';
 import { buildCatalog, type CatalogSourceRow, type Kind } from '../../src/routing/catalog.ts';
 import { type Asked, project as bareProject, idsOf as idsOfPlan, plan as planOf } from './plans.ts';
 
-/** A price whose halves say that both count. */
+/** A price of which both halves count. */
 const costing = (nanos: bigint): TokenPrice => ({
   inputNanos: nanos / 3n,
   outputNanos: nanos - nanos / 3n,
@@ -63,7 +63,7 @@ const chatModels = ['openai/mini', 'azure/gpt', 'openai/gpt', 'openai/secret'];
 describe('a tier that no provider of the project serves is filled, cheapest first, unknown prices last', () => {
   test.each<[string, Asked, string[]]>([
     ['with models of its kind', { model: 'standard' }, chatModels],
-    ['also for auto', { model: 'auto' }, chatModels],
+    ['for auto', { model: 'auto' }, chatModels],
     ['in the dialect of the caller', { model: 'standard', route: 'messages' }, ['anthropic/claude']],
     [
       'in both dialects where they are translated',
@@ -73,42 +73,42 @@ describe('a tier that no provider of the project serves is filled, cheapest firs
     ['with those that serve the route', { model: 'standard', route: 'responses' }, ['openai/mini', 'openai/gpt', 'openai/secret']],
     ['of embeddings', { model: 'embed', route: 'embeddings' }, ['openai/embed-small', 'openai/embed-large']],
     ['of embeddings for auto', { route: 'embeddings' }, ['openai/embed-small', 'openai/embed-large']],
-    ['by what a search costs', { route: 'rerank' }, ['openai/rank', 'openai/rank-dear']],
-    ['for auto of the kind of the route', { route: 'moderations' }, ['openai/judge']],
-    ['of several kinds, with that of the route', { model: 'mixed' }, chatModels],
-    ['of models that the catalog does not know, with the kind of the route', { model: 'unheard' }, chatModels],
-    ['that is empty, with the kind of the route', { model: 'empty' }, chatModels],
+    ['by the price of a search', { route: 'rerank' }, ['openai/rank', 'openai/rank-dear']],
+    ['for auto by the kind of the route', { route: 'moderations' }, ['openai/judge']],
+    ['with several kinds, by that of the route', { model: 'mixed' }, chatModels],
+    ['of unknown models, by the kind of the route', { model: 'unheard' }, chatModels],
+    ['without models, by the kind of the route', { model: 'empty' }, chatModels],
     [
       'of an application',
       { model: 'own', source: 'bot', project: { applications: new Map([['bot', { tiers: { own: ['away/x'] } }]]) } },
       chatModels,
     ],
-    ['for auto where nobody wrote down the tier', { catalog: buildCatalog({ ...source, tiers: {} }) }, chatModels],
+    ['for auto without a configured tier', { catalog: buildCatalog({ ...source, tiers: {} }) }, chatModels],
   ])('%s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 
-  test('at most twenty', () => {
+  test('with at most twenty models', () => {
     const many = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`openai/m${n}`, row('chat', BigInt(n))]));
     const full = buildCatalog({ ...source, models: { ...source.models, ...many } });
     expect(idsOf({ model: 'standard', catalog: full })).toHaveLength(20);
   });
 });
 
-describe('a model that no provider of the project serves is filled with its namesakes at others', () => {
+describe('a model that no provider of the project serves is filled with models of the same name', () => {
   test.each<[string, Asked, string[]]>([
     ['a full id', { model: 'away/gpt' }, ['openai/gpt', 'azure/gpt']],
     ['of a provider that does not exist', { model: 'nobody/mini' }, ['openai/mini']],
     ['that serve the route', { model: 'away/gpt', route: 'responses' }, ['openai/gpt']],
     ['of the kind of the route', { model: 'nobody/embed-small', route: 'embeddings' }, ['openai/embed-small']],
-    ['or of none, which counts as chat', { model: 'nobody/mini', route: 'embeddings' }, ['openai/mini']],
+    ['or without a kind, which counts as chat', { model: 'nobody/mini', route: 'embeddings' }, ['openai/mini']],
   ])('%s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });
 
-describe('nothing is filled', () => {
-  test('when a provider serves a model of the chain', () => {
+describe('no fill', () => {
+  test('if a provider serves a model of the chain', () => {
     expect(idsOf({ model: 'served' })).toEqual(['openai/gpt']);
     expect(plan({ model: 'served' }).entries).toEqual([
       { model: 'openai/gpt', skipped: null },
@@ -121,39 +121,39 @@ describe('nothing is filled', () => {
     ['the switch is off', { model: 'standard', catalogFill: false }, none],
     ['the project switched it off', { model: 'standard', project: { catalogFill: false } }, none],
     ['neither tier nor model', { model: 'anything' }, none],
-    ['no namesake', { model: 'away/other' }, none],
-    ['no namesake that serves the route', { model: 'away/mini', route: 'messages' }, none],
-    ['a namesake of another kind than the route', { model: 'nobody/embed-small' }, none],
-    ['such a namesake on the other route', { model: 'nobody/rank', route: 'embeddings' }, none],
-    ['a tail has no namesakes but its own', { model: 'judge', project: { providers: ['azure'] } }, none],
+    ['no model of the same name', { model: 'away/other' }, none],
+    ['no model of the same name on the route', { model: 'away/mini', route: 'messages' }, none],
+    ['a model of the same name and another kind', { model: 'nobody/embed-small' }, none],
+    ['such a model on another route', { model: 'nobody/rank', route: 'embeddings' }, none],
+    ['a bare name without other models', { model: 'judge', project: { providers: ['azure'] } }, none],
     ['no model of the kind', { model: 'embed', route: 'embeddings', project: { providers: ['anthropic'] } }, none],
     ['a tier of another kind than the route', { model: 'embed', route: 'chat' }, none],
     ['another such tier', { model: 'standard', route: 'moderations' }, none],
     ['a project without providers', { model: 'standard', project: { providers: [] } }, none],
-    ['the key refuses the chain that is served', { model: 'served', keyModels: ['azure/gpt'] }, 'model not permitted for this key: served'],
-    ['the key refuses all that stand in', { model: 'standard', keyModels: ['away/gpt'] }, 'model not permitted for this key: standard'],
-    ['the key knows the namesake only', { model: 'away/gpt', keyModels: ['away/gpt'] }, 'model not permitted for this key: away/gpt'],
+    ['the key does not permit the served chain', { model: 'served', keyModels: ['azure/gpt'] }, 'model not permitted for this key: served'],
+    ['the key permits no substitute', { model: 'standard', keyModels: ['away/gpt'] }, 'model not permitted for this key: standard'],
+    ['the key permits only the requested id', { model: 'away/gpt', keyModels: ['away/gpt'] }, 'model not permitted for this key: away/gpt'],
   ])('400 no_route: %s', (_name, asked, message) => {
     expect(() => plan(asked)).toThrow(expect.objectContaining({ code: 'no_route', status: 400, message }));
   });
 
-  test('but a project may switch on what the deployment has off', () => {
+  test('a project may enable it when the deployment disables it', () => {
     expect(idsOf({ model: 'standard', catalogFill: false, project: { catalogFill: true } })).toEqual(chatModels);
   });
 });
 
-describe("the key's allow-list holds for models that stand in", () => {
+describe("the key's allow-list applies to substitutes", () => {
   test.each<[string, Asked, string[]]>([
     ['by id', { model: 'standard', keyModels: ['openai/gpt'] }, ['openai/gpt']],
-    ['by tail', { model: 'away/gpt', keyModels: ['gpt'] }, ['openai/gpt', 'azure/gpt']],
-    ['a tier on the list opens what fills it', { model: 'standard', keyModels: ['standard'] }, chatModels],
-    ['auto on the list too', { model: 'auto', keyModels: ['auto'] }, chatModels],
+    ['by bare name', { model: 'away/gpt', keyModels: ['gpt'] }, ['openai/gpt', 'azure/gpt']],
+    ['a permitted tier permits its substitutes', { model: 'standard', keyModels: ['standard'] }, chatModels],
+    ['so does a permitted auto', { model: 'auto', keyModels: ['auto'] }, chatModels],
   ])('%s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });
 
-test('retired models that stand in come last', () => {
+test('retired substitutes come last', () => {
   expect(idsOf({ model: 'standard', project: { retired: ['openai/mini'] } })).toEqual([
     'azure/gpt',
     'openai/gpt',
@@ -162,7 +162,7 @@ test('retired models that stand in come last', () => {
   ]);
 });
 
-test('the recorded lines tell what stands in, what was refused, and why the chain is not there', () => {
+test('the recorded plan has the substitutes, the denied ones, and the reasons for the skipped chain', () => {
   expect(plan({ model: 'unheard', keyModels: ['gpt'] }).entries).toEqual([
     { model: 'azure/gpt', skipped: null, filled: true },
     { model: 'openai/gpt', skipped: null, filled: true },

@@ -30,7 +30,7 @@ tiers:
 const models = ['one/echo', 'one/echo-small', 'one/embed', 'two/echo', 'three/echo'];
 
 describe('GET /v1/models', () => {
-  test('200: what the key may ask for, in the shape of OpenAI', async () => {
+  test('200 with the models and tiers of the key, in the format of OpenAI', async () => {
     const answer = await gateway().call('/v1/models');
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/json']);
     const { object, data } = await jsonOf<{ object: string; data: { id: string; created: number }[] }>(answer);
@@ -40,7 +40,7 @@ describe('GET /v1/models', () => {
     expect(Math.abs((data[0]?.created ?? 0) - Date.now() / 1_000)).toBeLessThan(600);
   });
 
-  test('200: filtered by what the project and the key may use, with the tiers of the application', async () => {
+  test('200 filtered by project and key, with the tiers of the application', async () => {
     const lent = await gateway().withProject('listed');
     await lent.admin('PUT', '/provision/teams/listed', { providers: ['two'], catalog_fill: false });
     await lent.admin('PUT', '/provision/teams/listed/applications/the%20bot', { tiers: { mine: ['two/echo'], standard: ['two/echo'] } });
@@ -58,7 +58,7 @@ describe('GET /v1/models', () => {
   });
 });
 
-test('200: an application takes its own chain, all others the chain of the project', async () => {
+test('200: an application uses its own chain, others that of the project', async () => {
   const lent = await gateway().withProject('apps');
   await lent.admin('PUT', '/provision/teams/apps/applications/bot', { tiers: { standard: ['two/echo'] } });
   expect(await modelOf(lent.call(chatPath, ask('standard'), { 'x-gateway-source': 'bot' }))).toBe('two/echo');
@@ -68,7 +68,7 @@ test('200: an application takes its own chain, all others the chain of the proje
   expect(await modelOf(lent.call(chatPath, ask('standard')))).toBe('three/echo');
 });
 
-test('200: auto takes the tier that fits the question', async () => {
+test('200: auto uses the tier that fits the request', async () => {
   const lent = await gateway().withProject('auto');
   expect(await modelOf(lent.call(chatPath, ask('auto')))).toBe('one/echo-small');
   expect(await modelOf(lent.call(chatPath, ask('auto', 'word '.repeat(500))))).toBe('one/echo');
@@ -76,7 +76,7 @@ test('200: auto takes the tier that fits the question', async () => {
   expect(await modelOf(lent.call('/v1/embeddings', { model: 'auto', input: 'hi' }))).toBe('one/embed');
 });
 
-test('200: a chain that nobody serves is filled from the catalog, and the call row tells', async () => {
+test('200: a chain that no provider serves is filled from the catalog, as the recorded call shows', async () => {
   const lent = await gateway().withProject('filled');
   await lent.admin('PUT', '/provision/teams/filled', { providers: ['two', 'three'] });
   expect(await modelOf(lent.call(chatPath, ask('standard')))).toBe('three/echo');
@@ -89,7 +89,7 @@ test('200: a chain that nobody serves is filled from the catalog, and the call r
   expect(await modelOf(lent.call(chatPath, ask('one/echo')))).toBe('two/echo');
 });
 
-test('200: retired models and providers are called last, also when there are no others', async () => {
+test('200: retired models and providers are called last, also without others', async () => {
   const lent = await gateway().withProject('retired');
   const tiers = { all: ['one/echo', 'two/echo'] };
   await lent.admin('PUT', '/provision/teams/retired', { tiers, retired: ['one/echo'] });
@@ -107,9 +107,9 @@ describe('400 no_route', () => {
     ['a name that is neither tier nor model', {}, null, chatPath, ask('unheard'), none],
     ['a project without providers', { providers: [] }, null, chatPath, ask('standard'), none],
     ['catalog fill is off', { providers: ['two'], catalog_fill: false }, null, chatPath, ask('standard'), none],
-    ['catalog fill adds none', { providers: ['two'] }, null, '/v1/embeddings', { model: 'embed', input: 'a' }, none],
+    ['catalog fill finds none', { providers: ['two'] }, null, '/v1/embeddings', { model: 'embed', input: 'a' }, none],
     ['a route that no vendor of the project serves', { providers: ['two'] }, null, '/v1/rerank', { model: 'strong' }, none],
-    ['the key refuses', {}, ['trivial'], chatPath, ask('standard'), 'model not permitted for this key: standard'],
+    ['the key does not permit the model', {}, ['trivial'], chatPath, ask('standard'), 'model not permitted for this key: standard'],
     [
       'the key refuses what fills the chain',
       { providers: ['two'] },
@@ -127,7 +127,7 @@ describe('400 no_route', () => {
     expect([answer.status, await answer.json()]).toEqual([400, { error: { message, type: 'no_route', code: 'no_route' } }]);
   });
 
-  test('no vendor at all', () =>
+  test('no providers', () =>
     withGateway(
       { yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
       async ({ call }) => {

@@ -41,30 +41,30 @@ const idsOf = (asked: Asked): string[] => list(asked).map(({ id }) => id);
 
 const models = ['openai/gpt', 'openai/embed', 'openai/picture', 'anthropic/claude'];
 
-test('a row is what the SDKs read', () => {
+test('a row has the members that SDKs require', () => {
   expect(list()[0]).toEqual({ id: 'openai/gpt', object: 'model', created: 1_715_367_049, owned_by: 'openai' });
   expect(list().at(-1)).toEqual({ id: 'auto', object: 'model', created: 1_715_367_049, owned_by: 'gateway' });
 });
 
-describe('the list holds', () => {
+describe('the list contains', () => {
   const applications = new Map([['bot', { tiers: { mine: ['openai/gpt'] } }]]);
 
   test.each<[string, Asked, string[]]>([
-    ['models that somebody serves, then tiers with an open model, then auto', {}, [...models, 'standard', 'fine', 'embed', 'auto']],
-    ['what the project may use', { project: { providers: ['anthropic'] } }, ['anthropic/claude', 'fine']],
+    ['served models, then tiers with an available model, then auto', {}, [...models, 'standard', 'fine', 'embed', 'auto']],
+    ['models of the providers of the project', { project: { providers: ['anthropic'] } }, ['anthropic/claude', 'fine']],
     ['nothing for a project without providers', { project: { providers: [] } }, []],
     ["a project's tiers", { project: { tiers: { mine: ['openai/gpt'], standard: [] } } }, [...models, 'fine', 'embed', 'mine', 'auto']],
     ["an application's tiers", { source: 'bot', project: { applications } }, [...models, 'standard', 'fine', 'embed', 'mine', 'auto']],
-    ['not those of another application', { project: { applications } }, [...models, 'standard', 'fine', 'embed', 'auto']],
+    ['no tiers of another application', { project: { applications } }, [...models, 'standard', 'fine', 'embed', 'auto']],
     ['retired models, which can still be called', { project: { retired: ['openai'] } }, [...models, 'standard', 'fine', 'embed', 'auto']],
     ['tiers that catalog fill would serve', { catalogFill: true }, [...models, 'standard', 'fine', 'embed', 'gone', 'empty', 'auto']],
-    ['models a key may use, and tiers that hold one', { keyModels: ['openai/gpt'] }, ['openai/gpt', 'standard', 'auto']],
-    ['models by their tail', { keyModels: ['claude'] }, ['anthropic/claude', 'fine']],
-    ['a tier without its models, for a key with the tier', { keyModels: ['fine'] }, ['fine']],
-    ['auto for a key with the tier it stands for', { keyModels: ['standard'] }, ['standard', 'auto']],
+    ['permitted models, and tiers with one of them', { keyModels: ['openai/gpt'] }, ['openai/gpt', 'standard', 'auto']],
+    ['models permitted by bare name', { keyModels: ['claude'] }, ['anthropic/claude', 'fine']],
+    ['only the tier, for a key that permits the tier', { keyModels: ['fine'] }, ['fine']],
+    ['auto for a key that permits its default tier', { keyModels: ['standard'] }, ['standard', 'auto']],
     ['auto for embeddings too', { keyModels: ['openai/embed'] }, ['openai/embed', 'embed', 'auto']],
     ['auto alone', { keyModels: ['auto'] }, ['auto']],
-    ['nothing for a key that may use nothing', { keyModels: [] }, []],
+    ['nothing for a key without permitted models', { keyModels: [] }, []],
   ])('%s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });

@@ -1,4 +1,4 @@
-/** Which model of a media tier is asked while vendors are ill: there is one, so the others are given no probe. */
+/** Which model of a media tier is called while vendors are unhealthy. Only that one may take a probe slot. */
 import { expect, test } from '@jest/globals';
 import { createBreakers } from '../../src/failover/breaker.ts';
 import { buildCatalog } from '../../src/routing/catalog.ts';
@@ -37,7 +37,7 @@ function setUp() {
   return { fail, asked, pass };
 }
 
-test('a model behind the one that is asked is given no probe', () => {
+test('models after the chosen one take no probe slot', () => {
   const { fail, asked, pass } = setUp();
   fail('second');
   expect(asked('two')).toBe('first/a');
@@ -47,7 +47,7 @@ test('a model behind the one that is asked is given no probe', () => {
   expect(asked('two')).toBe('first/a');
 });
 
-test('when all are ill the first is asked, and a retired one only where there is no other', () => {
+test('when all are unhealthy the first is called, and a retired one only without alternative', () => {
   const { fail, asked } = setUp();
   fail('first');
   fail('second');

@@ -6,34 +6,34 @@ import type { Plan } from '../../src/routing/plan.ts';
 import { createPlanner } from '../../src/routing/plan.ts';
 import { type Asked, callerWith, idsOf, plan, price, project, source } from './plans.ts';
 
-describe('what a model name stands for', () => {
+describe('resolution of a model name', () => {
   test.each<[string, string, string[]]>([
     ['a tier', 'repeated', ['openai/gpt', 'azure/mini']],
     ['auto: the tier standard', 'auto', ['openai/gpt', 'azure/mini']],
     ['a full id', 'azure/mini', ['azure/mini']],
     ['a full id with more slashes', 'router/meta/llama', ['router/meta/llama']],
     ['an id that the catalog does not list, at a known provider', 'openai/new-model', ['openai/new-model']],
-    ['the tail of an id', 'gpt', ['openai/gpt']],
-    ['the tail of several, in file order', 'mini', ['openai/mini', 'azure/mini']],
-    ['a tail with a slash', 'meta/llama', ['router/meta/llama']],
-    ['a tier of tails', 'wide', ['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']],
-    ['a tier before a tail of the same name', 'claude', ['openai/gpt']],
-    ['a tier with names that nobody serves', 'odd', ['openai/gpt']],
+    ['a bare name', 'gpt', ['openai/gpt']],
+    ['a bare name of several models, in file order', 'mini', ['openai/mini', 'azure/mini']],
+    ['a bare name with a slash', 'meta/llama', ['router/meta/llama']],
+    ['a tier of bare names', 'wide', ['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']],
+    ['a tier before a model of the same name', 'claude', ['openai/gpt']],
+    ['a tier with unknown names', 'odd', ['openai/gpt']],
   ])('%s', (_name, model, ids) => {
     expect(idsOf({ model })).toEqual(ids);
   });
 
-  test('without translation the dialect decides which of a tier can be asked', () => {
+  test('without translation only models of the same dialect are candidates', () => {
     expect(idsOf({ model: 'standard', route: 'messages' })).toEqual(['anthropic/claude']);
   });
 
-  test('with translation a chain goes over both dialects, and a candidate tells what its vendor speaks', () => {
+  test('with translation a chain spans both dialects, and a candidate has that of its vendor', () => {
     const translated = { model: 'standard', translates: true } as const;
     expect(idsOf(translated)).toEqual(['openai/gpt', 'anthropic/claude', 'azure/mini']);
     expect(plan({ ...translated, route: 'messages' }).candidates.map(({ dialect }) => dialect)).toEqual(['chat', 'messages', 'chat']);
   });
 
-  test("a project's tiers are laid over those of the file, by name", () => {
+  test("a project's tiers override those of the configuration by name", () => {
     const tiers = { standard: ['azure/mini'], own: ['mini'] };
     expect(idsOf({ model: 'auto', project: { tiers } })).toEqual(['azure/mini']);
     expect(idsOf({ model: 'own', project: { tiers } })).toEqual(['openai/mini', 'azure/mini']);
@@ -49,23 +49,23 @@ describe('an application', () => {
   const tiers = { standard: ['openai/mini'], wide: ['openai/gpt'] };
 
   test.each<[string, string, string, string[]]>([
-    ['its tiers go over those of the project', 'bot', 'standard', ['azure/mini']],
-    ['auto is its own standard', 'bot', 'auto', ['azure/mini']],
-    ['it has tiers of its own', 'bot', 'own', ['openai/mini']],
+    ['overrides tiers of the project', 'bot', 'standard', ['azure/mini']],
+    ['auto uses its standard tier', 'bot', 'auto', ['azure/mini']],
+    ['may define further tiers', 'bot', 'own', ['openai/mini']],
     ["what it does not name is the project's", 'bot', 'wide', ['openai/gpt']],
     ["what the project does not name either is the file's", 'bot', 'repeated', ['openai/gpt', 'azure/mini']],
-    ['one without tiers changes nothing', 'odd', 'standard', ['openai/mini']],
-    ['an unknown one changes nothing', 'nobody', 'standard', ['openai/mini']],
-    ['a name that JavaScript knows is unknown', 'constructor', 'standard', ['openai/mini']],
+    ['without tiers uses those of the project', 'odd', 'standard', ['openai/mini']],
+    ['if unknown uses those of the project', 'nobody', 'standard', ['openai/mini']],
+    ['named like a JavaScript property is unknown', 'constructor', 'standard', ['openai/mini']],
   ])('%s', (_name, application, model, ids) => {
     expect(idsOf({ source: application, model, project: { tiers, applications } })).toEqual(ids);
   });
 
-  test('a tier of another application is no model', () => {
+  test('cannot use a tier of another application', () => {
     expect(() => plan({ source: 'odd', model: 'own', project: { applications } })).toThrow('no models available for route');
   });
 
-  test('it may empty a tier', () => {
+  test('may empty a tier', () => {
     const emptied = new Map([['bot', { tiers: { standard: [] } }]]);
     expect(() => plan({ source: 'bot', project: { applications: emptied } })).toThrow('no models available for route');
   });
@@ -84,7 +84,7 @@ describe('the routes', () => {
   });
 
   test.each<TextRoute>(['embeddings', 'moderations', 'rerank', 'responses'])(
-    '%s skips whoever does not serve it, with the reason',
+    '%s skips providers that do not serve it, with the reason',
     (route) => {
       const { candidates, entries: lines } = plan({
         route,
@@ -100,7 +100,7 @@ describe('the routes', () => {
     },
   );
 
-  test('a vendor that does not serve the text route of its dialect is skipped there too', () => {
+  test('a vendor that does not serve the route of its dialect is skipped', () => {
     const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['embeddings'] as const } };
     const catalog = buildCatalog({ ...source, providers });
     expect(idsOf({ catalog })).toEqual(['azure/mini']);
@@ -108,7 +108,7 @@ describe('the routes', () => {
     expect(plan({ catalog }).entries).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_served' });
   });
 
-  test('a model that is for responses only is skipped on chat and messages', () => {
+  test('a model only for responses is skipped on chat and messages', () => {
     const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['chat', 'responses'] as const } };
     const models = { ...source.models, 'openai/gpt': { price: null, maxOutputTokens: null, serves: ['responses'] as const } };
     const catalog = buildCatalog({ ...source, providers, models });
@@ -123,22 +123,22 @@ describe('the tier that a classifier chose for auto', () => {
   const chosen = { autoTier: 'strong' };
 
   test.each<[string, Asked, string[]]>([
-    ['counts', chosen, ['openai/mini']],
-    ['is nothing to a call that names its model', { ...chosen, model: 'azure/mini' }, ['azure/mini']],
-    ['is left for standard when it does not exist', { autoTier: 'trivial' }, ['openai/gpt', 'azure/mini']],
-    ['is left when no provider of the project serves it', { ...chosen, project: { providers: ['azure'] } }, ['azure/mini']],
-    ['is left when the key refuses it', { ...chosen, keyModels: ['standard'] }, ['openai/gpt', 'azure/mini']],
-    ['is left rather than filled', { ...chosen, catalogFill: true, project: { providers: ['azure'] } }, ['azure/mini']],
-    ['is open to a key for auto', { ...chosen, keyModels: ['auto'] }, ['openai/mini']],
-    ['is open to a key for that tier', { ...chosen, keyModels: ['strong'] }, ['openai/mini']],
-    ['may be none', { autoTier: null }, ['openai/gpt', 'azure/mini']],
+    ['is used', chosen, ['openai/mini']],
+    ['is ignored for a call that names its model', { ...chosen, model: 'azure/mini' }, ['azure/mini']],
+    ['is replaced by standard when it does not exist', { autoTier: 'trivial' }, ['openai/gpt', 'azure/mini']],
+    ['is replaced when no provider of the project serves it', { ...chosen, project: { providers: ['azure'] } }, ['azure/mini']],
+    ['is replaced when the key does not permit it', { ...chosen, keyModels: ['standard'] }, ['openai/gpt', 'azure/mini']],
+    ['is replaced rather than filled', { ...chosen, catalogFill: true, project: { providers: ['azure'] } }, ['azure/mini']],
+    ['is permitted by auto', { ...chosen, keyModels: ['auto'] }, ['openai/mini']],
+    ['is permitted by its name', { ...chosen, keyModels: ['strong'] }, ['openai/mini']],
+    ['may be missing', { autoTier: null }, ['openai/gpt', 'azure/mini']],
   ])('%s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });
 
 describe('a candidate', () => {
-  test('carries what its attempt needs', () => {
+  test('has everything its attempt needs', () => {
     expect(plan({ model: 'openai/gpt' }).candidates).toEqual([
       { id: 'openai/gpt', provider: 'openai', model: 'gpt', dialect: 'chat', price, maxOutputTokens: 100, traits: {} },
     ]);
@@ -152,7 +152,7 @@ describe('400 no_route', () => {
   const bare = { providers: {}, models: source.models, tiers: source.tiers };
 
   test.each<[string, Asked, string]>([
-    ['no vendor at all', { catalog: buildCatalog(bare) }, 'no providers configured'],
+    ['no providers', { catalog: buildCatalog(bare) }, 'no providers configured'],
     [
       'no vendor of text',
       { catalog: buildCatalog({ ...bare, providers: { google: { dialect: 'gemini', serves: ['video'] } } }) },
@@ -160,14 +160,14 @@ describe('400 no_route', () => {
     ],
     ['a name that is neither tier nor model', { model: 'unheard' }, none],
     ['an id at an unknown provider', { model: 'nobody/x' }, none],
-    ['an id of the catalog whose provider is gone', { model: 'gone/gpt' }, none],
-    ['a slash with nothing behind it', { model: 'openai/' }, none],
-    ['a slash with nothing before it', { model: '/gpt' }, none],
-    ['names that JavaScript knows', { model: 'constructor' }, none],
+    ['a catalog id without its provider', { model: 'gone/gpt' }, none],
+    ['nothing after the slash', { model: 'openai/' }, none],
+    ['nothing before the slash', { model: '/gpt' }, none],
+    ['the name of a JavaScript property', { model: 'constructor' }, none],
     ['another such name', { model: '__proto__' }, none],
     ['an empty tier', { model: 'empty' }, none],
     ['a model of another dialect', { model: 'anthropic/claude' }, none],
-    ['a route that nobody serves', { model: 'router/meta/llama', route: 'rerank' }, none],
+    ['a route without a provider', { model: 'router/meta/llama', route: 'rerank' }, none],
     ['a model that serves no text', { model: 'video' }, none],
     ['a project without providers', { project: { providers: [] } }, none],
     ['a project with other providers', { model: 'openai/gpt', project: { providers: ['azure'] } }, none],
@@ -178,7 +178,7 @@ describe('400 no_route', () => {
       { model: 'standard', keyModels: ['router/meta/llama'] },
       'model not permitted for this key: standard',
     ],
-    ['the key refuses what auto stands for', { keyModels: ['wide'] }, 'model not permitted for this key: auto'],
+    ['the key does not permit the tier of auto', { keyModels: ['wide'] }, 'model not permitted for this key: auto'],
     ['a key that may use nothing', { model: 'gpt', keyModels: [] }, 'model not permitted for this key: gpt'],
     [
       'the key refuses all that the project leaves',
@@ -202,7 +202,7 @@ describe("a key's allow-list", () => {
     ['a tail', ['mini'], 'mini', ['openai/mini', 'azure/mini']],
     ['a tail opens its full ids', ['mini'], 'openai/mini', ['openai/mini']],
     ['a tail within a tier', ['mini'], 'standard', ['azure/mini']],
-    ['a tail with a slash', ['meta/llama'], 'router/meta/llama', ['router/meta/llama']],
+    ['a bare name with a slash', ['meta/llama'], 'router/meta/llama', ['router/meta/llama']],
     ['a tier', ['standard'], 'standard', ['openai/gpt', 'azure/mini']],
     ['a tier opens auto', ['standard'], 'auto', ['openai/gpt', 'azure/mini']],
     ['several', ['gpt', 'azure/mini'], 'wide', ['azure/mini', 'openai/gpt']],
@@ -210,18 +210,18 @@ describe("a key's allow-list", () => {
     expect(idsOf({ model, keyModels })).toEqual(ids);
   });
 
-  test('a tier on the list does not open its models by other names', () => {
+  test('a permitted tier does not permit its models by other names', () => {
     expect(() => plan({ model: 'openai/gpt', keyModels: ['standard'] })).toThrow('model not permitted for this key: openai/gpt');
     expect(() => plan({ model: 'repeated', keyModels: ['standard'] })).toThrow('model not permitted for this key: repeated');
   });
 
-  test('a provider on the list opens nothing', () => {
+  test('a provider on the list permits nothing', () => {
     expect(() => plan({ model: 'openai/gpt', keyModels: ['openai'] })).toThrow('model not permitted');
   });
 });
 
 describe('the order of candidates', () => {
-  test('retired models and providers come last, and are never refused', () => {
+  test('retired models and providers come last, and are never skipped', () => {
     expect(idsOf({ model: 'wide', project: { retired: ['openai/mini'] } })).toEqual([
       'azure/mini',
       'router/meta/llama',
@@ -243,11 +243,11 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'openai/gpt', project: { retired: ['openai/gpt'] } })).toEqual(['openai/gpt']);
   });
 
-  test('a retired tail or tier retires nothing', () => {
+  test('a bare name or tier cannot be retired', () => {
     expect(idsOf({ model: 'standard', project: { retired: ['gpt', 'standard'] } })).toEqual(['openai/gpt', 'azure/mini']);
   });
 
-  test('a provider whose breaker is open comes behind the others, before the retired', () => {
+  test('a provider with an open breaker comes after the others, before the retired ones', () => {
     const breakers = createBreakers({ now: () => 0 });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
@@ -259,20 +259,20 @@ describe('the order of candidates', () => {
     ]);
   });
 
-  test('when all are open they keep their order', () => {
+  test('with all breakers open the order is unchanged', () => {
     const breakers = createBreakers({ now: () => 0 });
     for (const provider of ['openai', 'azure', 'router']) for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', provider);
     expect(idsOf({ model: 'wide', breakers })).toEqual(['openai/mini', 'azure/mini', 'router/meta/llama', 'openai/gpt']);
     expect(idsOf({ model: 'openai/gpt', breakers })).toEqual(['openai/gpt']);
   });
 
-  test('a provider that cools down comes behind the others', () => {
+  test('a provider in cooldown comes after the others', () => {
     const breakers = createBreakers({ now: () => 0 });
     breakers.coolDown('acme', 'openai', 1000);
     expect(idsOf({ model: 'repeated', breakers })).toEqual(['azure/mini', 'openai/gpt']);
   });
 
-  test('in half-open state one model gets the probe and keeps its place', () => {
+  test('in half-open state one model takes the probe slot and keeps its position', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -281,7 +281,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
   });
 
-  test('a model behind one that is going to be asked is given no probe, and comes behind the well ones', () => {
+  test('a model after the first healthy one takes no probe slot, and comes after the healthy ones', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'azure');
@@ -292,7 +292,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'turned', breakers, project: azureFirst })).toEqual(['openai/mini', 'azure/mini']);
   });
 
-  test('a retired model and a call with one candidate do not use up the probe', () => {
+  test('a retired model and a call with one candidate take no probe slot', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -303,8 +303,8 @@ describe('the order of candidates', () => {
   });
 });
 
-describe('the recorded lines', () => {
-  test('are the candidates in their order, then why the others are none', () => {
+describe('the recorded entries', () => {
+  test('are the candidates in order, then the skipped models with reasons', () => {
     const { entries: lines } = plan({
       model: 'all',
       keyModels: ['gpt', 'claude', 'x'],
@@ -324,7 +324,7 @@ describe('the recorded lines', () => {
   });
 });
 
-test('a plan that is only looked at has the order of well vendors and takes no probe; in the ordered one each line keeps its word', () => {
+test('an unordered plan assumes healthy vendors and takes no probe slot; ordering keeps the reasons of its entries', () => {
   let now = 0;
   const breakers = createBreakers({ now: () => now });
   for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -333,10 +333,10 @@ test('a plan that is only looked at has the order of well vendors and takes no p
   const own = { ...project, tiers: { mixed: ['openai/gpt', 'nobody/x', 'azure/mini'] } };
   const mixed = { caller: callerWith(null), project: own, source: 'acme', route: 'chat', modelAsked: 'mixed' } as const;
   const linesOf = ({ entries: lines }: Plan) => lines.map(({ model, skipped }) => [model, skipped]);
-  const looked = planner.plan(mixed);
+  const unordered = planner.plan(mixed);
   const left = ['nobody/x', 'unknown_provider'];
-  expect(linesOf(looked)).toEqual([['openai/gpt', null], ['azure/mini', null], left]);
-  const ordered = planner.order(looked, mixed);
+  expect(linesOf(unordered)).toEqual([['openai/gpt', null], ['azure/mini', null], left]);
+  const ordered = planner.order(unordered, mixed);
   expect(linesOf(ordered)).toEqual([['azure/mini', null], ['openai/gpt', null], left]);
   expect(ordered.candidates.map(({ id }) => id)).toEqual(['azure/mini', 'openai/gpt']);
   now = 30_000;
@@ -344,7 +344,7 @@ test('a plan that is only looked at has the order of well vendors and takes no p
   expect(planner.order(planner.plan(mixed), mixed).candidates[0]?.id).toBe('openai/gpt');
 });
 
-test('the catalog of the moment counts', () => {
+test('uses the current catalog', () => {
   let catalog = buildCatalog(source);
   const switches = () => ({ translates: false, catalogFill: false });
   const planner = createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), flags: switches });

@@ -1,4 +1,4 @@
-/** A catalog with vendors of every sort, and plans made with it. */
+/** A catalog with all kinds of vendors, and plans made with it. */
 import type { Caller, TextRoute } from '../../src/core/call.ts';
 import type { Breakers } from '../../src/failover/breaker.ts';
 import { createBreakers } from '../../src/failover/breaker.ts';
@@ -61,7 +61,7 @@ export function callerWith(models: readonly string[] | null): Caller {
   return { keyId: 'k', keyPrefix: 'p', quotaKeyId: 'k', projectId: 'acme', models, expiresAt: null };
 }
 
-/** The plan, as the vendors are now, of a chat call for `auto`, unless `asked` says otherwise; neither translation nor catalog fill is on. */
+/** The ordered plan of a call; by default a chat call to `auto` without translation and catalog fill. */
 export function plan(asked: Asked): Plan {
   const catalog = asked.catalog ?? buildCatalog(source);
   const planner = createPlanner({
