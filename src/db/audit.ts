@@ -1,12 +1,12 @@
-/** What was done by hand that changes records, written down in the transaction that does it. */
+/** The audit log: administrative actions that change records, written in the transaction that performs them. */
 import type { Queries } from './database.ts';
 
 export interface AuditEntry {
   readonly at: number;
-  /** What kind of right it was done with. */
+  /** The credential that authorized the action. */
   readonly actor: 'admin_token';
   readonly action: string;
-  /** Ids, times, names of models, and counts; nothing private. */
+  /** Ids, times, model names and counts; no personal data. */
   readonly detail: Readonly<Record<string, unknown>>;
 }
 

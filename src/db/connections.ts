@@ -1,32 +1,32 @@
 /**
  * Runs statements and transactions on a `pg.Pool`, for both databases.
  *
- * A connection goes back to the pool after an ordinary SQL error (a unique violation costs no reconnect, as it would with `pool.query`)
- * and is thrown away after a fault of the connection or a failed rollback, whose state nobody knows.
+ * A connection returns to the pool after an SQL error (with `pool.query`, a unique violation would cost a reconnect) and is discarded
+ * after a connection error or a failed rollback, when its state is unknown.
  */
 import type pg from 'pg';
 import { isConnectionError } from './connection-errors.ts';
 import type { Queries } from './database.ts';
 
-/** The part of a logger that this room needs. */
+/** The part of a logger that this module needs. */
 export interface DatabaseLogger {
   warn(fields: Readonly<Record<string, unknown>>, message: string): void;
 }
 
 export interface Connections extends Queries {
   transaction<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result>;
-  /** Lends one connection; nothing else runs on it until `work` ends. */
+  /** Runs `work` with one connection, on which nothing else runs until `work` ends. */
   withClient<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
 }
 
-/** `afterStatement` is waited for behind each statement of `query` and of transactions. */
+/** `onStatementDone` is awaited after each statement of `query` and of transactions. */
 export function createConnections(pool: pg.Pool, onStatementDone?: () => Promise<void>): Connections {
   const run = async <Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> => {
     const result = await client.query(text, [...values]);
     await onStatementDone?.();
-    // Several statements at once (a migration) give a list of results without rows of its own.
+    // Several statements in one text (a migration) return a list of results, which has no `rows`.
     const rows: unknown[] = result.rows ?? [];
-    // Row is the caller's statement of what its query selects; `valueTypes` decides what values become.
+    // Row is what the caller declares its query selects; `value-types.ts` decides how values are parsed.
     return rows as Row[];
   };
   const withClient = async <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> => {
@@ -63,7 +63,7 @@ async function rollBack(client: pg.PoolClient, reason: unknown): Promise<void> {
   try {
     await client.query('rollback');
   } catch (cause) {
-    // Reads as a connection fault, so that `lend` throws the connection away; the reason stays the first thing to read.
+    // Matched by `isConnectionError`, so that `withClient` discards the connection; the original reason is the first cause.
     throw new Error('Connection terminated: the transaction could not be rolled back', {
       cause: isConnectionError(reason) ? reason : cause,
     });

@@ -1,9 +1,9 @@
 /**
- * PGlite: PostgreSQL in this process, for `npm start` without a server. One session behind a pool of one (decisions 1), so a statement
- * waits for the one before it; `listen` goes through PGlite itself, since a NOTIFY reaches only its own listeners.
+ * PGlite: PostgreSQL in this process, for `npm start` without a server. It is a single session, wrapped in a pool of one connection, so
+ * statements queue; `listen` uses PGlite's own interface, since it delivers notifications only to its own listeners.
  *
- * Opening fails with one sentence that says what to do: another process has the directory, it cannot be written, or it was made by
- * another major version of PostgreSQL.
+ * Opening fails with a one-line instruction when the directory is used by another process, cannot be written, or was created by another
+ * major version of PostgreSQL.
  */
 import { constants, existsSync } from 'node:fs';
 import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ import { PGlite } from '@electric-sql/pglite';
 import { createPgConfig } from '@electric-sql/pglite/node-postgres';
 import { vector } from '@electric-sql/pglite-pgvector';
 import pg from 'pg';
-import { errorMessage } from '../core/error-messages.ts';
+import { errorSummary } from '../core/error-messages.ts';
 import { acquireFileLock } from '../core/file-lock.ts';
 import { isObject } from '../core/json/narrow.ts';
 import { createConnections, type DatabaseLogger } from './connections.ts';
@@ -20,27 +20,27 @@ import type { Database } from './database.ts';
 import { notifySafely } from './listener.ts';
 import { createValueTypes } from './value-types.ts';
 
-/** Major version of the PostgreSQL inside PGlite; a test compares it with what the server says. */
+/** Major version of PostgreSQL inside PGlite; a test compares it with `server_version`. */
 const embeddedMajorVersion = '18';
 
-/** ENOSPC of WASI. */
+/** ENOSPC as WASI numbers it. */
 const wasiNoSpace = 51;
 
-/** Another process works on the data directory, or this one opened it twice. */
+/** The data directory is in use by another process, or opened twice by this one. */
 export class DataDirLockedError extends Error {
   constructor(dataDir: string) {
     super(
       `the data directory ${dataDir} is in use by another gateway process; stop that one, or set GATEWAY_DATA_DIR to another directory`,
     );
-    this.name = 'DataDirInUse';
+    this.name = 'DataDirLockedError';
   }
 }
 
-/** The embedded database cannot be opened; the message says why and what helps, in one line. */
+/** The embedded database cannot be opened; the message is one line with the reason and the remedy. */
 export class DataDirError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
-    this.name = 'DataDirUnusable';
+    this.name = 'DataDirError';
   }
 }
 
@@ -49,7 +49,7 @@ export interface EmbeddedDatabaseOptions {
   readonly logger?: DatabaseLogger;
 }
 
-/** Takes the directory's lock and opens `<dataDir>/db`, making it at the first start (five seconds on a small machine). */
+/** Locks the directory and opens `<dataDir>/db`. The first start creates it, which takes five seconds on a small machine. */
 export async function openEmbeddedDatabase({ dataDir, logger }: EmbeddedDatabaseOptions): Promise<Database> {
   const folder = join(dataDir, 'db');
   await ensureFolder(folder);
@@ -69,12 +69,12 @@ function wrapInPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLog
   const pool = new pg.Pool({
     ...createPgConfig(pglite),
     max: 1,
-    // The one client is PGlite itself: it never goes idle and its queue may be long, so a wait is not a fault as early as at a server.
+    // The only client is PGlite: it must not be closed when idle, and its queue may be longer than that of a server.
     idleTimeoutMillis: 0,
     connectionTimeoutMillis: 30_000,
     types: createValueTypes(),
   });
-  const warn = (error: Error): void => logger?.warn({ error: error.message }, 'embedded database connection lost');
+  const warn = (err: Error): void => logger?.warn({ err: err.message }, 'embedded database connection lost');
   pool.on('error', warn);
   pool.on('connect', (client) => client.on('error', warn));
   const connections = createConnections(pool, yieldToEventLoop);
@@ -94,7 +94,7 @@ function wrapInPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLog
       await connections.query(text);
     },
     async listen(channel, onPayload) {
-      // PGlite's own statements would cut into a prepared statement of the pool; lending the one client keeps them apart.
+      // PGlite's LISTEN must not run between the protocol messages of a pooled statement; holding the only client prevents that.
       const unlisten = await connections.withClient(() =>
         pglite.listen(channel, (payload) => notifySafely(() => onPayload(payload), logger)),
       );
@@ -115,8 +115,8 @@ function wrapInPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLog
 }
 
 /**
- * A statement of PGlite ends in the same turn of the event loop in which it began, and the next would begin in it too: a transaction of
- * twelve statements held up every call for 90 ms (measured at 1,700 calls a second), with a turn between them for 18.
+ * Consecutive PGlite statements run in one turn of the event loop. At 1,700 calls per second, a transaction of twelve statements delayed
+ * every call by 90 ms; yielding between the statements reduces that to 18 ms.
  */
 function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
@@ -132,8 +132,8 @@ async function ensureFolder(folder: string): Promise<void> {
 }
 
 /**
- * PGlite makes a new database by writing a thousand files, and cannot open what a kill in the middle of that leaves. The mark stands while
- * this goes on: the folder beside it never held anybody's data, and is made anew.
+ * PGlite creates a database by writing a thousand files and cannot open one whose creation was interrupted. The marker exists during the
+ * creation: a folder with a marker has never held data and is created again.
  */
 async function openOrCreate(folder: string, marker: string): Promise<PGlite> {
   if (existsSync(marker)) await rm(folder, { recursive: true, force: true });
@@ -147,7 +147,7 @@ async function openOrCreate(folder: string, marker: string): Promise<PGlite> {
 }
 
 async function checkMajorVersion(folder: string): Promise<void> {
-  const version = await readFile(join(folder, 'PG_VERSION'), 'utf8').catch(() => null); // Not there: a new directory.
+  const version = await readFile(join(folder, 'PG_VERSION'), 'utf8').catch(() => null); // Missing in a new directory.
   const major = version?.trim() ?? embeddedMajorVersion;
   if (major === embeddedMajorVersion) return;
   throw new DataDirError(
@@ -156,9 +156,9 @@ async function checkMajorVersion(folder: string): Promise<void> {
 }
 
 function describeError(error: unknown): string {
-  // The file system inside of PGlite throws objects that are no errors: a number in WASI's order, without a message.
+  // PGlite's file system throws plain objects with a WASI error number and without a message.
   if (isObject(error) && typeof error.message !== 'string') {
     return error.errno === wasiNoSpace ? 'there is no space left on the disk' : `error ${String(error.errno ?? 'unknown')} of its files`;
   }
-  return errorMessage(error).split('\n', 1)[0] ?? '';
+  return errorSummary(error);
 }

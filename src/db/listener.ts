@@ -1,9 +1,10 @@
 /**
- * LISTEN on a connection of its own, for all channels of a process. A heartbeat notices a connection that died in silence (a firewall that
- * forgot it sends no reset); then, or on any error, it connects again with growing pauses, listens on every channel anew and tells
- * each listener, since what was notified meanwhile is lost. Made after pg-boss, `src/db.ts`.
+ * LISTEN for all channels of a process, on a dedicated connection. A periodic query detects a connection that was dropped without a reset
+ * (by a firewall, for instance). After any error it reconnects with backoff, subscribes to every channel and calls `onReconnect`, since
+ * notifications sent meanwhile are lost. Modelled on https://github.com/timgit/pg-boss (src/db.ts).
  */
 import pg from 'pg';
+import { backoffMs } from '../core/backoff.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import type { DatabaseLogger } from './connections.ts';
 import type { Database } from './database.ts';
@@ -21,8 +22,8 @@ export interface ListenerOptions {
   readonly logger: DatabaseLogger | undefined;
 }
 
-const initialBackoffMs = 100;
-const maxBackoffMs = 5_000;
+/** The jitter keeps processes from reconnecting in step. */
+const backoff = { initialMs: 100, maxMs: 5_000, jitter: 0.1 };
 
 export function createListener(options: ListenerOptions): { listen: Database['listen']; close(): Promise<void> } {
   const subscriptions = new Set<Subscription>();
@@ -31,22 +32,21 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   let timer: NodeJS.Timeout | undefined;
   let failures = 0;
   let closed = false;
-  /** Registrations made while there was no connection must be told when there is one; so must all after a loss. */
+  /** Subscriptions whose `onReconnect` is due because notifications may have been missed. */
   const awaitingReconnect = new Set<Subscription>();
-  /** The end of what was asked last. */
   let lastStatement: Promise<unknown> = Promise.resolve();
 
-  /** One statement at a time: pg warns of a client that is asked while it answers, and from its version 9 on will refuse. */
-  const execute = (on: pg.Client, text: string): Promise<unknown> => {
-    const result = lastStatement.then(() => on.query(text));
-    lastStatement = result.catch(() => undefined); // Whoever asked is told.
+  /** One statement at a time: pg deprecates queries on a busy client and rejects them from version 9. */
+  const execute = (connection: pg.Client, text: string): Promise<unknown> => {
+    const result = lastStatement.then(() => connection.query(text));
+    lastStatement = result.catch(() => undefined); // Reported to the caller through `result`.
     return result;
   };
 
   const onConnectionLost = (lostClient: pg.Client, error: unknown): void => {
     if (client !== lostClient) return;
     client = null;
-    options.logger?.warn({ error: errorMessage(error) }, 'LISTEN connection lost');
+    options.logger?.warn({ err: errorMessage(error) }, 'LISTEN connection lost');
     for (const subscription of subscriptions) awaitingReconnect.add(subscription);
     closeQuietly(lostClient);
     schedule(0);
@@ -85,8 +85,8 @@ export function createListener(options: ListenerOptions): { listen: Database['li
     } catch (error) {
       closeQuietly(candidate);
       failures += 1;
-      if (failures === 1) options.logger?.warn({ error: errorMessage(error) }, 'cannot LISTEN; trying again');
-      schedule(pauseMs(failures));
+      if (failures === 1) options.logger?.warn({ err: errorMessage(error) }, 'LISTEN connection failed; retrying');
+      schedule(backoffMs(failures, backoff));
       return;
     }
     if (closed) {
@@ -113,7 +113,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       if (closed) throw new Error('Cannot use a pool after it was closed');
       const subscription: Subscription = { channel, onPayload, onReconnect };
       subscriptions.add(subscription);
-      // An attempt under way may have listed the channels already, so its end is awaited and the channel added to what it made.
+      // A connection attempt in progress may have read the channels before this one was added.
       if (connecting) await connecting;
       const current = client;
       if (current) {
@@ -145,22 +145,16 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   };
 }
 
-/** Doubles from 100 ms to 5 s, with a fifth of chance so that many processes do not come back in step. */
-function pauseMs(failures: number): number {
-  const pause = Math.min(maxBackoffMs, initialBackoffMs * 2 ** Math.min(failures - 1, 10));
-  return pause * (0.9 + Math.random() * 0.2);
-}
-
-/** Ends a connection that is of no use any more; that this fails too is no news. */
+/** Closes a connection that failed already, so that an error of the close adds nothing. */
 function closeQuietly(client: pg.Client): void {
   client.end().catch(() => undefined);
 }
 
-/** Calls a listener; its fault must not end the connection or the process. */
+/** Calls a listener, whose error must not end the connection or the process. */
 export function notifySafely(call: () => void, logger: DatabaseLogger | undefined): void {
   try {
     call();
   } catch (error) {
-    logger?.warn({ error: errorMessage(error) }, 'a listener failed');
+    logger?.warn({ err: errorMessage(error) }, 'notification listener failed');
   }
 }

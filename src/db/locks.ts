@@ -15,12 +15,12 @@ const globalKeys = { migrate: 7_263_001, prices: 7_263_002, import: 7_263_003, r
 
 export type GlobalLock = keyof typeof globalKeys;
 
-/** Storing a project's data takes it shared; erasing a subject takes it exclusively, so that later writers see the tombstone. */
+/** Shared to store a project's data; exclusive to erase a subject, so that later writers see the tombstone. */
 export function lockProject(tx: Queries, projectIds: string | readonly string[], mode: LockMode): Promise<void> {
   return lockEach(tx, projectIds, 'project_id', 0, mode);
 }
 
-/** Excludes the creation of ceiling counters (exclusive) while calls are counted or costs adjusted (shared): a new counter starts at the sum of the stored calls. */
+/** Exclusive to create a ceiling counter, which starts at the sum of the stored calls; shared to count calls or to adjust costs. */
 export function lockCounterCreation(tx: Queries, projectIds: string | readonly string[], mode: LockMode): Promise<void> {
   return lockEach(tx, projectIds, 'project_id', 1, mode);
 }

@@ -1,15 +1,16 @@
 /**
- * Brings the schema forward: numbered SQL files, each in a transaction of its own, one process at a time (an advisory lock), forward only.
+ * Schema migrations: numbered SQL files, applied in order, each in its own transaction, by one process at a time. There is no way back.
  *
- * Two numbers decide who may run (decisions 11). A server's own number is its newest migration. The schema's `oldest_server` is the oldest
- * number that still works on it; a breaking migration raises it in its first line: `-- oldest_server: 7`. So a newer schema is fine for an
- * older server until a migration says otherwise, and two versions run side by side while a deployment rolls.
+ * A server's version is the number of its newest migration. The schema's `oldest_server` is the oldest version that still works on it; a
+ * breaking migration raises it in its first line (`-- oldest_server: 7`). Until then an older server runs on a newer schema, so that two
+ * versions can run side by side during a rolling deployment. See docs/architecture/database.md.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage } from '../core/error-messages.ts';
 import type { Database, Queries } from './database.ts';
+import { tryLockGlobal } from './locks.ts';
 
 export interface Migration {
   readonly version: number;
@@ -19,7 +20,7 @@ export interface Migration {
   readonly checksum: string;
 }
 
-/** The schema does not fit this server; the message says which of the two is behind. */
+/** The schema does not fit this server; the message says which of the two is too old. */
 export class SchemaError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
@@ -32,13 +33,11 @@ export interface MigrateOptions {
   readonly folder?: URL;
 }
 
-/** An arbitrary number of our own, so that no other program's advisory lock meets it. */
-const lockKey = 7_263_001;
 const lockTimeoutMs = 600_000;
 const lockRetryMs = 200;
 const migrationsFolder = new URL('./migrations/', import.meta.url);
 
-/** Applies what is missing. Safe to run from several processes at once: each migration is applied once, all callers succeed. */
+/** Applies the missing migrations. Several processes may run it at once: each migration is applied once, and all callers succeed. */
 export async function migrate(
   database: Database,
   { onApplied, folder = migrationsFolder }: MigrateOptions = {},
@@ -51,7 +50,7 @@ export async function migrate(
     if (step === 'done') return { applied };
     if (step === 'locked') {
       if (performance.now() > deadline) throw new SchemaError('another process has been migrating the database for ten minutes');
-      await pause(lockRetryMs);
+      await sleep(lockRetryMs);
       continue;
     }
     applied += 1;
@@ -59,7 +58,7 @@ export async function migrate(
   }
 }
 
-/** Throws SchemaError unless the schema has every migration this server ships and still supports this server. */
+/** Throws SchemaError unless the schema has every migration of this server and still supports it. */
 export async function checkSchema(database: Database, folder: URL = migrationsFolder): Promise<void> {
   const migrations = await readMigrations(folder);
   const [table] = await database.query<{ found: boolean }>(`select to_regclass('schema_migrations') is not null as found`);
@@ -79,11 +78,10 @@ interface AppliedRow {
   readonly oldestServer: number;
 }
 
-/** One transaction: the next missing migration, or why there is none to do. The lock ends with the transaction. */
+/** Applies the next missing migration in one transaction and returns it, or why none was applied. */
 async function applyNext(tx: Queries, migrations: readonly Migration[]): Promise<Migration | 'done' | 'locked'> {
-  // Polled, not waited for: a waiting statement would meet the statement timeout while another process builds a large index.
-  const [lock] = await tx.query<{ taken: boolean }>('select pg_try_advisory_xact_lock($1::bigint) as taken', [lockKey]);
-  if (!lock?.taken) return 'locked';
+  // Polled: a statement that waits for the lock would run into the statement timeout while another process builds a large index.
+  if (!(await tryLockGlobal(tx, 'migrate'))) return 'locked';
   await tx.query('set local statement_timeout = 0');
   await tx.query(
     `create table if not exists schema_migrations (
@@ -149,7 +147,7 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
 }
 
 async function readMigration(folder: URL, file: string): Promise<Migration> {
-  // A checkout with Windows line ends is still the same migration.
+  // A checkout with Windows line endings has the same checksum.
   const sql = (await readFile(new URL(file, folder), 'utf8')).replaceAll('\r\n', '\n');
   const breaking = /^-- oldest_server: (\d+)\n/.exec(sql);
   return {

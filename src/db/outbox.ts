@@ -1,22 +1,22 @@
-/** Durable intents: a row written in the same transaction as its cause; `jobs/dispatcher.ts` turns it into a workflow start or signal. */
+/** Transactional outbox: a row is written with its cause; `jobs/outbox/dispatcher.ts` delivers it as a workflow start or signal. */
 import type { Queries } from './database.ts';
 
 export interface OutboxEntry {
-  /** Name of the workflow to start (see `workflows/contract.ts`). */
+  /** Workflow type to start (see `workflows/contract.ts`). */
   readonly workflow: string;
-  /** Temporal workflow id; starting twice with the same id while it runs is harmless. */
+  /** Temporal workflow id; starting it again while it runs has no effect. */
   readonly workflowId: string;
-  /** Of the start. Ids, counts and hashes only; never text (decisions 8). */
+  /** Workflow input. Temporal stores it, so it holds ids, counts and hashes only, never text. */
   readonly input: OutboxInput;
-  /** For operators, who look for runs of a project; left out where the work is of none. */
+  /** Search attribute by which operators find runs of a project; omitted where the work belongs to none. */
   readonly projectId?: string;
-  /** Sent to the workflow, which is started first where it does not run. It may come twice: what it causes must be the same then. */
+  /** Sent to the workflow, which is started if it does not run. May be delivered twice: its effect must be idempotent. */
   readonly signal?: { readonly name: string; readonly input: OutboxInput };
 }
 
 export type OutboxInput = Readonly<Record<string, string | number | boolean | null>>;
 
-/** Writes the rows in the transaction `tx`, in order, and wakes the dispatcher when it commits. */
+/** Writes the rows in order; the dispatcher is notified when `tx` commits. */
 export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Promise<void> {
   if (entries.length === 0) return;
   await tx.query(
@@ -35,8 +35,8 @@ export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Pro
 }
 
 /**
- * As `enqueue`, unless a row with the same signal waits for the same workflow already: for signals that say no more than 'look again'. The row
- * that waits is held until `tx` ends, so that it is delivered after the commit and its workflow sees what was written.
+ * `enqueue` for signals that only ask a workflow to check its state: writes nothing when a row with the same signal is pending for the
+ * workflow. That row is locked until `tx` ends, so that it is delivered after the commit and the workflow sees what was written.
  */
 export async function enqueueUnlessPending(tx: Queries, entry: OutboxEntry & Required<Pick<OutboxEntry, 'signal'>>): Promise<void> {
   const [pending] = await tx.query(

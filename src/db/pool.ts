@@ -1,6 +1,6 @@
 /**
- * PostgreSQL through one `pg.Pool` with every limit set (lessons 17). Opening never waits for the server and never fails: `serve` stays up
- * while the database is away (decisions 11); each query then fails within two seconds with an error `isConnectionFault` recognises.
+ * PostgreSQL through one `pg.Pool` with every timeout set. Opening neither waits for the server nor fails, since `serve` must start and stay
+ * up during an outage; each query then fails within two seconds with an error that `isConnectionError` recognises.
  */
 import pg from 'pg';
 import { createConnections, type DatabaseLogger } from './connections.ts';
@@ -12,9 +12,9 @@ export interface ServerDatabaseOptions {
   readonly connectionString: string;
   readonly maxConnections?: number;
   readonly connectTimeoutMs?: number;
-  /** Longest statement; 0 for none, which `gateway migrate` wants. The client gives up five seconds later, should the server be silent. */
+  /** 0 disables the timeout, for `gateway migrate`. The client gives up five seconds later if the server does not respond. */
   readonly statementTimeoutMs?: number;
-  /** How often the LISTEN connection is asked for a sign of life. */
+  /** How often the LISTEN connection is checked. */
   readonly heartbeatMs?: number;
   readonly logger?: DatabaseLogger;
 }
@@ -44,8 +44,8 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
     statement_timeout: statementTimeoutMs,
     query_timeout: statementTimeoutMs === 0 ? undefined : statementTimeoutMs + 5_000,
   });
-  const warn = (error: Error): void => logger?.warn({ error: error.message }, 'database connection lost');
-  // Without listeners a lost connection would end the process: the pool's for idle clients, the client's own while it is lent.
+  const warn = (err: Error): void => logger?.warn({ err: err.message }, 'database connection lost');
+  // An 'error' event without a listener ends the process: the pool emits it for idle clients, the client while it is in use.
   pool.on('error', warn);
   pool.on('connect', (client) => client.on('error', warn));
   const connections = createConnections(pool);

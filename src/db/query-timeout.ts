@@ -1,22 +1,14 @@
-/**
- * The wait for a row that a caller waits for. A database that refuses says so in milliseconds; one that hangs would hold each caller until
- * the limits of the connection (35 s).
- */
+/** A short timeout for queries that a caller waits for: a server that accepts the query and never responds would hold it for 35 s. */
+import { withTimeout } from '../core/time-limit.ts';
 import type { Database } from './database.ts';
 
 const queryTimeoutMs = 2_000;
 
-/** What `read` gives; rejects with what `isConnectionFault` recognises when a server does not answer in time. The statement itself goes on. */
+/** Resolves as `query` does; rejects with a connection error (`isConnectionError`) when a server does not respond in time. The statement continues. */
 export async function withQueryTimeout<Result>({ kind }: Database, query: Promise<Result>): Promise<Result> {
-  // The embedded database is this process: it is never silent, only busy.
+  // The embedded database runs in this process: it may be busy, but never unreachable.
   if (kind === 'embedded') return query;
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`Query read timeout: no answer within ${queryTimeoutMs} ms`)), queryTimeoutMs);
+  return withTimeout(query, queryTimeoutMs, (): never => {
+    throw new Error(`Query read timeout: no response within ${queryTimeoutMs} ms`);
   });
-  try {
-    return await Promise.race([query, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

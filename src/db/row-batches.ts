@@ -6,20 +6,24 @@ import type { Queries } from './database.ts';
 
 /** Rows per statement. */
 export const batchSize = 500;
-const maxBatchCharacters = 1_024 * 1_024;
+const defaultMaxSize = 1_024 * 1_024;
 
-/** Batches of at most 500 rows and 1 Mi characters; a longer row forms a batch alone. Yields nothing for no rows. */
-export function* toBatches<Row>(rows: readonly Row[], charactersOf: (row: Row) => number = () => 0): Generator<readonly Row[]> {
+/** Batches of at most 500 rows and a total size of `maxSize`, by default 1 Mi characters; a larger row forms a batch alone. Yields nothing for no rows. */
+export function* toBatches<Row>(
+  rows: readonly Row[],
+  sizeOf: (row: Row) => number = () => 0,
+  maxSize = defaultMaxSize,
+): Generator<readonly Row[]> {
   let start = 0;
-  let characters = 0;
+  let size = 0;
   for (const [index, row] of rows.entries()) {
-    const added = charactersOf(row);
-    if (index > start && (index - start >= batchSize || characters + added > maxBatchCharacters)) {
+    const added = sizeOf(row);
+    if (index > start && (index - start >= batchSize || size + added > maxSize)) {
       yield rows.slice(start, index);
       start = index;
-      characters = 0;
+      size = 0;
     }
-    characters += added;
+    size += added;
   }
   if (start < rows.length) yield rows.slice(start);
 }

@@ -1,19 +1,19 @@
 /**
- * Rows of the database kept in memory, for what every call needs (its key, its project) and nobody may wait for. The rules of decisions 7:
+ * Database rows kept in memory for what every call needs (its key, its project):
  *
- * - A row younger than `freshMs` is returned as it is, synchronously.
- * - An older one is returned too, and read again in the background.
- * - While the store cannot be read, the last known row stays in force until `lastingMs` after its last good read.
- * - `drop` (the store said: this row changed) makes the old row unusable at once, and the result of a read under way worthless.
- * - `suspectAll` (notifications may have been lost) makes each row wait for a read; if that fails the old row still stands.
- * - That a row does not exist is remembered too, for `freshMs`, apart from the rows: a flood of made-up keys evicts no real one.
+ * - A row younger than `maxAgeMs` is returned synchronously. An older one is returned too, and reloaded in the background.
+ * - While the database is unavailable, the last known row stays valid until `staleIfErrorMs` after it was loaded.
+ * - `invalidate(key)` drops the row and discards the result of a load in flight.
+ * - `invalidateAll` (notifications may have been lost) makes each row wait for a reload; if that fails, the old row stays valid.
+ * - Absence is cached for `maxAgeMs`, apart from the rows: a flood of invented keys evicts no real one.
  *
- * One read per key is under way at any time, whoever asks.
+ * At most one load per key is in flight.
  */
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../core/time.ts';
 
 export interface RowCache<Row> {
-  /** The row, or null when there is none; a promise only when the store must be asked. Rejects with what `load` threw. */
+  /** The row, or null when none exists; a promise only when the database must be queried. Rejects with what `load` threw. */
   get(key: string): Row | null | Promise<Row | null>;
   invalidate(key: string): void;
   invalidateAll(): void;
@@ -22,11 +22,11 @@ export interface RowCache<Row> {
 export interface RowCacheOptions<Row> {
   readonly load: (key: string) => Promise<Row | null>;
   readonly clock: Clock;
-  /** Told when a read in the background failed; the old row stays in force. */
+  /** Called when a reload failed and the old row stays valid. */
   readonly onLoadError?: (error: unknown) => void;
   readonly maxAgeMs?: number;
   readonly staleIfErrorMs?: number;
-  /** Bound of the rows, and of the keys known not to exist; the one longest unread goes first. */
+  /** Rows kept at most, and keys known to be absent; the least recently used is evicted first. */
   readonly maxRows?: number;
 }
 
@@ -42,13 +42,14 @@ interface Load<Row> {
   isSuperseded: boolean;
 }
 
-/** Pause after a failed read in the background, so that a store that is down is not asked at every call. */
+/** Delay after a failed background reload, so that an outage does not cause a query per call. */
 const retryIntervalMs = 1_000;
 
 export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row> {
   const { load, clock, onLoadError, maxAgeMs = 10_000, staleIfErrorMs = 3_600_000, maxRows = 20_000 } = options;
-  const entries = new Map<string, Entry<Row>>();
-  const missing = new Map<string, number>();
+  const entries = new LRUCache<string, Entry<Row>>({ max: maxRows });
+  /** When each key was found to be absent. */
+  const missing = new LRUCache<string, number>({ max: maxRows });
   const loads = new Map<string, Load<Row>>();
 
   const loadShared = (key: string): Promise<Row | null> => {
@@ -66,21 +67,21 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
   const loadOnce = async (key: string, isSuperseded: () => boolean): Promise<Row | null> => {
     const loadedAt = clock.now();
     const row = await load(key);
-    // The row changed while it was read: what came back may be from before, so it is read again.
+    // The row changed during the load, whose result may be older than the change.
     if (isSuperseded()) return loadShared(key);
     if (row === null) {
       entries.delete(key);
-      put(missing, key, loadedAt, maxRows);
+      missing.set(key, loadedAt);
     } else {
       missing.delete(key);
-      put(entries, key, { row, loadedAt, revalidateAt: loadedAt + maxAgeMs, mustRevalidate: false }, maxRows);
+      entries.set(key, { row, loadedAt, revalidateAt: loadedAt + maxAgeMs, mustRevalidate: false });
     }
     return row;
   };
 
   const revalidate = (key: string, entry: Entry<Row>): Promise<Row | null> =>
     loadShared(key).catch((error: unknown) => {
-      // Only while nobody said that the row changed: then it is no longer in the map.
+      // An invalidated row is no longer in the map and must not be served.
       if (entries.get(key) !== entry || clock.now() - entry.loadedAt >= staleIfErrorMs) throw error;
       onLoadError?.(error);
       entry.mustRevalidate = false;
@@ -117,13 +118,4 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
       loads.clear();
     },
   };
-}
-
-/** Sets the key as the youngest of the map and lets the oldest go. */
-function put<Value>(map: Map<string, Value>, key: string, value: Value, max: number): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size <= max) return;
-  const oldest = map.keys().next();
-  if (!oldest.done) map.delete(oldest.value);
 }

@@ -1,20 +1,20 @@
 /**
- * Which JavaScript values SQL values become: the same for PostgreSQL and PGlite, and local to our pools (the parsers that `pg` shares
- * between all users of the process stay as they are).
+ * How SQL values are parsed: the same for PostgreSQL and PGlite, and local to these pools (the parsers that `pg` shares within the process
+ * are not changed).
  *
  * | SQL | JavaScript |
  * | --- | --- |
- * | int8 | number: ids of the outbox, counters and nano-dollars stay below 2^53 (nine million dollars a row) |
- * | numeric, so also `sum(int8)` | string: cast to int8 in the query where a number is meant |
+ * | int8 | number: outbox ids, counters and nano-dollars stay below 2^53 (nine million dollars per row) |
+ * | numeric, including `sum(int8)` | string: cast to int8 in the query to get a number |
  * | timestamptz | Date |
- * | date, timestamp, time | string as the server writes it: they name no instant, and a Date would be read in the machine's time zone |
+ * | date, timestamp, time | string as the server formats it: not an instant, and a Date would use the machine's time zone |
  * | json, jsonb | parsed |
  * | bytea | Buffer |
  * | arrays of these | arrays of these |
  */
 import pg from 'pg';
 
-/** What `pg` asks for parsers; made once per pool. */
+/** Parsers for one pool. */
 export function createValueTypes(): pg.CustomTypesConfig {
   const types = new pg.TypeOverrides();
   for (const [oid, parse] of parsers) types.setTypeParser(oid, parse);
@@ -24,7 +24,7 @@ export function createValueTypes(): pg.CustomTypesConfig {
 const textArray: number = 1009;
 const asString = (text: string): string => text;
 
-// Object ids of PostgreSQL's own types never change; arrays have ids of their own.
+// By type OID. Built-in OIDs never change; array types have separate ones.
 const parsers: readonly (readonly [number, (text: string) => unknown])[] = [
   [20, Number],
   [1016, arrayOf(Number)],
@@ -38,12 +38,12 @@ const parsers: readonly (readonly [number, (text: string) => unknown])[] = [
   [1183, arrayOf(asString)],
 ];
 
-/** Parser of a one-dimensional array: `pg` reads the braces and quotes with the parser of text[], null elements stay null. */
+/** Parses a one-dimensional array: the parser of text[] handles braces and quotes; null elements stay null. */
 function arrayOf(parse: (text: string) => unknown): (text: string) => unknown {
   return (text) => {
     const parseTextArray: (value: string) => unknown = pg.types.getTypeParser(textArray, 'text');
     const elements = parseTextArray(text);
-    if (!Array.isArray(elements)) throw new TypeError('an SQL array was read as something else');
+    if (!Array.isArray(elements)) throw new TypeError('the parser of text[] did not return an array');
     return elements.map((element: unknown) => (typeof element === 'string' ? parse(element) : null));
   };
 }

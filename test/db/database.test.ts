@@ -7,14 +7,14 @@ describeDatabases('a database', (database) => {
     for (const stop of stops.splice(0)) await stop();
   });
 
-  const listen = async (channel: string): Promise<{ heard: string[] }> => {
-    const heard: string[] = [];
-    const { stop } = await database().listen(channel, (payload) => heard.push(payload));
+  const listen = async (channel: string): Promise<{ payloads: string[] }> => {
+    const payloads: string[] = [];
+    const { stop } = await database().listen(channel, (payload) => payloads.push(payload));
     stops.push(stop);
-    return { heard };
+    return { payloads };
   };
 
-  test('gives the same JavaScript value for an SQL type, whichever database it is', async () => {
+  test('parses each SQL type to the same JavaScript value on both databases', async () => {
     const rows = await database().query(
       `select 9007199254740991::int8 as "int8", array[1, null, 3]::int8[] as "int8s", 1.50::numeric as "numeric", array[1.50]::numeric[] as "numerics",
               '2026-11-20T10:00:00.5+02'::timestamptz as "instant", array['2026-11-20T10:00:00Z']::timestamptz[] as "instants",
@@ -48,7 +48,7 @@ describeDatabases('a database', (database) => {
     ]);
   });
 
-  test('takes every kind of parameter that rooms use', async () => {
+  test('accepts every kind of parameter that the modules use', async () => {
     const rows = await database().query(
       `select $1::bytea as "bytes", $2::bytea[] as "list", $3::jsonb as "json", $4::timestamptz as "instant", $5::bigint as "big", $6::text[] as "texts"`,
       [Buffer.from([0, 1]), [Buffer.from([2])], JSON.stringify({ a: 'ü' }), new Date(5), 12n, ['a', null, 'c,"d']],
@@ -58,14 +58,14 @@ describeDatabases('a database', (database) => {
     ]);
   });
 
-  test('keeps what a transaction did, and nothing of one that threw', async () => {
+  test('commits a transaction, and rolls back one that threw', async () => {
     await database().query('create table kept (n integer primary key)');
     await database().transaction((tx) => tx.query('insert into kept values ($1::integer)', [1]));
     const failing = database().transaction(async (tx) => {
       await tx.query('insert into kept values (2)');
-      throw new Error('changed my mind');
+      throw new Error('rejected by the caller');
     });
-    await expect(failing).rejects.toThrow('changed my mind');
+    await expect(failing).rejects.toThrow('rejected by the caller');
     const violating = database().transaction(async (tx) => {
       await tx.query('insert into kept values (3)');
       await tx.query('insert into kept values (1)');
@@ -74,7 +74,7 @@ describeDatabases('a database', (database) => {
     expect(await database().query('select n from kept')).toEqual([{ n: 1 }]);
   });
 
-  test('goes on after a statement that failed', async () => {
+  test('remains usable after a failed statement', async () => {
     for (let round = 0; round < 3; round += 1) {
       await expect(database().query('select $1::integer', ['no number'])).rejects.toMatchObject({ code: '22P02' });
       await expect(database().query('select * from nowhere')).rejects.toMatchObject({ code: '42P01' });
@@ -82,7 +82,7 @@ describeDatabases('a database', (database) => {
     }
   });
 
-  test('runs many queries and transactions at once', async () => {
+  test('runs many queries and transactions concurrently', async () => {
     await database().query('create table counted (n integer)');
     await Promise.all(
       Array.from({ length: 40 }, (_, n) =>
@@ -94,53 +94,53 @@ describeDatabases('a database', (database) => {
     expect(await database().query('select count(*) as n from counted')).toEqual([{ n: 40 }]);
   });
 
-  test('tells every listener of a channel, and only what was committed', async () => {
-    const [first, second, other] = [await listen('room_a'), await listen('room_a'), await listen('room_b')];
+  test('notifies every listener of a channel, and only of what was committed', async () => {
+    const [first, second, other] = [await listen('channel_a'), await listen('channel_a'), await listen('channel_b')];
     await database()
       .transaction(async (tx) => {
-        await tx.query(`select pg_notify('room_a', 'never')`);
+        await tx.query(`select pg_notify('channel_a', 'never')`);
         throw new Error('rolled back');
       })
       .catch(() => undefined);
-    await database().query(`select pg_notify('room_a', 'once')`);
-    await until(() => first.heard.length > 0 && second.heard.length > 0);
-    expect([first.heard, second.heard, other.heard]).toEqual([['once'], ['once'], []]);
+    await database().query(`select pg_notify('channel_a', 'once')`);
+    await until(() => first.payloads.length > 0 && second.payloads.length > 0);
+    expect([first.payloads, second.payloads, other.payloads]).toEqual([['once'], ['once'], []]);
   });
 
-  test('tells a listener that stopped nothing, and the others of its channel still', async () => {
-    const heard: string[] = [];
-    const leaving = await database().listen('room_c', (payload) => heard.push(payload));
-    const staying = await listen('room_c');
+  test('stops notifying a listener that stopped, but not the others of its channel', async () => {
+    const payloads: string[] = [];
+    const leaving = await database().listen('channel_c', (payload) => payloads.push(payload));
+    const staying = await listen('channel_c');
     await leaving.stop();
-    await database().query(`select pg_notify('room_c', 'later')`);
-    await until(() => staying.heard.length > 0);
-    expect(heard).toEqual([]);
+    await database().query(`select pg_notify('channel_c', 'later')`);
+    await until(() => staying.payloads.length > 0);
+    expect(payloads).toEqual([]);
   });
 
-  test('a listener that throws harms nobody', async () => {
-    const { stop } = await database().listen('room_d', () => {
-      throw new Error('a fault of the listener');
+  test('a listener that throws does not affect the others', async () => {
+    const { stop } = await database().listen('channel_d', () => {
+      throw new Error('the listener failed');
     });
     stops.push(stop);
-    const other = await listen('room_d');
-    await database().query(`select pg_notify('room_d', 'x')`);
-    await until(() => other.heard.length > 0);
+    const other = await listen('channel_d');
+    await database().query(`select pg_notify('channel_d', 'x')`);
+    await until(() => other.payloads.length > 0);
   });
 
-  test('listens while transactions run', async () => {
+  test('subscribes while transactions run', async () => {
     const busy = Array.from({ length: 20 }, (_, n) => database().transaction((tx) => tx.query('select $1::integer as n', [n])));
-    const [heard, ...results] = await Promise.all([listen('room_e'), ...busy]);
+    const [payloads, ...results] = await Promise.all([listen('channel_e'), ...busy]);
     expect(results).toEqual(busy.map((_, n) => [{ n }]));
-    await database().query(`select pg_notify('room_e', 'y')`);
-    await until(() => heard.heard.length > 0);
+    await database().query(`select pg_notify('channel_e', 'y')`);
+    await until(() => payloads.payloads.length > 0);
   });
 });
 
-/** Notifications come soon, but when is the database's affair. */
+/** Notifications arrive asynchronously. */
 async function until(condition: () => boolean): Promise<void> {
-  const giveUpAt = performance.now() + 60_000;
+  const deadline = performance.now() + 60_000;
   while (!condition()) {
-    if (performance.now() > giveUpAt) throw new Error('it did not happen within a minute');
+    if (performance.now() > deadline) throw new Error('the condition did not hold within a minute');
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

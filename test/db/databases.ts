@@ -1,4 +1,4 @@
-/** Lends both databases, migrated, to tests that must hold on each. A file of tests shares one of each, PGlite a copy of the template. */
+/** Runs tests on both databases, migrated. A test file shares one of each; PGlite starts from a copy of a template. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,49 +10,49 @@ import { openServerDatabase } from '../../src/db/pool.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 
-/** Runs `tests` on PGlite and on PostgreSQL; `database()` may be called inside of tests only. */
+/** Runs `tests` on PGlite and on PostgreSQL; `database()` may be called within tests only. */
 export function describeDatabases(title: string, tests: (database: () => Database) => void): void {
-  describe(`${title} (embedded)`, () => runWith(openLentEmbedded, tests));
-  describePostgres(`${title} (PostgreSQL)`, () => runWith(openLentServer, tests));
+  describe(`${title} (embedded)`, () => runWith(openEmbedded, tests));
+  describePostgres(`${title} (PostgreSQL)`, () => runWith(openServer, tests));
 }
 
-interface Lent {
+interface OpenDatabase {
   readonly database: Database;
-  takeBack(): Promise<void>;
+  close(): Promise<void>;
 }
 
-function runWith(open: () => Promise<Lent>, tests: (database: () => Database) => void): void {
-  let lent: Lent | null = null;
+function runWith(open: () => Promise<OpenDatabase>, tests: (database: () => Database) => void): void {
+  let opened: OpenDatabase | null = null;
   beforeAll(async () => {
-    lent = await open();
-    await migrate(lent.database);
+    opened = await open();
+    await migrate(opened.database);
   });
-  afterAll(() => lent?.takeBack());
+  afterAll(() => opened?.close());
   tests(() => {
-    if (!lent) throw new Error('the database is lent to tests, not to their describe');
-    return lent.database;
+    if (!opened) throw new Error('the database is available in tests, not in describe');
+    return opened.database;
   });
 }
 
-async function openLentEmbedded(): Promise<Lent> {
+async function openEmbedded(): Promise<OpenDatabase> {
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-db-'));
-  await copyEmbeddedTemplate(dataDir);
+  copyEmbeddedTemplate(dataDir);
   const database = await openEmbeddedDatabase({ dataDir });
   return {
     database,
-    async takeBack() {
+    async close() {
       await database.close();
       await rm(dataDir, { recursive: true, force: true });
     },
   };
 }
 
-async function openLentServer(): Promise<Lent> {
+async function openServer(): Promise<OpenDatabase> {
   const { url, drop } = await createTestDatabase();
   const database = openServerDatabase({ connectionString: url, maxConnections: 4 });
   return {
     database,
-    async takeBack() {
+    async close() {
       await database.close();
       await drop();
     },

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(dataDir, { recursive: true, force: true }));
 
-test('the directory belongs to one opener at a time, keeps its rows, and is free after close', async () => {
+test('a directory can be opened once at a time, keeps its rows, and is unlocked by close', async () => {
   const first = await openEmbeddedDatabase({ dataDir });
   await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(DataDirLockedError);
   await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(/^the data directory \S+ is in use by another gateway process; [^\n]+$/);
@@ -26,14 +26,14 @@ test('the directory belongs to one opener at a time, keeps its rows, and is free
   await second.close();
 });
 
-test('a query after close is a fault of the connection', async () => {
+test('a query after close fails with a connection error', async () => {
   const database = await openEmbeddedDatabase({ dataDir });
   await database.close();
-  const error: unknown = await database.query('select 1').catch((fault: unknown) => fault);
+  const error: unknown = await database.query('select 1').catch((reason: unknown) => reason);
   expect(isConnectionError(error)).toBe(true);
 });
 
-test('a process that is killed leaves no lock, and what it committed', async () => {
+test('a killed process leaves its committed rows and no lock', async () => {
   const source = new URL('../../src/db/embedded.ts', import.meta.url).href;
   const script = `
     const { openEmbeddedDatabase } = await import(${JSON.stringify(source)});
@@ -54,7 +54,7 @@ test('a process that is killed leaves no lock, and what it committed', async () 
   await database.close();
 });
 
-test('a database whose making was cut short is made anew; without the mark of that, nothing is taken away', async () => {
+test('a database whose creation was interrupted is created again; without the marker, nothing is deleted', async () => {
   const cut = await mkdtemp(join(tmpdir(), 'gateway-cut-short-'));
   await mkdir(join(cut, 'db', 'base'), { recursive: true });
   await writeFile(join(cut, 'db', 'PG_VERSION'), '18\n');
@@ -72,7 +72,7 @@ test('a database whose making was cut short is made anew; without the mark of th
   await rm(cut, { recursive: true });
 });
 
-test('a directory of another PostgreSQL is refused in one line, untouched', async () => {
+test('a directory of another PostgreSQL version is rejected with a one-line message', async () => {
   const other = await mkdtemp(join(tmpdir(), 'gateway-other-major-'));
   await mkdir(join(other, 'db'));
   await writeFile(join(other, 'db', 'PG_VERSION'), '16\n');
@@ -80,7 +80,7 @@ test('a directory of another PostgreSQL is refused in one line, untouched', asyn
   await rm(other, { recursive: true });
 });
 
-test('a directory that cannot be made is refused in one line', async () => {
+test('a directory that cannot be created is rejected with a one-line message', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-unwritable-'));
   const file = join(folder, 'file');
   await writeFile(file, '');

@@ -10,7 +10,7 @@ import { describePostgres, withPostgres } from '../support/postgres.ts';
 import { describeDatabases } from './databases.ts';
 
 describeDatabases('the shipped schema', (database) => {
-  test('is complete after migrate, and a second run has nothing to do', async () => {
+  test('is complete after migrate, and a second run applies nothing', async () => {
     await checkSchema(database());
     expect(await migrate(database())).toEqual({ applied: 0 });
   });
@@ -38,7 +38,7 @@ describePostgres('migrate', () => {
       }
     });
 
-  test('applies what is missing, in order, and tells each', () =>
+  test('applies missing migrations in order and reports each', () =>
     withDatabase(async (database) => {
       await migrate(database, { folder: url() });
       await write({ '0002_second.sql': 'alter table first add column m integer;', '0003_third.sql': 'update first set m = 2;' });
@@ -52,7 +52,7 @@ describePostgres('migrate', () => {
       await checkSchema(database, url());
     }));
 
-  test('run by several processes at once applies each migration once, and all succeed', () =>
+  test('applies each migration once when several processes run it concurrently', () =>
     withDatabase(async (_database, connectionString) => {
       await write({ '0002_slow.sql': 'select pg_sleep(0.3); create table second (n integer);' });
       const runners = Array.from({ length: 4 }, () => openServerDatabase({ connectionString, maxConnections: 1 }));
@@ -64,7 +64,7 @@ describePostgres('migrate', () => {
       }
     }));
 
-  test('leaves nothing of a migration that fails, and names it', () =>
+  test('rolls back a migration that fails, and names it', () =>
     withDatabase(async (database) => {
       await write({ '0002_broken.sql': 'create table half (n integer); select * from nowhere;' });
       await expect(migrate(database, { folder: url() })).rejects.toThrow('migration 0002_broken failed: relation "nowhere" does not exist');
@@ -73,7 +73,7 @@ describePostgres('migrate', () => {
       ]);
     }));
 
-  test('an older server runs on a newer schema until a migration says otherwise', () =>
+  test('an older server runs on a newer schema until a migration raises oldest_server', () =>
     withDatabase(async (database) => {
       const old = await mkdtemp(join(tmpdir(), 'gateway-migrations-old-'));
       await writeFile(join(old, '0001_first.sql'), 'create table first (n integer);\ninsert into first values (1);');
@@ -91,7 +91,7 @@ describePostgres('migrate', () => {
       await rm(old, { recursive: true });
     }));
 
-  test('refuses a migration that was edited after it was applied, but not other line ends', () =>
+  test('rejects a migration that was edited after it was applied, but not other line endings', () =>
     withDatabase(async (database) => {
       await migrate(database, { folder: url() });
       await write({ '0001_first.sql': 'create table first (n integer);\r\ninsert into first values (1);' });
@@ -100,7 +100,7 @@ describePostgres('migrate', () => {
       await expect(migrate(database, { folder: url() })).rejects.toThrow('migration 0001_first was changed after it was applied');
     }));
 
-  test('refuses files with a gap in their numbers', () =>
+  test('rejects migration files with a gap in their numbers', () =>
     withDatabase(async (database) => {
       await write({ '0003_third.sql': 'select 1;' });
       await expect(migrate(database, { folder: url() })).rejects.toThrow('numbered without gaps');

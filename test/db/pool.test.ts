@@ -7,32 +7,34 @@ import { describePostgres, withPostgres } from '../support/postgres.ts';
 
 const open: { close(): Promise<unknown> }[] = [];
 afterEach(async () => {
-  for (const thing of open.splice(0).reverse()) await thing.close();
+  for (const resource of open.splice(0).reverse()) await resource.close();
 });
 
-const lend = <Thing extends { close(): Promise<unknown> }>(thing: Thing): Thing => {
-  open.push(thing);
-  return thing;
+const closeLater = <Resource extends { close(): Promise<unknown> }>(resource: Resource): Resource => {
+  open.push(resource);
+  return resource;
 };
 
-test('opening needs no server; each query says that there is none', async () => {
-  const database = lend(openServerDatabase({ connectionString: 'postgres://nobody@127.0.0.1:1/none' }));
+test('opens without a server, and each query fails with a connection error', async () => {
+  const database = closeLater(openServerDatabase({ connectionString: 'postgres://nobody@127.0.0.1:1/none' }));
   for (const work of [() => database.query('select 1'), () => database.transaction((tx) => tx.query('select 1'))]) {
-    const error: unknown = await work().catch((fault: unknown) => fault);
+    const error: unknown = await work().catch((reason: unknown) => reason);
     expect(isConnectionError(error)).toBe(true);
   }
   const { stop } = await database.listen('somewhere', () => undefined);
   await stop();
 });
 
-test('a server that takes the connection and says nothing is given up in time', async () => {
-  const silent = lend(await startProxy(null));
-  const database = lend(openServerDatabase({ connectionString: `postgres://nobody@127.0.0.1:${silent.port}/none`, connectTimeoutMs: 200 }));
-  const error: unknown = await database.query('select 1').catch((fault: unknown) => fault);
+test('a query fails in time when the server accepts the connection and never responds', async () => {
+  const silent = closeLater(await startProxy(null));
+  const database = closeLater(
+    openServerDatabase({ connectionString: `postgres://nobody@127.0.0.1:${silent.port}/none`, connectTimeoutMs: 200 }),
+  );
+  const error: unknown = await database.query('select 1').catch((reason: unknown) => reason);
   expect(isConnectionError(error)).toBe(true);
 });
 
-describePostgres('behind a network that fails', () => {
+describePostgres('on an unreliable network', () => {
   const withProxy = (work: (given: { database: Database; direct: Database; proxy: Proxy }) => Promise<void>): Promise<void> =>
     withPostgres(async (url) => {
       const target = new URL(url);
@@ -50,7 +52,7 @@ describePostgres('behind a network that fails', () => {
       }
     });
 
-  test('connections that were cut harm nobody, and the next query has a new one', () =>
+  test('after connections were reset, the next query gets a new one', () =>
     withProxy(async ({ database, proxy }) => {
       await Promise.all([database.query('select 1'), database.query('select 1')]);
       proxy.cut();
@@ -60,84 +62,84 @@ describePostgres('behind a network that fails', () => {
       });
     }));
 
-  test('a transaction whose connection is cut is rolled back and reported as a fault of the connection', () =>
+  test('a transaction whose connection is reset is rolled back and fails with a connection error', () =>
     withProxy(async ({ database, direct, proxy }) => {
-      await direct.query('create table money (n integer)');
+      await direct.query('create table payments (n integer)');
       const error: unknown = await database
         .transaction(async (tx) => {
-          await tx.query('insert into money values (1)');
+          await tx.query('insert into payments values (1)');
           proxy.cut();
-          await tx.query('insert into money values (2)');
+          await tx.query('insert into payments values (2)');
         })
-        .catch((fault: unknown) => fault);
+        .catch((reason: unknown) => reason);
       expect(isConnectionError(error)).toBe(true);
-      expect(await direct.query('select n from money')).toEqual([]);
+      expect(await direct.query('select n from payments')).toEqual([]);
     }));
 
-  test('LISTEN comes back after a cut, says so, and hears again', () =>
+  test('LISTEN reconnects after a reset, calls onReconnect and receives notifications again', () =>
     withProxy(async ({ database, direct, proxy }) => {
-      const heard: string[] = [];
+      const payloads: string[] = [];
       let reconnects = 0;
       await database.listen(
         'news',
-        (payload) => heard.push(payload),
+        (payload) => payloads.push(payload),
         () => (reconnects += 1),
       );
       await direct.query(`select pg_notify('news', 'one')`);
-      await until(() => heard.length === 1);
+      await until(() => payloads.length === 1);
       proxy.cut();
       await until(() => reconnects === 1);
       await direct.query(`select pg_notify('news', 'two')`);
-      await until(() => heard.length === 2);
-      expect(heard).toEqual(['one', 'two']);
+      await until(() => payloads.length === 2);
+      expect(payloads).toEqual(['one', 'two']);
     }));
 
-  test('LISTEN on many channels at once, while others are given up, hears on each of them', () =>
+  test('concurrent LISTEN on many channels, with others stopping, receives from each of them', () =>
     withProxy(async ({ database, direct }) => {
-      const heard: string[] = [];
+      const payloads: string[] = [];
       const { stop } = await database.listen('first', () => undefined);
       const channels = Array.from({ length: 20 }, (_, n) => `channel_${n}`);
-      await Promise.all([stop(), ...channels.map((channel) => database.listen(channel, (payload) => heard.push(payload)))]);
+      await Promise.all([stop(), ...channels.map((channel) => database.listen(channel, (payload) => payloads.push(payload)))]);
       for (const channel of channels) await direct.query('select pg_notify($1::text, $1::text)', [channel]);
-      await until(() => heard.length === channels.length);
-      expect(heard).toEqual(channels);
+      await until(() => payloads.length === channels.length);
+      expect(payloads).toEqual(channels);
     }));
 
-  test('LISTEN notices a connection that died without a word', () =>
+  test('LISTEN detects a connection that was dropped without a reset', () =>
     withProxy(async ({ database, direct, proxy }) => {
-      const heard: string[] = [];
+      const payloads: string[] = [];
       let reconnects = 0;
       await database.listen(
         'news',
-        (payload) => heard.push(payload),
+        (payload) => payloads.push(payload),
         () => (reconnects += 1),
       );
       proxy.freeze();
       await until(() => reconnects === 1);
       await direct.query(`select pg_notify('news', 'after')`);
-      await until(() => heard.length === 1);
+      await until(() => payloads.length === 1);
     }));
 
-  test('LISTEN that began without a server hears as soon as there is one', () =>
+  test('LISTEN started without a server receives notifications once the server is available', () =>
     withProxy(async ({ database, direct, proxy }) => {
       proxy.refuse(true);
-      const heard: string[] = [];
+      const payloads: string[] = [];
       let reconnects = 0;
       await database.listen(
         'news',
-        (payload) => heard.push(payload),
+        (payload) => payloads.push(payload),
         () => (reconnects += 1),
       );
       expect(reconnects).toBe(0);
       proxy.refuse(false);
       await until(() => reconnects === 1);
       await direct.query(`select pg_notify('news', 'late')`);
-      await until(() => heard.length === 1);
+      await until(() => payloads.length === 1);
     }));
 
-  test('a statement that takes too long ends, and its connection is good afterwards', () =>
+  test('a statement that exceeds its timeout is cancelled, and its connection remains usable', () =>
     withPostgres(async (url) => {
-      const database = lend(openServerDatabase({ connectionString: url, maxConnections: 1, statementTimeoutMs: 100 }));
+      const database = closeLater(openServerDatabase({ connectionString: url, maxConnections: 1, statementTimeoutMs: 100 }));
       await expect(database.query('select pg_sleep(5)')).rejects.toMatchObject({ code: '57014' });
       expect(await database.query('select 1 as one')).toEqual([{ one: 1 }]);
       await database.close();
@@ -148,14 +150,14 @@ interface Proxy {
   readonly port: number;
   /** Resets every connection. */
   cut(): void;
-  /** Connections of now pass nothing on any more, but stay open. */
+  /** Existing connections stay open and forward nothing. */
   freeze(): void;
-  /** Takes no new connections, or takes them again. */
+  /** Rejects new connections, or accepts them again. */
   refuse(refusing: boolean): void;
   close(): Promise<void>;
 }
 
-/** A TCP proxy to a port, or to nothing: then it only holds its connections. */
+/** A TCP proxy to a port; with null it accepts connections and never responds. */
 async function startProxy(targetPort: number | null, targetHost = '127.0.0.1'): Promise<Proxy> {
   const pairs = new Set<readonly Socket[]>();
   let refusing = false;
@@ -203,11 +205,11 @@ async function until(condition: () => boolean): Promise<void> {
   await untilAsync(async () => condition());
 }
 
-/** Networks take their time; what throws is tried again. */
+/** A condition that throws is checked again. */
 async function untilAsync(condition: () => Promise<boolean>): Promise<void> {
-  const giveUpAt = performance.now() + 60_000;
+  const deadline = performance.now() + 60_000;
   while (!(await condition().catch(() => false))) {
-    if (performance.now() > giveUpAt) throw new Error('it did not happen within a minute');
+    if (performance.now() > deadline) throw new Error('the condition did not hold within a minute');
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -1,22 +1,22 @@
 import { describe, expect, test } from '@jest/globals';
 import { createRowCache, type RowCache } from '../../src/db/row-cache.ts';
 
-interface Given {
+interface Setup {
   readonly cache: RowCache<string>;
   readonly rows: Map<string, string>;
-  readonly reads: string[];
+  readonly loads: string[];
   down: boolean;
   now: number;
-  /** Reads wait for it when set. */
+  /** Loads wait for it when set. */
   gate: Promise<void> | null;
 }
 
-function given(options: { maxRows?: number } = {}): Given {
+function setUp(options: { maxRows?: number } = {}): Setup {
   const rows = new Map<string, string>();
-  const reads: string[] = [];
-  const state: Given = {
+  const loads: string[] = [];
+  const state: Setup = {
     rows,
-    reads,
+    loads,
     down: false,
     now: 0,
     gate: null,
@@ -24,10 +24,10 @@ function given(options: { maxRows?: number } = {}): Given {
       ...options,
       clock: { now: () => state.now },
       async load(key) {
-        reads.push(key);
+        loads.push(key);
         const row = rows.get(key) ?? null;
         if (state.gate) await state.gate;
-        if (state.down) throw new Error('the store is down');
+        if (state.down) throw new Error('the database is down');
         return row;
       },
     }),
@@ -38,17 +38,17 @@ function given(options: { maxRows?: number } = {}): Given {
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('a row cache', () => {
-  test('answers at once, without a promise, while a row is young', async () => {
-    const state = given();
+  test('returns a fresh row synchronously', async () => {
+    const state = setUp();
     state.rows.set('a', 'one');
     expect(await state.cache.get('a')).toBe('one');
     state.now = 9_999;
     expect(state.cache.get('a')).toBe('one');
-    expect(state.reads).toEqual(['a']);
+    expect(state.loads).toEqual(['a']);
   });
 
-  test('reads an older row again in the background, once, and serves the old one meanwhile', async () => {
-    const state = given();
+  test('reloads an older row once in the background and serves the old one meanwhile', async () => {
+    const state = setUp();
     state.rows.set('a', 'one');
     await state.cache.get('a');
     state.rows.set('a', 'two');
@@ -57,18 +57,18 @@ describe('a row cache', () => {
     expect(state.cache.get('a')).toBe('one');
     await settled();
     expect(state.cache.get('a')).toBe('two');
-    expect(state.reads).toEqual(['a', 'a']);
+    expect(state.loads).toEqual(['a', 'a']);
   });
 
-  test('has one read under way for a key, whoever asks', async () => {
-    const state = given();
+  test('shares one load per key among concurrent callers', async () => {
+    const state = setUp();
     state.rows.set('a', 'one');
     expect(await Promise.all([state.cache.get('a'), state.cache.get('a'), state.cache.get('a')])).toEqual(['one', 'one', 'one']);
-    expect(state.reads).toEqual(['a']);
+    expect(state.loads).toEqual(['a']);
   });
 
-  test('keeps the last known row in force for an hour of a store that is down, and asks it once a second', async () => {
-    const state = given();
+  test('serves the last known row for an hour of an outage, and retries once a second', async () => {
+    const state = setUp();
     state.rows.set('a', 'one');
     await state.cache.get('a');
     state.down = true;
@@ -77,13 +77,13 @@ describe('a row cache', () => {
       expect(state.cache.get('a')).toBe('one');
       await settled();
     }
-    expect(state.reads.length).toBe(2);
+    expect(state.loads.length).toBe(2);
     state.now = 3_600_000;
-    await expect(state.cache.get('a')).rejects.toThrow('the store is down');
+    await expect(state.cache.get('a')).rejects.toThrow('the database is down');
   });
 
-  test('a dropped row is read before it is served, and not served when that fails', async () => {
-    const state = given();
+  test('an invalidated row is reloaded before it is served, and not served when that fails', async () => {
+    const state = setUp();
     state.rows.set('a', 'one');
     await state.cache.get('a');
     state.rows.set('a', 'two');
@@ -91,11 +91,11 @@ describe('a row cache', () => {
     expect(await state.cache.get('a')).toBe('two');
     state.cache.invalidate('a');
     state.down = true;
-    await expect(state.cache.get('a')).rejects.toThrow('the store is down');
+    await expect(state.cache.get('a')).rejects.toThrow('the database is down');
   });
 
-  test('a drop during a read makes its result worthless, also for who waits for it', async () => {
-    const state = given();
+  test('an invalidation during a load discards its result, also for waiting callers', async () => {
+    const state = setUp();
     let openGate = (): void => undefined;
     state.gate = new Promise((resolve) => {
       openGate = resolve;
@@ -109,8 +109,8 @@ describe('a row cache', () => {
     expect(state.cache.get('a')).toBe('after');
   });
 
-  test('after lost notifications every row is read again first, and stands if the store is down', async () => {
-    const state = given();
+  test('invalidateAll reloads every row before it is served, and serves the old one during an outage', async () => {
+    const state = setUp();
     state.rows.set('a', 'one').set('b', 'one');
     await Promise.all([state.cache.get('a'), state.cache.get('b')]);
     state.rows.set('a', 'two');
@@ -121,8 +121,8 @@ describe('a row cache', () => {
     expect(state.cache.get('b')).toBe('one');
   });
 
-  test('remembers that there is no row, until a notification or ten seconds', async () => {
-    const state = given();
+  test('caches absence until an invalidation, for at most ten seconds', async () => {
+    const state = setUp();
     expect(await state.cache.get('a')).toBeNull();
     expect(state.cache.get('a')).toBeNull();
     state.rows.set('a', 'one');
@@ -134,8 +134,8 @@ describe('a row cache', () => {
     expect(await state.cache.get('b')).toBe('one');
   });
 
-  test('is bounded, and a flood of keys that do not exist evicts no row', async () => {
-    const state = given({ maxRows: 3 });
+  test('is bounded, and a flood of unknown keys evicts no row', async () => {
+    const state = setUp({ maxRows: 3 });
     state.rows.set('a', 'one');
     await state.cache.get('a');
     for (let count = 0; count < 100; count += 1) await state.cache.get(`made up ${count}`);
@@ -144,8 +144,8 @@ describe('a row cache', () => {
     expect(state.cache.get('made up 0')).toBeInstanceOf(Promise);
   });
 
-  test('a row that was deleted is gone after its next read', async () => {
-    const state = given();
+  test('a deleted row is absent after its next reload', async () => {
+    const state = setUp();
     state.rows.set('a', 'one');
     await state.cache.get('a');
     state.rows.delete('a');
