@@ -1,6 +1,6 @@
 /**
- * Disk space kept for bad times: a file that is deleted when the disk is full, so that the calls that are open by then can still be
- * settled. Written with real bytes (a sparse file would reserve nothing, nor would zeros on a disk that compresses).
+ * Ballast file: disk space that is released when the disk is full, so that open calls can still be settled. Filled with random bytes, since
+ * a sparse file, or zeros on a compressing file system, would reserve nothing.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -9,9 +9,9 @@ import { ballastFileName } from './segment-name.ts';
 
 export interface BallastFile {
   readonly exists: boolean;
-  /** Writes the file; throws, and leaves nothing behind, when there is no room for it and `spareBytes` beside it. */
+  /** Writes the file unless it exists. Throws, leaving no file, when the disk has less space than it needs plus `spareBytes`. */
   create(spareBytes: number): Promise<void>;
-  /** Deletes the file, if it is there. */
+  /** Deletes the file if it exists. */
   release(): Promise<void>;
 }
 
@@ -38,13 +38,13 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
       return exists;
     },
     async create(spareBytes) {
-      // What is on its way out takes room still, and its removal must not meet the new file. Whoever removes has been told of a fault.
-      await removal.catch(() => undefined);
+      // A file that is being deleted still occupies space, and its deletion must not hit the new file.
+      await removal.catch(() => undefined); // Reported by `release`.
       if (exists) return;
       const free = await files.freeBytes(folder);
-      // Looked at first, so that trying does not take the last bytes from those who settle meanwhile.
+      // Checked first, so that the attempt does not use up the space that settling calls need.
       if (free < bytes + spareBytes)
-        throw Object.assign(new Error(`no room for the journal's reserve: ${free} bytes are free`), { code: 'ENOSPC' });
+        throw Object.assign(new Error(`not enough disk space for the ballast file: ${free} bytes free`), { code: 'ENOSPC' });
       await files.remove(temporaryPath);
       try {
         await fill();
@@ -56,7 +56,7 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
       }
     },
     async release() {
-      // Not there from now on: a large file takes its time to go.
+      // At once: deleting a large file takes time.
       exists = false;
       removal = files.remove(path);
       try {

@@ -1,15 +1,15 @@
 /**
- * Moves this process's journal to the database: what was written is read back from its files, stored in batches within `intervalMs`, and a
- * segment is deleted when all of it is stored. A crash between two steps repeats the last one, which changes nothing (calls are stored
- * by id).
+ * Copies this process's journal to the database: reads records back from the segment files, stores them in batches within `intervalMs`, and
+ * deletes a segment when all of it is stored. Calls are stored by id, so a crash between two steps only repeats the last one.
  *
- * With the database down the journal grows on the disk, and the drain tries again with growing pauses; afterwards it catches up one
- * window of a segment at a time, so memory does not grow with the backlog.
+ * During a database outage the journal grows on disk and the drain retries with backoff. Afterwards it processes one window of a segment at
+ * a time, so that memory does not grow with the backlog. See docs/architecture/journal.md.
  */
-
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createBackgroundLoop, type NextRun } from '../core/background-loop.ts';
 import type { SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
+import { withTimeout } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -25,13 +25,13 @@ import type { Segment } from './segment-writer.ts';
 export interface Drain {
   start(): void;
   /**
-   * Resolves when all records written so far are in the database, or after `timeoutMs`. Readers of what calls leave behind wait for this:
-   * long where the database takes calls, however slowly, so that they see their own; briefly where it is known to take none.
+   * Resolves when all records written so far are in the database, or after `timeoutMs`. The default is long while the database accepts calls,
+   * so that readers see their own calls, and short during an outage.
    */
   waitUntilDrained(timeoutMs?: number): Promise<void>;
-  /** True when nothing is left on the disk of what the journal holds now; false when that takes longer than `limitMs`. */
+  /** Resolves with true when everything that the journal holds now is stored and deleted from disk, with false after `timeoutMs`. */
   drainAndDelete(timeoutMs?: number): Promise<boolean>;
-  /** A last drain of at most `limitMs`, then no more. What is left stays in the journal. */
+  /** Drains once more, for at most `timeoutMs`, and stops. Remaining records stay in the journal. */
   stop(timeoutMs?: number): Promise<void>;
   counts(): BatchCounts & { readonly backlogBytes: number };
 }
@@ -44,18 +44,18 @@ export interface DrainOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly intervalMs?: number;
-  /** Before the first batch and then daily: makes the partitions that the calls will need (`usage/partitions.ts`). */
+  /** Runs before the first batch and then daily; creates the partitions that calls need (`usage/partitions.ts`). */
   readonly prepare?: () => Promise<void>;
-  /** Told of calls once they are in the database. */
+  /** Called with calls once they are in the database. */
   readonly onStored?: (calls: readonly SettledCall[]) => void;
-  /** Told of a call that the database does not take in any form. */
+  /** Called with a call that the database rejects in every form. */
   readonly onRejected?: (call: SettledCall) => void;
-  /** What is from before an erasure is not put into the quarantine. */
+  /** Keeps data from before an erasure out of the quarantine. */
   readonly isErased?: IsErased;
   readonly failpoint?: HitFailpoint;
 }
 
-/** How far a journal was read and stored. */
+/** End of what is stored. */
 interface Position {
   readonly segment: number;
   readonly offset: number;
@@ -66,12 +66,11 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-const initialBackoffMs = 250;
-const maxBackoffMs = 5_000;
+const backoff = { initialMs: 250, maxMs: 5_000 };
 const defaultWaitMs = 10_000;
 const failureWaitMs = 1_000;
 const dayMs = 86_400_000;
-/** An idle journal gives up its last segment after this, so that no text stays in it for long. */
+/** Age at which the last segment of an idle journal is deleted, so that no text stays in it for long. */
 const idleSegmentMs = 10_000;
 
 export function createDrain(options: DrainOptions): Drain {
@@ -81,56 +80,37 @@ export function createDrain(options: DrainOptions): Drain {
     ...(options.onRejected && { onRejected: options.onRejected }),
   };
   const quarantine = createQuarantine(dataDir, options.isErased);
-  const batches = createBatchStore({ database, store, quarantine, logger, faultPoint: failpoint, ...callbacks });
+  const batches = createBatchStore({ database, store, quarantine, logger, failpoint, ...callbacks });
   let position: Position = { segment: 0, offset: 0 };
   let waiters: readonly Waiter[] = [];
-  let timer: { readonly handle: NodeJS.Timeout; readonly dueAt: number } | null = null;
-  let running: Promise<void> | null = null;
-  let backoffMs = 0;
-  let startedAt = 0;
   let preparedAt: number | null = null;
   let isStopped = false;
   let stopListening: () => void = () => undefined;
 
-  /** Runs a pass after `delayMs`, unless one is due earlier. While the database is away, no sooner than its pause allows. */
-  const schedule = (delayMs: number): void => {
-    if (isStopped) return;
-    // Of the clock that timers go by: one that is set forward or back must not hold up the drain.
-    const dueAt = performance.now() + delayMs;
-    if (timer && timer.dueAt <= dueAt) return;
-    if (timer) clearTimeout(timer.handle);
-    const handle = setTimeout(() => {
-      timer = null;
-      void run();
-    }, delayMs);
-    handle.unref();
-    timer = { handle, dueAt };
-  };
-
-  /** One pass at a time; never rejects. */
-  const run = (): Promise<void> => {
-    running ??= drainOnce()
-      .then(afterSuccess, afterFailure)
-      .finally(() => {
-        running = null;
-      });
-    return running;
-  };
-
-  const drainOnce = async (): Promise<void> => {
-    startedAt = performance.now();
+  const drainOnce = async (): Promise<NextRun> => {
+    const startedAt = performance.now();
     await prepareDaily();
-    // What comes meanwhile waits for the next pass. Taken along, it made batches of ten calls under load, each with all the statements of a
-    // batch: on the embedded database that was half of the CPU time of a call (990 µs, now 500).
+    // Records that arrive meanwhile wait for the next run. Including them made batches of ten calls under load, each with all statements of
+    // a batch: half of the CPU time of a call on the embedded database (990 µs instead of 500).
     const ends = journal.segments().map((segment) => ({ segment, endOffset: segment.bytes }));
     for (const { segment, endOffset } of ends) {
       if (segment.number < position.segment) continue;
       if (segment.number > position.segment) position = { segment: segment.number, offset: 0 };
       await drainSegment(segment, endOffset);
-      wakeWaiters();
+      resolveWaiters();
     }
     await deleteDrainedSegments();
+    return backlogBytes() > 0 ? Math.max(0, startedAt + intervalMs - performance.now()) : 'idle';
   };
+
+  /** Idle until a record is appended. */
+  const loop = createBackgroundLoop({
+    run: drainOnce,
+    intervalMs: null,
+    backoff,
+    onFirstFailure: (err) => logger.warn({ err, backlogBytes: backlogBytes() }, 'journal drain failed; records are kept on disk'),
+    onRecovered: () => logger.info({}, 'journal drain recovered'),
+  });
 
   const prepareDaily = async (): Promise<void> => {
     if (!prepare || (preparedAt !== null && clock.now() - preparedAt < dayMs)) return;
@@ -138,8 +118,8 @@ export function createDrain(options: DrainOptions): Drain {
       await prepare();
     } catch (error) {
       if (isConnectionError(error)) throw error;
-      // Rows go into the default partition then, which is no reason to keep them waiting.
-      logger.error({ error }, 'partitions for calls could not be made; the next try is in a day');
+      // The rows go into the default partition.
+      logger.error({ err: error }, 'partition creation failed; retrying in a day');
     }
     preparedAt = clock.now();
   };
@@ -151,46 +131,31 @@ export function createDrain(options: DrainOptions): Drain {
       await storeFrames(window.frames, batches);
       position = { segment: segment.number, offset: window.nextOffset };
       if (window.end === 'more' || window.nextOffset === endOffset) continue;
-      // What was written for good cannot be read back: the disk has failed under us.
-      logger.error(
-        { segment: segment.number, offset: window.nextOffset },
-        'a segment of the journal is damaged; a copy is in the quarantine',
-      );
+      // Bytes that were written successfully cannot be read back: the disk is damaged.
+      logger.error({ segment: segment.number, offset: window.nextOffset }, 'journal segment damaged; a copy is in the quarantine');
       await quarantine.addSegment(journal.id, segment.number, segment.file);
       position = { segment: segment.number, offset: endOffset };
     }
   };
 
-  /** Oldest first, and none before its elders: the beginnings of calls never outlive their ends in the journal. */
+  /** In order, so that no `opened` record outlives the `settled` record of its call. */
   const deleteDrainedSegments = async (): Promise<void> => {
     for (const segment of [...journal.segments()]) {
       if (!isDrained(segment)) return;
       if (!segment.sealed) {
         if (segment.bytes === 0) return;
-        if (clock.now() - segment.createdAt < idleSegmentMs) return schedule(idleSegmentMs);
+        if (clock.now() - segment.createdAt < idleSegmentMs) return loop.wake(idleSegmentMs);
         await journal.seal();
-        if (!isDrained(segment)) return schedule(0);
+        if (!isDrained(segment)) return loop.wake();
       }
-      if (!(await journal.deleteSegment(segment.number))) return schedule(intervalMs);
+      if (!(await journal.deleteSegment(segment.number))) return loop.wake(intervalMs);
     }
   };
 
   const isDrained = ({ number, bytes }: Segment): boolean =>
     number < position.segment || (number === position.segment && position.offset === bytes);
 
-  const afterSuccess = (): void => {
-    if (backoffMs > 0) logger.info({}, 'the journal drains into the database again');
-    backoffMs = 0;
-    if (backlogBytes() > 0) schedule(Math.max(0, startedAt + intervalMs - performance.now()));
-  };
-
-  const afterFailure = (error: unknown): void => {
-    if (backoffMs === 0) logger.warn({ error }, 'the journal cannot be drained: calls stay in it until the database takes them');
-    backoffMs = Math.min(maxBackoffMs, Math.max(initialBackoffMs, backoffMs * 2));
-    schedule(backoffMs);
-  };
-
-  const wakeWaiters = (): void => {
+  const resolveWaiters = (): void => {
     const isReached = ({ target }: Waiter): boolean => !isBefore(position, target);
     for (const waiter of waiters.filter(isReached)) waiter.resolve();
     waiters = waiters.filter((waiter) => !isReached(waiter));
@@ -205,11 +170,11 @@ export function createDrain(options: DrainOptions): Drain {
   return {
     start() {
       stopListening = journal.onAppended(() => {
-        if (backoffMs === 0) schedule(intervalMs);
+        if (!loop.isFailing) loop.wake(intervalMs);
       });
-      schedule(0);
+      loop.start();
     },
-    async waitUntilDrained(timeoutMs = backoffMs === 0 ? defaultWaitMs : failureWaitMs) {
+    async waitUntilDrained(timeoutMs = loop.isFailing ? failureWaitMs : defaultWaitMs) {
       const newest = journal.segments().at(-1);
       const target = newest ? { segment: newest.number, offset: newest.bytes } : position;
       if (!isBefore(position, target) || isStopped) return;
@@ -223,8 +188,8 @@ export function createDrain(options: DrainOptions): Drain {
           resolve();
         }
       });
-      // A pass under way may have looked at the newest segment before our record was in it.
-      if (backoffMs === 0) void (running ?? Promise.resolve()).then(run);
+      // Runs once more after a run in progress, which may have read the length of the newest segment before this call.
+      if (!loop.isFailing) loop.wake();
       await reached;
     },
     async drainAndDelete(timeoutMs = 10_000) {
@@ -233,29 +198,34 @@ export function createDrain(options: DrainOptions): Drain {
       const last = journal.segments().findLast(({ sealed }) => sealed)?.number ?? 0;
       const isDeleted = (): boolean => journal.segments().every(({ number }) => number > last);
       while (!isDeleted() && !isStopped && performance.now() < deadline) {
-        await run();
+        await runReported();
         if (!isDeleted()) await sleep(intervalMs, undefined, { ref: false });
       }
       return isDeleted();
     },
     async stop(timeoutMs = 5_000) {
       stopListening();
-      await withLimit(finalDrain(), timeoutMs);
+      await withTimeout(drainFinally(), timeoutMs, () => undefined);
       isStopped = true;
-      if (timer) clearTimeout(timer.handle);
+      void loop.stop(); // Not awaited: a run may hang in the database.
       for (const waiter of waiters) waiter.resolve();
     },
     counts: () => ({ ...batches.counts(), backlogBytes: backlogBytes() }),
   };
 
-  async function finalDrain(): Promise<void> {
-    if (running) await running;
+  /** A failed run has been logged by the loop. */
+  async function runReported(): Promise<void> {
+    await loop.runNow().catch(() => undefined);
+  }
+
+  async function drainFinally(): Promise<void> {
+    await loop.idle();
     await journal.seal();
-    await run();
+    await runReported();
   }
 }
 
-/** Stores the settled calls among the frames; what was opened only matters when its process is dead. */
+/** Stores the settled calls; the other records matter only to recovery. */
 async function storeFrames(frames: readonly Frame[], batches: BatchStore): Promise<void> {
   const entries: BatchEntry[] = [];
   for (const frame of frames) {
@@ -268,14 +238,4 @@ async function storeFrames(frames: readonly Frame[], batches: BatchStore): Promi
 
 function isBefore(one: Position, other: Position): boolean {
   return one.segment < other.segment || (one.segment === other.segment && one.offset < other.offset);
-}
-
-/** Resolves when `work` ends or the time is over. */
-async function withLimit(work: Promise<void>, limitMs: number): Promise<void> {
-  let handle: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    handle = setTimeout(resolve, limitMs);
-  });
-  await Promise.race([work, limit]);
-  clearTimeout(handle);
 }

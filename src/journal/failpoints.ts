@@ -1,9 +1,9 @@
 /**
- * Where a process may die between two steps, by name: before and after each write, and between the steps of drain and recovery. Tests kill real
- * processes at each of them (test/journal/kill.test.ts); nothing else happens there.
+ * Named places at which tests kill the process (test/journal/kill.test.ts): before and after each write, and between the steps of drain and
+ * recovery. In production they do nothing.
  */
 
-/** Passed by the journal of a process that lives, and its drain. */
+/** In the journal of a running process and its drain. */
 export const liveFailpoints = [
   'before write',
   'after write',
@@ -15,15 +15,16 @@ export const liveFailpoints = [
   'after discard',
 ] as const;
 
-/** Passed by the recovery of a dead process's journal. */
+/** In the recovery of a dead process's journal. */
 export const recoveryFailpoints = [
-  'after adopt',
+  'after takeover',
   'before read',
   'before store',
   'before commit',
   'after store',
   'before unknown',
   'before remove',
+  'after rename',
   'after remove',
 ] as const;
 

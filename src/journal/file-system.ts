@@ -1,10 +1,10 @@
-/** The file operations of a journal. Handed in, so that tests can let a disk be full or broken at any of them. */
+/** File operations of a journal. Tests replace them to simulate a full or failing disk. */
 import { constants } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, statfs } from 'node:fs/promises';
 
-/** A file that is open for appending. */
+/** A file opened for appending. */
 export interface OpenFile {
-  /** Writes the buffers at `position`, all of them or throws; what was written before it threw stays in the file. */
+  /** Writes all buffers at `position`, or throws; then part of them may be in the file. */
   writeAll(buffers: readonly Buffer[], position: number): Promise<void>;
   sync(): Promise<void>;
   truncate(bytes: number): Promise<void>;
@@ -16,10 +16,10 @@ export interface JournalFileSystem {
   /** Creates the file with mode 0600; fails when it exists. */
   create(file: string): Promise<OpenFile>;
   rename(from: string, to: string): Promise<void>;
-  /** Removes a file or a folder with all in it; nothing happens when it is not there. */
+  /** Removes a file, or a folder with its contents, if it exists. */
   remove(path: string): Promise<void>;
   list(folder: string): Promise<string[]>;
-  /** Bytes that this user may still write on the folder's disk. */
+  /** Free bytes on the folder's disk for this user. */
   freeBytes(folder: string): Promise<number>;
 }
 
@@ -35,7 +35,7 @@ export const nodeFileSystem: JournalFileSystem = {
         let offset = position;
         while (remaining.length > 0) {
           const { bytesWritten } = await handle.writev(remaining, offset);
-          // A disk that fills up answers with a short write first; the next one brings its error.
+          // A disk that fills up first causes a short write; the next write fails with its error.
           if (bytesWritten === 0) throw Object.assign(new Error('nothing was written'), { code: 'EIO' });
           offset += bytesWritten;
           remaining = skipBytes(remaining, bytesWritten);

@@ -1,21 +1,20 @@
 /**
- * Tells the database, and through it all other processes on any host, that this process lives: a row of `processes` under the id of its
- * journal, written anew every `intervalMs` by one small statement, with the database's time. While the database is away nothing is written;
- * the row comes back by itself.
+ * Proves to the processes on all hosts that this one is alive: its row in `processes`, keyed by the id of its journal, is updated every
+ * `intervalMs` with the database's time.
  *
- * A row goes when its process stops in order, or when the journal of a dead one is recovered (`forgetProcess`). What is left of hosts that are
- * gone for good is removed by whoever lives, after `staleMs`: but only by a process that had the database itself all that time. After an
- * outage every row is old, and none of them says anything.
+ * The row is deleted when the process stops, or when the journal of a dead process is recovered (`deleteProcess`). Rows of hosts that never
+ * return are deleted after `livenessTimeoutMs`, but only by a process that reached the database throughout that time: after an outage every
+ * row is old.
  */
-
+import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { withQueryTimeout } from '../db/query-timeout.ts';
 import type { Logger } from '../observability/logger.ts';
 
 export interface Heartbeat {
-  /** Writes the row and goes on writing it; does not wait for the database. */
+  /** Writes the row and keeps updating it; does not wait for the database. */
   start(): void;
-  /** Takes the row away, if the database is there. */
+  /** Deletes the row if the database is available. */
   stop(): Promise<void>;
 }
 
@@ -29,7 +28,7 @@ export interface HeartbeatOptions {
   readonly database: Database;
   readonly journalId: string;
   readonly logger: Logger;
-  /** The row was gone, or the database was: this process may have been taken for dead while it was cut off. */
+  /** Called when the row had been deleted, or after an outage: other processes may have considered this one dead. */
   readonly onReconnected?: () => void;
   readonly intervalMs?: number;
   readonly livenessTimeoutMs?: number;
@@ -39,23 +38,19 @@ const defaultLivenessTimeoutMs = 60_000;
 
 export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
   const { database, journalId, logger, onReconnected, intervalMs = 5_000, livenessTimeoutMs = defaultLivenessTimeoutMs } = options;
-  let timer: NodeJS.Timeout | null = null;
-  let beating: Promise<void> | null = null;
-  let isUnavailable = false;
-  /** Since when each beat was heard. */
+  /** Start of the current series of successful heartbeats. Null after a failure. */
   let healthySince: number | null = null;
   let hasBeaten = false;
-  let isStopped = false;
 
-  /** `xmax` of a row is zero where the statement has made it. */
   const write = async (): Promise<void> => {
     const [row] = await database.query<{ isNew: boolean }>(
+      // `xmax` is zero in a row that this statement inserted.
       `insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())
        on conflict (id) do update set heartbeat_at = excluded.heartbeat_at
        returning xmax = 0 as "isNew"`,
       [journalId],
     );
-    if (hasBeaten && (row?.isNew || isUnavailable)) onReconnected?.();
+    if (hasBeaten && (row?.isNew || loop.isFailing)) onReconnected?.();
     hasBeaten = true;
   };
 
@@ -65,8 +60,9 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
     ]);
   };
 
-  const beat = async (): Promise<void> => {
-    try {
+  const loop = createBackgroundLoop({
+    intervalMs,
+    async run() {
       await write();
       const now = performance.now();
       healthySince ??= now;
@@ -74,43 +70,32 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
         await deleteStale();
         healthySince = now;
       }
-      isUnavailable = false;
-    } catch (error) {
+      return 'idle';
+    },
+    onFirstFailure(err) {
       healthySince = null;
-      if (!isUnavailable && !isStopped) logger.warn({ error }, 'the database does not hear that this process lives; trying again');
-      isUnavailable = true;
-    }
-  };
-
-  const beatAndAgain = (): void => {
-    beating = beat().finally(() => {
-      beating = null;
-      if (isStopped) return;
-      timer = setTimeout(beatAndAgain, intervalMs);
-      timer.unref();
-    });
-  };
+      logger.warn({ err }, 'process heartbeat failed; retrying');
+    },
+  });
 
   return {
-    start: beatAndAgain,
+    start: loop.start,
     async stop() {
-      isStopped = true;
-      if (timer) clearTimeout(timer);
-      const deletion = Promise.resolve(beating).then(() => deleteProcess(database, journalId));
-      // Without the database the others see by the row's age that it is over.
-      await withQueryTimeout(database, deletion).catch((error: unknown) => logger.debug({ error }, 'the row of this process stays'));
+      const deletion = loop.stop().then(() => deleteProcess(database, journalId));
+      // If the row stays, other processes recognise by its age that this one is dead.
+      await withQueryTimeout(database, deletion).catch((err: unknown) => logger.debug({ err }, 'process row not deleted'));
     },
   };
 }
 
-/** A process is no more, and nothing of it is left to be done. */
+/** Deletes the row of a process that has stopped or whose journal is recovered. */
 export async function deleteProcess(database: Queries, journalId: string): Promise<void> {
   await database.query('delete from processes where id = $1::uuid', [journalId]);
 }
 
 /**
- * In the transaction `tx`: forgets a process that nobody has heard of within the last minute; false when it lives. One that is back at the same
- * moment waits for the transaction, and hears then that it was forgotten.
+ * Deletes the row of a process without a heartbeat within the last minute; returns false when it is alive. A heartbeat at the same moment waits
+ * for `tx` (the row is inserted first, if missing, to be locked), and the process then learns that its row had been deleted.
  */
 export async function deleteIfStale(tx: Queries, journalId: string): Promise<boolean> {
   await tx.query(
@@ -124,7 +109,7 @@ export async function deleteIfStale(tx: Queries, journalId: string): Promise<boo
   return deleted.length > 0;
 }
 
-/** Processes that were heard of within the last minute, the oldest first. A dead one counts until its journal is recovered. */
+/** Processes with a heartbeat within the last minute, oldest first. Includes a process that died less than a minute ago. */
 export function listLiveProcesses(database: Queries): Promise<LiveProcess[]> {
   return database.query<LiveProcess>(
     `select id, started_at as "startedAt", heartbeat_at as "heartbeatAt" from processes

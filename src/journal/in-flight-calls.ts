@@ -1,7 +1,7 @@
 /**
- * The calls that are in the journal without their end, by the segment that holds their beginning. A segment may only go when none of them
- * needs it: `carry` writes what is known of them anew, into the newest segment, so that one long stream does not hold back a chain of
- * segments (and the text in them). What is rewritten is a kilobyte per open call and segment.
+ * Calls whose `opened` record is in the journal and whose `settled` record is not. A segment can only be deleted when none of their `opened`
+ * records is in it. The journal therefore copies these records to the newest segment (a kilobyte per call and segment), so that one long
+ * stream does not retain a chain of segments with the texts in them.
  */
 import type { CallMetadata } from '../core/call.ts';
 import { redactSubjectMetadata } from '../core/redact-subject.ts';
@@ -15,16 +15,15 @@ export interface InFlightCall {
 interface Entry extends InFlightCall {
   facts: CallMetadata;
   readonly attempts: AttemptStart[];
-  /** Null: its record is being written. */
+  /** Segment of the `opened` record. Null while it is being written. */
   segment: number | null;
-  /** Its end is being written: carrying it over could put its beginning behind its end. */
+  /** The `settled` record is being written: a copy of the `opened` record could end up after it. */
   isSettling: boolean;
-  /** Its subject was erased while it ran. */
+  /** The subject was erased while the call ran. */
   isRedacted: boolean;
 }
 
 export function createInFlightCalls() {
-  // Bounded by the calls in flight.
   const entries = new Map<string, Entry>();
 
   return {
@@ -45,11 +44,11 @@ export function createInFlightCalls() {
       const entry = entries.get(callId);
       if (entry) entry.isSettling = true;
     },
-    /** Settled, or never opened after all. */
+    /** Also for a call whose `opened` record could not be written. */
     remove(callId: string): void {
       entries.delete(callId);
     },
-    /** Erasure: what is written of these calls from now on names no subject. Returns how many they are. */
+    /** Erasure: removes the subject from what is written about matching calls from now on. Returns their number. */
     redactSubject(matches: (facts: CallMetadata) => boolean): number {
       const matching = [...entries.values()].filter(({ facts }) => matches(facts));
       for (const entry of matching) {
@@ -59,11 +58,11 @@ export function createInFlightCalls() {
       return matching.length;
     },
     isRedacted: (callId: string): boolean => entries.get(callId)?.isRedacted === true,
-    /** Those whose beginning is in `segment` or one before it. */
-    callsPinning(segment: number): { toCopy: readonly InFlightCall[]; markSettling: number } {
+    /** Calls whose `opened` record is in `segment` or an earlier one. */
+    callsPinning(segment: number): { toCopy: readonly InFlightCall[]; settling: number } {
       const pinning = [...entries.values()].filter((entry) => entry.segment !== null && entry.segment <= segment);
       const toCopy = pinning.filter((entry) => !entry.isSettling);
-      return { toCopy, markSettling: pinning.length - toCopy.length };
+      return { toCopy, settling: pinning.length - toCopy.length };
     },
   };
 }

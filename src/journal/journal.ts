@@ -1,14 +1,15 @@
 /**
- * The journal of this process: every call is written here before its first attempt and again when it settles, so that a kill -9 loses
- * nothing and the hot path never waits for the database. `drain.ts` moves the records on.
+ * The journal: a write-ahead log of the calls of one process. Every call is written before its first attempt and again when it settles, so
+ * that a kill -9 loses nothing and calls never wait for the database. `drain.ts` copies the records to the database.
  *
- * Each process has a folder of its own, `<dataDir>/journal/<uuid>/`, with a lock that the kernel frees at death (`recover.ts` adopts it then).
+ * Each process has a folder `<dataDir>/journal/<uuid>/` with a lock that the kernel releases when the process dies (then see `recover.ts`).
  *
- * When it cannot be written (disk full, input/output error): new calls are refused with `budget_unavailable` at once; the reserve is given
- * up, so that open calls still settle; what cannot be settled even so waits in memory (`parked-calls.ts`). Every `retryMs` the journal
- * tries to write what waits, to rebuild the reserve and to write a probe; when all of that works it takes calls again.
+ * When a write fails (disk full, I/O error), new calls are rejected with `budget_unavailable`; the ballast file is deleted, so that open calls
+ * can settle; calls that still cannot be written are parked in memory (`parked-calls.ts`). Every `retryIntervalMs` the journal tries to write
+ * the parked calls, a new ballast file and a probe record, and accepts calls again when all succeed. See docs/architecture/journal.md.
  */
 import { join } from 'node:path';
+import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { CallMetadata, SettledCall } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 import { acquireFileLock, type FileLock } from '../core/file-lock.ts';
@@ -26,36 +27,36 @@ import { lockFileName } from './segment-name.ts';
 import { createSegmentWriter, type Segment } from './segment-writer.ts';
 
 export interface Journal {
-  /** Name of its folder: the process, as leases and recovery know it. */
+  /** Name of its folder, which identifies the process in leases and recovery. */
   readonly id: string;
   readonly folder: string;
-  /** Before the first attempt. Throws `budget_unavailable` when it cannot be written: then the call must not be made. */
+  /** Call it before the first attempt. Throws `budget_unavailable` when it cannot be written: then the call must not be sent. */
   open(facts: CallMetadata, first: AttemptStart): Promise<void>;
-  /** Before each further attempt. Throws `budget_unavailable` likewise. */
+  /** Call it before each further attempt. Throws `budget_unavailable`, as `open` does. */
   attempt(callId: string, attempt: AttemptStart): Promise<void>;
-  /** Resolves when the record is written, or waits in memory because it cannot be. Also for calls that were never opened (cache hits). */
+  /** Resolves when the record is written, or parked because it cannot be. Also accepts calls that were never opened (cache hits). */
   settle(call: SettledCall): Promise<void>;
-  /** Erasure: these open calls go on, and settle without text and subject. Returns how many they are. */
+  /** Erasure: matching open calls continue, and settle without text and subject. Returns their number. */
   redactSubject(matches: (facts: CallMetadata) => boolean): number;
   /** Oldest first; the last one may still grow. */
   segments(): readonly Segment[];
-  /** Calls `listener` after each write; returns how to stop that. */
+  /** Calls `listener` after each write; returns a function that stops this. */
   onAppended(listener: () => void): () => void;
-  /** Seals the current segment, so that all that is in the journal now can be discarded once it is stored (erasure waits for that). */
+  /** Seals the current segment, so that everything in the journal now can be deleted once it is stored, as erasure requires. */
   seal(): Promise<void>;
-  /** All of this segment is stored: deletes it, unless an open call still needs it (false: ask again later). */
+  /** Deletes a segment that is stored completely. Resolves with false, to be retried, while a call prevents it. */
   deleteSegment(segment: number): Promise<boolean>;
   state(): JournalState;
   /**
-   * Writes what waits and gives the folder back; what is not discarded by then is adopted by another process or the next start. An empty
-   * folder goes, unless it is to be kept: then whoever adopts it also gives back what else was in this process's name.
+   * Writes pending and parked records and releases the lock; remaining segments are taken over by another process or the next start. An empty
+   * folder is deleted, unless `keepFolder` is set: its recovery then also releases the leases of this process.
    */
   close(options?: { readonly keepFolder?: boolean }): Promise<void>;
 }
 
 /** For metrics and `/readyz`. */
 export interface JournalState {
-  /** False: calls are refused, because they could not be recorded. */
+  /** False: new calls are rejected because they could not be recorded. */
   readonly accepting: boolean;
   readonly segments: number;
   readonly bytes: number;
@@ -68,7 +69,7 @@ export interface JournalOptions {
   readonly dataDir: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Flush to the disk at each write: survives a power cut, not only the death of the process. */
+  /** Flush every write to disk, so that records survive a power failure and not only the death of the process. */
   readonly sync: boolean;
   readonly segmentBytes?: number;
   readonly ballastBytes?: number;
@@ -80,13 +81,13 @@ export interface JournalOptions {
 
 const mebibyte = 1024 * 1024;
 
-/** Makes the folder and takes its lock; throws when the data directory cannot be written. */
+/** Creates and locks the folder. Throws when the data directory cannot be written. */
 export async function createJournal(options: JournalOptions): Promise<Journal> {
   const { dataDir, clock, logger, sync, files = nodeFileSystem, retryIntervalMs = 250, failpoint = () => undefined } = options;
   const { segmentBytes = 16 * mebibyte, ballastBytes = 64 * mebibyte, parkedBytes = 64 * mebibyte } = options;
   const { id, folder, lock } = await createOwnedFolder(dataDir, clock);
   const listeners = new Set<() => void>();
-  const openCalls = createInFlightCalls();
+  const inFlight = createInFlightCalls();
   const parked = createParkedCalls({ maxBytes: parkedBytes, logger });
   const ballast = createBallastFile({ folder, files, bytes: ballastBytes });
   const writer = createSegmentWriter({
@@ -95,58 +96,50 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     clock,
     segmentBytes,
     sync,
-    faultPoint: failpoint,
+    failpoint,
     onAppended() {
       for (const listener of listeners) listener();
     },
   });
   let isAccepting = true;
-  let isClosing = false;
   let isClosed = false;
-  let resumeTimer: NodeJS.Timeout | null = null;
-  let resuming: Promise<void> = Promise.resolve();
 
-  const scheduleResume = (): void => {
-    if (isClosing || resumeTimer) return;
-    resumeTimer = setTimeout(() => {
-      resumeTimer = null;
-      resuming = tryResume().catch((error: unknown) => {
-        logger.debug({ error }, 'the journal still cannot be written');
-        scheduleResume();
-      });
-    }, retryIntervalMs);
-    resumeTimer.unref();
-  };
-
-  /** Stops taking calls and makes room; the caller may then try once more. */
-  const onWriteFailure = async (error: unknown): Promise<void> => {
-    if (isAccepting) logger.error({ error }, 'the journal cannot be written: calls are refused until it can');
-    isAccepting = false;
-    scheduleResume();
-    if (ballast.exists && isDiskFull(error)) await ballast.release();
-  };
-
-  /** Throws when it still fails. */
   const tryResume = async (): Promise<void> => {
     await writeParked();
     await ballast.create(segmentBytes);
     await writer.append(encodeRecord({ kind: 'probe' }));
-    if (!ballast.exists) throw new Error("the journal's reserve was given up meanwhile");
+    if (!ballast.exists) throw new Error('the ballast file was deleted meanwhile');
     isAccepting = true;
-    logger.info({}, 'the journal can be written again');
+    logger.info({}, 'journal writable again');
+  };
+
+  /** Woken by a failed write; repeats until the journal accepts calls. */
+  const resume = createBackgroundLoop({
+    run: () => tryResume().then(() => 'idle' as const),
+    intervalMs: null,
+    backoff: { initialMs: retryIntervalMs, maxMs: retryIntervalMs },
+    onFailure: (err) => logger.debug({ err }, 'journal still not writable'),
+  });
+
+  /** Rejects new calls and frees disk space, after which the write may be retried once. */
+  const onWriteFailure = async (error: unknown): Promise<void> => {
+    if (isAccepting) logger.error({ err: error }, 'journal write failed; calls are rejected');
+    isAccepting = false;
+    resume.wake(retryIntervalMs);
+    if (ballast.exists && isDiskFull(error)) await ballast.release();
   };
 
   const writeParked = async (): Promise<void> => {
     for (let next = parked.first(); next; next = parked.first()) {
       const entry = next;
       await writer.append(entry.buffers, () => {
-        openCalls.remove(entry.call.facts.id);
+        inFlight.remove(entry.call.facts.id);
         parked.remove(entry);
       });
     }
   };
 
-  /** Writes with the reserve given up if need be; throws when not even that helps. */
+  /** Writes, if necessary after deleting the ballast file; throws when that fails too. */
   const appendUsingBallast = async (buffers: readonly Buffer[], onWritten?: (segment: number) => void): Promise<void> => {
     try {
       await writer.append(buffers, onWritten);
@@ -157,7 +150,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
   };
 
   const copyForward = ({ facts, attempts }: InFlightCall): Promise<void> =>
-    appendUsingBallast(encodeRecord({ kind: 'opened', facts, attempts }), (newest) => openCalls.setSegment(facts.id, newest));
+    appendUsingBallast(encodeRecord({ kind: 'opened', facts, attempts }), (newest) => inFlight.setSegment(facts.id, newest));
 
   await ballast.create(0).catch(onWriteFailure);
 
@@ -166,19 +159,19 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     folder,
     async open(facts, first) {
       if (!isAccepting) throw gatewayError('budget_unavailable');
-      openCalls.add(facts, first);
+      inFlight.add(facts, first);
       try {
         await writer.append(encodeRecord({ kind: 'opened', facts, attempts: [first] }), (segment) =>
-          openCalls.setSegment(facts.id, segment),
+          inFlight.setSegment(facts.id, segment),
         );
       } catch (cause) {
-        openCalls.remove(facts.id);
-        await onWriteFailure(cause).catch((error: unknown) => logger.warn({ error }, "the journal's reserve cannot be given up"));
+        inFlight.remove(facts.id);
+        await onWriteFailure(cause).catch((err: unknown) => logger.warn({ err }, 'ballast file not deleted'));
         throw gatewayError('budget_unavailable', { cause });
       }
     },
     async attempt(callId, attempt) {
-      openCalls.addAttempt(callId, attempt);
+      inFlight.addAttempt(callId, attempt);
       try {
         await appendUsingBallast(encodeRecord({ kind: 'attempt', callId, attempt }));
       } catch (cause) {
@@ -187,18 +180,17 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     },
     async settle(input) {
       const { id: callId } = input.facts;
-      const call = openCalls.isRedacted(callId) ? redactSubject(input) : input;
-      if (isClosed) return logger.warn({ call: callId }, 'a call ended after the journal was closed: it counts as cut');
-      openCalls.markSettling(callId);
+      const call = inFlight.isRedacted(callId) ? redactSubject(input) : input;
+      if (isClosed) return logger.warn({ call: callId }, 'call settled after the journal was closed; recovery records it as unknown');
+      inFlight.markSettling(callId);
       try {
-        await appendUsingBallast(encodeRecord({ kind: 'settled', call }), () => openCalls.remove(callId));
+        await appendUsingBallast(encodeRecord({ kind: 'settled', call }), () => inFlight.remove(callId));
       } catch {
-        // Logged by both: `noteFailure` says why, `parked` says which call.
         parked.add(call);
-        scheduleResume();
+        resume.wake(retryIntervalMs);
       }
     },
-    redactSubject: openCalls.redactSubject,
+    redactSubject: inFlight.redactSubject,
     segments: writer.segments,
     onAppended(listener) {
       listeners.add(listener);
@@ -206,12 +198,12 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     },
     seal: writer.seal,
     async deleteSegment(segment) {
-      const { toCopy, markSettling: settling } = openCalls.callsPinning(segment);
+      const { toCopy, settling } = inFlight.callsPinning(segment);
       if (settling > 0) return false;
       try {
         await Promise.all(toCopy.map(copyForward));
       } catch {
-        return false; // `noteFailure` has said why; the segment stays until the journal can be written again.
+        return false; // Logged by `onWriteFailure`; the segment stays until the journal is writable again.
       }
       failpoint('before discard');
       await writer.remove(segment);
@@ -221,34 +213,31 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     state() {
       const segments = writer.segments();
       const bytes = segments.reduce((sum, segment) => sum + segment.bytes, 0);
-      const calls = { openCalls: openCalls.size, parkedCalls: parked.size, lostCalls: parked.lost };
+      const calls = { openCalls: inFlight.size, parkedCalls: parked.size, lostCalls: parked.lost };
       return { accepting: isAccepting, segments: segments.length, bytes, ...calls };
     },
     async close({ keepFolder = false } = {}) {
-      isClosing = true;
-      if (resumeTimer) clearTimeout(resumeTimer);
-      await resuming;
-      await writeParked().catch((error: unknown) => {
-        logger.error({ error, parked: parked.size }, 'settled calls are lost: the journal could not be written until the end');
+      await resume.stop();
+      await writeParked().catch((err: unknown) => {
+        logger.error({ err, parked: parked.size }, 'settled calls lost: journal not writable at shutdown');
       });
       isClosed = true;
       await writer.close();
       await ballast.release();
-      // With nothing left in it, the folder goes while its lock is still held; otherwise recovery finds it free.
+      // While the lock is held: recovery must not take over a folder that is about to be deleted.
       if (!keepFolder && writer.segments().length === 0) await files.remove(folder);
       lock.release();
     },
   };
 }
 
-/** A folder of our own with its lock held. */
 async function createOwnedFolder(dataDir: string, clock: Clock): Promise<{ id: string; folder: string; lock: FileLock }> {
   for (;;) {
     const id = newId(clock.now());
     const folder = join(dataDir, 'journal', id);
     const lock = await acquireFileLock(join(folder, lockFileName));
     if (lock) return { id, folder, lock };
-    // Another process's recovery saw the folder before its lock was held, and took it for a dead one: it removes it, and we take another name.
+    // Recovery in another process claimed the folder before it was locked here, and deletes it; retry with a new id.
   }
 }
 

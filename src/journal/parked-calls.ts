@@ -1,7 +1,7 @@
 /**
- * Settled calls that could not be written, not even with the reserve given up: they wait in memory until the journal can be written again.
- * Bounded by bytes. When it is full, texts go first (a call without its text is still charged and counted); only when not even
- * that helps is a call lost, and then its money is in the log.
+ * Settled calls that could not be written, even after the ballast file was deleted. They wait in memory until the journal is writable.
+ * Bounded by bytes: beyond the bound texts are dropped first (a call without its text is still charged and counted), then the oldest call
+ * is lost, and its tokens and cost are in the log.
  */
 import type { SettledCall } from '../core/call.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -14,10 +14,10 @@ export interface ParkedCall {
 
 export interface ParkedCalls {
   readonly size: number;
-  /** How many were lost because not even their money had room. */
+  /** Calls lost because the memory was full. */
   readonly lost: number;
   add(call: SettledCall): void;
-  /** The one that waits longest, which stays until it is `remove`d. */
+  /** The oldest call, which stays until it is removed. */
   first(): ParkedCall | undefined;
   remove(parked: ParkedCall): void;
 }
@@ -32,13 +32,13 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
     bytes += sizeOf(buffers);
   };
 
-  const take = (entry: ParkedCall): void => {
+  const remove = (entry: ParkedCall): void => {
     if (parked.delete(entry.call.facts.id)) bytes -= sizeOf(entry.buffers);
   };
 
   const dropContents = (): void => {
     for (const entry of [...parked.values()].filter(({ call }) => call.content !== null)) {
-      take(entry);
+      remove(entry);
       const call = { ...entry.call, content: null };
       insert(call, encodeRecord({ kind: 'settled', call }));
     }
@@ -53,24 +53,21 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
     },
     add(call) {
       insert(call, encodeRecord({ kind: 'settled', call }));
-      logger.error({ call: call.facts.id, parked: parked.size }, 'the journal cannot be written: a settled call waits in memory');
+      logger.error({ call: call.facts.id, parked: parked.size }, 'journal not writable; settled call parked in memory');
       if (bytes > maxBytes) dropContents();
       for (const entry of parked.values()) {
         if (bytes <= maxBytes) break;
-        take(entry);
+        remove(entry);
         lost += 1;
-        logger.error(
-          billingFields(entry.call),
-          'a settled call is lost: the journal cannot be written and the memory for waiting calls is full',
-        );
+        logger.error(billingFields(entry.call), 'settled call lost: journal not writable and memory for parked calls full');
       }
     },
     first: () => parked.values().next().value,
-    remove: take,
+    remove,
   };
 }
 
-/** What must be known of a call to charge it by hand; no text, no subject. */
+/** Log fields needed to charge a call manually; without text and subject. */
 export function billingFields({ facts, result }: SettledCall): Record<string, unknown> {
   return {
     call: facts.id,

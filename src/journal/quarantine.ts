@@ -1,35 +1,36 @@
 /**
- * Where records go that the database refuses for what is in them: `<dataDir>/journal/quarantine/`, one file each, as they lay in the
- * journal, for a person to look at. Private like the journal itself: folder 0700, files 0600.
+ * Quarantine: records that the database rejects because of their data, kept for inspection in `<dataDir>/journal/quarantine/`, one file each,
+ * as in the journal. Private like the journal: folder 0700, files 0600.
  */
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isUuid } from '../core/ids.ts';
 import { isObject, parseJson } from '../core/json/narrow.ts';
+import { hashSubjectHex } from '../core/subject.ts';
 
-/** A call that names a subject, as it was found in the text of a record. */
+/** A call with a subject, found in the text of a record. */
 export interface SubjectCall {
   readonly projectId: string;
   readonly subject: string;
   readonly startedAt: number;
 }
 
-/** Whether one of them is from before an erasure of its subject: what holds it is not kept. May fail: then nothing is kept yet. */
+/** True when one of the calls precedes an erasure of its subject; a record with such a call is not kept. May reject: the record is then kept later. */
 export type IsErased = (calls: readonly SubjectCall[]) => Promise<boolean>;
 
 export interface Quarantine {
-  /** Keeps the bytes of a record; the same record again replaces its file. Throws what `IsErased` throws. */
+  /** Writes the bytes of a record to a file, replacing one of the same record. Rejects as `IsErased` does. */
   addRecord(callId: string | null, raw: Buffer): Promise<void>;
-  /** Keeps a copy of a segment that cannot be read to its end. */
+  /** Copies a segment that cannot be read to its end. */
   addSegment(journalId: string, segment: number, file: string): Promise<void>;
 }
 
-/** Erasure: deletes what holds a call of this project about one of these subjects (their SHA-256, hexadecimal). Returns how many files went. */
+/** Erasure: deletes the files with a call of this project about one of these subjects (SHA-256, hexadecimal). Returns the number of files. */
 export async function deleteQuarantined(dataDir: string, projectId: string, subjects: ReadonlySet<string>): Promise<number> {
   const folder = quarantineFolder(dataDir);
   const names = await readdir(folder).catch((error: unknown) => {
-    if (isNotFound(error)) return []; // Nothing was ever kept.
+    if (isNotFound(error)) return [];
     throw error;
   });
   let deleted = 0;
@@ -43,10 +44,10 @@ export async function deleteQuarantined(dataDir: string, projectId: string, subj
 }
 
 function namesSubject(text: string, subjects: ReadonlySet<string>): boolean {
-  return findSubjects(text).some(({ subject }) => subjects.has(createHash('sha256').update(subject, 'utf8').digest('hex')));
+  return findSubjects(text).some(({ subject }) => subjects.has(hashSubjectHex(subject)));
 }
 
-/** Records are damaged or of another version, so they are searched as text. */
+/** Searches the text, since records may be damaged or of another version. */
 function findSubjects(text: string): { readonly subject: string; readonly at: number }[] {
   return Array.from(text.matchAll(/"subject":("(?:[^"\\]|\\.)*")/g), ({ 1: json = '', index }) => {
     const subject = parseJson(json);
@@ -54,7 +55,7 @@ function findSubjects(text: string): { readonly subject: string; readonly at: nu
   }).flat();
 }
 
-/** Project and beginning stand before the subject in a call's facts. Where a beginning is not to be read, the call is as old as any. */
+/** Project and start time precede the subject in a record's `facts`. A call without a readable start time counts as older than any erasure. */
 function findCalls(text: string): SubjectCall[] {
   return findSubjects(text).flatMap(({ subject, at }) => {
     const projectId = /^"projectId":"([0-9a-f-]{36})"/.exec(text.slice(text.lastIndexOf('"projectId":', at)))?.[1];
@@ -82,14 +83,13 @@ export function createQuarantine(dataDir: string, isErased: IsErased = async () 
     async addRecord(callId, raw) {
       if (!(await isAllowed(raw.toString('utf8')))) return;
       await ensureFolder();
-      // An id is part of the record, so it may be what is wrong with it.
+      // The id comes from the rejected record and may itself be invalid.
       const name = callId !== null && isUuid(callId) ? callId : createHash('sha256').update(raw).digest('hex');
       await writeFile(join(folder, `${name}.record`), raw, { mode: 0o600 });
     },
     async addSegment(journalId, segment, file) {
       if (!(await isAllowed(await readFile(file, 'utf8')))) return;
       await ensureFolder();
-      // The copy has the mode of a segment, 0600.
       await copyFile(file, join(folder, `${journalId}-${segment}.segment`));
     },
   };

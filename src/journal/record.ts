@@ -1,13 +1,13 @@
 /**
- * The records of a journal and their JSON. What is read back is checked like any other outside data: it may come from another version
- * of this program. A record that does not fit is `unreadable`, and goes to the quarantine.
+ * Journal records and their JSON. Records may come from another version of the gateway, so they are validated like any external data; one
+ * that does not validate is `unreadable` and goes to the quarantine.
  */
 import { z } from 'zod';
 import type { Attempt, CallMetadata, CallResult, SettledCall } from '../core/call.ts';
 import { parseJson } from '../core/json/narrow.ts';
 import { encodeFrame, type Frame } from './frame.ts';
 
-/** An attempt as it is known before it is made. */
+/** An attempt before its request is sent. */
 export interface AttemptStart {
   readonly n: number;
   readonly provider: string;
@@ -19,12 +19,11 @@ export type JournalRecord =
   | { readonly kind: 'opened'; readonly facts: CallMetadata; readonly attempts: readonly AttemptStart[] }
   | { readonly kind: 'attempt'; readonly callId: string; readonly attempt: AttemptStart }
   | { readonly kind: 'settled'; readonly call: SettledCall }
-  /** Written to learn whether the journal can be written again; means nothing. */
+  /** Written to test whether the journal is writable. */
   | { readonly kind: 'probe' };
 
 export type DecodedRecord = JournalRecord | { readonly kind: 'unreadable'; readonly callId: string | null };
 
-/** The buffers that go to the file. */
 export function encodeRecord(record: JournalRecord): Buffer[] {
   if (record.kind !== 'settled') return encodeFrame(JSON.stringify(record), null);
   const { facts, result, content } = record.call;
@@ -97,7 +96,7 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   costNanos: countOrNull,
 });
 
-/** Records of before leases had generations are of the generation 0. */
+/** Records written before leases had generations belong to generation 0. */
 const consumedSchema = z.object({
   counter: z.number(),
   generation: z.number().default(0),

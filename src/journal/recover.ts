@@ -1,16 +1,18 @@
 /**
- * Adopts the journals of dead processes: folders whose lock is free. Their settled calls go through the same batches as the living ones',
- * and calls without an end are settled as `unknown`, with an estimate for what was asked. Then the folder is deleted.
+ * Takes over the journals of dead processes: folders whose lock is free. Their settled calls are stored in batches as by the drain, calls
+ * without a `settled` record are settled as `unknown` at an estimated cost, and the folder is deleted.
  *
- * Looks at start and every `intervalMs`. A crash or a fault in the middle is harmless: whoever comes next begins again, and calls are stored by
- * id. Two processes that look at once: the lock decides. While an adoption waits for the database it keeps its lock and its place.
+ * Runs at start and every `intervalMs`. After a crash or an error the next process starts over, since calls are stored by id. The lock decides
+ * between concurrent processes. During a database outage a takeover keeps its lock and its position.
  */
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readdir, rm, stat } from 'node:fs/promises';
+import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { createBackgroundLoop } from '../core/background-loop.ts';
 import { acquireFileLock, type FileLock } from '../core/file-lock.ts';
 import { isUuid } from '../core/ids.ts';
+import { withTimeout } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -24,9 +26,9 @@ import { readWindow } from './segment-reader.ts';
 import { createUnfinishedCalls, type EstimateCost, type UnfinishedCalls } from './unfinished-calls.ts';
 
 export interface Recovery {
-  /** Looks now and then every `intervalMs`; does not wait for the first look. */
+  /** Runs now and every `intervalMs`; does not wait for the first run. */
   start(): void;
-  /** One look: adopts and finishes what can be finished now; returns how many journals are done. Throws what kept it from the rest. */
+  /** Runs once, and returns the number of journals that were recovered. Rejects with the errors of the others. */
   recover(): Promise<number>;
   stop(): Promise<void>;
   counts(): BatchCounts;
@@ -34,16 +36,16 @@ export interface Recovery {
 
 export interface RecoveryOptions {
   readonly dataDir: string;
-  /** The journal of this process, which is never looked at. */
+  /** The journal of this process, which is skipped. */
   readonly ownId: string;
   readonly database: Database;
   readonly store: StoreCalls;
   readonly logger: Logger;
   readonly intervalMs?: number;
   readonly estimateCost?: EstimateCost;
-  /** A dead process's calls are all stored: what else was in its name (leases) can be given back. Must be idempotent. */
+  /** Called when all calls of a dead process are stored, to release its leases. Must be idempotent. */
   readonly onRecovered?: (journalId: string) => Promise<void>;
-  /** What is from before an erasure is not put into the quarantine. */
+  /** Keeps data from before an erasure out of the quarantine. */
   readonly isErased?: IsErased;
   readonly failpoint?: HitFailpoint;
 }
@@ -57,17 +59,19 @@ interface Takeover {
   offset: number;
 }
 
+/** Of a folder that is being deleted. */
+const recoveredSuffix = '.recovered';
 const recoverOnceTimeoutMs = 5_000;
 
 /**
- * When a process ends in order: what its journal still holds after it was closed (calls that were cut, records that the drain did not get
- * to) is finished now, if that can be done in a few seconds; else whoever comes next does it.
+ * For an orderly shutdown: recovers what the closed journal still holds (interrupted calls, records that were not drained), for at most five
+ * seconds. Otherwise the next process does.
  */
 export async function recoverOnce(options: Omit<RecoveryOptions, 'ownId'>, journalId: string): Promise<void> {
   if (!existsSync(join(options.dataDir, 'journal', journalId))) return;
   const recovery = createRecovery({ ...options, ownId: '' });
-  const warn = (error: unknown): void => options.logger.warn({ error }, 'the journal is left to the next process');
-  await Promise.race([recovery.recover().then(() => undefined, warn), sleep(recoverOnceTimeoutMs, undefined, { ref: false })]);
+  const warn = (err: unknown): void => options.logger.warn({ err }, 'journal not recovered at shutdown; left to the next process');
+  await withTimeout(recovery.recover().catch(warn), recoverOnceTimeoutMs, () => undefined);
   await recovery.stop();
 }
 
@@ -76,30 +80,30 @@ export function createRecovery(options: RecoveryOptions): Recovery {
   const { estimateCost = () => null, onRecovered, failpoint = () => undefined } = options;
   const journalFolder = join(dataDir, 'journal');
   const quarantine = createQuarantine(dataDir, options.isErased);
-  const batches = createBatchStore({ database, store, quarantine, logger, faultPoint: failpoint });
+  const batches = createBatchStore({ database, store, quarantine, logger, failpoint });
   const takeovers = new Map<string, Takeover>();
-  let timer: NodeJS.Timeout | null = null;
-  let running: Promise<number> | null = null;
-  let isStopped = false;
+  /** Journals recovered by the last run. */
+  let finished = 0;
+  let isCallerWaiting = false;
 
-  const runOnce = async (): Promise<number> => {
-    let finished = 0;
-    const errors: unknown[] = [];
+  const runOnce = async (signal: AbortSignal): Promise<'idle'> => {
+    finished = 0;
+    const errors: unknown[] = await deleteLeftovers();
     for (const journalId of await listJournals()) {
-      if (isStopped) break;
+      if (signal.aborted) break;
       try {
         const takeover = takeovers.get(journalId) ?? (await takeOver(journalId));
         if (!takeover) continue;
-        await finish(takeover);
+        await finish(takeover, signal);
         finished += 1;
       } catch (error) {
         errors.push(error);
-        // Without the database none of the others will do better; a folder that cannot be read stands alone.
+        // Without the database the other journals fail too; an unreadable folder does not affect them.
         if (isConnectionError(error)) break;
       }
     }
     if (errors.length > 0) throw new AggregateError(errors, 'some journals could not be recovered');
-    return finished;
+    return 'idle';
   };
 
   const listJournals = async (): Promise<string[]> => {
@@ -108,48 +112,67 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     return names.filter((name) => isUuid(name) && name !== ownId).toSorted();
   };
 
-  /** Null: its owner lives. */
+  /** Deletes folders that a recovery had renamed when it died. Returns the errors, since a leftover may hold erased text. */
+  const deleteLeftovers = async (): Promise<unknown[]> => {
+    if (!existsSync(journalFolder)) return [];
+    const leftovers = (await readdir(journalFolder)).filter((name) => name.endsWith(recoveredSuffix));
+    const deletions = await Promise.allSettled(leftovers.map((name) => deleteFolder(join(journalFolder, name))));
+    return deletions.flatMap((deletion) => (deletion.status === 'rejected' ? [deletion.reason] : []));
+  };
+
+  /** Null when the owner is alive, or when another recovery has removed the journal since it was listed. */
   const takeOver = async (journalId: string): Promise<Takeover | null> => {
     const folder = join(journalFolder, journalId);
-    const lock = await acquireFileLock(join(folder, lockFileName));
+    if (!existsSync(folder)) return null;
+    const lock = await acquireFileLock(join(folder, lockFileName)).catch((error: unknown) => {
+      if (existsSync(folder)) throw error;
+      return null;
+    });
     if (!lock) return null;
     const takeover = { journalId, folder, lock, unfinished: createUnfinishedCalls(estimateCost), segment: 0, offset: 0 };
     takeovers.set(journalId, takeover);
-    failpoint('after adopt');
+    failpoint('after takeover');
     return takeover;
   };
 
-  /** Goes on where an earlier look had to stop. */
-  const finish = async (takeover: Takeover): Promise<void> => {
+  /** Continues at the position of an earlier run. */
+  const finish = async (takeover: Takeover, signal: AbortSignal): Promise<void> => {
     const { journalId, folder, lock, unfinished } = takeover;
-    for (const segment of segmentNumbers(await readdir(folder))) await drainSegment(takeover, segment);
+    for (const segment of segmentNumbers(await readdir(folder))) await drainSegment(takeover, segment, signal);
     failpoint('before unknown');
     const unknown = unfinished.settleAll();
     await batches.storeAll(unknown.map((call) => ({ call, frame: null })));
     await onRecovered?.(journalId);
     failpoint('before remove');
-    await rm(folder, { recursive: true, force: true });
-    failpoint('after remove');
+    // Renamed at once: another recovery could lock and read a folder whose files are deleted one by one.
+    const renamed = `${folder}.${randomUUID()}${recoveredSuffix}`;
+    await rename(folder, renamed);
+    failpoint('after rename');
     takeovers.delete(journalId);
-    lock.release();
-    logger.info({ journal: journalId, unknown: unknown.length }, 'the journal of a dead process is recovered');
+    try {
+      await deleteFolder(renamed);
+    } finally {
+      lock.release();
+    }
+    failpoint('after remove');
+    logger.info({ journal: journalId, unknown: unknown.length }, 'journal of a dead process recovered');
   };
 
-  const drainSegment = async (takeover: Takeover, segment: number): Promise<void> => {
+  const drainSegment = async (takeover: Takeover, segment: number, signal: AbortSignal): Promise<void> => {
     if (segment < takeover.segment) return;
     if (segment > takeover.segment) Object.assign(takeover, { segment, offset: 0 });
     const file = join(takeover.folder, segmentName(segment));
     const { size } = await stat(file);
     while (takeover.offset < size) {
-      if (isStopped) throw new Error('recovery was stopped');
+      if (signal.aborted) throw new Error('recovery was stopped');
       failpoint('before read');
       const window = await readWindow(file, takeover.offset, size);
       await storeFrames(window.frames, takeover.unfinished);
       takeover.offset = window.nextOffset;
       if (window.end === 'more' || window.end === 'end') continue;
-      // A record that is cut is what a crash leaves: nobody was told that it is written. Damage in the middle is kept for a person to look at.
+      // A crash leaves a truncated record, whose write was never confirmed. Damaged data is kept for inspection.
       const lostBytes = size - window.nextOffset;
-      logger.warn({ journal: takeover.journalId, segment, lostBytes }, `a segment of a dead process ends in a ${window.end} record`);
+      logger.warn({ journal: takeover.journalId, segment, lostBytes, end: window.end }, 'journal segment of a dead process ends early');
       if (window.end === 'damaged') await quarantine.addSegment(takeover.journalId, segment, file);
       takeover.offset = size;
     }
@@ -167,34 +190,37 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     for (const { call } of entries) unfinished.settled(call.facts.id);
   };
 
-  const recover = (): Promise<number> => {
-    running ??= runOnce().finally(() => {
-      running = null;
-    });
-    return running;
-  };
+  const loop = createBackgroundLoop({
+    run: runOnce,
+    intervalMs,
+    // A caller of `recover` reports its failure itself.
+    onFailure: (err) => {
+      if (!isCallerWaiting) logger.warn({ err }, 'journal recovery failed; retrying');
+    },
+  });
 
   return {
-    start() {
-      const runRepeatedly = (): void => {
-        recover()
-          .catch((error: unknown) => logger.warn({ error }, 'journals of dead processes cannot be recovered yet'))
-          .finally(() => {
-            if (isStopped) return;
-            timer = setTimeout(runRepeatedly, intervalMs);
-            timer.unref();
-          });
-      };
-      runRepeatedly();
+    start: loop.start,
+    async recover() {
+      isCallerWaiting = true;
+      try {
+        await loop.runNow();
+      } finally {
+        isCallerWaiting = false;
+      }
+      return finished;
     },
-    recover,
     async stop() {
-      isStopped = true;
-      if (timer) clearTimeout(timer);
-      await running?.catch(() => undefined); // Whoever asked for that look has been told.
+      await loop.stop();
+      finished = 0;
       for (const { lock } of takeovers.values()) lock.release();
       takeovers.clear();
     },
     counts: batches.counts,
   };
+}
+
+/** Another recovery may delete the same folder at the same time. */
+function deleteFolder(folder: string): Promise<void> {
+  return rm(folder, { recursive: true, force: true, maxRetries: 3 });
 }

@@ -1,12 +1,12 @@
-/** A call with nothing in it that SQL would refuse, and smaller versions of it for when the database refuses it all the same. */
+/** Removes from a call what PostgreSQL cannot store, and reduces a call that the database rejects all the same. */
 import type { AssistantTurn, Attempt, CallContent, CallMetadata, SettledCall } from '../core/call.ts';
 import { noCorrelation } from '../core/call.ts';
 import { toPostgresText } from '../core/postgres-text.ts';
 
-/** Longest correlation value and source that are kept, in Unicode code points (decisions 5). */
+/** Bound of correlation values and of the source, in Unicode code points. */
 const maxCodePoints = 256;
 
-/** All texts but the request's bytes made storable; those are read by memory, which does the same with what it takes out of them. */
+/** Sanitizes all texts except the bytes of the request; memory sanitizes what it extracts from these. */
 export function sanitizeCall({ facts, result, content }: SettledCall): SettledCall {
   return {
     facts: sanitizeMetadata(facts),
@@ -20,7 +20,7 @@ export function sanitizeCall({ facts, result, content }: SettledCall): SettledCa
   };
 }
 
-/** The money alone: no content, and nothing that a caller wrote freely. Its ids, models and numbers stay. */
+/** Keeps ids, models and numbers; removes the content and all free text of the caller. */
 export function stripText({ facts, result }: SettledCall): SettledCall {
   const memory = { ...facts.memory, subject: null };
   return { facts: { ...facts, memory, correlation: noCorrelation, plan: [] }, result, content: null };

@@ -1,14 +1,14 @@
-/** Names inside a journal's folder. */
+/** File names in a journal's folder. */
 
 export const lockFileName = 'owner.lock';
 export const ballastFileName = 'reserve';
 
-/** `segment-00000001`; the width keeps listings in order, larger numbers just grow longer. */
+/** `segment-00000001`; zero-padded so that listings are in order. */
 export function segmentName(number: number): string {
   return `segment-${String(number).padStart(8, '0')}`;
 }
 
-/** Numbers of the segments among the names of a folder, oldest first. */
+/** Segment numbers among the file names of a folder, oldest first. */
 export function segmentNumbers(names: readonly string[]): number[] {
   return names
     .flatMap((name) => {

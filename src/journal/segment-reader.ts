@@ -1,18 +1,18 @@
-/** Reads a segment in windows of bounded size, so that a backlog of any length is worked off in the memory of one window (or one record). */
+/** Reads a segment in windows of bounded size, so that a backlog of any length needs the memory of one window (or one record). */
 import { open } from 'node:fs/promises';
 import { decodeFrames, type Frame, type FrameEnd, headerBytes } from './frame.ts';
 
 export interface SegmentWindow {
   readonly frames: readonly Frame[];
-  /** Where to read on. */
+  /** Offset of the next window. */
   readonly nextOffset: number;
-  /** `more`: there is more to read at `nextOffset`. */
+  /** `more`: continue at `nextOffset`. */
   readonly end: FrameEnd | 'more';
 }
 
 const windowBytes = 4 * 1024 * 1024;
 
-/** The whole frames from `offset` on, at least one if there is one; `endOffset` is the length of what may be read. */
+/** The complete frames from `offset` on, at least one if there is one. Nothing is read beyond `endOffset`. */
 export async function readWindow(file: string, offset: number, endOffset: number, maxBytes = windowBytes): Promise<SegmentWindow> {
   const handle = await open(file, 'r');
   try {
@@ -21,13 +21,13 @@ export async function readWindow(file: string, offset: number, endOffset: number
       let at = 0;
       while (at < buffer.length) {
         const { bytesRead } = await handle.read(buffer, at, buffer.length - at, offset + at);
-        if (bytesRead === 0) break; // Shorter than it should be: what is missing shows as a frame that is cut.
+        if (bytesRead === 0) break; // The file is shorter than expected: the last frame decodes as truncated.
         at += bytesRead;
       }
       return buffer.subarray(0, at);
     };
     let decoded = decodeFrames(await read(Math.max(maxBytes, headerBytes)));
-    const isLargerThanWindow = decoded.frames.length === 0 && decoded.end === 'cut' && decoded.neededBytes > maxBytes;
+    const isLargerThanWindow = decoded.frames.length === 0 && decoded.end === 'truncated' && decoded.neededBytes > maxBytes;
     if (isLargerThanWindow && decoded.neededBytes <= endOffset - offset) decoded = decodeFrames(await read(decoded.neededBytes));
     const nextOffset = offset + decoded.usedBytes;
     const isCutByWindow = decoded.end !== 'damaged' && decoded.frames.length > 0 && nextOffset < endOffset;

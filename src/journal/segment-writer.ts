@@ -1,9 +1,9 @@
 /**
- * Appends to segment files, one write at a time: what arrives while a write is under way goes with the next one, so a busy process makes
- * one write per turn of the event loop, whatever the number of calls.
+ * Appends to segment files with group commit: records that arrive during a write go into the next one, so that a busy process makes one write
+ * per turn of the event loop, whatever the number of calls.
  *
- * When a write fails, everything in it is rejected and its segment ends at the last good byte (cut back, or, where even that fails, known
- * to end there); the next write begins a new segment. So a failed or short write never stands in front of a good record.
+ * When a write fails, all its records are rejected, the segment is truncated to its last valid byte (or, if that fails too, its known length
+ * ends there), and the next write starts a new segment. So no partial write ever precedes a valid record.
  */
 import { join } from 'node:path';
 import type { Clock } from '../core/time.ts';
@@ -15,25 +15,25 @@ export interface Segment {
   readonly number: number;
   readonly file: string;
   readonly createdAt: number;
-  /** Bytes that were written for good. */
+  /** Length of what was written successfully. */
   readonly bytes: number;
-  /** Nothing will be added. */
+  /** Closed for appends. */
   readonly sealed: boolean;
 }
 
 export interface SegmentWriter {
   /**
-   * Resolves when the bytes are written (and synced, where asked for); rejects when they are not. `onWritten` is called before anybody can
-   * see the bytes in `segments`.
+   * Resolves when the bytes are written (with `sync`, flushed); rejects when they are not. `onWritten` is called before `segments` includes
+   * the bytes.
    */
   append(buffers: readonly Buffer[], onWritten?: (segment: number) => void): Promise<void>;
   /** Oldest first. */
   segments(): readonly Segment[];
-  /** Writes what waits and seals the current segment, if it holds anything; resolves when that is done. */
+  /** Writes pending records and seals the current segment unless it is empty. */
   seal(): Promise<void>;
   /** Deletes a sealed segment. */
   remove(number: number): Promise<void>;
-  /** Writes what waits and closes; `append` rejects from then on. */
+  /** Writes pending records and closes; `append` rejects from then on. */
   close(): Promise<void>;
 }
 
@@ -45,7 +45,7 @@ export interface SegmentWriterOptions {
   readonly sync: boolean;
   /** Called after each write that added bytes. */
   readonly onAppended: () => void;
-  readonly faultPoint: HitFailpoint;
+  readonly failpoint: HitFailpoint;
 }
 
 interface PendingWrite {
@@ -59,9 +59,9 @@ interface PendingWrite {
 type MutableSegment = { -readonly [Key in keyof Segment]: Segment[Key] };
 
 export function createSegmentWriter(options: SegmentWriterOptions): SegmentWriter {
-  const { folder, files, clock, segmentBytes, sync, onAppended, faultPoint: failpoint } = options;
+  const { folder, files, clock, segmentBytes, sync, onAppended, failpoint } = options;
   const allSegments: MutableSegment[] = [];
-  // Bounded by its callers: each waits for its record, and the parked ones are bounded in `parked-calls.ts`.
+  // Bounded by the callers: each call waits for its record, and parked calls are bounded in `parked-calls.ts`.
   let pending: PendingWrite[] = [];
   let current: { readonly segment: MutableSegment; readonly file: OpenFile } | null = null;
   let nextNumber = 1;
@@ -77,12 +77,12 @@ export function createSegmentWriter(options: SegmentWriterOptions): SegmentWrite
       .then(writePending)
       .finally(() => {
         writing = null;
-        // What came between the last look and here.
+        // Records that arrived after the last check.
         if (pending.length > 0) startWriting();
       });
   };
 
-  /** What one write may carry: at most about a segment, so that a crowd of large bodies is not one giant write. */
+  /** Records of one write: about a segment at most, to bound a write of many large bodies. */
   const nextGroup = (): PendingWrite[] => {
     let bytes = 0;
     let length = 0;
@@ -138,16 +138,16 @@ export function createSegmentWriter(options: SegmentWriterOptions): SegmentWrite
     await file.close().catch(ignoreCloseError);
   };
 
-  /** After a failed write: nothing may ever be appended behind what it left. */
+  /** After a failed write: nothing may be appended after its partial bytes. */
   const truncateCurrent = async (): Promise<void> => {
     if (!current) return;
     const { segment, file } = current;
-    // If this fails too, the segment's known length is what counts; a reader after our death meets a torn record there and stops.
+    // If this fails, `bytes` still ends before the partial record; recovery stops there.
     await file.truncate(segment.bytes).catch(() => undefined);
     await sealCurrent();
   };
 
-  /** Runs when no write is under way. */
+  /** Runs `work` when no write is in progress. */
   const whenIdle = async (work: () => Promise<void>): Promise<void> => {
     while (writing) await writing;
     const run = work();
@@ -190,5 +190,5 @@ function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** All bytes were written (and synced, where asked for) before; there is nothing left that closing could lose. */
+/** All bytes were written before (with `sync`, flushed), so a failed close loses nothing. */
 function ignoreCloseError(): void {}

@@ -1,4 +1,4 @@
-/** What a dead process's journal tells of calls without an end, and how they are settled: `unknown`, at an estimate of what was asked. */
+/** Calls of a dead process without a `settled` record. They are settled as `unknown`, at an estimate of what was requested. */
 import type { Attempt, CallMetadata, SettledCall } from '../core/call.ts';
 import type { Tokens, Units } from '../core/pricing.ts';
 import { noTokens } from '../core/pricing.ts';
@@ -7,27 +7,27 @@ import type { AttemptStart, JournalRecord } from './record.ts';
 export interface UnfinishedCalls {
   observe(record: JournalRecord): void;
   settled(callId: string): void;
-  /** All that are left, as settled calls. They stay until `settled`, so that this can be asked again. */
+  /** The remaining calls, settled. They remain until `settled` is called for them, so that a failed store can be retried. */
   settleAll(): SettledCall[];
 }
 
-/** What a model was asked for, as far as the request tells. */
+/** What was requested of a model, estimated from the request. */
 export interface RequestedUsage {
   readonly tokens: Tokens;
   readonly units: Units;
   readonly searches: number;
 }
 
-/** Nano-dollars for what `<provider>/<model>` was asked for, null when it has no price. */
+/** Estimated cost in nano-dollars at `<provider>/<model>`. Null when it has no price. */
 export type EstimateCost = (model: string, requested: RequestedUsage) => number | null;
 
-/** A token has about four bytes of a JSON body. */
+/** Estimate for a JSON body. */
 const bytesPerToken = 4;
 
 export function createUnfinishedCalls(estimateCost: EstimateCost): UnfinishedCalls {
   // Bounded by the calls that were in flight when the process died.
   const facts = new Map<string, CallMetadata>();
-  // An attempt may stand before its call: its beginning may have been carried over to a newer segment.
+  // An attempt may precede its call, whose `opened` record may have been copied to a newer segment.
   const attempts = new Map<string, Map<number, AttemptStart>>();
 
   const addAttempts = (callId: string, starts: readonly AttemptStart[]): void => {
@@ -50,7 +50,7 @@ export function createUnfinishedCalls(estimateCost: EstimateCost): UnfinishedCal
         outcome: 'unknown',
         status: 500,
         code: null,
-        // The vendor that was asked last: whoever answered, if anybody did, and where the estimate is charged.
+        // The candidate of the last attempt: it may have responded, and the estimate is charged at its price.
         model,
         cache: null,
         tokens,

@@ -2,17 +2,17 @@ import { expect, test } from '@jest/globals';
 import { createBatchStore } from '../../src/journal/batch-store.ts';
 import { emptyDatabase, keepingLogger, settledCall } from './calls.ts';
 
-test('a batch has at most 500 calls and four megabytes of text; a longer text stands alone', async () => {
+test('a batch has at most 500 calls and 4 MiB of text; a longer text forms a batch alone', async () => {
   const batches: number[] = [];
   const store = createBatchStore({
     database: emptyDatabase(),
     store: async (_tx, calls) => batches.push(calls.length),
     quarantine: {
-      addRecord: () => Promise.reject(new Error('nothing is bad here')),
-      addSegment: () => Promise.reject(new Error('nor here')),
+      addRecord: () => Promise.reject(new Error('not expected')),
+      addSegment: () => Promise.reject(new Error('not expected')),
     },
     logger: keepingLogger(),
-    faultPoint: () => undefined,
+    failpoint: () => undefined,
   });
   const entries = (count: number, bytes: number) =>
     Array.from({ length: count }, () => ({ call: settledCall({ content: { request: Buffer.alloc(bytes), answer: null } }), frame: null }));

@@ -1,13 +1,13 @@
-/** The real disk behind a switch: full, broken, or with a bounded number of free bytes. */
+/** The real file system with simulated faults: a full or failing disk, or a limited number of free bytes. */
 import { type JournalFileSystem, nodeFileSystem } from '../../src/journal/file-system.ts';
 
 export interface BrokenDisk {
   readonly files: JournalFileSystem;
-  /** From now on this many bytes fit; removing a file gives its bytes back. Null: as many as one likes. */
+  /** Limits the free bytes from now on; removing a file frees its bytes. Null removes the limit. */
   leave(bytes: number | null): void;
-  /** From now on every write fails with this code; null: none does. */
+  /** Lets every write fail with this code from now on; null ends this. */
   fail(code: string | null): void;
-  /** Cutting a file back fails too. */
+  /** Lets truncating a file fail too. */
   failTruncate(fails: boolean): void;
 }
 
@@ -16,13 +16,13 @@ export function createBrokenDisk(): BrokenDisk {
   let free: number | null = null;
   let code: string | null = null;
   let truncateFails = false;
-  const refuse = (reason: string): never => {
+  const throwError = (reason: string): never => {
     throw Object.assign(new Error(`${reason}: simulated`), { code: reason });
   };
   const files: JournalFileSystem = {
     ...nodeFileSystem,
     async create(file) {
-      if (code !== null) refuse(code);
+      if (code !== null) throwError(code);
       const real = await nodeFileSystem.create(file);
       sizes.set(file, 0);
       return {
@@ -31,15 +31,15 @@ export function createBrokenDisk(): BrokenDisk {
           const all = Buffer.concat([...buffers]);
           const fitting = Math.min(all.length, free ?? all.length);
           const written = code === null ? fitting : Math.min(fitting, Math.floor(all.length / 2));
-          // As on a real disk, a part of it may be written before the error comes.
+          // As on a real disk, part of the data may be written before the error.
           await real.writeAll([all.subarray(0, written)], position);
           sizes.set(file, position + written);
           if (free !== null) free -= written;
-          if (code !== null) refuse(code);
-          if (written < all.length) refuse('ENOSPC');
+          if (code !== null) throwError(code);
+          if (written < all.length) throwError('ENOSPC');
         },
         async truncate(bytes) {
-          if (truncateFails) refuse('EIO');
+          if (truncateFails) throwError('EIO');
           await real.truncate(bytes);
           if (free !== null) free += (sizes.get(file) ?? 0) - bytes;
           sizes.set(file, bytes);

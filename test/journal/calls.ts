@@ -1,4 +1,4 @@
-/** Calls for tests of the journal and of usage, and small stand-ins for what surrounds them. */
+/** Calls for tests of journal and usage, and fakes of their dependencies. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import type { Logger } from '../../src/observability/logger.ts';
 
 export const noon = Date.UTC(2026, 10, 20, 12);
 
-/** A clock that stands still until it is moved. */
+/** A clock that advances only by `move`. */
 export function clockAt(epochMs: number): Clock & { move(ms: number): void } {
   let now = epochMs;
   return {
@@ -29,7 +29,7 @@ export interface LogLine {
   fields: Readonly<Record<string, unknown>>;
 }
 
-/** A logger that keeps what it is told. */
+/** A logger that records its lines. */
 export function keepingLogger(): Logger & { lines: LogLine[] } {
   const lines: LogLine[] = [];
   const keep = (level: string) => (fields: Readonly<Record<string, unknown>>, message: string) => {
@@ -69,7 +69,7 @@ export interface CallChanges {
 
 /** A call that cost 1,000 nano-dollars and 15 tokens. */
 export function settledCall({ facts = {}, result = {}, content = null }: CallChanges = {}): SettledCall {
-  const known = factsOf(facts);
+  const callFacts = factsOf(facts);
   const tokens: Tokens = result.tokens ?? { input: 10, cachedInput: 2, cacheWrite: 0, cacheWrite1h: 0, output: 3 };
   const costNanos = result.costNanos === undefined ? 1_000 : result.costNanos;
   const attempt: Attempt = {
@@ -79,14 +79,14 @@ export function settledCall({ facts = {}, result = {}, content = null }: CallCha
     status: 200,
     outcome: 'ok',
     waitMs: 0,
-    startedAt: known.startedAt + 1,
+    startedAt: callFacts.startedAt + 1,
     firstByteMs: 20,
     durationMs: 49,
     tokens,
     costNanos,
   };
   return {
-    facts: known,
+    facts: callFacts,
     result: {
       outcome: 'ok',
       status: 200,
@@ -109,7 +109,7 @@ export function withText(request: string, answer = 'fine'): CallContent {
   return { request: Buffer.from(request), answer: { text: answer, toolCalls: [] } };
 }
 
-/** Lends an empty directory. */
+/** Runs `work` with an empty directory. */
 export async function withFolder<Result>(work: (folder: string) => Promise<Result>): Promise<Result> {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-journal-'));
   try {
@@ -123,12 +123,12 @@ export async function withFolder<Result>(work: (folder: string) => Promise<Resul
 export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const end = performance.now() + 60_000;
   while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`never came: ${what}`);
+    if (performance.now() > end) throw new Error(`timed out: ${what}`);
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-/** A database that keeps nothing: transactions run against statements that answer with no rows. */
+/** A database that stores nothing: every statement returns no rows. */
 export function emptyDatabase(): Database & { fail(error: Error | null): void; transactions(): number } {
   let failure: Error | null = null;
   let transactions = 0;
@@ -154,6 +154,6 @@ export function emptyDatabase(): Database & { fail(error: Error | null): void; t
   };
 }
 
-export function connectionFault(): Error {
+export function connectionError(): Error {
   return Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
 }

@@ -4,7 +4,7 @@ import { createDrain, type Drain, type DrainOptions } from '../../src/journal/dr
 import { createJournal, type Journal } from '../../src/journal/journal.ts';
 import { clockAt, emptyDatabase, keepingLogger, noon, withFolder } from './calls.ts';
 
-export interface Lent {
+export interface DrainTest {
   dataDir: string;
   journal: Journal;
   drain: Drain;
@@ -15,12 +15,12 @@ export interface Lent {
   batches: SettledCall[][];
 }
 
-type LentOptions = Partial<DrainOptions> & { refuses?: (call: SettledCall) => boolean; segmentBytes?: number };
+type DrainTestOptions = Partial<DrainOptions> & { rejects?: (call: SettledCall) => boolean; segmentBytes?: number };
 
-/** Lends a drain into memory; `refuses` says which calls the database does not take. */
+/** Runs `work` with a drain that stores into memory; `rejects` selects the calls that the database rejects. */
 export function withDrain(
-  work: (lent: Lent) => Promise<void>,
-  { refuses = () => false, segmentBytes = 50_000, ...options }: LentOptions = {},
+  work: (setup: DrainTest) => Promise<void>,
+  { rejects = () => false, segmentBytes = 50_000, ...options }: DrainTestOptions = {},
 ) {
   return withFolder(async (dataDir) => {
     const [clock, logger, database] = [clockAt(noon), keepingLogger(), emptyDatabase()];
@@ -34,7 +34,7 @@ export function withDrain(
       logger,
       intervalMs: 5,
       async store(_tx, calls) {
-        if (calls.some(refuses)) throw Object.assign(new Error('invalid input'), { code: '22P02' });
+        if (calls.some(rejects)) throw Object.assign(new Error('invalid input'), { code: '22P02' });
         batches.push([...calls]);
       },
       ...options,

@@ -10,7 +10,7 @@ import { describeDatabases } from '../db/databases.ts';
 import {
   attemptStart,
   clockAt,
-  connectionFault,
+  connectionError,
   emptyDatabase,
   factsOf,
   keepingLogger,
@@ -23,7 +23,7 @@ import {
 import { idsOf, withDrain } from './drain-helper.ts';
 
 describe('draining', () => {
-  test('what was written reaches the store by itself, as it was', () =>
+  test('a written call reaches the store unchanged', () =>
     withDrain(async ({ journal, drain, batches }) => {
       drain.start();
       const call = settledCall({ content: withText('{"messages":[]}') });
@@ -32,7 +32,7 @@ describe('draining', () => {
       expect(batches).toEqual([[call]]);
     }));
 
-  test('who waits for drained() then finds all that was written before, without waiting for the interval', () =>
+  test('waitUntilDrained() resolves when everything written before is stored, without waiting for the interval', () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const calls = Array.from({ length: 1_200 }, () => settledCall());
@@ -44,9 +44,9 @@ describe('draining', () => {
       { intervalMs: 60_000, segmentBytes: 10_000_000 },
     ));
 
-  test('drained() gives up after its time when the database is away', () =>
+  test('waitUntilDrained() times out while the database is unavailable', () =>
     withDrain(async ({ journal, drain, database }) => {
-      database.fail(connectionFault());
+      database.fail(connectionError());
       await journal.settle(settledCall());
       await drain.waitUntilDrained(20);
       expect(drain.counts()).toMatchObject({ stored: 0 });
@@ -54,31 +54,31 @@ describe('draining', () => {
       database.fail(null);
     }));
 
-  test('a segment is deleted when it is full and stored; calls that are open stay in the journal', () =>
+  test('a full segment is deleted once it is stored; open calls stay in the journal', () =>
     withDrain(async ({ journal, drain }) => {
       drain.start();
       const open = factsOf();
       await journal.open(open, attemptStart);
       for (let round = 0; round < 20; round += 1) await journal.settle(settledCall({ content: withText('x'.repeat(10_000)) }));
       await drain.waitUntilDrained();
-      await until(() => journal.segments().length === 1, 'drained segments are gone');
+      await until(() => journal.segments().length === 1, 'stored segments are deleted');
       expect(journal.segments()[0]?.number).toBeGreaterThan(3);
       expect(journal.state().openCalls).toBe(1);
       expect((await readFile(journal.segments()[0]?.file ?? '')).toString('latin1')).toContain(open.id);
       await journal.settle(settledCall({ facts: open }));
     }));
 
-  test('an idle journal gives up its last segment, so that texts do not stay in it', () =>
+  test('an idle journal deletes its last segment, so that texts do not stay on disk', () =>
     withDrain(async ({ journal, drain, clock }) => {
       drain.start();
       await journal.settle(settledCall({ content: withText('private') }));
       await drain.waitUntilDrained();
       clock.move(10_001);
       await journal.settle(settledCall());
-      await until(async () => (await readdir(journal.folder)).every((name) => !name.startsWith('segment')), 'the last segment is gone');
+      await until(async () => (await readdir(journal.folder)).every((name) => !name.startsWith('segment')), 'the last segment is deleted');
     }));
 
-  test('stop() drains what is left and leaves no segment behind', () =>
+  test('stop() drains the remaining records and leaves no segment', () =>
     withDrain(async ({ journal, drain, batches }) => {
       await journal.settle(settledCall());
       await drain.stop();
@@ -86,7 +86,7 @@ describe('draining', () => {
       expect(journal.segments()).toEqual([]);
     }));
 
-  test('stop() ends after its limit when the database hangs', () =>
+  test('stop() ends after its timeout when the database hangs', () =>
     withDrain(
       async ({ journal, drain }) => {
         await journal.settle(settledCall());
@@ -96,7 +96,7 @@ describe('draining', () => {
       { database: { ...emptyDatabase(), transaction: () => new Promise(() => {}) } },
     ));
 
-  test('one record larger than a window is read whole', () =>
+  test('a record larger than a window is read completely', () =>
     withDrain(async ({ journal, drain, batches }) => {
       const call = settledCall({ content: withText('x'.repeat(6 * 1024 * 1024)) });
       await journal.settle(settledCall());
@@ -105,7 +105,7 @@ describe('draining', () => {
       expect(batches.flat().at(-1)?.content?.request).toHaveLength(6 * 1024 * 1024);
     }));
 
-  test('a record that stands twice in the journal is stored once in its batch', () =>
+  test('a record that is twice in the journal is stored once in its batch', () =>
     withDrain(async ({ journal, drain, batches }) => {
       const call = settledCall();
       await Promise.all([journal.settle(call), journal.settle(call)]);
@@ -113,7 +113,7 @@ describe('draining', () => {
       expect(batches).toEqual([[call]]);
     }));
 
-  test('a damaged segment is kept in the quarantine, and the drain goes on behind it', () =>
+  test('a damaged segment is copied to the quarantine, and the drain continues after it', () =>
     withDrain(async ({ dataDir, journal, drain, batches, logger }) => {
       const [before, damaged, after] = [settledCall(), settledCall(), settledCall()];
       await journal.settle(before);
@@ -129,76 +129,76 @@ describe('draining', () => {
     }));
 });
 
-describe('a database that is away', () => {
-  test('nothing is lost or stored twice, and the backlog is worked off in bounded batches', () =>
+describe('during a database outage', () => {
+  test('nothing is lost or stored twice, and the backlog is stored in bounded batches', () =>
     withDrain(async ({ journal, drain, database, batches, logger }) => {
-      database.fail(connectionFault());
+      database.fail(connectionError());
       drain.start();
       const calls = Array.from({ length: 2_000 }, () => settledCall({ content: withText('y'.repeat(200)) }));
       await Promise.all(calls.map((call) => journal.settle(call)));
-      await until(() => logger.lines.some(({ level }) => level === 'warn'), 'the outage is noticed');
+      await until(() => logger.lines.some(({ level }) => level === 'warn'), 'the outage is logged');
       expect(journal.segments().length).toBeGreaterThan(5);
       database.fail(null);
       await until(() => idsOf(batches).length === calls.length, 'all calls are stored');
       expect(idsOf(batches)).toEqual(calls.map(({ facts }) => facts.id));
       expect(logger.lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
-      expect(drain.counts()).toMatchObject({ quarantined: 0, refused: 0 });
+      expect(drain.counts()).toMatchObject({ quarantined: 0, rejected: 0 });
     }));
 
-  test('each call is told as stored once, also when the database goes between two batches of what was read together', () => {
-    const told: SettledCall[][] = [];
-    let isTaken = 0;
+  test('onStored is called once per call, also when the outage begins between two batches of one window', () => {
+    const reported: SettledCall[][] = [];
+    let batchCount = 0;
     return withDrain(
       async ({ journal, drain }) => {
         const calls = Array.from({ length: 1_200 }, () => settledCall());
         await Promise.all(calls.map((call) => journal.settle(call)));
         drain.start();
-        await until(() => idsOf(told).length >= calls.length, 'all calls are stored');
+        await until(() => idsOf(reported).length >= calls.length, 'all calls are stored');
         await drain.waitUntilDrained();
-        expect(idsOf(told)).toEqual(calls.map(({ facts }) => facts.id));
+        expect(idsOf(reported)).toEqual(calls.map(({ facts }) => facts.id));
         expect(drain.counts()).toMatchObject({ stored: 1_200 });
-        expect(isTaken).toBeGreaterThan(3);
+        expect(batchCount).toBeGreaterThan(3);
       },
       {
         segmentBytes: 10_000_000,
-        onStored: (calls) => void told.push([...calls]),
+        onStored: (calls) => void reported.push([...calls]),
         async store() {
-          isTaken += 1;
-          if (isTaken === 2) throw connectionFault();
+          batchCount += 1;
+          if (batchCount === 2) throw connectionError();
         },
       },
     );
   });
 
-  test('partitions are asked for before the first batch and again after a day, and an outage then is like any other', () => {
-    let asked = 0;
-    let isAway = true;
+  test('prepare runs before the first batch and again after a day, and an outage then is retried', () => {
+    let runs = 0;
+    let isUnavailable = true;
     const prepare = async (): Promise<void> => {
-      asked += 1;
-      if (isAway) throw connectionFault();
+      runs += 1;
+      if (isUnavailable) throw connectionError();
     };
     return withDrain(
       async ({ journal, drain, clock, batches }) => {
         drain.start();
-        await until(() => asked > 0, 'partitions were asked for');
-        isAway = false;
+        await until(() => runs > 0, 'prepare ran');
+        isUnavailable = false;
         await journal.settle(settledCall());
         await until(() => batches.length === 1, 'the call is stored');
-        const before = asked;
+        const before = runs;
         await journal.settle(settledCall());
         await drain.waitUntilDrained();
-        expect(asked).toBe(before);
+        expect(runs).toBe(before);
         clock.move(86_400_000);
         await journal.settle(settledCall());
         await drain.waitUntilDrained();
-        expect(asked).toBe(before + 1);
+        expect(runs).toBe(before + 1);
       },
       { prepare },
     );
   });
 });
 
-test('partitions that cannot be made do not keep the calls waiting', () => {
+test('calls are stored when partitions cannot be created', () => {
   const prepare = async (): Promise<void> => {
     throw Object.assign(new Error('permission denied for schema public'), { code: '42501' });
   };
@@ -214,7 +214,7 @@ test('partitions that cannot be made do not keep the calls waiting', () => {
 });
 
 describeDatabases('journal to tables', (database) => {
-  const withStore = (work: (lent: { journal: Journal; drain: Drain }) => Promise<void>): Promise<void> =>
+  const withStore = (work: (setup: { journal: Journal; drain: Drain }) => Promise<void>): Promise<void> =>
     withFolder(async (dataDir) => {
       const [clock, logger] = [clockAt(noon), keepingLogger()];
       const journal = await createJournal({ dataDir, clock, logger, sync: false, ballastBytes: 100 });
@@ -223,7 +223,7 @@ describeDatabases('journal to tables', (database) => {
       await journal.close();
     });
 
-  test('each call is there once with its attempts, whatever text its caller sent', () =>
+  test('each call is stored once with its attempts, whatever text the caller sent', () =>
     withStore(async ({ journal, drain }) => {
       const facts = factsOf();
       const odd = settledCall({ facts: { ...facts, source: 'a\0b\ud800', plan: [{ model: 'x\0\udfff', skipped: 'no \0' }] } });
@@ -234,14 +234,14 @@ describeDatabases('journal to tables', (database) => {
       expect(drain.counts()).toMatchObject({ stored: 701, quarantined: 0 });
     }));
 
-  test('a record that SQL refuses costs the others nothing', () =>
+  test('a record that SQL rejects does not affect the others', () =>
     withStore(async ({ journal, drain }) => {
       const good = [settledCall(), settledCall()];
-      const bad = settledCall({ facts: { keyId: 'no uuid' } });
+      const bad = settledCall({ facts: { keyId: 'not a uuid' } });
       await Promise.all([good[0], bad, good[1]].map((call) => call && journal.settle(call)));
       await drain.waitUntilDrained(60_000);
       expect(await countRows(database(), good)).toMatchObject({ calls: 2 });
-      expect(drain.counts()).toMatchObject({ stored: 2, quarantined: 1, refused: 1 });
+      expect(drain.counts()).toMatchObject({ stored: 2, quarantined: 1, rejected: 1 });
     }));
 });
 

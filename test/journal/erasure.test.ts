@@ -1,11 +1,11 @@
-/** What of an erased subject lies in the journal, its segments and its quarantine. */
+/** Erasure of a subject from the journal, its segments and the quarantine. */
 
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { createQuarantine, deleteQuarantined } from '../../src/journal/quarantine.ts';
-import { attemptStart, connectionFault, factsOf, settledCall, until, withFolder, withText } from './calls.ts';
+import { attemptStart, connectionError, factsOf, settledCall, until, withFolder, withText } from './calls.ts';
 import { withDrain } from './drain-helper.ts';
 
 const about = (subject: string): { memory: { mode: 'write'; explicitWrite: false; subject: string } } => ({
@@ -18,7 +18,7 @@ async function textOf(folder: string): Promise<string> {
   return (await Promise.all(names.map((name) => readFile(join(folder, name), 'latin1')))).join('');
 }
 
-test('an open call whose subject is erased goes on, and neither its beginning nor its end is kept with subject or text', () =>
+test('an open call whose subject is erased continues, and is recorded without subject and text', () =>
   withDrain(async ({ journal, drain, batches }) => {
     const [ada, bob] = [factsOf({ ...about('Ada'), correlation }), factsOf(about('Bob'))];
     for (const facts of [ada, bob]) await journal.open(facts, attemptStart);
@@ -26,19 +26,19 @@ test('an open call whose subject is erased goes on, and neither its beginning no
     expect(await textOf(journal.folder)).toContain('Ada');
     drain.start();
     expect(await drain.drainAndDelete()).toBe(true);
-    // The beginnings were carried over, since both calls are open.
-    const kept = await textOf(journal.folder);
-    expect(kept).toContain(ada.id);
-    expect(kept).toContain('Bob');
-    expect(kept).not.toContain('Ada');
-    for (const facts of [ada, bob]) await journal.settle(settledCall({ facts, content: withText('words of Ada') }));
+    // The `opened` records were copied forward, since both calls are open.
+    const remaining = await textOf(journal.folder);
+    expect(remaining).toContain(ada.id);
+    expect(remaining).toContain('Bob');
+    expect(remaining).not.toContain('Ada');
+    for (const facts of [ada, bob]) await journal.settle(settledCall({ facts, content: withText('text of Ada') }));
     await drain.waitUntilDrained();
     const [first, second] = batches.flat();
     expect(first).toMatchObject({ facts: { memory: { subject: null }, correlation: { taskId: null, iteration: 3 } }, content: null });
-    expect(second).toMatchObject({ facts: { memory: { subject: 'Bob' } }, content: { request: Buffer.from('words of Ada') } });
+    expect(second).toMatchObject({ facts: { memory: { subject: 'Bob' } }, content: { request: Buffer.from('text of Ada') } });
   }));
 
-test('clear() is true when all that was there is stored and deleted, also what was being written', () =>
+test('drainAndDelete() is true when everything is stored and deleted, including writes in progress', () =>
   withDrain(async ({ journal, drain, batches }) => {
     const writing = Promise.all(Array.from({ length: 50 }, () => journal.settle(settledCall({ content: withText('private') }))));
     expect(await drain.drainAndDelete()).toBe(true);
@@ -48,19 +48,19 @@ test('clear() is true when all that was there is stored and deleted, also what w
     expect(await drain.drainAndDelete()).toBe(true);
   }));
 
-test('clear() is false as long as the database is away', () =>
+test('drainAndDelete() is false during a database outage', () =>
   withDrain(async ({ journal, drain, database }) => {
     await journal.settle(settledCall({ content: withText('private') }));
-    database.fail(connectionFault());
+    database.fail(connectionError());
     expect(await drain.drainAndDelete(50)).toBe(false);
     expect(await textOf(journal.folder)).toContain('private');
     database.fail(null);
     drain.start();
     expect(await drain.drainAndDelete()).toBe(true);
-    await until(async () => (await textOf(journal.folder)) === '', 'it is gone');
+    await until(async () => (await textOf(journal.folder)) === '', 'the text is deleted');
   }));
 
-test('the quarantine loses what names the subject in this project, and nothing else', () =>
+test('erasure deletes the quarantined files that name the subject in this project, and no others', () =>
   withFolder(async (dataDir) => {
     const folder = join(dataDir, 'journal', 'quarantine');
     const sha256 = createHash('sha256').update('Ada "the" ünique').digest('hex');
@@ -76,7 +76,7 @@ test('the quarantine loses what names the subject in this project, and nothing e
     expect((await readdir(folder)).sort()).toEqual(['b.record', 'c.record']);
   }));
 
-test('what comes to the quarantine from before an erasure is not kept; later calls, other subjects and other projects are', () =>
+test('the quarantine rejects records from before an erasure, and keeps later calls, other subjects and other projects', () =>
   withFolder(async (dataDir) => {
     const [ours, other] = [randomUUID(), randomUUID()];
     const quarantine = createQuarantine(dataDir, async (calls) =>

@@ -9,7 +9,7 @@ import { type DecodedRecord, decodeRecord } from '../../src/journal/record.ts';
 import { type BrokenDisk, createBrokenDisk } from './broken-disk.ts';
 import { attemptStart, clockAt, factsOf, keepingLogger, noon, settledCall, until, withFolder, withText } from './calls.ts';
 
-interface Lent {
+interface JournalTest {
   journal: Journal;
   disk: BrokenDisk;
   logger: ReturnType<typeof keepingLogger>;
@@ -17,7 +17,7 @@ interface Lent {
   records(): Promise<DecodedRecord[]>;
 }
 
-function withJournal(work: (lent: Lent) => Promise<void>, options: Partial<JournalOptions> = {}): Promise<void> {
+function withJournal(work: (setup: JournalTest) => Promise<void>, options: Partial<JournalOptions> = {}): Promise<void> {
   return withFolder(async (dataDir) => {
     const disk = createBrokenDisk();
     const logger = keepingLogger();
@@ -47,13 +47,13 @@ function withJournal(work: (lent: Lent) => Promise<void>, options: Partial<Journ
   });
 }
 
-/** What the files hold, up to the known length of each, as the drain sees it. */
+/** Records in the files, up to the known length of each, as the drain reads them. */
 async function readRecords(journal: Journal): Promise<DecodedRecord[]> {
   const records: DecodedRecord[] = [];
   for (const { file, bytes } of journal.segments()) {
-    const run = decodeFrames((await readFile(file)).subarray(0, bytes));
-    expect(run.end).toBe('end');
-    records.push(...run.frames.map(decodeRecord));
+    const decoded = decodeFrames((await readFile(file)).subarray(0, bytes));
+    expect(decoded.end).toBe('end');
+    records.push(...decoded.frames.map(decodeRecord));
   }
   return records;
 }
@@ -63,7 +63,7 @@ function settledIds(records: readonly DecodedRecord[]): string[] {
 }
 
 describe('writing', () => {
-  test('a call stands in the journal from before its first attempt to its end, its body byte for byte', () =>
+  test('a call is in the journal from before its first attempt until it settles, with its body byte for byte', () =>
     withJournal(async ({ journal, records }) => {
       const call = settledCall({ content: { request: Buffer.from([123, 0, 255, 125]), answer: null } });
       const { id } = call.facts;
@@ -79,14 +79,14 @@ describe('writing', () => {
       ]);
     }));
 
-  test('folder and files are private', () =>
+  test('folder and files are readable by the owner only', () =>
     withJournal(async ({ journal }) => {
       await journal.settle(settledCall());
       expect((await stat(journal.folder)).mode & 0o777).toBe(0o700);
       for (const name of await readdir(journal.folder)) expect((await stat(join(journal.folder, name))).mode & 0o777).toBe(0o600);
     }));
 
-  test('records that are ready in the same turn go in one write', () =>
+  test('records of one turn of the event loop share a write', () =>
     withJournal(async ({ journal, writes, records }) => {
       const calls = Array.from({ length: 10 }, () => settledCall());
       await Promise.all(calls.map((call) => journal.settle(call)));
@@ -94,7 +94,7 @@ describe('writing', () => {
       expect(settledIds(await records())).toEqual(calls.map((call) => call.facts.id));
     }));
 
-  test('five thousand calls with bodies come out in the order in which they were handed in', () =>
+  test('five thousand calls with bodies are written in order', () =>
     withJournal(
       async ({ journal, records, writes }) => {
         const calls = Array.from({ length: 5_000 }, (_value, index) => settledCall({ content: withText(`${index}`.repeat(50)) }));
@@ -107,7 +107,7 @@ describe('writing', () => {
       { segmentBytes: 500_000 },
     ));
 
-  test('with sync on, every write is flushed before anybody is told', () =>
+  test('with sync, a record is flushed before its promise resolves', () =>
     withJournal(
       async ({ journal, records }) => {
         await journal.settle(settledCall());
@@ -118,7 +118,7 @@ describe('writing', () => {
 });
 
 describe('segments', () => {
-  test('a full segment is sealed, and goes when it is discarded', () =>
+  test('a full segment is sealed, and deleted by deleteSegment', () =>
     withJournal(async ({ journal, records }) => {
       for (let round = 0; round < 3; round += 1) await journal.settle(settledCall({ content: withText('x'.repeat(25_000)) }));
       expect(journal.segments().map(({ number, sealed }) => [number, sealed])).toEqual([
@@ -131,7 +131,7 @@ describe('segments', () => {
       expect(settledIds(await records())).toHaveLength(2);
     }));
 
-  test('a call that is still open is carried over to the newest segment, with all its attempts', () =>
+  test('an open call is copied forward to the newest segment with all its attempts', () =>
     withJournal(async ({ journal, records }) => {
       const facts = factsOf();
       await journal.open(facts, attemptStart);
@@ -142,9 +142,9 @@ describe('segments', () => {
       expect(journal.segments().map(({ number }) => number)).toEqual([2]);
     }));
 
-  test('a folder with nothing left in it goes with its journal; one with records stays', () =>
+  test('close deletes an empty folder and keeps one with records', () =>
     withFolder(async (dataDir) => {
-      const options = { dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, reserveBytes: 100 };
+      const options = { dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 100 };
       const empty = await createJournal(options);
       const full = await createJournal(options);
       await full.settle(settledCall());
@@ -155,8 +155,8 @@ describe('segments', () => {
     }));
 });
 
-describe('a disk that fails', () => {
-  test('budget_unavailable when the disk is full; calls that are open settle in the room of the reserve', () =>
+describe('when the disk fails', () => {
+  test('budget_unavailable on a full disk; open calls settle in the space of the ballast file', () =>
     withJournal(async ({ journal, disk, records }) => {
       const open = factsOf();
       await journal.open(open, attemptStart);
@@ -170,7 +170,7 @@ describe('a disk that fails', () => {
       expect(journal.state()).toMatchObject({ accepting: false, parkedCalls: 0, openCalls: 0 });
     }));
 
-  test('calls stay refused while the reserve is given up, however long its removal takes', () => {
+  test('calls stay rejected while the ballast file is being deleted', () => {
     const disk = createBrokenDisk();
     const files: JournalFileSystem = {
       ...disk.files,
@@ -185,7 +185,7 @@ describe('a disk that fails', () => {
         const large = factsOf({ source: 'x'.repeat(1_000) });
         await expect(journal.open(large, attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
         expect(journal.state().accepting).toBe(false);
-        expect(logger.lines.map(({ message }) => message)).not.toContain('the journal can be written again');
+        expect(logger.lines.map(({ message }) => message)).not.toContain('journal writable again');
         disk.leave(null);
         await until(() => journal.state().accepting, 'the journal accepts calls again');
         expect(await readdir(journal.folder)).toContain('reserve');
@@ -194,31 +194,31 @@ describe('a disk that fails', () => {
     );
   });
 
-  test('when there is room again the reserve is rebuilt, with real bytes, and calls are taken', () =>
+  test('once there is disk space again, the ballast file is rewritten with real bytes, and calls are accepted', () =>
     withJournal(async ({ journal, disk }) => {
       disk.leave(0);
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
       disk.leave(null);
       await until(() => journal.state().accepting, 'the journal accepts calls again');
-      const reserve = await stat(join(journal.folder, 'reserve'));
-      expect(reserve.size).toBe(10_000);
-      expect(reserve.blocks * 512).toBeGreaterThanOrEqual(10_000);
+      const ballast = await stat(join(journal.folder, 'reserve'));
+      expect(ballast.size).toBe(10_000);
+      expect(ballast.blocks * 512).toBeGreaterThanOrEqual(10_000);
       await journal.open(factsOf(), attemptStart);
     }));
 
-  test('too little room for the reserve: calls stay refused, and trying takes nothing from those who settle', () =>
+  test('without enough space for the ballast file calls stay rejected, and the retry uses no space', () =>
     withJournal(async ({ journal, disk, logger }) => {
       disk.leave(0);
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
       disk.leave(9_000);
-      await until(() => logger.lines.some(({ message }) => message.includes('still cannot')), 'a repair was tried');
+      await until(() => logger.lines.some(({ message }) => message === 'journal still not writable'), 'a retry failed');
       expect(journal.state().accepting).toBe(false);
       expect(await readdir(journal.folder)).not.toContain('reserve.new');
     }));
 
-  test.each(['EIO', 'EACCES', 'ENOSPC'])('%s: half a write leaves no trace in front of what is written later', (code) =>
+  test.each(['EIO', 'EACCES', 'ENOSPC'])('%s: a partial write leaves no trace before later records', (code) =>
     withJournal(async ({ journal, disk, records }) => {
-      const [before, during, after] = [settledCall(), settledCall({ content: withText('lost in a half write') }), settledCall()];
+      const [before, during, after] = [settledCall(), settledCall({ content: withText('lost in a partial write') }), settledCall()];
       await journal.settle(before);
       disk.fail(code);
       await journal.settle(during);
@@ -231,7 +231,7 @@ describe('a disk that fails', () => {
     }),
   );
 
-  test('half a write that cannot even be cut back ends its segment; the next record begins a new one', () =>
+  test('a partial write that cannot be truncated ends its segment; the next record starts a new one', () =>
     withJournal(async ({ journal, disk, records }) => {
       const [before, during] = [settledCall(), settledCall()];
       await journal.settle(before);
@@ -244,7 +244,7 @@ describe('a disk that fails', () => {
       expect(journal.segments().length).toBeGreaterThan(1);
     }));
 
-  test('waiting calls give up their texts before any of them is lost, and a lost one leaves its money in the log', () =>
+  test('parked calls drop their texts before any is lost, and the cost of a lost call is logged', () =>
     withJournal(
       async ({ journal, disk, logger, records }) => {
         disk.fail('EIO');
@@ -256,8 +256,8 @@ describe('a disk that fails', () => {
         const { parkedCalls, lostCalls } = journal.state();
         expect(lostCalls).toBeGreaterThan(0);
         expect(parkedCalls + lostCalls).toBe(12);
-        expect(logger.lines.filter(({ message }) => message.startsWith('a settled call is lost'))).toHaveLength(lostCalls);
-        expect(logger.lines.find(({ message }) => message.startsWith('a settled call is lost'))?.fields).toMatchObject({
+        expect(logger.lines.filter(({ message }) => message.startsWith('settled call lost'))).toHaveLength(lostCalls);
+        expect(logger.lines.find(({ message }) => message.startsWith('settled call lost'))?.fields).toMatchObject({
           call: texts[0]?.facts.id,
           costNanos: 1_000,
         });
@@ -268,11 +268,11 @@ describe('a disk that fails', () => {
       { parkedBytes: 8_000, retryIntervalMs: 50 },
     ));
 
-  test('a start on a full disk refuses calls until there is room', () =>
+  test('started on a full disk, the journal rejects calls until there is space', () =>
     withFolder(async (dataDir) => {
       const disk = createBrokenDisk();
       disk.leave(10);
-      const options = { dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, reserveBytes: 1_000, retryMs: 5 };
+      const options = { dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 1_000, retryIntervalMs: 5 };
       const journal = await createJournal({ ...options, files: disk.files });
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
       disk.leave(null);

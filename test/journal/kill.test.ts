@@ -1,4 +1,4 @@
-/** kill -9 of a real process at every step of the journal, the drain and the recovery: afterwards each call is in the database exactly once. */
+/** kill -9 of a real process at every failpoint of the journal, the drain and the recovery: afterwards each call is stored exactly once. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFile, cp, readdir } from 'node:fs/promises';
@@ -14,10 +14,11 @@ import { storeCalls } from '../../src/usage/store-calls.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 import { keepingLogger, withFolder } from './calls.ts';
 
+const crashTimeoutMs = 60_000;
 const program = new URL('crash-process.ts', import.meta.url).pathname;
 
 interface Death {
-  /** Ids the process had been promised, in order. */
+  /** Ids that the journal had confirmed, in order. */
   readonly opened: readonly string[];
   readonly settled: readonly string[];
 }
@@ -38,9 +39,13 @@ describePostgres('kill -9', () => {
   });
   afterAll(() => takeBack());
 
-  /** Runs the program until it kills itself, or is killed once it has said `killAfter` lines. */
-  const runDoomed = async (task: string, dataDir: string, point: string, passes: number, killAfter = Number.POSITIVE_INFINITY) => {
-    const child = spawn(process.execPath, [program, task, dataDir, url, point, String(passes)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  /** Runs the program until it kills itself, or kills it after `killAfter` lines of output. */
+  const runProcess = async (task: string, dataDir: string, point: string, passes: number, killAfter = Number.POSITIVE_INFINITY) => {
+    const child = spawn(process.execPath, [program, task, dataDir, url, point, String(passes)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      // A process that misses its failpoint would fill the disk.
+      timeout: crashTimeoutMs,
+    });
     let said = '';
     let lines = 0;
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -63,7 +68,7 @@ describePostgres('kill -9', () => {
       estimateCost: () => 7,
     });
     await recovery.recover();
-    expect(recovery.counts()).toMatchObject({ quarantined: 0, refused: 0 });
+    expect(recovery.counts()).toMatchObject({ quarantined: 0, rejected: 0 });
     await recovery.stop();
     expect(await readdir(join(dataDir, 'journal'))).toEqual([]);
   };
@@ -78,14 +83,14 @@ describePostgres('kill -9', () => {
     const byId = new Map(rows.map((row) => [row.id, row]));
     expect(byId.size).toBe(rows.length);
     for (const id of settled) expect(byId.get(id)).toEqual({ id, outcome: 'ok', cost: 1_000, attempts: 1 });
-    // Of the others the journal may know the end although the process died before it could say so.
+    // Of the others the journal may hold the end although the process died before it could print it.
     for (const id of opened) expect(byId.has(id)).toBe(true);
     for (const row of rows) {
       expect([row.outcome, row.cost, row.attempts]).toEqual(row.outcome === 'ok' ? ['ok', 1_000, 1] : ['unknown', 7, 1]);
     }
   };
 
-  /** After how many passes the process dies, by point: at the first one, in the middle of the work, late. */
+  /** The numbers of passes after which the process dies, by failpoint: at the first one, during the work, and late. */
   const passesOf: Readonly<Record<string, readonly number[]>> = {
     'before write': [0, 40, 700],
     'after write': [0, 40],
@@ -97,24 +102,24 @@ describePostgres('kill -9', () => {
     'after discard': [1],
   };
 
-  test('there is a kill for every point of the journal and the drain', () => {
+  test('every failpoint of the journal and the drain has a kill', () => {
     expect(Object.keys(passesOf)).toEqual([...liveFailpoints]);
   });
 
   test.each(Object.entries(passesOf).flatMap(([point, all]) => all.map((passes) => [point, passes] as const)))(
-    '%s, after %i times: no call is lost, none is stored twice',
+    '%s, after %i passes: no call is lost, none is stored twice',
     (point, passes) =>
       withFolder(async (dataDir) => {
-        const death = await runDoomed('serve', dataDir, point, passes);
+        const death = await runProcess('serve', dataDir, point, passes);
         expect(death.signal).toBe('SIGKILL');
         await recoverHere(dataDir);
         await expectExactlyOnce(death);
       }),
   );
 
-  test.each([10, 300, 1_500])('from outside, after %i promises', (killAfter) =>
+  test.each([10, 300, 1_500])('from outside, after %i confirmations: no call is lost, none is stored twice', (killAfter) =>
     withFolder(async (dataDir) => {
-      const death = await runDoomed('serve', dataDir, 'never', 0, killAfter);
+      const death = await runProcess('serve', dataDir, 'never', 0, killAfter);
       expect(death.signal).toBe('SIGKILL');
       expect(death.opened.length).toBeGreaterThan(1);
       await recoverHere(dataDir);
@@ -122,18 +127,18 @@ describePostgres('kill -9', () => {
     }),
   );
 
-  test.each(recoveryFailpoints)('of the recovery itself, %s: whoever comes next ends it', (point) =>
+  test.each(recoveryFailpoints)('of the recovery, %s: the next recovery completes it', (point) =>
     withFolder(async (dataDir) => {
-      const death = await runDoomed('serve', dataDir, 'after write', 60);
-      expect((await runDoomed('recover', dataDir, point, 0)).signal).toBe('SIGKILL');
+      const death = await runProcess('serve', dataDir, 'after write', 60);
+      expect((await runProcess('recover', dataDir, point, 0)).signal).toBe('SIGKILL');
       await recoverHere(dataDir);
       await expectExactlyOnce(death);
     }),
   );
 
-  test('a last record that the power cut tore off costs nothing that was promised', () =>
+  test('a torn last record loses no confirmed call', () =>
     withFolder(async (dataDir) => {
-      const death = await runDoomed('serve', dataDir, 'after write', 60);
+      const death = await runProcess('serve', dataDir, 'after write', 60);
       const [folder = ''] = await readdir(join(dataDir, 'journal'));
       const names = await readdir(join(dataDir, 'journal', folder));
       const last = join(
@@ -151,22 +156,22 @@ describePostgres('kill -9', () => {
       await expectExactlyOnce(death);
     }));
 
-  test('the same segments in the folders of two dead processes, recovered by two at once: each call is stored once', () =>
+  test('two recoveries of the same segments in two folders: each call is stored once', () =>
     withFolder(async (dataDir) => {
-      const death = await runDoomed('serve', dataDir, 'before store', 0);
+      const death = await runProcess('serve', dataDir, 'before store', 0);
       const [folder = ''] = await readdir(join(dataDir, 'journal'));
       await cp(join(dataDir, 'journal', folder), join(dataDir, 'journal', `${folder.slice(0, -4)}dead`), { recursive: true });
-      const recovered = await Promise.all([runDoomed('recover', dataDir, 'never', 0), runDoomed('recover', dataDir, 'never', 0)]);
+      const recovered = await Promise.all([runProcess('recover', dataDir, 'never', 0), runProcess('recover', dataDir, 'never', 0)]);
       expect(recovered.map(({ code }) => code)).toEqual([0, 0]);
       await recoverHere(dataDir);
       await expectExactlyOnce(death);
     }));
 
-  test('two processes that recover at once share the journals, and no call is stored twice', () =>
+  test('two concurrent recoveries share the journals, and no call is stored twice', () =>
     withFolder(async (dataDir) => {
       const deaths = [];
-      for (let round = 0; round < 3; round += 1) deaths.push(await runDoomed('serve', dataDir, 'after write', 50));
-      const recovered = await Promise.all([runDoomed('recover', dataDir, 'never', 0), runDoomed('recover', dataDir, 'never', 0)]);
+      for (let round = 0; round < 3; round += 1) deaths.push(await runProcess('serve', dataDir, 'after write', 50));
+      const recovered = await Promise.all([runProcess('recover', dataDir, 'never', 0), runProcess('recover', dataDir, 'never', 0)]);
       expect(recovered.map(({ code }) => code)).toEqual([0, 0]);
       await recoverHere(dataDir);
       await expectExactlyOnce({ opened: deaths.flatMap(({ opened }) => opened), settled: deaths.flatMap(({ settled }) => settled) });

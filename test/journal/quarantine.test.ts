@@ -6,10 +6,10 @@ import { isDataError } from '../../src/journal/batch-store.ts';
 import { factsOf, settledCall, withText } from './calls.ts';
 import { idsOf, withDrain } from './drain-helper.ts';
 
-describe('a record that the database refuses', () => {
+describe('a record that the database rejects', () => {
   const isPoison = (call: SettledCall): boolean => call.content?.request.includes('poison') ?? false;
 
-  test('stands alone after halving: its money is stored without text, the record goes to the quarantine, all others are stored', () =>
+  test('is isolated by halving: it is stored without text, its record goes to the quarantine, all others are stored', () =>
     withDrain(
       async ({ dataDir, journal, drain, batches }) => {
         const calls = Array.from({ length: 300 }, (_value, index) => settledCall({ content: withText(index === 77 ? 'poison' : 'good') }));
@@ -20,15 +20,15 @@ describe('a record that the database refuses', () => {
         const stored = batches.flat().find(({ facts }) => facts.id === poison?.facts.id);
         expect(stored).toEqual({ ...poison, content: null });
         expect(batches.flat().filter(({ content }) => content === null)).toHaveLength(1);
-        expect(drain.counts()).toMatchObject({ stored: 300, quarantined: 1, refused: 0 });
+        expect(drain.counts()).toMatchObject({ stored: 300, quarantined: 1, rejected: 0 });
         const quarantine = join(dataDir, 'journal', 'quarantine');
         expect(await readdir(quarantine)).toEqual([`${poison?.facts.id}.record`]);
         expect((await readFile(join(quarantine, `${poison?.facts.id}.record`))).includes('poison')).toBe(true);
       },
-      { refuses: isPoison },
+      { rejects: isPoison },
     ));
 
-  test('is stored without what its caller wrote when even that is refused', () =>
+  test('is stored without any text of its caller when even that is rejected', () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const facts = factsOf();
@@ -36,29 +36,29 @@ describe('a record that the database refuses', () => {
         await journal.settle(call);
         await drain.waitUntilDrained();
         expect(batches.flat()).toEqual([{ ...call, facts: { ...facts, plan: [] } }]);
-        expect(drain.counts()).toMatchObject({ stored: 1, quarantined: 1, refused: 0 });
+        expect(drain.counts()).toMatchObject({ stored: 1, quarantined: 1, rejected: 0 });
       },
-      { refuses: ({ facts }) => facts.correlation.taskId === 'poison' },
+      { rejects: ({ facts }) => facts.correlation.taskId === 'poison' },
     ));
 
-  test('is left to the quarantine, and its money to the log, when nothing of it is taken', () => {
-    const refused: SettledCall[] = [];
+  test('is kept in the quarantine, and its cost in the log, when it is rejected in every form', () => {
+    const rejected: SettledCall[] = [];
     return withDrain(
       async ({ journal, drain, batches, logger }) => {
-        const [bad, good] = [settledCall({ facts: { keyId: 'no uuid' } }), settledCall()];
+        const [bad, good] = [settledCall({ facts: { keyId: 'not a uuid' } }), settledCall()];
         await Promise.all([journal.settle(bad), journal.settle(good)]);
         await drain.waitUntilDrained();
         expect(idsOf(batches)).toEqual([good.facts.id]);
-        expect(drain.counts()).toMatchObject({ stored: 1, quarantined: 1, refused: 1 });
-        const line = logger.lines.find(({ message }) => message.includes('could not be stored at all'));
+        expect(drain.counts()).toMatchObject({ stored: 1, quarantined: 1, rejected: 1 });
+        const line = logger.lines.find(({ message }) => message === 'call rejected by database');
         expect(line?.fields).toMatchObject({ call: bad.facts.id, costNanos: 1_000 });
-        expect(idsOf([refused])).toEqual([bad.facts.id]);
+        expect(idsOf([rejected])).toEqual([bad.facts.id]);
       },
-      { refuses: ({ facts }) => facts.keyId === 'no uuid', onRejected: (call) => void refused.push(call) },
+      { rejects: ({ facts }) => facts.keyId === 'not a uuid', onRejected: (call) => void rejected.push(call) },
     );
   });
 
-  test('does not stop the drain when the quarantine cannot be written either', () =>
+  test('does not stop the drain when the quarantine is not writable either', () =>
     withDrain(
       async ({ dataDir, journal, drain, batches }) => {
         await writeFile(join(dataDir, 'journal', 'quarantine'), 'a file where the folder should be');
@@ -66,10 +66,10 @@ describe('a record that the database refuses', () => {
         await drain.waitUntilDrained();
         expect(batches.flat()).toMatchObject([{ content: null }]);
       },
-      { refuses: isPoison },
+      { rejects: isPoison },
     ));
 
-  test('text is made storable before the database sees it', () =>
+  test('texts are sanitized before they are stored', () =>
     withDrain(async ({ journal, drain, batches }) => {
       const facts = factsOf();
       const correlation = { ...facts.correlation, taskId: `\0${'😀'.repeat(300)}`, agentId: 'a\ud800b' };
@@ -100,7 +100,7 @@ describe('a record that the database refuses', () => {
     ['ECONNRESET', false],
     ['ENOSPC', false],
     [undefined, true],
-  ])('%s is a fault of the data: %s', (code, expected) => {
-    expect(isDataError(Object.assign(new Error('said the database'), code === undefined ? {} : { code }))).toBe(expected);
+  ])('%s is a data error: %s', (code, expected) => {
+    expect(isDataError(Object.assign(new Error('database error'), code === undefined ? {} : { code }))).toBe(expected);
   });
 });

@@ -12,7 +12,7 @@ import { describeDatabases } from '../db/databases.ts';
 import {
   attemptStart,
   clockAt,
-  connectionFault,
+  connectionError,
   emptyDatabase,
   factsOf,
   keepingLogger,
@@ -22,8 +22,8 @@ import {
   withFolder,
 } from './calls.ts';
 
-/** What a process leaves behind that wrote `work` and died: the files of its journal under another name, with a lock that nobody holds. */
-async function leaveBehind(dataDir: string, work: (journal: Journal) => Promise<void>): Promise<string> {
+/** Simulates a process that did `work` and died: copies the files of its journal to another folder with a free lock. */
+async function createDeadJournal(dataDir: string, work: (journal: Journal) => Promise<void>): Promise<string> {
   const journal = await createJournal({ dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 100 });
   await work(journal);
   const dead = join(dataDir, 'journal', `${journal.id.slice(0, -4)}dead`);
@@ -36,14 +36,18 @@ async function leaveBehind(dataDir: string, work: (journal: Journal) => Promise<
   return dead;
 }
 
-interface Lent {
+interface RecoveryTest {
   recovery: ReturnType<typeof createRecovery>;
   database: ReturnType<typeof emptyDatabase>;
   logger: ReturnType<typeof keepingLogger>;
   stored: SettledCall[];
 }
 
-function withRecovery(dataDir: string, work: (lent: Lent) => Promise<void>, options: Partial<RecoveryOptions> = {}): Promise<void> {
+function withRecovery(
+  dataDir: string,
+  work: (setup: RecoveryTest) => Promise<void>,
+  options: Partial<RecoveryOptions> = {},
+): Promise<void> {
   const [database, logger] = [emptyDatabase(), keepingLogger()];
   const stored: SettledCall[] = [];
   const store = async (_tx: unknown, calls: readonly SettledCall[]): Promise<void> => {
@@ -54,17 +58,17 @@ function withRecovery(dataDir: string, work: (lent: Lent) => Promise<void>, opti
 }
 
 describe('recovery', () => {
-  test('a call without an end is settled as unknown, at an estimate of what was asked, with its attempts', () =>
+  test('a call without a settled record is settled as unknown at an estimated cost, with its attempts', () =>
     withFolder(async (dataDir) => {
       const facts = factsOf({ bodyBytes: 1_001 });
       const [ended, second] = [settledCall(), { n: 2, provider: 'anthropic', model: 'claude', startedAt: noon + 30 }];
-      await leaveBehind(dataDir, async (journal) => {
+      await createDeadJournal(dataDir, async (journal) => {
         await journal.open(ended.facts, attemptStart);
         await journal.open(facts, attemptStart);
         await journal.attempt(facts.id, second);
         await journal.settle(ended);
       });
-      const asked: unknown[] = [];
+      const estimates: unknown[] = [];
       await withRecovery(
         dataDir,
         async ({ recovery, stored }) => {
@@ -95,21 +99,21 @@ describe('recovery', () => {
               content: null,
             },
           ]);
-          expect(asked).toEqual([['anthropic/claude', { tokens, units: {}, searches: 0 }]]);
+          expect(estimates).toEqual([['anthropic/claude', { tokens, units: {}, searches: 0 }]]);
           expect(await readdir(join(dataDir, 'journal'))).toEqual([]);
         },
         {
-          estimateCost(model, wanted) {
-            asked.push([model, wanted]);
+          estimateCost(model, requested) {
+            estimates.push([model, requested]);
             return 42;
           },
         },
       );
     }));
 
-  test('a rerank without an end is one search', () =>
+  test('an unfinished rerank counts as one search', () =>
     withFolder(async (dataDir) => {
-      await leaveBehind(dataDir, (journal) => journal.open(factsOf({ route: 'rerank' }), attemptStart));
+      await createDeadJournal(dataDir, (journal) => journal.open(factsOf({ route: 'rerank' }), attemptStart));
       await withRecovery(
         dataDir,
         async ({ recovery, stored }) => {
@@ -120,26 +124,26 @@ describe('recovery', () => {
       );
     }));
 
-  test('a last record that is torn is not read; all before it is', () =>
+  test('a truncated last record is skipped; the records before it are stored', () =>
     withFolder(async (dataDir) => {
-      const [whole, torn] = [settledCall(), settledCall()];
-      const folder = await leaveBehind(dataDir, async (journal) => {
-        await journal.settle(whole);
-        await journal.settle(torn);
+      const [complete, truncated] = [settledCall(), settledCall()];
+      const folder = await createDeadJournal(dataDir, async (journal) => {
+        await journal.settle(complete);
+        await journal.settle(truncated);
       });
       const file = join(folder, segmentName(1));
       await truncate(file, (await readFile(file)).length - 1);
       await withRecovery(dataDir, async ({ recovery, stored }) => {
         await recovery.recover();
-        expect(stored).toEqual([whole]);
+        expect(stored).toEqual([complete]);
         expect(existsSync(join(dataDir, 'journal', 'quarantine'))).toBe(false);
       });
     }));
 
-  test('damage in the middle costs what stands behind it in its segment, of which a copy is kept', () =>
+  test('damage in a segment loses the rest of this segment, which is copied to the quarantine', () =>
     withFolder(async (dataDir) => {
       const [first, later] = [settledCall(), settledCall()];
-      const folder = await leaveBehind(dataDir, async (journal) => {
+      const folder = await createDeadJournal(dataDir, async (journal) => {
         await journal.settle(first);
         await journal.seal();
         await journal.settle(later);
@@ -152,7 +156,7 @@ describe('recovery', () => {
       });
     }));
 
-  test('the journal of a living process is left alone', () =>
+  test('the journal of a running process is not touched', () =>
     withFolder(async (dataDir) => {
       const journal = await createJournal({ dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 100 });
       await journal.settle(settledCall());
@@ -163,53 +167,53 @@ describe('recovery', () => {
       await journal.close();
     }));
 
-  test('with the database away the adoption waits, and goes on where it stopped', () =>
+  test('during a database outage a takeover waits, and continues where it stopped', () =>
     withFolder(async (dataDir) => {
       const call = settledCall();
-      const folder = await leaveBehind(dataDir, (journal) => journal.settle(call));
+      const folder = await createDeadJournal(dataDir, (journal) => journal.settle(call));
       await withRecovery(
         dataDir,
         async ({ recovery, database, stored }) => {
-          database.fail(connectionFault());
+          database.fail(connectionError());
           await expect(recovery.recover()).rejects.toThrow('some journals could not be recovered');
           expect(await acquireFileLock(join(folder, 'owner.lock'))).toBeNull();
           database.fail(null);
           recovery.start();
           await until(() => stored.length === 1, 'the call is stored');
-          await until(() => !existsSync(folder), 'the folder is gone');
+          await until(() => !existsSync(folder), 'the folder is deleted');
         },
         { intervalMs: 5 },
       );
     }));
 
-  test('one folder that cannot be recovered does not keep the others', () =>
+  test('a folder that cannot be recovered does not block the others', () =>
     withFolder(async (dataDir) => {
       const call = settledCall();
       const bad = join(dataDir, 'journal', '01900000-0000-7000-8000-00000000bad0');
       await mkdir(join(bad, segmentName(1)), { recursive: true });
-      await leaveBehind(dataDir, (journal) => journal.settle(call));
+      await createDeadJournal(dataDir, (journal) => journal.settle(call));
       await withRecovery(dataDir, async ({ recovery, stored }) => {
         await expect(recovery.recover()).rejects.toThrow('some journals could not be recovered');
         expect(stored).toEqual([call]);
       });
     }));
 
-  test('what else was in the name of the dead process is given back before its folder goes', () =>
+  test('onRecovered is called before the folder of the dead process is deleted', () =>
     withFolder(async (dataDir) => {
-      const folder = await leaveBehind(dataDir, (journal) => journal.settle(settledCall()));
-      const told: string[] = [];
+      const folder = await createDeadJournal(dataDir, (journal) => journal.settle(settledCall()));
+      const recovered: string[] = [];
       const onRecovered = async (journalId: string): Promise<void> => {
         expect(existsSync(folder)).toBe(true);
-        told.push(journalId);
+        recovered.push(journalId);
       };
       await withRecovery(dataDir, async ({ recovery }) => void (await recovery.recover()), { onRecovered });
-      expect(told).toEqual([folder.slice(-36)]);
+      expect(recovered).toEqual([folder.slice(-36)]);
     }));
 
-  test('files and folders that are no journal are not touched', () =>
+  test('files and folders that are not journals are not touched', () =>
     withFolder(async (dataDir) => {
       await mkdir(join(dataDir, 'journal', 'quarantine'), { recursive: true });
-      await writeFile(join(dataDir, 'journal', 'notes.txt'), 'mine');
+      await writeFile(join(dataDir, 'journal', 'notes.txt'), 'note');
       await withRecovery(dataDir, async ({ recovery }) => {
         expect(await recovery.recover()).toBe(0);
       });
@@ -218,11 +222,11 @@ describe('recovery', () => {
 });
 
 describeDatabases('recovery to tables', (database) => {
-  test('a segment that is there twice is stored once, and a call of it that ended is not settled as unknown', () =>
+  test('a duplicate segment is stored once, and its settled calls are not settled as unknown', () =>
     withFolder(async (dataDir) => {
       const calls = Array.from({ length: 5 }, () => settledCall());
       const open = factsOf();
-      const folder = await leaveBehind(dataDir, async (journal) => {
+      const folder = await createDeadJournal(dataDir, async (journal) => {
         for (const call of calls) await journal.open(call.facts, attemptStart);
         for (const call of calls) await journal.settle(call);
         await journal.open(open, attemptStart);

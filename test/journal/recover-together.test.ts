@@ -1,0 +1,48 @@
+/** Two recoveries over one data directory: neither reads, locks or creates again what the other one removes. */
+import { readdirSync, rmSync } from 'node:fs';
+import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { isUuid } from '../../src/core/ids.ts';
+import type { Failpoint } from '../../src/journal/failpoints.ts';
+import { createRecovery } from '../../src/journal/recover.ts';
+import { emptyDatabase, keepingLogger, withFolder } from './calls.ts';
+
+const journalIds = ['01890a5d-ac96-774b-bcce-b302099a8057', '01890a5d-ac96-774b-bcce-b302099a8058'] as const;
+
+/** Recovers the journals of two dead processes, which hold no calls. */
+async function recoverTwo(dataDir: string, onFailpoint: (name: Failpoint, journals: string) => void): Promise<readonly string[]> {
+  const journals = join(dataDir, 'journal');
+  for (const id of journalIds) await mkdir(join(journals, id), { recursive: true });
+  const recovered: string[] = [];
+  const recovery = createRecovery({
+    dataDir,
+    ownId: 'own',
+    database: emptyDatabase(),
+    store: async () => undefined,
+    logger: keepingLogger(),
+    onRecovered: async (id) => void recovered.push(id),
+    failpoint: (name) => onFailpoint(name, journals),
+  });
+  await recovery.recover();
+  await recovery.stop();
+  expect(await readdir(journals)).toEqual([]);
+  return recovered;
+}
+
+test('a journal whose files are being deleted is no longer found under its id', () =>
+  withFolder(async (dataDir) => {
+    const left: string[][] = [];
+    await recoverTwo(dataDir, (name, journals) => {
+      if (name === 'after rename') left.push(readdirSync(journals).filter((entry) => isUuid(entry)));
+    });
+    expect(left).toEqual([[journalIds[1]], []]);
+  }));
+
+test('a journal that another recovery removes after it was listed is skipped, not created again', () =>
+  withFolder(async (dataDir) => {
+    const recovered = await recoverTwo(dataDir, (name, journals) => {
+      if (name === 'before unknown') rmSync(join(journals, journalIds[1]), { recursive: true, force: true });
+    });
+    expect(recovered).toEqual([journalIds[0]]);
+  }));
