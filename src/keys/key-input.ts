@@ -1,11 +1,13 @@
-/** Reads the body of "issue a key" and "rotate a key". Every mistake is named, with its place, in one answer. */
+/** Validates the bodies of "issue a key" and "rotate a key". One error names every mistake with its path. */
 import { z } from 'zod';
 import { nanosFromUsd } from '../core/cost.ts';
 import { formatIssues } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
-import { type CeilingName, type Ceilings, ceilingNames, defaultWindows } from './key-record.ts';
+import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
+import type { CeilingName } from '../core/windows.ts';
+import { type Ceilings, defaultWindows } from './key-record.ts';
 
-/** What a new key is given, checked. */
+/** Validated settings of a new key. */
 export interface KeySettings {
   readonly name: string;
   readonly models: readonly string[] | null;
@@ -13,7 +15,7 @@ export interface KeySettings {
   readonly expiresAt: number | null;
 }
 
-/** A ceiling of 0 is allowed: such a key answers only what costs nothing. */
+/** 0 is allowed: such a key is limited to calls without a cost. */
 const wholeLimit = z.int().min(0).nullable().optional();
 const window = z.enum(['day', 'month', 'total']).optional();
 
@@ -29,20 +31,20 @@ export const keyInput = z.strictObject({
       tpm: wholeLimit,
     })
     .optional(),
-  windows: z.strictObject({ calls: window, cost: window }).optional().describe('only beside the ceiling of that name'),
+  windows: z.strictObject({ calls: window, cost: window }).optional().describe('each requires the ceiling of the same name'),
   expires_at: z.iso
     .datetime({ offset: true, error: 'must be a time in RFC 3339, for example 2027-01-01T00:00:00Z' })
     .nullable()
     .optional()
-    .describe('a time that is to come'),
+    .describe('must be in the future'),
 });
 
 /** The body of "rotate a key". */
 export const rotateInput = z.strictObject({
-  grace_seconds: z.int().min(0).max(31_536_000).optional().describe('for which the old key stays valid'),
+  grace_seconds: z.int().min(0).max(31_536_000).optional().describe('how long the old key stays valid'),
 });
 
-/** The settings in `input`; throws `bad_request` naming all that is wrong. */
+/** Throws `bad_request`, naming every mistake. */
 export function parseKeyInput(input: unknown, now: number): KeySettings {
   const parsed = keyInput.safeParse(input);
   const problems = parsed.success ? [] : formatIssues(parsed.error);
@@ -68,17 +70,14 @@ export function parseKeyInput(input: unknown, now: number): KeySettings {
   };
 }
 
-/** Seconds for which the old key stays valid; none given is 0. */
+/** Seconds for which the old key stays valid; 0 by default. */
 export function parseGraceSeconds(input: unknown): number {
-  const parsed = rotateInput.safeParse(input ?? {});
-  if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
-  return parsed.data.grace_seconds ?? 0;
+  return parseOrBadRequest(rotateInput, input ?? {}).grace_seconds ?? 0;
 }
 
-/** All four ceilings, each made by `make`. */
-export function ceilingsFrom(make: (name: CeilingName) => Ceilings[CeilingName]): Ceilings {
-  const [calls, cost, rpm, tpm] = ceilingNames;
-  return { calls: make(calls), cost: make(cost), rpm: make(rpm), tpm: make(tpm) };
+/** All four ceilings, each built by `create`. */
+export function ceilingsFrom(create: (name: CeilingName) => Ceilings[CeilingName]): Ceilings {
+  return { calls: create('calls'), cost: create('cost'), rpm: create('rpm'), tpm: create('tpm') };
 }
 
 function definedOnly(windows: { calls?: 'day' | 'month' | 'total' | undefined; cost?: 'day' | 'month' | 'total' | undefined } | undefined) {

@@ -1,27 +1,18 @@
-/** A virtual key as the gateway knows it, without its secret, and its JSON on the provisioning routes. */
+/** A virtual key without its secret, and its JSON on the provisioning routes. */
 import { toUsd } from '../core/cost.ts';
 import { formatTime } from '../core/time.ts';
-
-export const ceilingNames = ['calls', 'cost', 'rpm', 'tpm'] as const;
-export type CeilingName = (typeof ceilingNames)[number];
-export type WindowKind = 'minute' | 'day' | 'month' | 'total';
-
-export interface Ceiling {
-  /** Calls, tokens or nano-dollars; null for no limit. */
-  readonly limit: number | null;
-  readonly window: WindowKind;
-}
+import type { Ceiling, CeilingName, WindowKind } from '../core/windows.ts';
 
 export type Ceilings = Readonly<Record<CeilingName, Ceiling>>;
 
 export interface KeyRecord {
   readonly id: string;
-  /** Its own id, or that of the first of the keys that it was rotated from: they have their ceilings together. */
-  readonly countedAs: string;
+  /** The key's id, or that of the first key in its chain of rotations, with which it shares the usage of its ceilings. */
+  readonly quotaKeyId: string;
   readonly projectId: string;
   readonly prefix: string;
   readonly name: string;
-  /** Models and tiers the key may use; null for all. */
+  /** Models and tiers that the key may use. Null when all are allowed. */
   readonly models: readonly string[] | null;
   readonly ceilings: Ceilings;
   readonly expiresAt: number | null;
@@ -29,10 +20,10 @@ export interface KeyRecord {
   readonly createdAt: number;
 }
 
-/** Windows of ceilings that nobody set (shapes 18). */
+/** Windows of ceilings for which none is set. */
 export const defaultWindows: Readonly<Record<CeilingName, WindowKind>> = { calls: 'month', cost: 'month', rpm: 'minute', tpm: 'minute' };
 
-/** JSON of shapes 19, without the secret. */
+/** The `key` object of the API. */
 export function toKeyJson(record: KeyRecord): Record<string, unknown> {
   const { calls, cost, rpm, tpm } = record.ceilings;
   return {

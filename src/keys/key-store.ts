@@ -1,24 +1,25 @@
-/** The tables `virtual_keys` and `key_ceilings`. A key and its ceilings are two reads, so that the caller can tell which of them failed. */
+/** Tables `virtual_keys` and `key_ceilings`. They are read separately because the API distinguishes the failures. */
+import type { CeilingName, WindowKind } from '../core/windows.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { ceilingsFrom, type KeySettings } from './key-input.ts';
-import { type CeilingName, type Ceilings, defaultWindows, type KeyRecord, type WindowKind } from './key-record.ts';
+import { type Ceilings, defaultWindows, type KeyRecord } from './key-record.ts';
 
-/** Carries the prefix of a key that was issued, changed or revoked to every process. */
+/** NOTIFY channel; the payload is the prefix of a key that was issued, changed or revoked. */
 export const keyChannel = 'gateway_keys';
 
-/** A row of `virtual_keys`; its ceilings are read apart. */
+/** A row of `virtual_keys`. */
 export type KeyRow = Omit<KeyRecord, 'ceilings'> & { readonly secretHash: Buffer };
 
-/** Whether a statement finds nothing because the project is not there is the caller's to say. */
+/** The project must exist. */
 export async function insertKey(
   tx: Queries,
-  key: { id: string; countedAs: string; projectId: string; prefix: string; secretHash: Buffer; settings: KeySettings; now: number },
+  key: { id: string; quotaKeyId: string; projectId: string; prefix: string; secretHash: Buffer; settings: KeySettings; now: number },
 ): Promise<KeyRecord> {
-  const { id, countedAs, projectId, prefix, secretHash, settings, now } = key;
+  const { id, quotaKeyId, projectId, prefix, secretHash, settings, now } = key;
   await tx.query(
     `insert into virtual_keys (id, project_id, prefix, secret_sha256, name, models, expires_at, created_at, counted_as)
      values ($1::uuid, $2::uuid, $3::text, $4::bytea, $5::text, $6::text[], $7::timestamptz, $8::timestamptz, nullif($9::uuid, $1::uuid))`,
-    [id, projectId, prefix, secretHash, settings.name, settings.models, dateOrNull(settings.expiresAt), new Date(now), countedAs],
+    [id, projectId, prefix, secretHash, settings.name, settings.models, dateOrNull(settings.expiresAt), new Date(now), quotaKeyId],
   );
   const limited = Object.entries(settings.ceilings).filter(([, ceiling]) => ceiling.limit !== null);
   await tx.query(
@@ -27,17 +28,17 @@ export async function insertKey(
     [id, limited.map(([name]) => name), limited.map(([, ceiling]) => ceiling.limit), limited.map(([, ceiling]) => ceiling.window)],
   );
   await notifyKeyChange(tx, prefix);
-  // Member by member: the settings may be a whole other key, whose id must not come along.
+  // Not spread: the settings may be a whole KeyRecord, whose id must not be copied.
   const { name, models, ceilings, expiresAt } = settings;
-  return { id, countedAs, projectId, prefix, name, models, ceilings, expiresAt, revokedAt: null, createdAt: now };
+  return { id, quotaKeyId, projectId, prefix, name, models, ceilings, expiresAt, revokedAt: null, createdAt: now };
 }
 
-/** Tells every process, when the transaction commits, that the key is not what it was. */
+/** Invalidates the cached key in every process when the transaction commits. */
 async function notifyKeyChange(tx: Queries, prefix: string): Promise<void> {
   await tx.query('select pg_notify($1::text, $2::text)', [keyChannel, prefix]);
 }
 
-/** Ends a key at `at`, which may be now or later, unless it ends before; null when the project has no such key. */
+/** Revokes a key now or lets it expire at a later `at`, unless it ends earlier. Null when the project has no such key. */
 export async function endKey(tx: Queries, key: { projectId: string; prefix: string; at: number; now: number }): Promise<KeyRow | null> {
   const { projectId, prefix, at, now } = key;
   const [row] = await tx.query<StoredKey>(
@@ -58,7 +59,7 @@ export async function readKey(queries: Queries, prefix: string): Promise<KeyRow 
   return row ? toKeyRow(row) : null;
 }
 
-/** The key of a project, locked until the transaction ends. */
+/** Reads a key of the project and locks its row until the transaction ends. Null when the project has no such key. */
 export async function lockKey(tx: Queries, projectId: string, prefix: string): Promise<KeyRow | null> {
   const [row] = await tx.query<StoredKey>(
     `select ${keyColumns} from virtual_keys where project_id = $1::uuid and prefix = $2::text for update`,
@@ -72,7 +73,7 @@ export async function readPrefix(queries: Queries, keyId: string): Promise<strin
   return row?.prefix ?? null;
 }
 
-/** All keys of a project, the newest first. */
+/** Keys of a project, newest first. */
 export async function listKeys(database: Database, projectId: string): Promise<KeyRecord[]> {
   const rows = await database.query<StoredKey>(`select ${keyColumns} from virtual_keys where project_id = $1::uuid order by id desc`, [
     projectId,
@@ -84,7 +85,7 @@ export async function listKeys(database: Database, projectId: string): Promise<K
   return rows.map((row) => toKeyRecord(toKeyRow(row), ceilings.get(row.id)));
 }
 
-/** Ceilings by key id; keys without a limit are absent. */
+/** Ceilings by key id. Keys without a limit are absent. */
 export async function readCeilings(queries: Queries, keyIds: readonly string[]): Promise<Map<string, Ceilings>> {
   const rows = await queries.query<{ keyId: string; ceiling: CeilingName; limit: number; window: WindowKind }>(
     `select key_id as "keyId", ceiling, limit_value as "limit", window_kind as "window" from key_ceilings where key_id = any($1::uuid[])`,
@@ -97,14 +98,14 @@ export async function readCeilings(queries: Queries, keyIds: readonly string[]):
   return byKey;
 }
 
-/** Joins the two reads; the hash stays behind. */
+/** Combines the two reads and drops the hash. */
 export function toKeyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceilings | undefined): KeyRecord {
   return { ...key, ceilings: ceilings ?? noCeilings };
 }
 
 export const noCeilings = ceilingsFrom((name) => ({ limit: null, window: defaultWindows[name] }));
 
-const keyColumns = `id, coalesce(counted_as, id) as "countedAs", project_id as "projectId", prefix, secret_sha256 as "secretHash", name, models, expires_at as "expiresAt",
+const keyColumns = `id, coalesce(counted_as, id) as "quotaKeyId", project_id as "projectId", prefix, secret_sha256 as "secretHash", name, models, expires_at as "expiresAt",
   revoked_at as "revokedAt", created_at as "createdAt"`;
 
 type Stored<Row> = {

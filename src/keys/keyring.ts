@@ -1,17 +1,16 @@
 /**
- * Finds the caller behind a virtual key, and issues, lists, rotates and revokes keys.
+ * Authenticates virtual keys, and issues, lists, rotates and revokes them.
  *
- * `find` is on the path of every call: synchronous while the key is in memory, without a plain secret kept anywhere (the cache goes by
- * prefix, the hash is compared each time). A revoked key is refused within a second in every process, by NOTIFY; a store that is down
- * is bridged as `db/row-cache.ts` says.
+ * `find` runs for every call: it is synchronous while the key is cached. The cache is keyed by prefix and the hash is compared each time,
+ * so that no plain secret is kept in memory. NOTIFY makes every process reject a revoked key within a second.
  */
 import { type Caller, internalKeyId } from '../core/call.ts';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
+import { createNotifiedCache } from '../db/notified-cache.ts';
 import { withQueryTimeout } from '../db/query-timeout.ts';
-import { createRowCache } from '../db/row-cache.ts';
 import { type KeySettings, parseGraceSeconds, parseKeyInput } from './key-input.ts';
 import type { Ceilings, KeyRecord } from './key-record.ts';
 import {
@@ -31,14 +30,14 @@ import { generateSecret, hashSecret, matchesHash, parseSecret } from './secret.t
 export interface Keyring {
   /** The caller; throws (or rejects with) `invalid_key`, `keystore_unavailable` or `limits_unavailable`. */
   find(secret: string): Caller | Promise<Caller>;
-  /** Ceilings of a key that `find` let in: what admission and `/status/peek` go by. */
+  /** Ceilings of a key that `find` accepted. */
   getCeilings(keyId: string): Ceilings | Promise<Ceilings>;
   describe(keyId: string): Promise<KeyRecord>;
-  /** Makes a key from the body of shapes 19. The secret is returned this once. */
+  /** Creates a key from a request body. Only this result contains the secret. */
   issue(projectId: string, input: unknown): Promise<IssuedKey>;
   list(projectId: string): Promise<KeyRecord[]>;
   revoke(projectId: string, prefix: string): Promise<KeyRecord>;
-  /** A new key with the same settings, which goes on with the old one's ceilings where they stand; the old one ends after the grace time of the body, or at once. */
+  /** Issues a key with the same settings, which shares the usage of the old one's ceilings; the old key ends after `grace_seconds` of the body. */
   rotate(projectId: string, prefix: string, input: unknown): Promise<IssuedKey>;
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -61,17 +60,12 @@ interface CachedKey {
   readonly caller: Caller;
 }
 
-/** Bound of the index from id to prefix; two short strings a key. */
+/** Bound of the index from id to prefix. */
 const maxPrefixes = 100_000;
 
 export function createKeyring({ database, clock, logger }: KeyringOptions): Keyring {
   const prefixes = new Map<string, string>();
-  const cache = createRowCache<CachedKey>({
-    clock,
-    load: loadKey,
-    onLoadError: (error) => logger?.warn({ error }, 'keys cannot be read again; the last known ones stay in force'),
-  });
-  let listening: { stop(): Promise<void> } | null = null;
+  const cache = createNotifiedCache<CachedKey>({ database, channel: keyChannel, load: loadKey, clock, logger });
 
   async function loadKey(prefix: string): Promise<CachedKey | null> {
     const row = await withQueryTimeout(database, readKey(database, prefix)).catch((cause: unknown) => {
@@ -84,26 +78,26 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     const record = toKeyRecord(row, ceilings.get(row.id));
     if (prefixes.size >= maxPrefixes) prefixes.clear();
     prefixes.set(row.id, prefix);
-    const { id, countedAs, projectId, models, expiresAt } = record;
-    const caller = Object.freeze({ keyId: id, keyPrefix: prefix, quotaKeyId: countedAs, projectId, models, expiresAt });
+    const { id, quotaKeyId, projectId, models, expiresAt } = record;
+    const caller = Object.freeze({ keyId: id, keyPrefix: prefix, quotaKeyId: quotaKeyId, projectId, models, expiresAt });
     return { record, secretHash: row.secretHash, caller };
   }
 
-  const authenticate = (found: CachedKey | null, secret: string): Caller => {
-    if (!found || !matchesHash(secret, found.secretHash)) throw gatewayError('invalid_key');
-    const { revokedAt, expiresAt } = found.record;
+  const authenticate = (key: CachedKey | null, secret: string): Caller => {
+    if (!key || !matchesHash(secret, key.secretHash)) throw gatewayError('invalid_key');
+    const { revokedAt, expiresAt } = key.record;
     if (revokedAt !== null || (expiresAt !== null && expiresAt <= clock.now())) throw gatewayError('invalid_key');
-    return found.caller;
+    return key.caller;
   };
 
   const findById = async (keyId: string): Promise<KeyRecord> => {
     const prefix = prefixes.get(keyId) ?? (await readPrefix(database, keyId));
-    const found = prefix === null ? null : await cache.get(prefix);
-    if (!found) throw keyNotFound();
-    return found.record;
+    const key = prefix === null ? null : await cache.get(prefix);
+    if (!key) throw keyNotFound();
+    return key.record;
   };
 
-  /** Makes the key that `prepare` describes, in one transaction with what `prepare` does. `before`: the key whose place it takes. */
+  /** Inserts a key with the settings that `prepare` returns, in the same transaction. `predecessor`: the key that it replaces. */
   const insert = async (
     projectId: string,
     prepare: (tx: Queries, now: number) => Promise<{ settings: KeySettings; predecessor: KeyRecord | null }>,
@@ -113,11 +107,18 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     const record = await database.transaction(async (tx) => {
       const [project] = await tx.query('select 1 from projects where id = $1::uuid', [projectId]);
       if (!project) throw gatewayError('not_found', { message: 'no such project' });
-      const { settings, predecessor: before } = await prepare(tx, now);
+      const { settings, predecessor } = await prepare(tx, now);
       const id = newId(now);
-      return insertKey(tx, { id, countedAs: before?.countedAs ?? id, projectId, prefix, secretHash: hashSecret(secret), settings, now });
+      return insertKey(tx, {
+        id,
+        quotaKeyId: predecessor?.quotaKeyId ?? id,
+        projectId,
+        prefix,
+        secretHash: hashSecret(secret),
+        settings,
+        now,
+      });
     });
-    // The notification comes to this process too, but perhaps after the key's first call.
     cache.invalidate(prefix);
     return { secret, record };
   };
@@ -126,15 +127,15 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     find(secret) {
       const parsed = parseSecret(secret);
       if (!parsed) throw gatewayError('invalid_key');
-      const found = cache.get(parsed.prefix);
-      return found instanceof Promise ? found.then((row) => authenticate(row, secret)) : authenticate(found, secret);
+      const key = cache.get(parsed.prefix);
+      return key instanceof Promise ? key.then((loaded) => authenticate(loaded, secret)) : authenticate(key, secret);
     },
     getCeilings(keyId) {
       if (keyId === internalKeyId) return noCeilings;
       const prefix = prefixes.get(keyId);
       if (prefix === undefined) return findById(keyId).then((record) => record.ceilings);
-      const found = cache.get(prefix);
-      return found instanceof Promise ? found.then(requireCeilings) : requireCeilings(found);
+      const key = cache.get(prefix);
+      return key instanceof Promise ? key.then(requireCeilings) : requireCeilings(key);
     },
     describe: findById,
     async issue(projectId, input) {
@@ -164,19 +165,14 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
       cache.invalidate(prefix);
       return issued;
     },
-    async start() {
-      listening ??= await database.listen(keyChannel, cache.invalidate, cache.invalidateAll);
-    },
-    async stop() {
-      await listening?.stop();
-      listening = null;
-    },
+    start: cache.start,
+    stop: cache.stop,
   };
 }
 
-function requireCeilings(found: CachedKey | null): Ceilings {
-  if (!found) throw keyNotFound();
-  return found.record.ceilings;
+function requireCeilings(key: CachedKey | null): Ceilings {
+  if (!key) throw keyNotFound();
+  return key.record.ceilings;
 }
 
 function keyNotFound(): GatewayError {

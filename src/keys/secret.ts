@@ -1,7 +1,7 @@
 /**
- * The virtual key: `sk-gw-<prefix>-<secret>` (shapes 15). The prefix (8 of `[a-z0-9]`) names the key in public; the secret is 43 characters
- * of base62 (256 bits) and 6 of checksum, the CRC-32 of everything before it. The checksum keeps made-up keys away from the database
- * and lets secret scanners be sure. Only the SHA-256 of the whole key is stored: with 256 random bits a slow hash would add nothing.
+ * Virtual keys: `sk-gw-<prefix>-<secret>`. The prefix (8 of `[a-z0-9]`) identifies the key and is public. The secret is 43 characters of
+ * base62 (256 bits) followed by 6 of checksum, the CRC-32 of everything before it, which rejects invented keys without a database query and
+ * lets secret scanners verify a match. Only the SHA-256 of the whole key is stored: for 256 random bits a slow hash adds no security.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -12,32 +12,31 @@ const secretLength = 43;
 const checksumLength = 6;
 const secretPattern = /^sk-gw-([a-z0-9]{8})-[0-9A-Za-z]{49}$/;
 
-/** A new key. The secret is returned once and kept nowhere. */
+/** Generates a new key. */
 export function generateSecret(): { secret: string; prefix: string } {
   const prefix = randomText(base36, 8);
   const start = `sk-gw-${prefix}-${randomText(base62, secretLength)}`;
   return { secret: start + checksumOf(start), prefix };
 }
 
-/** The prefix of a well-formed key, or null when the form or the checksum is wrong. */
+/** The prefix of a key. Null when the format or the checksum is wrong. */
 export function parseSecret(text: string): { prefix: string } | null {
   const prefix = secretPattern.exec(text)?.[1];
   if (prefix === undefined) return null;
   return checksumOf(text.slice(0, -checksumLength)) === text.slice(-checksumLength) ? { prefix } : null;
 }
 
-/** What is stored of a key. */
 export function hashSecret(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Compares a key with a stored hash in a time that tells nothing. */
+/** Compares a key with a stored hash in constant time. */
 export function matchesHash(text: string, hash: Buffer): boolean {
   const actual = hashSecret(text);
   return actual.length === hash.length && timingSafeEqual(actual, hash);
 }
 
-/** CRC-32 in base62, padded: 62^6 is more than 2^32. */
+/** CRC-32 in base62, padded to 6 digits (62^6 > 2^32). */
 function checksumOf(text: string): string {
   let rest = crc32(text);
   let digits = '';
@@ -48,7 +47,7 @@ function checksumOf(text: string): string {
   return digits;
 }
 
-/** Characters drawn evenly: bytes that would favour the alphabet's first characters are thrown away. */
+/** Uniformly random characters: bytes that would favour the first characters of the alphabet are discarded. */
 function randomText(alphabet: string, length: number): string {
   const limit = 256 - (256 % alphabet.length);
   let text = '';

@@ -1,33 +1,29 @@
-/**
- * The settings of an application: one validator and one reading of them, whoever changes them. Stored as the JSON of shapes 19, with every
- * default filled in.
- */
+/** Settings of an application: validation, defaults and conversion. Stored as the JSON of the API, with every default filled in. */
 import { z } from 'zod';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
-import { formatIssues } from '../core/error-messages.ts';
-import { gatewayError } from '../core/errors.ts';
+import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import { type Tiers, tiers } from './tiers.ts';
 
 export type ApplicationWindow = 'day' | 'month' | 'total';
 
 export interface ApplicationCeiling {
-  /** Calls or nano-dollars; null for no limit. */
+  /** Calls or nano-dollars. Null when unlimited. */
   readonly limit: number | null;
   readonly window: ApplicationWindow;
 }
 
 export interface ApplicationSettings {
   readonly ceilings: { readonly calls: ApplicationCeiling; readonly cost: ApplicationCeiling };
-  /** They go over the project's, by name. */
+  /** Override the project's tiers by name. */
   readonly tiers: Tiers;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
 }
 
-/** Settings as they are stored and sent. */
+/** Settings as stored and sent. */
 export type StoredApplication = z.output<typeof storedApplication>;
 
-/** A ceiling of 0 is allowed: such an application is answered only what costs nothing. */
+/** 0 is allowed: such an application is limited to calls without a cost. */
 const calls = z.int().min(0).nullable();
 const cost = z.number().min(0).max(9_000_000).nullable().describe('USD');
 const window = z.enum(['day', 'month', 'total']);
@@ -46,7 +42,7 @@ export const applicationInput = z
   })
   .partial();
 
-/** A newer server may have stored more than this one knows. */
+/** Not strict: a newer server may have stored further members. */
 const storedApplication = z.object({
   ceilings: z.object(ceilings).default({ calls: null, cost: null }),
   windows: z.object(windows).default({ calls: 'month', cost: 'month' }),
@@ -55,20 +51,17 @@ const storedApplication = z.object({
   speech_tiers: tiers.default({}),
 });
 
-/** What a `PUT` changes: what its body leaves out stays as it is; tiers are replaced together, as a project's are. */
+/** A `PUT`: omitted members keep their value; `tiers` are replaced as a whole, as for projects. */
 export interface ApplicationChange {
   apply(current: StoredApplication): StoredApplication;
 }
 
-/** Reads the body of `PUT …/applications/{source}`; throws `bad_request` naming all that is wrong. */
+/** Validates the body of `PUT …/applications/{source}`; throws `bad_request`, naming every mistake. */
 export function parseApplicationChange(input: unknown): ApplicationChange {
-  const parsed = applicationInput.safeParse(input ?? {});
-  if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
-  const change = parsed.data;
+  const change = parseOrBadRequest(applicationInput, input ?? {});
   return {
     apply: (current) =>
       storedApplication.parse({
-        // JSON has no `undefined`: a member that is there has a value.
         ceilings: { ...current.ceilings, ...change.ceilings },
         windows: { ...current.windows, ...change.windows },
         tiers: change.tiers ?? current.tiers,
@@ -78,12 +71,11 @@ export function parseApplicationChange(input: unknown): ApplicationChange {
   };
 }
 
-/** Settings of a row; what it lacks gets the defaults. */
+/** Settings of a row; missing members get their defaults. */
 export function parseStoredApplication(row: unknown): StoredApplication {
   return storedApplication.parse(row);
 }
 
-/** Settings as the rooms use them. */
 export function toApplicationSettings(stored: StoredApplication): ApplicationSettings {
   const limitOfCost = stored.ceilings.cost === null ? null : Number(nanosFromUsd(stored.ceilings.cost));
   return Object.freeze({
@@ -97,7 +89,6 @@ export function toApplicationSettings(stored: StoredApplication): ApplicationSet
   });
 }
 
-/** Settings as they are sent. */
 export function toApplicationSettingsJson(settings: ApplicationSettings): StoredApplication {
   const { calls, cost } = settings.ceilings;
   return parseStoredApplication({

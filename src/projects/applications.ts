@@ -1,6 +1,6 @@
 /**
- * What applications of a project override (shapes 19). They travel with the project: a change drops the project in every process, so that
- * nothing here is read on the path of a call.
+ * Settings that applications of a project override. They are loaded with the project: a change invalidates the cached project in every
+ * process, so that calls cause no query here.
  */
 import { gatewayError } from '../core/errors.ts';
 import { type Clock, formatTime } from '../core/time.ts';
@@ -16,29 +16,29 @@ import {
 export interface Application {
   readonly source: string;
   readonly settings: ApplicationSettings;
-  /** Null: nobody has set anything, the settings are the defaults. */
+  /** Null when nothing was set and the settings are the defaults. */
   readonly createdAt: number | null;
   readonly updatedAt: number | null;
 }
 
 export interface Applications {
-  /** Makes or changes what the application overrides; what the body leaves out stays. Throws `bad_request`, `conflict`. */
+  /** Creates or changes the application's settings; omitted members keep their value. Throws `bad_request`, `conflict`. */
   put(projectId: string, source: string, input: unknown): Promise<Application>;
-  /** An application that nobody has set anything for has the defaults (shapes 19: applications exist without being provisioned). */
+  /** Applications exist without being provisioned: an unknown one has the default settings. */
   find(projectId: string, source: string): Promise<Application>;
-  /** Those for which something was set, by name. */
+  /** Applications with settings, ordered by name. */
   list(projectId: string): Promise<Application[]>;
 }
 
 export interface ApplicationsOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** Sent with NOTIFY; its payload is the project's id. */
+  /** NOTIFY channel; the payload is the project's id. */
   readonly channel: string;
   readonly onChange: (projectId: string) => void;
 }
 
-/** They are loaded with their project, so there must be an end to them. */
+/** Bounded, since all applications are loaded with their project. */
 const maxApplications = 1_000;
 const maxSourceLength = 256;
 
@@ -49,7 +49,7 @@ export function createApplications({ database, clock, channel, onChange }: Appli
       assertSource(source);
       const now = new Date(clock.now());
       const row = await database.transaction(async (tx) => {
-        // One change of a project at a time: two that each set a part must both last, and the number of applications is counted.
+        // Serializes changes to the project, so that partial updates are not lost and the number of applications is exact.
         await tx.query('select id from projects where id = $1::uuid for update', [projectId]);
         const [current] = await tx.query<ApplicationRow>(
           `select ${applicationColumns} from applications where project_id = $1::uuid and source = $2::text`,
@@ -97,7 +97,7 @@ export function createApplications({ database, clock, channel, onChange }: Appli
   };
 }
 
-/** JSON of shapes 19. */
+/** The `application` object of the API. */
 export function toApplicationJson({ source, settings, createdAt, updatedAt }: Application): Record<string, unknown> {
   return {
     source,
@@ -107,10 +107,10 @@ export function toApplicationJson({ source, settings, createdAt, updatedAt }: Ap
   };
 }
 
-/** All overrides of the project of the surrounding query, as one JSON object by source. */
+/** All application settings of the outer query's project, as one JSON object by source. */
 export const applicationsSubquery = `(select coalesce(jsonb_object_agg(a.source, a.settings), '{}') from applications a where a.project_id = projects.id)`;
 
-/** Reads what `applicationsOfProject` gave. */
+/** Parses the value of `applicationsSubquery`. */
 export function parseApplications(bySource: Readonly<Record<string, unknown>>): ReadonlyMap<string, ApplicationSettings> {
   return new Map(Object.entries(bySource).map(([source, settings]) => [source, toApplicationSettings(parseStoredApplication(settings))]));
 }
@@ -133,7 +133,7 @@ function toApplication(row: ApplicationRow): Application {
   };
 }
 
-/** Any name, counted in code points; U+0000 and half surrogate pairs cannot be stored, and no header can carry them. */
+/** Counted in code points. U+0000 and lone surrogates cannot be stored, and no header can contain them. */
 function assertSource(source: string): void {
   if (source !== '' && source.length <= 2 * maxSourceLength && [...source].length <= maxSourceLength && !/[\0\p{Cs}]/u.test(source)) return;
   throw gatewayError('bad_request', { message: `source: must be 1 to ${maxSourceLength} characters` });

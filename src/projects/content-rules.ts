@@ -1,22 +1,19 @@
-/**
- * The content rules of projects as they are set and shown (shapes 19): one validator and one way to change them, whoever does. They travel
- * with the project: a change drops the project in every process.
- */
+/** Reads and replaces the content rules of a project. They are loaded with it: a change invalidates the cached project in every process. */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { type ContentRule, parseRulesInput, parseStoredRules } from '../guardrails/content-rule.ts';
 
 export interface ContentRules {
-  /** Those in force. */
+  /** The rules in force. */
   find(projectId: string): Promise<readonly ContentRule[]>;
-  /** Puts the rules of `input` in the place of all others. Throws `bad_request`, naming all that is wrong. */
+  /** Replaces all rules by those of `input`. Throws `bad_request`, naming every mistake. */
   put(projectId: string, input: unknown): Promise<readonly ContentRule[]>;
 }
 
 export interface ContentRulesOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** Sent with NOTIFY; its payload is the project's id. */
+  /** NOTIFY channel; the payload is the project's id. */
   readonly channel: string;
   readonly onChange: (projectId: string) => void;
 }

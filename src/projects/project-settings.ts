@@ -1,32 +1,28 @@
-/**
- * The settings of a project: one validator and one reading of them, whoever changes them (provisioning, the console, MCP). Stored as the
- * JSON of shapes 19, with every default filled in, so that a row shows what holds.
- */
+/** Settings of a project: validation, defaults and conversion. Stored as the JSON of the API, with every default filled in. */
 import { z } from 'zod';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
-import { formatIssues } from '../core/error-messages.ts';
-import { gatewayError } from '../core/errors.ts';
+import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import type { ApplicationSettings } from './application-settings.ts';
 import { type Tiers, tiers } from './tiers.ts';
 
 export interface ProjectSettings {
-  /** Providers the project may use; null for all, an empty list for none. */
+  /** Providers that the project may use. Null when all are allowed; an empty list allows none. */
   readonly providers: readonly string[] | null;
   readonly tiers: Tiers;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
-  /** Models and providers that are called only when nothing else is left. */
+  /** Models and providers that are called only after all others. */
   readonly retired: readonly string[];
-  /** Null: as the configuration file says. */
+  /** Null: the value of the configuration file applies. */
   readonly catalogFill: boolean | null;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
   readonly cache: { readonly enabled: boolean; readonly ttlMs: number };
-  /** What applications override, by name; one that is not there overrides nothing. */
+  /** Overrides by application name. */
   readonly applications: ReadonlyMap<string, ApplicationSettings>;
 }
 
-/** Settings as they are stored and sent. */
+/** Settings as stored and sent. */
 export type StoredSettings = z.output<typeof storedSettings>;
 
 const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be the name of a provider');
@@ -41,8 +37,8 @@ const fields = {
   tiers,
   image_tiers: tiers,
   speech_tiers: tiers,
-  retired: z.array(retiredName).max(1_000).describe('models and providers that are called last'),
-  catalog_fill: z.boolean().nullable().describe('null: as the configuration file says'),
+  retired: z.array(retiredName).max(1_000).describe('models and providers that are called only after all others'),
+  catalog_fill: z.boolean().nullable().describe('null: the value of the configuration file applies'),
   may_call: z.boolean(),
   monthly_cap: z.number().min(0).max(9_000_000).nullable().describe('USD'),
 };
@@ -62,18 +58,16 @@ const storedSettings = z.object({
   cache: cache.default({ enabled: true, ttl_seconds: 600 }),
 });
 
-/** What a `PUT` changes. */
+/** A `PUT`. */
 export interface ProjectChange {
   readonly name: string | undefined;
-  /** The settings with the change made; what the body leaves out stays as it is. */
+  /** Returns the changed settings; omitted members keep their value. */
   apply(current: StoredSettings): StoredSettings;
 }
 
-/** Reads the body of `PUT /provision/teams/{project}`; throws `bad_request` naming all that is wrong. */
+/** Validates the body of `PUT /provision/teams/{project}`; throws `bad_request`, naming every mistake. */
 export function parseProjectChange(input: unknown): ProjectChange {
-  const parsed = projectInput.safeParse(input ?? {});
-  if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
-  const { name, cache: cacheChange, ...change } = parsed.data;
+  const { name, cache: cacheChange, ...change } = parseOrBadRequest(projectInput, input ?? {});
   return {
     name,
     apply: (current) =>
@@ -81,12 +75,11 @@ export function parseProjectChange(input: unknown): ProjectChange {
   };
 }
 
-/** Settings of a row; a row without some of them (or a new project) gets the defaults. */
+/** Settings of a row; missing members get their defaults. */
 export function parseStoredSettings(row: unknown): StoredSettings {
   return storedSettings.parse(row);
 }
 
-/** Settings as the rooms use them. */
 export function toProjectSettings(stored: StoredSettings, applications: ReadonlyMap<string, ApplicationSettings>): ProjectSettings {
   return Object.freeze({
     providers: stored.providers,
@@ -102,7 +95,7 @@ export function toProjectSettings(stored: StoredSettings, applications: Readonly
   });
 }
 
-/** Settings as they are sent; applications have addresses of their own. */
+/** Settings as sent; applications have their own routes. */
 export function toSettingsJson(settings: ProjectSettings): StoredSettings {
   return parseStoredSettings({
     providers: settings.providers,
@@ -117,8 +110,8 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
   });
 }
 
-/** Only members that have a value: `undefined` must not overwrite what is there. */
+/** Drops members that are `undefined`, which would overwrite existing values. */
 function definedMembers<Part extends object>(part: Part): Partial<Part> {
   const entries = Object.entries(part).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as Partial<Part>; // The same members, fewer of them.
+  return Object.fromEntries(entries) as Partial<Part>; // A subset of the members.
 }

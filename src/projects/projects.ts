@@ -1,20 +1,20 @@
 /**
- * Projects: owners of keys, money and memory. `get` is on the path of every call and synchronous while the project is in memory; a change
- * reaches every process by NOTIFY, and a store that is down is bridged, both as `db/row-cache.ts` says.
+ * Projects own keys, budgets and memory. `get` runs for every call: it is synchronous while the project is cached. NOTIFY invalidates a
+ * changed project in every process.
  */
 import { gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { type Clock, formatTime } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
+import { createNotifiedCache } from '../db/notified-cache.ts';
 import { withQueryTimeout } from '../db/query-timeout.ts';
-import { createRowCache } from '../db/row-cache.ts';
 import { parseStoredRules } from '../guardrails/content-rule.ts';
 import { type CompiledRules, createRuleCompiler } from '../guardrails/rules.ts';
 import { type Applications, applicationsSubquery, createApplications, parseApplications } from './applications.ts';
 import { type ContentRules, createContentRules } from './content-rules.ts';
 import { type ProjectSettings, parseProjectChange, parseStoredSettings, toProjectSettings, toSettingsJson } from './project-settings.ts';
 
-/** Carries the id of a project that was made or changed, or whose applications were, to every process. */
+/** NOTIFY channel; the payload is the id of a project that was created or changed, also by its applications or rules. */
 const projectChannel = 'gateway_projects';
 
 export interface Project {
@@ -27,15 +27,15 @@ export interface Project {
 }
 
 export interface Projects {
-  /** Rejects with `keystore_unavailable` when the project was never read and cannot be, `not_found` when there is none. */
+  /** Rejects with `not_found`, or with `keystore_unavailable` when the project is not cached and cannot be read. */
   get(projectId: string): Project | Promise<Project>;
   findBySlug(slug: string): Promise<Project | null>;
-  /** Makes or changes a project from the body of shapes 19; what the body leaves out stays. */
+  /** Creates or changes a project from a request body; omitted members keep their value. */
   put(slug: string, input: unknown): Promise<{ project: Project; created: boolean }>;
-  /** The project of the first start: made with all defaults unless it is there. */
+  /** Creates the project with all defaults unless it exists. */
   ensureDefault(slug: string): Promise<{ project: Project; created: boolean }>;
   list(): Promise<Project[]>;
-  /** What applications override; `get` and all others tell it in the project's settings. */
+  /** Settings per application; a project's own settings include them. */
   readonly applications: Applications;
   readonly contentRules: ContentRules;
   start(): Promise<void>;
@@ -46,15 +46,15 @@ export interface ProjectsOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger?: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
-  /** Told of each project that anybody has changed, and of its applications. */
+  /** Called with the id of each project that any process changed. */
   readonly onChange?: (projectId: string) => void;
 }
 
 export function createProjects({ database, clock, logger, onChange }: ProjectsOptions): Projects {
   const compileRules = createRuleCompiler();
   const fromRow = (row: ProjectRow): Project => toProject(row, compileRules);
-  const cache = createRowCache<Project>({
-    clock,
+  const cache = createNotifiedCache<Project>({
+    ...{ database, channel: projectChannel, clock, logger, onChange },
     load: async (projectId) => {
       const query = database.query<ProjectRow>(`select ${projectColumns} from projects where id = $1::uuid`, [projectId]);
       const rows = await withQueryTimeout(database, query).catch((cause: unknown) => {
@@ -62,14 +62,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       });
       return rows[0] ? fromRow(rows[0]) : null;
     },
-    onLoadError: (error) => logger?.warn({ error }, 'projects cannot be read again; the last known settings stay in force'),
   });
-  let listening: { stop(): Promise<void> } | null = null;
-
-  const onNotification = (projectId: string): void => {
-    cache.invalidate(projectId);
-    onChange?.(projectId);
-  };
 
   const put = async (slug: string, input: unknown): Promise<{ project: Project; created: boolean }> => {
     const change = parseProjectChange(input);
@@ -101,8 +94,8 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
     applications: createApplications({ database, clock, channel: projectChannel, onChange: cache.invalidate }),
     contentRules: createContentRules({ database, clock, channel: projectChannel, onChange: cache.invalidate }),
     get(projectId) {
-      const found = cache.get(projectId);
-      return found instanceof Promise ? found.then(requireProject) : requireProject(found);
+      const project = cache.get(projectId);
+      return project instanceof Promise ? project.then(requireProject) : requireProject(project);
     },
     findBySlug,
     put,
@@ -114,17 +107,12 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       const rows = await database.query<ProjectRow>(`select ${projectColumns} from projects order by slug`);
       return rows.map(fromRow);
     },
-    async start() {
-      listening ??= await database.listen(projectChannel, onNotification, cache.invalidateAll);
-    },
-    async stop() {
-      await listening?.stop();
-      listening = null;
-    },
+    start: cache.start,
+    stop: cache.stop,
   };
 }
 
-/** JSON of shapes 19. */
+/** The `project` object of the API. */
 export function toProjectJson(project: Project): Record<string, unknown> {
   return {
     id: project.id,
@@ -149,7 +137,7 @@ interface ProjectRow {
 
 const projectColumns = `id, slug, name, settings, rules, ${applicationsSubquery} as applications, created_at as "createdAt", updated_at as "updatedAt"`;
 
-/** A new project is named like its slug until somebody names it. True: it was not there. */
+/** Returns true when the project was created. Its slug is its initial name. */
 async function insertProject(tx: Queries, slug: string, now: number): Promise<boolean> {
   const rows = await tx.query(
     `insert into projects (id, slug, name, settings, created_at, updated_at)

@@ -1,7 +1,7 @@
-/** Tiers as projects and applications set them. */
+/** Tiers set by projects and applications. */
 import { z } from 'zod';
 
-/** Chains of models by tier name; they go over those of the configuration file, by name. */
+/** Chains of models by tier name; they override those of the configuration file by name. */
 export type Tiers = Readonly<Record<string, readonly string[]>>;
 
 const modelId = z
@@ -11,10 +11,12 @@ const modelId = z
 
 const tierName = z
   .string()
-  // One expression, so that the interface description says it too.
+  // One expression, so that the OpenAPI schema contains it.
   .regex(/^(?!auto$)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, {
     error: ({ input }) =>
-      input === 'auto' ? '"auto" is no tier: it lets the gateway choose one' : 'a tier is named with letters, digits, ".", "_" and "-"',
+      input === 'auto'
+        ? '"auto" is reserved: it lets the gateway choose a tier'
+        : 'a tier name consists of letters, digits, ".", "_" and "-"',
   });
 
-export const tiers = z.record(tierName, z.array(modelId).max(100)).describe('chains of models by tier; `auto` is no tier');
+export const tiers = z.record(tierName, z.array(modelId).max(100)).describe('chains of models by tier name; `auto` is reserved');

@@ -1,4 +1,4 @@
-/** Call rows with their attempts, as `GET /provision/teams/{project}/calls` and the console show them (shapes 21). */
+/** Calls with their attempts, as returned by `GET /provision/teams/{project}/calls`. */
 import { toUsd } from '../core/cost.ts';
 import { formatTime } from '../core/time.ts';
 import type { Queries } from '../db/database.ts';
@@ -28,10 +28,10 @@ export interface CallRow {
   readonly cache: string | null;
   readonly tokens: { readonly input: number; readonly cached_input: number; readonly cache_write: number; readonly output: number };
   readonly cost: number | null;
-  /** The cost is null because an attempt's model has no price. */
+  /** True when the cost is null because a model has no price. */
   readonly price_unknown: boolean;
   readonly estimated: boolean;
-  /** It was let through without its ceilings, whose store was down. */
+  /** Admitted without its ceilings while the quota store was unavailable. */
   readonly unmetered: boolean;
   readonly duration_ms: number;
   readonly first_byte_ms: number | null;
@@ -63,7 +63,7 @@ export interface AttemptRow {
 
 const defaultLimit = 100;
 const maxLimit = 1_000;
-/** What one statement reads: more would hold up everybody else on the one session of the embedded database. */
+/** Calls per statement; bounded because a statement blocks the single session of the embedded database. */
 const pageSize = 250;
 
 /** Newest first. */
@@ -79,7 +79,7 @@ export async function listCalls(database: Queries, projectId: string, options: L
   }
 }
 
-/** `values` are those of `selectCalls`. */
+/** `values` are the parameters of `selectCalls`. */
 async function readPage(database: Queries, values: readonly unknown[]): Promise<CallRow[]> {
   const calls = await database.query<StoredCall>(selectCalls, values);
   const attempts = await database.query<StoredAttempt>(selectAttempts, [calls.map(({ id }) => id)]);
@@ -96,7 +96,7 @@ type StoredCall = Omit<CallRow, 'created_at' | 'tokens' | 'cost' | 'price_unknow
   readonly output: number;
 };
 
-/** Columns that go out under their own names are not aliased. */
+/** Columns that the API returns under the same name have no alias. */
 const selectCalls = `
   select id, key_prefix as key, source, route, model_asked, model, status, code, outcome, stream, cache, estimated, unmetered, duration_ms,
          first_byte_ms, task_id, turn_id, agent_id, trigger_kind, trigger_detail, iteration, distil_saved,
@@ -139,7 +139,7 @@ function toAttemptRow({ callId: _callId, startedAt, costNanos, ...row }: StoredA
   return { ...row, started_at: formatTime(startedAt.getTime()), ...toCostJson(costNanos) };
 }
 
-/** A model without a price costs nobody knows what, never nothing. */
+/** The cost of a model without a price is unknown, which differs from 0. */
 function toCostJson(nanos: number | null): Pick<CallRow, 'cost' | 'price_unknown'> {
   return { cost: nanos === null ? null : toUsd(nanos), price_unknown: nanos === null };
 }

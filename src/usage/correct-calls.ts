@@ -1,24 +1,24 @@
-/** Changes what stored calls say of their outcome and cost, for calls whose end is known only long after their answer (videos). */
+/** Changes outcome and cost of stored calls whose result is known only after their response was sent (videos). */
 import type { Outcome } from '../core/call.ts';
 import type { Queries } from '../db/database.ts';
 
 export interface CallCorrection {
   readonly callId: string;
-  /** Null: what the row says stays. */
+  /** Null keeps the stored value. */
   readonly outcome: Outcome | null;
-  /** Null: what the row says stays. */
+  /** Null keeps the stored value. */
   readonly code: string | null;
   readonly costNanos: number | null;
   readonly estimated: boolean;
 }
 
-/** By how much the cost of a stored call has changed; an unknown cost counts as nothing. */
+/** Difference between the new and the old cost of a stored call; an unknown cost counts as 0. */
 export interface CostAdjustment {
   readonly callId: string;
   readonly nanos: number;
 }
 
-/** In the transaction `tx`; a call that is not stored (yet) is left out. Such calls have one attempt, which says the same. */
+/** Skips calls that are not stored (yet). These calls have a single attempt, which gets the same outcome and cost. */
 export async function correctCalls(tx: Queries, corrections: readonly CallCorrection[]): Promise<readonly CostAdjustment[]> {
   if (corrections.length === 0) return [];
   const ids = corrections.map(({ callId }) => callId);

@@ -1,8 +1,8 @@
 /**
- * What the gateway tells of recorded calls: spend of a project, use of a key, the call rows. All of it is read from the database, never from
- * metrics; callers first wait for the journal's drain, so that who calls and then looks sees the call.
+ * Reports on recorded calls: spend of a project, usage of a key, calls. They are read from the database, never from metrics. Routes wait for
+ * the journal drain first, so that a client sees its preceding calls.
  *
- * A call belongs to the month of its start, which is the time in its id: every query is a range of ids.
+ * A call belongs to the month in which it started. Its id contains that time, so every query is a range of ids.
  */
 
 import { toUsd } from '../core/cost.ts';
@@ -13,7 +13,7 @@ import { type WindowKind, windowAt } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
 import { type CallRow, type ListOptions, listCalls } from './call-rows.ts';
 
-/** Shapes 2. */
+/** Response of the usage route. */
 export interface UsageReport {
   readonly month: string;
   readonly period: { readonly start: string; readonly end: string };
@@ -31,7 +31,7 @@ interface Group {
   readonly calls: number;
 }
 
-/** What settled calls have used of a key's ceilings, each in its own window: calls, nano-dollars, calls and tokens of this minute. */
+/** Usage of a key's ceilings by settled calls, each in its window: calls, nano-dollars, calls and tokens of this minute. */
 export interface KeyUsage {
   readonly calls: number;
   readonly cost: number;
@@ -43,8 +43,8 @@ export interface UsageReports {
   getUsage(project: { readonly projectId: string; readonly monthlyCapNanos: number | null }): Promise<UsageReport>;
   /** Nano-dollars of the current month. */
   getMonthSpend(projectId: string): Promise<number>;
-  /** Of a key and those that are counted with it. */
-  getKeyUsage(countedAs: string, windows: { readonly calls: WindowKind; readonly cost: WindowKind }): Promise<KeyUsage>;
+  /** Usage of all keys that share the quota of this one. */
+  getKeyUsage(quotaKeyId: string, windows: { readonly calls: WindowKind; readonly cost: WindowKind }): Promise<KeyUsage>;
   /** Newest first. */
   listCalls(projectId: string, options?: ListOptions): Promise<CallRow[]>;
 }
@@ -78,10 +78,10 @@ export function createUsageReports({ database, clock }: { database: Database; cl
       );
       return row?.spent ?? 0;
     },
-    async getKeyUsage(countedAs, windows) {
+    async getKeyUsage(quotaKeyId, windows) {
       const now = clock.now();
       const starts = [windowAt(windows.calls, now), windowAt(windows.cost, now), windowAt('minute', now)].map(({ start }) => start);
-      const [row] = await database.query<KeyUsage>(selectKeyUse, [countedAs, ...starts.map(minIdAt), minIdAt(Math.min(...starts))]);
+      const [row] = await database.query<KeyUsage>(selectKeyUse, [quotaKeyId, ...starts.map(minIdAt), minIdAt(Math.min(...starts))]);
       return row ?? { calls: 0, cost: 0, rpm: 0, tpm: 0 };
     },
     listCalls: (projectId, options) => listCalls(database, projectId, options),
@@ -96,10 +96,10 @@ interface TotalRow {
   readonly calls: number;
 }
 
-/** What grouping(model, task_id, source) gives: a bit is set for each column that is not part of the group. */
+/** Values of grouping(model, task_id, source): a bit is set for each column that is not part of the group. */
 const levels = { model: 0b011, task: 0b101, source: 0b110, all: 0b111 } as const;
 
-/** One scan for all three groupings. Calls of unknown cost count with cost 0; rows without a model or task are in the sum only. */
+/** One scan for all three groupings. An unknown cost counts as 0; calls without a model or task are in the total only. */
 const selectTotals = `
   with totals as (
     select grouping(model, task_id, source) as level, coalesce(model, task_id, source) as name,
@@ -114,7 +114,7 @@ const selectTotals = `
   )
   select level, name, cost, tokens, calls from ranked where place <= 1000 order by level, place`;
 
-/** By the rule of `core/spending.ts`. */
+/** Counts as `core/ceiling-usage.ts` does. */
 const selectKeyUse = `
   select count(*) filter (where id >= $2::uuid and vendor_called) as calls,
          coalesce(sum(cost_nanos) filter (where id >= $3::uuid), 0)::bigint as cost,
@@ -127,6 +127,6 @@ const selectKeyUse = `
     ) as used`;
 
 function toGroup<Name extends string>(name: Name, row: TotalRow): Group & Record<Name, string> {
-  const named = { [name]: row.name ?? '' } as Record<Name, string>; // A computed key widens to string; Name is the only one.
+  const named = { [name]: row.name ?? '' } as Record<Name, string>; // A computed key widens to string.
   return { ...named, cost: toUsd(row.cost), tokens: row.tokens, calls: row.calls };
 }

@@ -1,17 +1,17 @@
-/** The body of "charge calls again". */
+/** Body of the reprice route. */
 import { z } from 'zod';
-import { formatIssues } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
+import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 
 const instant = z
   .union([z.iso.datetime({ offset: true }), z.iso.date()], {
     error: 'must be a time in RFC 3339, for example 2026-11-01T00:00:00Z, or a day, for example 2026-11-01',
   })
-  .describe('RFC 3339, or a day, whose first instant in UTC is meant');
+  .describe('RFC 3339, or a day, which means its start in UTC');
 
 export const repriceInput = z.strictObject({
   from: instant,
-  to: instant.describe('RFC 3339, or a day; calls that began then or later are not touched'),
+  to: instant.describe('RFC 3339, or a day; exclusive: calls that started then or later are not changed'),
   project: z.string().min(1).max(256).nullable().optional().describe('null or absent: all projects; not with `prices: now`'),
   models: z
     .array(
@@ -24,16 +24,16 @@ export const repriceInput = z.strictObject({
     .max(500)
     .nullable()
     .optional()
-    .describe('Only calls that these have answered; null or absent: all'),
+    .describe('Only calls that these models served; null or absent: all'),
   prices: z
     .enum(['dated', 'now'])
     .optional()
     .describe(
-      '`dated` (default): the prices in force when the calls began. `now`: the prices of now, which are put into the price history of the window too.',
+      '`dated` (default): the prices in force when the calls started. `now`: the current prices, which also replace the price history of the window.',
     ),
 });
 
-/** What was asked for; the project by its name. */
+/** A validated request; `project` is a slug. */
 export interface RepriceInput {
   readonly from: number;
   readonly to: number;
@@ -42,15 +42,13 @@ export interface RepriceInput {
   readonly prices: 'dated' | 'now';
 }
 
-/** Throws `bad_request` that names every fault. */
+/** Throws `bad_request`, naming every mistake. */
 export function parseRepriceInput(body: unknown): RepriceInput {
-  const parsed = repriceInput.safeParse(body);
-  if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
-  const { from, to, project = null, models = null, prices = 'dated' } = parsed.data;
+  const { from, to, project = null, models = null, prices = 'dated' } = parseOrBadRequest(repriceInput, body);
   const window = { from: Date.parse(from), to: Date.parse(to) };
   if (window.from >= window.to) throw gatewayError('bad_request', { message: 'to: must be after from' });
   if (prices === 'now' && project !== null) {
-    throw gatewayError('bad_request', { message: 'project: the prices of now are put into the history of everybody; leave it out' });
+    throw gatewayError('bad_request', { message: 'project: not allowed with prices "now", which apply to every project' });
   }
   return { ...window, project, models, prices };
 }

@@ -1,9 +1,9 @@
 /**
- * Charges stored calls again, at the prices that `model_prices` has for the instants at which they began, in one transaction with their
- * attempts, the counters of ceilings and a row of the audit. Doing it again changes nothing.
+ * Recalculates the costs of stored calls at the prices of `model_prices` in force when they started, in one transaction with their attempts,
+ * the ceiling counters and an audit entry. Idempotent.
  *
- * Beside it calls go on and are stored: it holds no row that a drain needs until its last step. Only what differs is written. What cannot be
- * computed exactly from what rows keep is left as it is, and counted.
+ * Calls continue to be stored meanwhile: rows that a drain needs are not locked before the last step. Only changed costs are written. Calls
+ * whose cost cannot be computed exactly from their rows are skipped and counted.
  */
 
 import { toUsd } from '../core/cost.ts';
@@ -13,25 +13,26 @@ import type { Clock } from '../core/time.ts';
 import { formatTime } from '../core/time.ts';
 import { writeAudit } from '../db/audit.ts';
 import type { Database, Queries } from '../db/database.ts';
+import { lockGlobal } from '../db/locks.ts';
 import type { CostAdjustment } from './correct-calls.ts';
 import { correctHistory } from './prices/correct-history.ts';
 import type { RecalculatedCost } from './prices/recalculate-cost.ts';
 import { readCharges, type StoredCharge, writeAttemptCosts, writeCallCosts } from './stored-charges.ts';
 
 export interface RepriceRequest {
-  /** Calls that began from here on ... */
+  /** Start of the window of call start times. */
   readonly from: number;
-  /** ... and before this. */
+  /** Exclusive. */
   readonly to: number;
-  /** `dated`: prices in force when calls began. `now`: first the prices of now are put in their place for the window (`correctHistory`). */
+  /** `dated`: prices in force when calls started. `now`: current prices, which first replace the history of the window (`correctHistory`). */
   readonly prices: 'dated' | 'now';
-  /** Null: of all projects. */
+  /** Null for all projects. */
   readonly projectId: string | null;
-  /** Answered by these, `<provider>/<model>`; null: by any. */
+  /** Models that served the calls, `<provider>/<model>`. Null for all. */
   readonly models: readonly string[] | null;
 }
 
-/** The answer of the route, in its words. */
+/** Response of the route. */
 export interface RepriceReceipt {
   readonly from: string;
   readonly to: string;
@@ -39,15 +40,15 @@ export interface RepriceReceipt {
   readonly models: readonly string[] | null;
   /** Models whose price history was corrected. */
   readonly prices_corrected: readonly string[];
-  /** Calls of the window. */
+  /** Calls in the window. */
   readonly calls: number;
   readonly calls_changed: number;
   /** Of these, calls whose cost was unknown. */
   readonly calls_newly_priced: number;
   readonly attempts_changed: number;
-  /** Counters of ceilings. */
+  /** Ceiling counters. */
   readonly counters_changed: number;
-  /** Calls that stay as they are: no price, charged by what their rows do not hold, videos. */
+  /** Unchanged calls by reason: no price, charged by units that are not stored, videos. */
   readonly left: Readonly<Record<SkipReason, number>>;
   /** USD. */
   readonly difference: number;
@@ -55,7 +56,7 @@ export interface RepriceReceipt {
 
 type SkipReason = Exclude<RecalculatedCost['kind'], 'cost'>;
 
-/** `ceilings/count-calls.ts`. */
+/** Implemented by `ceilings/counter-updates.ts`. */
 export type StartCostAdjustment = (
   tx: Queries,
   projectIds: readonly string[],
@@ -69,13 +70,10 @@ export interface RepriceDeps {
 
 export type Reprice = (request: RepriceRequest) => Promise<RepriceReceipt>;
 
-/** An arbitrary number of our own: one at a time. */
-const lockKey = 7_263_004;
-
 export function createReprice({ database, clock, startCostAdjustment }: RepriceDeps): Reprice {
   return (request) =>
     database.transaction(async (tx) => {
-      await tx.query('select pg_advisory_xact_lock($1::bigint)', [lockKey]);
+      await lockGlobal(tx, 'reprice');
       const pricesCorrected = request.prices === 'now' ? await correctPrices(tx, request) : [];
       const projectIds = await findProjects(tx, request);
       const costs = await startCostAdjustment(tx, projectIds);
@@ -111,7 +109,7 @@ async function findModels(tx: Queries, from: number, to: number): Promise<string
   return rows.map(({ model }) => model);
 }
 
-/** Those that have calls in the window. */
+/** Projects with calls in the window. */
 async function findProjects(tx: Queries, { from, to, projectId }: RepriceRequest): Promise<string[]> {
   if (projectId !== null) return [projectId];
   const rows = await tx.query<{ id: string }>('select distinct project_id as id from calls where id >= $1::uuid and id < $2::uuid', [

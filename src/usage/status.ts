@@ -1,32 +1,32 @@
-/** The answer of `GET /status/peek` (shapes 1): what a key may still use, what its project has spent, how its providers are. */
+/** Response of `GET /status/peek`: the remaining usage of a key, the spend of its project, the health of its providers. */
 import type { Caller } from '../core/call.ts';
 import { toUsd } from '../core/cost.ts';
 import type { Clock } from '../core/time.ts';
 import { formatTime } from '../core/time.ts';
-import { type CeilingName, type WindowKind, windowAt, windowResetAt } from '../core/windows.ts';
+import { type Ceiling, type CeilingName, type WindowKind, windowAt, windowResetAt } from '../core/windows.ts';
 import type { UsageReports } from './reports.ts';
 
-export type Ceilings = Readonly<Record<CeilingName, { readonly limit: number | null; readonly window: WindowKind }>>;
+export type Ceilings = Readonly<Record<CeilingName, Ceiling>>;
 
 export interface StatusInput {
   readonly reports: UsageReports;
   readonly clock: Clock;
   readonly project: { readonly id: string; readonly slug: string; readonly settings: { readonly monthlyCapNanos: number | null } };
   readonly caller: Caller;
-  /** Of the caller's key: calls, tokens or nano-dollars; null for no limit. */
+  /** Of the caller's key, in calls, tokens or nano-dollars. Null when unlimited. */
   readonly ceilings: Ceilings;
   readonly breakers: { report(projectId: string, providers: readonly string[]): readonly unknown[] };
   readonly providers: readonly string[];
-  /** The models are the demo vendor's: said here so that nobody takes its answers for a model's. */
+  /** True when the demo vendor serves the models, so that clients do not mistake its responses for those of real models. */
   readonly demo?: boolean;
-  /** What is counted of the key's ceilings and of the project's month; what nobody has limited, or called under a limit, is not there. */
+  /** Counters of the key's ceilings and of the project's month. Absent without a limit or before the first call under it. */
   readonly countedUsage?: CountedUsage;
 }
 
 export interface CounterUsage {
   /** Calls, tokens or nano-dollars of settled calls. */
   readonly used: number;
-  /** Estimates of running calls. */
+  /** Upper bounds of running calls. */
   readonly reserved: number;
 }
 
@@ -66,7 +66,7 @@ export async function buildStatusReport(input: StatusInput): Promise<StatusRepor
   ]);
   const report = (name: CeilingName, unit: (amount: number) => number = identity): CeilingReport => {
     const { limit, window } = ceilings[name];
-    // Of the row that admission goes by, where there is one (lessons 9).
+    // Prefers the counter that admission uses, so that status and admission agree.
     const { used, reserved } = countedUsage.key[name] ?? { used: usage[name], reserved: 0 };
     return {
       limit: limit === null ? null : unit(limit),
@@ -90,7 +90,7 @@ export async function buildStatusReport(input: StatusInput): Promise<StatusRepor
   };
 }
 
-/** `near_cap` from 90 % of the cap on, what running calls hold included; `exhausted` when the cap is spent. */
+/** `near_cap` from 90 % of the cap, including the reservations of running calls; `exhausted` when the cap is spent. */
 function toCredit(spent: number, reserved: number, cap: number | null): StatusReport['credit'] {
   const isExhausted = cap !== null && spent >= cap;
   const isNear = cap !== null && spent + reserved >= cap * 0.9;

@@ -1,10 +1,10 @@
-/** What the journal's drain writes of settled calls: a row per call and per attempt. Idempotent by call id. */
-import { createHash } from 'node:crypto';
+/** Stores settled calls: a row per call and per attempt. Idempotent by call id. */
 import type { Attempt, SettledCall } from '../core/call.ts';
 import { reachedVendor } from '../core/ceiling-usage.ts';
+import { hashSubject } from '../core/subject.ts';
 import type { Queries } from '../db/database.ts';
 
-/** Stores the calls in the transaction `tx`, and attempts for those that are new; returns the ids of these. */
+/** Returns the ids of the calls that were not stored before. */
 export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Promise<ReadonlySet<string>> {
   if (calls.length === 0) return new Set();
   const rows = await tx.query<{ id: string }>(insertCalls, toColumns(calls, toCallValues));
@@ -65,7 +65,7 @@ function toCallValues({ facts, result }: SettledCall): readonly unknown[] {
     correlation.triggerDetail,
     toIntegerOrNull(correlation.iteration),
     toIntegerOrNull(correlation.distilSaved),
-    facts.memory.subject === null ? null : createHash('sha256').update(facts.memory.subject, 'utf8').digest(),
+    facts.memory.subject === null ? null : hashSubject(facts.memory.subject),
     JSON.stringify(facts.plan),
     new Date(facts.startedAt),
     reachedVendor(result),
@@ -106,13 +106,13 @@ function toAttemptValues({ callId, attempt }: { callId: string; attempt: Attempt
   ];
 }
 
-/** One array per column, as `unnest` takes them. */
+/** One array per column, for `unnest`. */
 function toColumns<Item>(items: readonly Item[], rowOf: (item: Item) => readonly unknown[]): unknown[][] {
   const rows = items.map(rowOf);
   return (rows[0] ?? []).map((_value, column) => rows.map((row) => row[column]));
 }
 
-/** A count as SQL can hold it; the nearest one for what no bigint column takes (a fraction, an absurd size). */
+/** The nearest safe integer, for values that a bigint column rejects (a fraction, an absurd size). */
 function toInteger(value: number): number {
   if (Number.isNaN(value)) return 0;
   return Math.round(Math.max(-Number.MAX_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, value)));
@@ -124,7 +124,7 @@ function toIntegerOrNull(value: number | null): number | null {
 
 const maxInteger = 2_147_483_647;
 
-/** A duration in an integer column: never negative (clocks are set back), at most 24 days. */
+/** A duration for an integer column: not negative (a clock may be set back), at most 24 days. */
 function toMilliseconds(value: number): number {
   return Math.min(maxInteger, Math.max(0, toInteger(value)));
 }

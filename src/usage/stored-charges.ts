@@ -1,4 +1,4 @@
-/** What stored calls and their attempts were charged, and what they cost at the prices of the time; read page by page, and written where it differs. */
+/** Reads, page by page, the stored costs of calls and attempts with their costs at the prices of the time; writes changed costs. */
 import type { Route } from '../core/call.ts';
 import { minIdAt } from '../core/ids.ts';
 import type { CallUnits, Tokens } from '../core/pricing.ts';
@@ -12,28 +12,28 @@ export interface ChargesWindow {
   readonly to: number;
   readonly projectIds: readonly string[];
   readonly models: readonly string[] | null;
-  /** Calls behind the one of this id; null: from the first on. */
+  /** Starts after the call with this id. Null starts with the first. */
   readonly after: string | null;
 }
 
 /** A row of `calls`, or of `attempts`. */
 export interface StoredCharge {
-  /** Of the call. */
+  /** Call id. */
   readonly id: string;
-  /** Of the attempt; 0 for the call itself. */
+  /** Number of the attempt; 0 for the call itself. */
   readonly n: number;
-  /** Null: unknown. */
+  /** Null when unknown. */
   readonly costNanos: number | null;
-  /** Null: no vendor answered, or the cache did, and there is nothing to charge. */
+  /** Null when no vendor responded, or the response came from the cache: nothing to charge. */
   readonly charge: RecalculatedCost | null;
 }
 
 export type NewCost = Pick<StoredCharge, 'id' | 'n' | 'costNanos'> & { readonly newNanos: number };
 
-/** What one statement reads: decisions 1. */
+/** Calls per statement; bounded because a statement blocks the event loop of the embedded database. */
 const pageSize = 250;
 
-/** Attempts that were never charged (they failed) are left out. */
+/** Omits attempts that were never charged because they failed. */
 export async function readCharges(
   tx: Queries,
   { from, to, projectIds, models, after }: ChargesWindow,
@@ -44,7 +44,7 @@ export async function readCharges(
   return { calls: calls.map(toCharge), attempts: attempts.map(toCharge) };
 }
 
-/** Calls that were erased meanwhile are left out. */
+/** Skips calls that were deleted meanwhile. */
 export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Promise<readonly CostAdjustment[]> {
   if (costs.length === 0) return [];
   return tx.query<CostAdjustment>(
@@ -56,7 +56,7 @@ export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Pr
   );
 }
 
-/** Returns how many there were. */
+/** Returns the number of updated attempts. */
 export async function writeAttemptCosts(tx: Queries, costs: readonly NewCost[]): Promise<number> {
   let updated = 0;
   for (let start = 0; start < costs.length; start += pageSize) {
@@ -80,9 +80,9 @@ interface ChargeRow extends Tokens {
   readonly model: string | null;
   readonly cache: string | null;
   readonly costNanos: number | null;
-  /** Of the call, as `store-calls.ts` wrote it; null: not kept. */
+  /** Units of the call. Null when not stored. */
   readonly units: CallUnits | null;
-  /** In force when the call began, as `storedPriceOf` wrote it. */
+  /** Price in force when the call started, as `toStoredPrice` formats it. */
   readonly price: unknown;
 }
 
@@ -104,7 +104,7 @@ const chargeColumns = (row: string): string => `
   ${row}.cost_nanos as "costNanos", ${row}.tokens_input as input, ${row}.tokens_cached_input as "cachedInput",
   ${row}.tokens_cache_write as "cacheWrite", ${row}.tokens_cache_write_1h as "cacheWrite1h", ${row}.tokens_output as output, c.units, p.price`;
 
-/** A call is charged at the prices of its beginning, whichever attempt it was. */
+/** All attempts are charged at the prices in force when the call started. */
 const priceJoin = (model: string): string => `
   left join lateral (
     select price from model_prices where model = ${model} and effective_from <= c.started_at order by effective_from desc limit 1
@@ -118,7 +118,7 @@ const selectCalls = `
    order by c.id
    limit $6::integer`;
 
-/** Units are counted of the attempt that answered alone, also where it was free. */
+/** Units belong to the attempt that served the call, also when it was free. */
 const selectAttempts = `
   select c.id, a.n, c.route, a.provider || '/' || a.model as model, c.cache, ${chargeColumns('a')}
     from attempts a

@@ -1,17 +1,15 @@
-/** What became of a video is kept as long as somebody may ask for it. Its cost stands in its call's row, which stays. */
+/** Deletes settled videos after their retention. Their costs remain in the rows of their calls. */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
+import { batchSize } from '../db/row-batches.ts';
 
 /**
- * Vendors keep operations and files for about two days. As long as one does, the row says whose they are: a vendor that keeps them longer has a
- * month. It is far longer, too, than a call may wait in a journal for a database, which is when the row corrects it.
+ * Longer than vendors keep operations and files (about two days), since the row identifies their owner, and longer than a call may wait in a
+ * journal before the row corrects it.
  */
 const retentionDays = 30;
 
-/** A statement on the embedded database holds up the event loop: slices of this size (decisions 1). */
-const batchSize = 500;
-
-/** Deletes some rows; returns how many, 0 when none is left. A video that still runs stays, however old. */
+/** Deletes one batch and returns its size; 0 when none remains. Running videos are kept at any age. */
 export async function deleteExpiredVideos(database: Database, clock: Clock): Promise<number> {
   const rows = await database.query(
     `delete from videos where call_id in (

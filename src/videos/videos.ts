@@ -1,6 +1,6 @@
 /**
- * What is known of videos: a row for each operation that a vendor accepted, written together with the wish that somebody polls it to its
- * end. Whoever learns first what became of a video settles it, and with it the cost of its call, once.
+ * Videos: one row per operation that a vendor accepted, written together with the outbox row of its polling workflow. The first to learn the
+ * result settles the video and the cost of its call; later attempts change nothing.
  */
 import { createHash } from 'node:crypto';
 import type { Outcome } from '../core/call.ts';
@@ -10,6 +10,7 @@ import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { enqueue, type OutboxEntry } from '../db/outbox.ts';
 import { withQueryTimeout } from '../db/query-timeout.ts';
+import { batchSize } from '../db/row-batches.ts';
 
 export interface NewVideo {
   readonly callId: string;
@@ -17,7 +18,7 @@ export interface NewVideo {
   readonly provider: string;
   readonly model: string;
   readonly operation: string;
-  /** Null: the price is unknown. */
+  /** Null when the price is unknown. */
   readonly secondNanos: number | null;
   readonly durationMs: number;
   readonly samples: number;
@@ -32,13 +33,13 @@ export interface Video extends NewVideo {
   readonly polledAt: number | null;
 }
 
-/** How a video ended. `unknown`: given up. */
+/** `unknown`: polling was given up. */
 export type VideoResult =
   | { readonly kind: 'done'; readonly uris: readonly string[]; readonly fileKeys: readonly string[] }
   | { readonly kind: 'failed'; readonly failure: string }
   | { readonly kind: 'unknown' };
 
-/** What a video says of the call that started it. `outcome` null: the call's own stays. */
+/** Changes to the row of the call that started the video. `outcome` null keeps the call's outcome. */
 export interface VideoCorrection {
   readonly callId: string;
   readonly outcome: Outcome | null;
@@ -49,23 +50,23 @@ export interface VideoCorrection {
 
 export interface VideosDeps {
   readonly database: Database;
-  /** Puts the corrections into the rows of the calls that are stored already, in the transaction `tx`. */
+  /** Applies the corrections to calls that are already stored, in the transaction `tx`. */
   readonly correctCalls: (tx: Queries, corrections: readonly VideoCorrection[]) => Promise<void>;
 }
 
-/** A database that cannot be reached is `budget_unavailable` here: what is not written down may not be made. */
+/** Rejects with `budget_unavailable` when the database is unavailable: a video that cannot be recorded must not be started. */
 export interface Videos {
-  /** Rejects when no video could be written down now: then no vendor may be asked for one. */
+  /** Rejects when a video could not be recorded now. */
   assertWritable(): Promise<void>;
-  /** The row and the wish for its workflow, in one transaction. May be tried again when it is not known whether it was done. */
+  /** Inserts the video and the outbox row of its workflow. Idempotent, so that it can be retried after an unknown outcome. */
   add(video: NewVideo): Promise<void>;
   get(callId: string): Promise<Video | null>;
-  /** The project's own where there is one, else another project's. */
+  /** Prefers a video of this project over one of another project. */
   findByOperation(projectId: string, operation: string): Promise<Video | null>;
   findByFile(projectId: string, fileKey: string): Promise<Video | null>;
-  /** The vendor was asked, and it still runs. */
+  /** Records that the vendor reported the video as running. */
   recordPoll(callId: string, polledAt: number): Promise<void>;
-  /** Settles a video that is not settled yet, and its call. Doing it again changes nothing. */
+  /** Settles the video and its call, unless they are settled already. */
   settle(video: Video, result: VideoResult, settledAt: number): Promise<void>;
 }
 
@@ -150,8 +151,8 @@ export function createVideos({ database, correctCalls }: VideosDeps): Videos {
 }
 
 /**
- * What the rows of videos say of calls that are being stored in the transaction `tx`. They are locked until it ends: a video that settles at
- * this moment either has done so and is told of here, or finds the call stored.
+ * Corrections for calls that are being stored in the transaction `tx`, from the rows of their videos. The rows stay locked until it ends, so that
+ * a video that settles concurrently is either included here or finds the call stored.
  */
 export async function lockCorrections(tx: Queries, callIds: readonly string[]): Promise<readonly VideoCorrection[]> {
   if (callIds.length === 0) return [];
@@ -162,10 +163,7 @@ export async function lockCorrections(tx: Queries, callIds: readonly string[]): 
   return rows.map(toCorrection);
 }
 
-/** A statement on the embedded database holds up the event loop: slices of this size (decisions 1). */
-const batchSize = 500;
-
-/** Asks again for the polling of all videos that run: Temporal lost its state, or came late (decisions 8). One whose workflow runs is not started twice. */
+/** Enqueues the polling workflows of all running videos again, since Temporal may have lost its state. A workflow that runs is not started twice. */
 export async function reenqueueVideoPolls(database: Database): Promise<void> {
   let after = '00000000-0000-0000-0000-000000000000';
   for (;;) {
@@ -190,7 +188,7 @@ function videoCost({ secondNanos, durationMs }: Pick<NewVideo, 'secondNanos' | '
   return unitsCost({ seconds: (durationMs * samples) / 1_000 }, prices);
 }
 
-/** What failed was made for nothing; what is not known keeps its estimate. */
+/** A failed video is free; an unknown one keeps its estimated cost. */
 function resultCost(video: Video, result: VideoResult): number | null {
   switch (result.kind) {
     case 'done':
@@ -202,9 +200,9 @@ function resultCost(video: Video, result: VideoResult): number | null {
   }
 }
 
-/** The call is part of the hash: a vendor that forgot its operations may use their names again. */
 type VideoKey = Pick<NewVideo, 'callId' | 'projectId' | 'provider' | 'operation'>;
 
+/** The workflow id includes the call, since a vendor may reuse operation names. */
 function toOutboxEntry({ callId, projectId, provider, operation }: VideoKey): OutboxEntry {
   const hash = createHash('sha256').update([provider, operation, callId].join('\n')).digest('hex');
   return { workflow: 'videoOperation', workflowId: `video/${hash}`, input: { call_id: callId }, projectId };

@@ -3,7 +3,7 @@ import { parseGraceSeconds, parseKeyInput } from '../../src/keys/key-input.ts';
 
 const now = Date.parse('2026-11-20T10:00:00Z');
 
-test('a key needs a name only; the rest has no limit', () => {
+test('only the name is required; without ceilings a key is unlimited', () => {
   expect(parseKeyInput({ name: 'ci' }, now)).toEqual({
     name: 'ci',
     models: null,
@@ -17,7 +17,7 @@ test('a key needs a name only; the rest has no limit', () => {
   });
 });
 
-test('money becomes whole nano-dollars, times become instants', () => {
+test('costs become whole nano-dollars, times become epoch milliseconds', () => {
   const settings = parseKeyInput(
     {
       name: 'ci',
@@ -38,7 +38,7 @@ test('money becomes whole nano-dollars, times become instants', () => {
   expect(settings.expiresAt).toBe(Date.parse('2027-01-01T00:00:00Z'));
 });
 
-test('every mistake is named in one answer', () => {
+test('every mistake is named in one error', () => {
   const read = (): unknown =>
     parseKeyInput(
       { models: 'all', ceilings: { rpm: 1.5, cost: -1 }, windows: { calls: 'week' }, expires_at: 'tomorrow', colour: 'red' },
@@ -58,7 +58,7 @@ test('every mistake is named in one answer', () => {
   }
 });
 
-test('mistakes that a form does not show are named too', () => {
+test('mistakes across several members are named too', () => {
   const read = (): unknown => parseKeyInput({ name: 'a', windows: { calls: 'day' }, expires_at: '2026-11-20T10:00:00Z' }, now);
   expect(read).toThrow('expires_at: must be in the future; windows.calls: there is no ceiling calls');
 });
@@ -67,7 +67,7 @@ test.each([null, 'text', [], 7])('%j is no body', (body) => {
   expect(() => parseKeyInput(body, now)).toThrow(expect.objectContaining({ code: 'bad_request' }));
 });
 
-test('grace is 0 unless given, and a whole number of seconds', () => {
+test('grace_seconds defaults to 0 and must be a whole number', () => {
   expect(parseGraceSeconds(undefined)).toBe(0);
   expect(parseGraceSeconds({})).toBe(0);
   expect(parseGraceSeconds({ grace_seconds: 60 })).toBe(60);

@@ -14,11 +14,11 @@ describeDatabases('a keyring', (database) => {
   let queries: string[] = [];
   let failing: RegExp | null = null;
   let keyring: Keyring;
-  let elsewhere: Keyring;
+  let otherKeyring: Keyring;
   let project: Project;
 
-  /** The database, with its queries counted and those that match `failing` refused like by a server that is away. */
-  const watched = (): Database => ({
+  /** Records queries; those that match `failing` fail as if the server were unavailable. */
+  const observedDatabase = (): Database => ({
     ...database(),
     async query(text, values) {
       queries.push(text);
@@ -30,46 +30,46 @@ describeDatabases('a keyring', (database) => {
   beforeEach(async () => {
     now = start;
     failing = null;
-    keyring = createKeyring({ database: watched(), clock });
-    elsewhere = createKeyring({ database: database(), clock });
-    await Promise.all([keyring.start(), elsewhere.start()]);
+    keyring = createKeyring({ database: observedDatabase(), clock });
+    otherKeyring = createKeyring({ database: database(), clock });
+    await Promise.all([keyring.start(), otherKeyring.start()]);
     ({ project } = await createProjects({ database: database(), clock }).put(`project-${generateSecret().prefix}`, {}));
     queries = [];
   });
-  afterEach(() => Promise.all([keyring.stop(), elsewhere.stop()]));
+  afterEach(() => Promise.all([keyring.stop(), otherKeyring.stop()]));
 
-  /** Waits until `keyring` has heard all that was said so far: notifications come in the order of their commits. */
-  const heard = async (): Promise<void> => {
-    const { secret, record } = await elsewhere.issue(project.id, { name: 'last' });
+  /** Waits until `keyring` has received all notifications so far, which arrive in commit order. */
+  const receiveNotifications = async (): Promise<void> => {
+    const { secret, record } = await otherKeyring.issue(project.id, { name: 'last' });
     await keyring.find(secret);
-    await elsewhere.revoke(project.id, record.prefix);
-    await until(() => isRefused(keyring, secret));
+    await otherKeyring.revoke(project.id, record.prefix);
+    await until(() => isRejected(keyring, secret));
   };
 
-  test('an issued key works at once, here and in another process', async () => {
+  test('an issued key works at once in every process', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci', models: ['standard'], expires_at: '2027-01-01T00:00:00Z' });
     const caller = {
       keyId: record.id,
       keyPrefix: record.prefix,
-      countedAs: record.id,
+      quotaKeyId: record.id,
       projectId: project.id,
       models: ['standard'],
       expiresAt: Date.parse('2027-01-01'),
     };
     expect(await keyring.find(secret)).toEqual(caller);
-    expect(await elsewhere.find(secret)).toEqual(caller);
+    expect(await otherKeyring.find(secret)).toEqual(caller);
   });
 
-  test('a known key is found without a promise and without the database', async () => {
+  test('a cached key is found synchronously without a query', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
-    await heard();
+    await receiveNotifications();
     await keyring.find(secret);
     queries = [];
     expect(keyring.find(secret)).toMatchObject({ keyPrefix: record.prefix });
     expect(queries).toEqual([]);
   });
 
-  test('a key with a wrong checksum costs no query; a made-up one costs a single one', async () => {
+  test('a key with a wrong checksum costs no query, an invented one a single query', async () => {
     expect(() => keyring.find('sk-gw-abcdefgh-nonsense')).toThrow(invalid);
     expect(queries).toEqual([]);
     const { secret } = generateSecret();
@@ -78,28 +78,28 @@ describeDatabases('a keyring', (database) => {
     expect(queries.length).toBe(1);
   });
 
-  test('the prefix of a key alone opens nothing', async () => {
+  test('a prefix with another secret is rejected', async () => {
     const { record } = await keyring.issue(project.id, { name: 'ci' });
     const forged = generateSecret().secret;
     await database().query('update virtual_keys set prefix = $2::text where id = $1::uuid', [record.id, forged.slice(6, 14)]);
     await expect(keyring.find(forged)).rejects.toEqual(invalid);
   });
 
-  test('a revoked key is refused at once here, and by a notification in another process', async () => {
+  test('a revoked key is rejected at once here, and after the notification in another process', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
-    await Promise.all([keyring.find(secret), elsewhere.find(secret)]);
+    await Promise.all([keyring.find(secret), otherKeyring.find(secret)]);
     const revoked = await keyring.revoke(project.id, record.prefix);
     expect(revoked).toMatchObject({ prefix: record.prefix, revokedAt: start });
     await expect(keyring.find(secret)).rejects.toEqual(invalid);
-    // The clock stands still: it is told, nothing has become old.
-    await until(() => isRefused(elsewhere, secret));
+    // The clock does not advance, so only the notification can invalidate the key.
+    await until(() => isRejected(otherKeyring, secret));
     now += 5_000;
     expect(await keyring.revoke(project.id, record.prefix)).toMatchObject({ revokedAt: start });
   });
 
-  test('a key ends at the instant it was given, also while it is in memory', async () => {
+  test('a key expires at its exact time, also while it is cached', async () => {
     const { secret } = await keyring.issue(project.id, { name: 'ci', expires_at: '2026-11-20T10:00:05Z' });
-    await heard();
+    await receiveNotifications();
     await keyring.find(secret);
     now += 4_999;
     expect(keyring.find(secret)).toMatchObject({ projectId: project.id });
@@ -107,7 +107,7 @@ describeDatabases('a keyring', (database) => {
     expect(() => keyring.find(secret)).toThrow(invalid);
   });
 
-  test('rotation gives a new key of the same settings; the old one lives through its grace', async () => {
+  test('rotation issues a key with the same settings; the old one works during the grace period', async () => {
     const settings = {
       name: 'ci',
       models: ['standard'],
@@ -128,7 +128,7 @@ describeDatabases('a keyring', (database) => {
     await keyring.find(fresh.secret);
   });
 
-  test('rotation without grace ends the old key at once, and a key that ended cannot be rotated', async () => {
+  test('rotation without a grace period revokes the old key at once, and a revoked key cannot be rotated', async () => {
     const old = await keyring.issue(project.id, { name: 'ci' });
     await keyring.find(old.secret);
     await keyring.rotate(project.id, old.record.prefix, undefined);
@@ -136,16 +136,16 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.rotate(project.id, old.record.prefix, {})).rejects.toMatchObject({ code: 'conflict' });
   });
 
-  test('rotated twice at once, a key has one successor', async () => {
+  test('two concurrent rotations of a key produce one successor', async () => {
     const old = await keyring.issue(project.id, { name: 'ci' });
     const results = await Promise.allSettled([
       keyring.rotate(project.id, old.record.prefix, {}),
-      elsewhere.rotate(project.id, old.record.prefix, {}),
+      otherKeyring.rotate(project.id, old.record.prefix, {}),
     ]);
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 
-  test('keys are listed for their project only, the newest first, with their ceilings and without a secret', async () => {
+  test('keys are listed per project, newest first, with ceilings and without secrets', async () => {
     const first = await keyring.issue(project.id, { name: 'first', ceilings: { calls: 5 }, windows: { calls: 'day' } });
     now += 1;
     const second = await keyring.issue(project.id, { name: 'second' });
@@ -157,14 +157,14 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.rotate(other.id, first.record.prefix, {})).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('a key needs a project that there is', async () => {
+  test('404 not_found when the project of a key does not exist', async () => {
     await expect(keyring.issue('0193a8f0-0000-7000-8000-000000000000', { name: 'ci' })).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('ceilings are known from memory, and from the database where they are not', async () => {
+  test('ceilings come from the cache, or from the database when they are not cached', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci', ceilings: { rpm: 60 } });
-    await heard();
-    expect(await elsewhere.getCeilings(record.id)).toEqual(record.ceilings);
+    await receiveNotifications();
+    expect(await otherKeyring.getCeilings(record.id)).toEqual(record.ceilings);
     await keyring.find(secret);
     queries = [];
     expect(keyring.getCeilings(record.id)).toEqual(record.ceilings);
@@ -173,8 +173,8 @@ describeDatabases('a keyring', (database) => {
     await expect(keyring.describe('0193a8f0-0000-7000-8000-000000000000')).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  describe('while the store is down', () => {
-    test('an unknown key is keystore_unavailable when keys cannot be read, limits_unavailable when only ceilings cannot', async () => {
+  describe('during a database outage', () => {
+    test('a key that is not cached fails with keystore_unavailable, or limits_unavailable when only ceilings cannot be read', async () => {
       const { secret } = await keyring.issue(project.id, { name: 'ci' });
       failing = /from virtual_keys/;
       await expect(keyring.find(secret)).rejects.toMatchObject({ code: 'keystore_unavailable', status: 503 });
@@ -184,10 +184,10 @@ describeDatabases('a keyring', (database) => {
       await keyring.find(secret);
     });
 
-    test('a known key works for an hour, but not longer than it lives', async () => {
+    test('a cached key works for an hour, but not beyond its expiry', async () => {
       const lasting = await keyring.issue(project.id, { name: 'lasting' });
       const short = await keyring.issue(project.id, { name: 'short', expires_at: '2026-11-20T10:30:00Z' });
-      await heard();
+      await receiveNotifications();
       await Promise.all([keyring.find(lasting.secret), keyring.find(short.secret)]);
       failing = /./;
       now += 29 * 60_000;
@@ -202,7 +202,7 @@ describeDatabases('a keyring', (database) => {
   });
 });
 
-async function isRefused(keyring: Keyring, secret: string): Promise<boolean> {
+async function isRejected(keyring: Keyring, secret: string): Promise<boolean> {
   return Promise.resolve()
     .then(() => keyring.find(secret))
     .then(
@@ -212,9 +212,9 @@ async function isRefused(keyring: Keyring, secret: string): Promise<boolean> {
 }
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
-  const giveUpAt = performance.now() + 60_000;
+  const deadline = performance.now() + 60_000;
   while (!(await condition())) {
-    if (performance.now() > giveUpAt) throw new Error('it did not happen within a minute');
+    if (performance.now() > deadline) throw new Error('the condition did not hold within a minute');
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -3,20 +3,20 @@ import fc from 'fast-check';
 import { generateSecret, hashSecret, matchesHash, parseSecret } from '../../src/keys/secret.ts';
 
 describe('a virtual key', () => {
-  test('has the form of shapes 15', () => {
+  test('has the documented format', () => {
     const { secret, prefix } = generateSecret();
     expect(secret).toMatch(/^sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{49}$/);
     expect(secret.slice(6, 14)).toBe(prefix);
     expect(parseSecret(secret)).toEqual({ prefix });
   });
 
-  test('is a new one each time', () => {
+  test('is unique', () => {
     const made = Array.from({ length: 200 }, generateSecret);
     expect(new Set(made.map(({ secret }) => secret)).size).toBe(200);
     expect(new Set(made.map(({ prefix }) => prefix)).size).toBe(200);
   });
 
-  test('with one character changed is refused without the database', () => {
+  test('with one changed character is rejected by its checksum', () => {
     const { secret } = generateSecret();
     const position = fc.integer({ min: 0, max: secret.length - 1 });
     fc.assert(
@@ -27,16 +27,16 @@ describe('a virtual key', () => {
     );
   });
 
-  test.each(['', 'sk-gw-', 'sk-abc', `sk-gw-abcdefgh-${'0'.repeat(49)}`, `sk-gw-ABCDEFGH-${'0'.repeat(49)}`])('%j is none', (text) => {
+  test.each(['', 'sk-gw-', 'sk-abc', `sk-gw-abcdefgh-${'0'.repeat(49)}`, `sk-gw-ABCDEFGH-${'0'.repeat(49)}`])('%j is not a key', (text) => {
     expect(parseSecret(text)).toBeNull();
   });
 
-  test('with anything before or after it is none', () => {
+  test('with leading or trailing characters is rejected', () => {
     const { secret } = generateSecret();
     for (const text of [` ${secret}`, `${secret} `, `${secret}\n`, `${secret}0`]) expect(parseSecret(text)).toBeNull();
   });
 
-  test('matches the hash of itself and of no other', () => {
+  test('matches its own hash only', () => {
     const [one, other] = [generateSecret().secret, generateSecret().secret];
     expect(matchesHash(one, hashSecret(one))).toBe(true);
     expect(matchesHash(other, hashSecret(one))).toBe(false);

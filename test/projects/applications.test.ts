@@ -8,21 +8,21 @@ describeDatabases('applications of a project', (database) => {
   let now = 0;
   let project: Project;
   let projects: Projects;
-  let elsewhere: Projects;
+  let otherProcess: Projects;
   const clock = { now: () => now };
 
   beforeEach(async () => {
     now = Date.parse('2026-11-20T10:00:00Z');
     projects = createProjects({ database: database(), clock });
-    elsewhere = createProjects({ database: database(), clock });
-    await Promise.all([projects.start(), elsewhere.start()]);
+    otherProcess = createProjects({ database: database(), clock });
+    await Promise.all([projects.start(), otherProcess.start()]);
     project = (await projects.put(`acme-${generateSecret().prefix}`, {})).project;
   });
-  afterEach(() => Promise.all([projects.stop(), elsewhere.stop()]));
+  afterEach(() => Promise.all([projects.stop(), otherProcess.stop()]));
 
   const put = (source: string, input: unknown, id = project.id) => projects.applications.put(id, source, input);
 
-  test('what nobody has set is the default, and nothing is made by looking', async () => {
+  test('an unknown application has the default settings, and reading it creates nothing', async () => {
     expect(toApplicationJson(await projects.applications.find(project.id, 'bot'))).toEqual({
       source: 'bot',
       ceilings: { calls: null, cost: null },
@@ -37,7 +37,7 @@ describeDatabases('applications of a project', (database) => {
     expect((await projects.get(project.id)).settings.applications.size).toBe(0);
   });
 
-  test('what a change leaves out stays, null takes a ceiling away, tiers are replaced together', async () => {
+  test('omitted members keep their value, null removes a ceiling, tiers are replaced as a whole', async () => {
     await put('bot', {
       ceilings: { calls: 100, cost: 12.5 },
       windows: { cost: 'day' },
@@ -63,8 +63,8 @@ describeDatabases('applications of a project', (database) => {
     expect(toApplicationJson(await put('bot', undefined))).toMatchObject({ ceilings: { cost: 12.5 }, tiers: { own: [] } });
   });
 
-  test('two changes at once both last', async () => {
-    await Promise.all([put('bot', { ceilings: { calls: 5 } }), elsewhere.applications.put(project.id, 'bot', { tiers: { own: [] } })]);
+  test('two concurrent changes are both kept', async () => {
+    await Promise.all([put('bot', { ceilings: { calls: 5 } }), otherProcess.applications.put(project.id, 'bot', { tiers: { own: [] } })]);
     expect((await projects.applications.find(project.id, 'bot')).settings).toMatchObject({
       ceilings: { calls: { limit: 5 } },
       tiers: { own: [] },
@@ -73,19 +73,19 @@ describeDatabases('applications of a project', (database) => {
     });
   });
 
-  test('a change is in the project at once here, and soon in every process', async () => {
-    await Promise.all([projects.get(project.id), elsewhere.get(project.id)]);
+  test('a change takes effect at once here, and by notification in other processes', async () => {
+    await Promise.all([projects.get(project.id), otherProcess.get(project.id)]);
     await put('bot', { tiers: { standard: ['openai/a'] } });
     expect((await projects.get(project.id)).settings.applications.get('bot')?.tiers).toEqual({ standard: ['openai/a'] });
-    const giveUpAt = performance.now() + 60_000;
-    while (!(await elsewhere.get(project.id)).settings.applications.has('bot')) {
-      if (performance.now() > giveUpAt) throw new Error('the change did not arrive');
+    const deadline = performance.now() + 60_000;
+    while (!(await otherProcess.get(project.id)).settings.applications.has('bot')) {
+      if (performance.now() > deadline) throw new Error('the change did not arrive');
       await new Promise((resolve) => setImmediate(resolve));
     }
-    expect(elsewhere.get(project.id)).not.toBeInstanceOf(Promise);
+    expect(otherProcess.get(project.id)).not.toBeInstanceOf(Promise);
   });
 
-  test('a change of the project keeps its applications', async () => {
+  test('a change to the project keeps its applications', async () => {
     await put('bot', { tiers: { own: ['openai/a'] } });
     const changed = await projects.put(project.slug, { name: 'Acme' });
     expect(changed.project.settings.applications.get('bot')?.tiers).toEqual({ own: ['openai/a'] });
@@ -93,7 +93,7 @@ describeDatabases('applications of a project', (database) => {
     expect((await projects.list()).find(({ id }) => id === project.id)?.settings.applications.size).toBe(1);
   });
 
-  test('each project has its own, listed by name', async () => {
+  test('applications belong to one project and are listed by name', async () => {
     const { project: other } = await projects.put(`other-${generateSecret().prefix}`, {});
     for (const source of ['b', 'a', 'B']) await put(source, {});
     await put('a', { ceilings: { calls: 1 } }, other.id);
@@ -102,7 +102,7 @@ describeDatabases('applications of a project', (database) => {
   });
 
   test.each(['a/b c', 'ä🙂', '__proto__', 'constructor', '10', '.', '%2F', "'; drop table", 'x'.repeat(256), '🙂'.repeat(256)])(
-    '%j is a name',
+    '%j is a valid name',
     async (source) => {
       await put(source, { tiers: { own: ['openai/a'] } });
       const { applications } = (await projects.get(project.id)).settings;
@@ -111,7 +111,7 @@ describeDatabases('applications of a project', (database) => {
     },
   );
 
-  test.each(['', 'x'.repeat(257), '🙂'.repeat(257), 'a\0b', 'a\ud800'])('%j is no name', async (source) => {
+  test.each(['', 'x'.repeat(257), '🙂'.repeat(257), 'a\0b', 'a\ud800'])('%j is not a valid name', async (source) => {
     await expect(put(source, {})).rejects.toMatchObject({ code: 'bad_request' });
     await expect(projects.applications.find(project.id, source)).rejects.toMatchObject({ code: 'bad_request' });
   });
@@ -135,11 +135,11 @@ describeDatabases('applications of a project', (database) => {
     });
   });
 
-  test('there is an end to them', async () => {
+  test('409 conflict above 1,000 applications', async () => {
     await database().query(`insert into applications (project_id, source) select $1::uuid, 'app-' || n from generate_series(1, 1000) n`, [
       project.id,
     ]);
-    await expect(put('one more', {})).rejects.toMatchObject({ code: 'conflict' });
+    await expect(put('app-1001', {})).rejects.toMatchObject({ code: 'conflict' });
     expect(await put('app-7', { ceilings: { calls: 1 } })).toMatchObject({ source: 'app-7' });
   });
 });

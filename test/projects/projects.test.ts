@@ -7,19 +7,19 @@ describeDatabases('projects', (database) => {
   let now = 0;
   let slug = '';
   let projects: Projects;
-  let elsewhere: Projects;
+  let otherProcess: Projects;
   const clock = { now: () => now };
 
   beforeEach(async () => {
     now = Date.parse('2026-11-20T10:00:00Z');
     slug = `acme-${generateSecret().prefix}`;
     projects = createProjects({ database: database(), clock });
-    elsewhere = createProjects({ database: database(), clock });
-    await Promise.all([projects.start(), elsewhere.start()]);
+    otherProcess = createProjects({ database: database(), clock });
+    await Promise.all([projects.start(), otherProcess.start()]);
   });
-  afterEach(() => Promise.all([projects.stop(), elsewhere.stop()]));
+  afterEach(() => Promise.all([projects.stop(), otherProcess.stop()]));
 
-  test('a new project has every default and is named like its slug', async () => {
+  test('a new project has every default, and its slug as its name', async () => {
     const { project, created } = await projects.put(slug, undefined);
     expect(created).toBe(true);
     expect(toProjectJson(project)).toEqual({
@@ -40,7 +40,7 @@ describeDatabases('projects', (database) => {
     });
   });
 
-  test('what a change leaves out stays, null takes away where it may', async () => {
+  test('omitted members keep their value, null removes where it is allowed', async () => {
     await projects.put(slug, {
       name: 'Acme',
       providers: ['openai'],
@@ -78,7 +78,7 @@ describeDatabases('projects', (database) => {
     }
   });
 
-  test('every mistake of a change is named, and nothing of it is kept', async () => {
+  test('every mistake of a change is named, and none of it is stored', async () => {
     await projects.put(slug, {});
     const change = projects.put(slug, {
       name: '',
@@ -94,54 +94,54 @@ describeDatabases('projects', (database) => {
     expect((await projects.findBySlug(slug))?.settings.monthlyCapNanos).toBeNull();
   });
 
-  test.each(['', '-a', 'A', 'a_b', 'a.b', 'ä', 'a'.repeat(64)])('%j is no slug', async (wrong) => {
+  test.each(['', '-a', 'A', 'a_b', 'a.b', 'ä', 'a'.repeat(64)])('%j is not a valid slug', async (wrong) => {
     await expect(projects.put(wrong, {})).rejects.toMatchObject({ code: 'bad_request' });
   });
 
-  test('a known project is there without a promise; a change reaches every process', async () => {
+  test('a cached project is returned synchronously; a change reaches every process', async () => {
     const { project } = await projects.put(slug, {});
-    await Promise.all([projects.get(project.id), elsewhere.get(project.id)]);
-    expect(elsewhere.get(project.id)).toMatchObject({ slug });
+    await Promise.all([projects.get(project.id), otherProcess.get(project.id)]);
+    expect(otherProcess.get(project.id)).toMatchObject({ slug });
     await projects.put(slug, { may_call: false });
     expect(await projects.get(project.id)).toMatchObject({ settings: { mayCall: false } });
-    const giveUpAt = performance.now() + 60_000;
-    while ((await elsewhere.get(project.id)).settings.mayCall) {
-      if (performance.now() > giveUpAt) throw new Error('the change did not arrive');
+    const deadline = performance.now() + 60_000;
+    while ((await otherProcess.get(project.id)).settings.mayCall) {
+      if (performance.now() > deadline) throw new Error('the change did not arrive');
       await new Promise((resolve) => setImmediate(resolve));
     }
   });
 
-  test('made twice at once, a project is made once', async () => {
-    const results = await Promise.all([projects.put(slug, { name: 'one' }), elsewhere.put(slug, { retired: ['a/b'] })]);
+  test('two concurrent creations create one project', async () => {
+    const results = await Promise.all([projects.put(slug, { name: 'one' }), otherProcess.put(slug, { retired: ['a/b'] })]);
     expect(results.filter(({ created }) => created).length).toBe(1);
     expect(await projects.findBySlug(slug)).toMatchObject({ name: 'one', settings: { retired: ['a/b'] } });
   });
 
-  test('the default project is made once and left as it is', async () => {
+  test('the default project is created once and then left unchanged', async () => {
     expect((await projects.ensureDefault(slug)).created).toBe(true);
     await projects.put(slug, { name: 'Renamed' });
     expect(await projects.ensureDefault(slug)).toMatchObject({ created: false, project: { name: 'Renamed' } });
   });
 
-  test('all are listed by slug; what is not there is null, or not_found by id', async () => {
+  test('projects are listed by slug; an unknown slug gives null, an unknown id not_found', async () => {
     await projects.put(`b-${slug}`, {});
     await projects.put(`a-${slug}`, {});
     const slugs = (await projects.list()).map((project) => project.slug).filter((name) => name.endsWith(`-${slug}`));
     expect(slugs).toEqual([`a-${slug}`, `b-${slug}`]);
-    expect(await projects.findBySlug('nobody')).toBeNull();
+    expect(await projects.findBySlug('unknown')).toBeNull();
     await expect(projects.get('0193a8f0-0000-7000-8000-000000000000')).rejects.toMatchObject({ code: 'not_found' });
   });
 });
 
-test('a project that was never read and cannot be is keystore_unavailable', async () => {
+test('a project that is not cached and cannot be read is keystore_unavailable', async () => {
   const projects = createProjects({
     clock: { now: () => 0 },
     database: {
       kind: 'server',
-      query: () => Promise.reject(new Error('away')),
-      transaction: () => Promise.reject(new Error('away')),
-      runWithoutTimeout: () => Promise.reject(new Error('away')),
-      listen: () => Promise.reject(new Error('away')),
+      query: () => Promise.reject(new Error('unavailable')),
+      transaction: () => Promise.reject(new Error('unavailable')),
+      runWithoutTimeout: () => Promise.reject(new Error('unavailable')),
+      listen: () => Promise.reject(new Error('unavailable')),
       close: () => Promise.resolve(),
     },
   });

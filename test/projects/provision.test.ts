@@ -11,12 +11,12 @@ import { createProjects } from '../../src/projects/projects.ts';
 import { describeDatabases } from '../db/databases.ts';
 
 const adminToken = 'admin-token-of-the-test';
-const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const silentLogger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 describeDatabases('/provision', (database) => {
   let server: Server;
   let url = '';
-  const asked: (CallsFilter & { projectId: string })[] = [];
+  const filters: (CallsFilter & { projectId: string })[] = [];
   const clock = { now: () => Date.parse('2026-11-20T10:00:00Z') };
 
   beforeAll(async () => {
@@ -25,7 +25,7 @@ describeDatabases('/provision', (database) => {
     const memorySettings = createMemorySettings({ database: database(), clock });
     const batches = createBatches({ database: database() });
     const listCalls = async (projectId: string, filter: CallsFilter) => {
-      asked.push({ projectId, ...filter });
+      filters.push({ projectId, ...filter });
       return [{ id: 'row' }];
     };
     const app = express();
@@ -33,7 +33,7 @@ describeDatabases('/provision', (database) => {
     const rows = createLeaseStore(database());
     const leases = { leases: rows, listLiveProcesses: async () => [], revokeLeases: rows.revokeAll };
     app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, batches, listCalls, leases, erasures, adminToken }));
-    app.use(createErrorHandler(quiet));
+    app.use(createErrorHandler(silentLogger));
     server = createServer(app);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const address = server.address();
@@ -59,16 +59,16 @@ describeDatabases('/provision', (database) => {
       [{ authorization: `Basic ${adminToken}` }, 'missing_key'],
       [{ authorization: 'Bearer wrong' }, 'invalid_key'],
       [{ authorization: `Bearer ${adminToken}x` }, 'invalid_key'],
-    ])('401 for %j, whatever the address and the body', async (headers, code) => {
-      for (const path of ['/teams', '/teams/nobody/keys', '/nothing']) {
+    ])('401 for %j, before the path and the body are checked', async (headers, code) => {
+      for (const path of ['/teams', '/teams/unknown/keys', '/nothing']) {
         expect(await send('POST', path, '{not json', headers)).toMatchObject({ status: 401, json: { error: { code, type: code } } });
       }
     });
   });
 
-  test('201 makes a project, 200 changes it, 200 reads it alone and in the list', async () => {
-    const made = await send('PUT', '/teams/acme', { name: 'Acme', monthly_cap: 5 });
-    expect(made).toMatchObject({ status: 201, json: { project: 'acme', name: 'Acme', monthly_cap: 5, may_call: true } });
+  test('201 creates a project, 200 changes it, 200 reads it and lists it', async () => {
+    const created = await send('PUT', '/teams/acme', { name: 'Acme', monthly_cap: 5 });
+    expect(created).toMatchObject({ status: 201, json: { project: 'acme', name: 'Acme', monthly_cap: 5, may_call: true } });
     expect(await send('PUT', '/teams/acme', { may_call: false })).toMatchObject({ status: 200, json: { monthly_cap: 5, may_call: false } });
     const read = await send('GET', '/teams/acme');
     expect(read).toMatchObject({ status: 200, json: { may_call: false } });
@@ -80,7 +80,7 @@ describeDatabases('/provision', (database) => {
     expect((await send('PUT', '/teams/bare')).status).toBe(200);
   });
 
-  test('201 issues a key that is shown once; 200 lists, revokes; 201 rotates', async () => {
+  test('201 issues a key and returns its secret once; 200 lists and revokes; 201 rotates', async () => {
     await send('PUT', '/teams/keys', {});
     const body = {
       name: 'ci',
@@ -111,12 +111,12 @@ describeDatabases('/provision', (database) => {
     expect((await send('POST', `/teams/keys/keys/${prefix}/rotate`)).status).toBe(409);
   });
 
-  test('200 changes an application, whatever its name, and reads it alone and in the list', async () => {
+  test('200 changes an application of any name, reads it and lists it', async () => {
     await send('PUT', '/teams/apps', {});
     const path = `/teams/apps/applications/${encodeURIComponent('ci/ä 100%')}`;
     const body = { ceilings: { calls: 10, cost: 1.5 }, windows: { calls: 'day' }, tiers: { standard: ['openai/a'] } };
-    const made = await send('PUT', path, body);
-    expect(made).toMatchObject({
+    const created = await send('PUT', path, body);
+    expect(created).toMatchObject({
       status: 200,
       json: {
         source: 'ci/ä 100%',
@@ -136,7 +136,7 @@ describeDatabases('/provision', (database) => {
     expect(await send('GET', '/teams/apps/applications/unset')).toMatchObject({ status: 200, json: { source: 'unset', created_at: null } });
   });
 
-  test('400 for an application that cannot be', async () => {
+  test('400 for an invalid application name', async () => {
     await send('PUT', '/teams/apps', {});
     for (const [name, body] of [
       ['x'.repeat(257), {}],
@@ -151,18 +151,18 @@ describeDatabases('/provision', (database) => {
     expect((await send('GET', '/teams/apps/applications/%ff')).status).toBe(400);
   });
 
-  test('404 for a project or a key that is not there, also one of another project', async () => {
+  test('404 for an unknown project or key, and for a key of another project', async () => {
     await send('PUT', '/teams/one', {});
     await send('PUT', '/teams/two', {});
     const { json } = await send('POST', '/teams/one/keys', { name: 'a' });
     for (const [method, path] of [
-      ['GET', '/teams/nobody'],
-      ['GET', '/teams/nobody/keys'],
-      ['POST', '/teams/nobody/keys'],
-      ['GET', '/teams/nobody/calls'],
-      ['GET', '/teams/nobody/applications'],
-      ['GET', '/teams/nobody/applications/bot'],
-      ['PUT', '/teams/nobody/applications/bot'],
+      ['GET', '/teams/unknown'],
+      ['GET', '/teams/unknown/keys'],
+      ['POST', '/teams/unknown/keys'],
+      ['GET', '/teams/unknown/calls'],
+      ['GET', '/teams/unknown/applications'],
+      ['GET', '/teams/unknown/applications/bot'],
+      ['PUT', '/teams/unknown/applications/bot'],
       ['DELETE', '/teams/one/keys/zzzzzzzz'],
       ['DELETE', `/teams/two/keys/${json.prefix}`],
       ['POST', `/teams/two/keys/${json.prefix}/rotate`],
@@ -173,16 +173,16 @@ describeDatabases('/provision', (database) => {
 
   test('400 names every mistake', async () => {
     await send('PUT', '/teams/acme', {});
-    const answer = await send('POST', '/teams/acme/keys', { name: 7, ceilings: { rpm: 'many' }, x: 1 });
-    expect(answer).toMatchObject({ status: 400, json: { error: { code: 'bad_request' } } });
-    for (const place of ['name:', 'ceilings.rpm:', '"x"']) expect(answer.json.error.message).toContain(place);
+    const response = await send('POST', '/teams/acme/keys', { name: 7, ceilings: { rpm: 'many' }, x: 1 });
+    expect(response).toMatchObject({ status: 400, json: { error: { code: 'bad_request' } } });
+    for (const place of ['name:', 'ceilings.rpm:', '"x"']) expect(response.json.error.message).toContain(place);
     expect((await send('PUT', '/teams/Not_A_Slug', {})).status).toBe(400);
     expect((await send('PUT', '/teams/acme', '{"name": ')).json).toMatchObject({
       error: { code: 'bad_request', message: 'the body is not valid JSON' },
     });
   });
 
-  test('415 for a body that is no JSON by its type, or is packed', async () => {
+  test('415 for a content type other than JSON, or a compressed body', async () => {
     expect((await send('PUT', '/teams/acme', '{}', { 'content-type': 'text/plain' })).json.error.code).toBe('unsupported_media_type');
     expect((await send('PUT', '/teams/acme', '{}', { 'content-encoding': 'gzip' })).status).toBe(415);
   });
@@ -191,12 +191,12 @@ describeDatabases('/provision', (database) => {
     expect(await send('PUT', '/teams/acme', { name: 'x'.repeat(1_100_000) })).toMatchObject({ status: 413, json: null });
   });
 
-  test('200 hands the filter of calls on, 400 for one that cannot be', async () => {
+  test('200 applies the filter of calls, 400 for an invalid filter', async () => {
     const { json } = await send('PUT', '/teams/acme', {});
     expect((await send('GET', '/teams/acme/calls')).json).toEqual({ object: 'list', data: [{ id: 'row' }] });
-    expect(asked.at(-1)).toEqual({ projectId: json.id, limit: 100, before: null, taskId: null, source: null });
+    expect(filters.at(-1)).toEqual({ projectId: json.id, limit: 100, before: null, taskId: null, source: null });
     await send('GET', `/teams/acme/calls?limit=5&task_id=t-1&source=app&before=${json.id}`);
-    expect(asked.at(-1)).toEqual({ projectId: json.id, limit: 5, before: json.id, taskId: 't-1', source: 'app' });
+    expect(filters.at(-1)).toEqual({ projectId: json.id, limit: 5, before: json.id, taskId: 't-1', source: 'app' });
     for (const query of ['limit=0', 'limit=1001', 'limit=x', 'before=1', 'source=']) {
       expect((await send('GET', `/teams/acme/calls?${query}`)).status).toBe(400);
     }

@@ -22,7 +22,7 @@ const tablesOf = async (database: Database, id: string): Promise<unknown[]> => {
 };
 
 describeDatabases('partitions', (database) => {
-  test('this month and the next have their own, also when two processes ask at once and when it is asked again', async () => {
+  test('this month and the next get partitions, also concurrently and repeatedly', async () => {
     const clock = clockAt(noon);
     await Promise.all([ensurePartitions(database(), clock), ensurePartitions(database(), clock)]);
     await ensurePartitions(database(), clock);
@@ -31,7 +31,7 @@ describeDatabases('partitions', (database) => {
     expect(await tablesOf(database(), await storeAt(database(), Date.UTC(2027, 0, 1)))).toEqual(['calls_default', 'attempts_default']);
   });
 
-  test('a month whose calls are in the default partition already stays there', async () => {
+  test('a month with calls in the default partition stays there', async () => {
     const march = Date.UTC(2027, 2, 10);
     const id = await storeAt(database(), march);
     await ensurePartitions(database(), clockAt(march));
@@ -40,14 +40,14 @@ describeDatabases('partitions', (database) => {
     expect(await tablesOf(database(), await storeAt(database(), Date.UTC(2027, 3, 1)))).toEqual(['calls_2027_04', 'attempts_2027_04']);
   });
 
-  test('a call that is delivered again is found in its partition', async () => {
+  test('a call that is stored again is found in its partition', async () => {
     const call = settledCall();
     const store = (): Promise<ReadonlySet<string>> => database().transaction((tx) => storeCalls(tx, [call]));
     expect((await store()).size).toBe(1);
     expect((await store()).size).toBe(0);
   });
 
-  test('no reason to leave a partition out: the error is thrown', async () => {
+  test('other errors are thrown', async () => {
     const broken: Database = {
       ...database(),
       query: async () => {

@@ -11,7 +11,7 @@ import { type CallChanges, clockAt, factsOf, noon, settledCall } from '../journa
 const store = (database: Database, calls: readonly SettledCall[]): Promise<ReadonlySet<string>> =>
   database.transaction((tx) => storeCalls(tx, calls));
 
-/** A project and a key of its own for each test; `call` makes calls of theirs. */
+/** A separate project and key per test; `call` creates their calls. */
 function newOwner() {
   const owner = { projectId: randomUUID(), keyId: randomUUID() };
   const call = ({ facts = {}, ...changes }: CallChanges = {}): SettledCall => settledCall({ ...changes, facts: { ...owner, ...facts } });
@@ -25,7 +25,7 @@ const correlated = (changes: Partial<CallMetadata['correlation']>): CallMetadata
 const tokensOf = (input: number) => ({ input, cachedInput: 1, cacheWrite: 2, cacheWrite1h: 3, output: 4 });
 
 describeDatabases('storing calls', (database) => {
-  test('each id is stored once, and only what is new is told', async () => {
+  test('each call is stored once, and only new ids are returned', async () => {
     const { call } = newOwner();
     const [one, two, three] = [call(), call(), call()];
     expect(await store(database(), [one, two])).toEqual(new Set([one.facts.id, two.facts.id]));
@@ -44,7 +44,7 @@ describeDatabases('storing calls', (database) => {
     expect(await store(database(), [hit])).toEqual(new Set([hit.facts.id]));
   });
 
-  test('numbers that no column takes become the nearest that one does', async () => {
+  test('numbers out of range become the nearest that the column accepts', async () => {
     const { call, projectId } = newOwner();
     const odd = call({
       facts: { correlation: correlated({ iteration: 1e300, distilSaved: -1.6 }) },
@@ -63,7 +63,7 @@ describeDatabases('storing calls', (database) => {
 });
 
 describeDatabases('call rows', (database) => {
-  test('show all that shapes 21 names', async () => {
+  test('return every documented member', async () => {
     const { call, projectId } = newOwner();
     const correlation = {
       taskId: 't-1',
@@ -138,7 +138,7 @@ describeDatabases('call rows', (database) => {
     ]);
   });
 
-  test('newest first, a page at a time, by task and by source, and never those of another project', async () => {
+  test('newest first, paged, filtered by task and source, never those of another project', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 110 }, (_value, index) =>
       call({
@@ -164,7 +164,7 @@ describeDatabases('call rows', (database) => {
 });
 
 describeDatabases('many call rows', (database) => {
-  test('up to a thousand come in one answer, each with its attempts, however they are read', async () => {
+  test('up to a thousand are returned at once, each with its attempts', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 1_010 }, (_value, index) => call({ facts: { startedAt: noon + index } }));
     for (let at = 0; at < calls.length; at += 500) await store(database(), calls.slice(at, at + 500));
@@ -182,7 +182,7 @@ describeDatabases('usage of a project', (database) => {
   const usageOf = (projectId: string, monthlyCapNanos: number | null = null, now = noon) =>
     createUsageReports({ database: database(), clock: clockAt(now) }).getUsage({ projectId, monthlyCapNanos });
 
-  test('spend of the calendar month by model, task and source, dearest first', async () => {
+  test('spend of the calendar month by model, task and source, highest cost first', async () => {
     const { call, projectId } = newOwner();
     const task = { correlation: correlated({ taskId: 't-17' }) };
     await store(database(), [
@@ -216,7 +216,7 @@ describeDatabases('usage of a project', (database) => {
     expect(await usageOf(randomUUID())).toMatchObject({ spend: 0, monthly_cap: null, by_model: [], by_task: [], by_source: [] });
   });
 
-  test('calls of unknown cost count with their tokens, calls without a model are in the sum and in their source', async () => {
+  test('calls of unknown cost count with their tokens; calls without a model are in the total and in their source', async () => {
     const { call, projectId } = newOwner();
     await store(database(), [
       call({ result: { costNanos: null, attempts: [] } }),
@@ -243,7 +243,7 @@ describeDatabases('usage of a project', (database) => {
     expect(await reports.getMonthSpend(randomUUID())).toBe(0);
   });
 
-  test('no list is longer than a thousand rows, and the sum still has all', async () => {
+  test('lists have at most a thousand rows, and the total includes all calls', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 1_010 }, (_value, index) =>
       call({ facts: { correlation: correlated({ taskId: `t-${index}` }) }, result: { costNanos: index } }),
@@ -257,7 +257,7 @@ describeDatabases('usage of a project', (database) => {
 });
 
 describeDatabases('use of a key', (database) => {
-  test('each ceiling counts in its own window; cache hits use no slot', async () => {
+  test('each ceiling counts in its own window; cache hits do not count as calls', async () => {
     const { call, keyId } = newOwner();
     const [minuteAgo, yesterday, lastMonth] = [noon - 60_001, noon - 86_400_000, Date.UTC(2026, 9, 31)];
     await store(database(), [
@@ -272,7 +272,7 @@ describeDatabases('use of a key', (database) => {
     expect(await keyUse('total', 'day')).toEqual({ calls: 5, cost: 3_000, rpm: 2, tpm: 30 });
   });
 
-  test('a key that was never used has used nothing', async () => {
+  test('an unused key has no usage', async () => {
     const reports = createUsageReports({ database: database(), clock: clockAt(noon) });
     expect(await reports.getKeyUsage(randomUUID(), { calls: 'total', cost: 'total' })).toEqual({ calls: 0, cost: 0, rpm: 0, tpm: 0 });
   });

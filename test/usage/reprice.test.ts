@@ -1,4 +1,4 @@
-/** Stored calls charged again: costs, attempts and the counters of ceilings in one transaction, beside drains, and only once. */
+/** Repricing: costs, attempts and ceiling counters change in one transaction, concurrently with drains, and only once. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { startCostAdjustment } from '../../src/ceilings/counter-updates.ts';
@@ -17,14 +17,14 @@ import { clockAt, noon, settledCall } from '../journal/calls.ts';
 const hourMs = 3_600_000;
 const model = 'openai/gpt-4o';
 
-/** `usd` a million tokens of output; input is free. */
+/** `usd` per million output tokens; input is free. */
 function pricesOf(usd: number, changes: Partial<ModelPrices> = {}): ModelPrices {
   const nanos = BigInt(usd) * 1_000_000_000n;
   const price: Price = { inputNanos: 0n, outputNanos: nanos, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
   return { price, perImageNanos: null, perMillionCharactersNanos: null, perSecondNanos: null, ...changes };
 }
 
-/** No calls, and no prices but these; gives what is to be tested. */
+/** Starts without calls and with these prices only. */
 async function prepare(database: Database, dated: readonly (readonly [string, number, ModelPrices])[]) {
   for (const table of ['calls', 'attempts', 'limit_counters', 'model_prices', 'audit_log']) await database.query(`delete from ${table}`);
   for (const [name, at, prices] of dated) await recordPrices(database, [{ model: name, price: toStoredPrice(prices), source: 'file' }], at);
@@ -45,7 +45,7 @@ const auditOf = (database: Database) =>
     'select at, actor, action, detail from audit_log order by id',
   );
 
-/** A call with its one attempt, at the model of `result`. */
+/** A call with a single attempt, at the model of `result`. */
 function callOf(projectId: string, changes: Parameters<typeof settledCall>[0] & { tokens?: Partial<Tokens> } = {}): SettledCall {
   const { facts, result = {}, tokens = { output: 1_000 } } = changes;
   const settled = settledCall({
@@ -58,7 +58,7 @@ function callOf(projectId: string, changes: Parameters<typeof settledCall>[0] & 
 }
 
 describeDatabases('reprice', (database) => {
-  test('each call costs what its model cost when it began, attempts and ceilings say the same, and a second run changes nothing', async () => {
+  test('each call gets the price in force when it started, with its attempts and ceilings, and a second run changes nothing', async () => {
     const run = await prepare(database(), [
       [model, noon, pricesOf(2)],
       [model, noon + hourMs / 2, pricesOf(5)],
@@ -106,14 +106,14 @@ describeDatabases('reprice', (database) => {
     expect(await auditOf(database())).toHaveLength(1);
   });
 
-  test('beside calls that are stored and ceilings that come into use, counters stay the sums of their rows', async () => {
+  test('while calls are stored and counters created concurrently, counters stay the sums of their rows', async () => {
     const run = await prepare(database(), [[model, noon, pricesOf(3)]]);
     const projectId = randomUUID();
     const clock = clockAt(noon);
     const process = createTestProcess({ database: database(), clock });
     const project = { monthlyCapNanos: 1e12 };
     const storeSome = async (round: number): Promise<void> => {
-      // A key of its own in each round: its counter is made from the rows while they change.
+      // A new key in each round: its counter is created from the rows while they change.
       const limits = limitsOf({ cost: 1e12 }, { projectId, project, ...(round % 2 === 0 && { keyId: randomUUID() }) });
       for (let n = 0; n < 20; n += 1) {
         const call = await process.admit(limits, { costNanos: 11, tokens: 1_000 }, noon + round * 1_000 + n);
@@ -146,7 +146,7 @@ describeDatabases('reprice', (database) => {
     expect(Math.max(...counters.map(({ settled }) => settled))).toBe(20 * rounds * 3_000_000);
   });
 
-  test('a call of unknown cost gets one where there is a price; what rows do not keep, videos and cache hits are left alone', async () => {
+  test('a call of unknown cost gets one if there is a price; calls without stored units, videos and cache hits are skipped', async () => {
     const run = await prepare(database(), [
       [model, noon, pricesOf(2)],
       ['openai/late', noon + hourMs, pricesOf(2)],
@@ -199,7 +199,7 @@ describeDatabases('reprice', (database) => {
     }
   });
 
-  test('the prices of now replace those of the window, for the models that are named, and stay when calls are charged by the history again', async () => {
+  test('prices "now" replace those of the window for the given models, and are kept by a later repricing from the history', async () => {
     const later = noon + 2 * hourMs;
     const run = await prepare(database(), [
       [model, noon - hourMs, pricesOf(2)],
@@ -243,7 +243,7 @@ describeDatabases('reprice', (database) => {
     await expect(run({ prices: 'now', models: [model, 'openai/nobody'] })).rejects.toMatchObject({ code: 'bad_request' });
   });
 
-  test('when it fails at its end, nothing has changed', async () => {
+  test('a failure at the end changes nothing', async () => {
     await prepare(database(), [
       [model, noon, pricesOf(2)],
       [model, noon + 2 * hourMs, pricesOf(3)],

@@ -36,7 +36,7 @@ function statusOf(changes: Partial<StatusInput> & { spent?: number; cap?: number
   });
 }
 
-test('the status has the shape that was promised', async () => {
+test('the status has the documented members', async () => {
   const counted = { key: { calls: { used: 412, reserved: 2 }, cost: { used: 12_340_000_000, reserved: 80_000_000 } } };
   expect(await statusOf({ countedUsage: counted })).toEqual({
     project: 'acme',
@@ -55,7 +55,7 @@ test('the status has the shape that was promised', async () => {
   });
 });
 
-test('what remains is never below zero, a key may end, and a demo says so', async () => {
+test('remaining is never negative; expiry and demo are reported', async () => {
   const caller = { keyId: 'k', keyPrefix: 'k7f3a9c2', quotaKeyId: 'k', projectId: 'p', models: null, expiresAt: now };
   const status = await statusOf({ caller, demo: true, ceilings: { ...ceilings, calls: { limit: 400, window: 'total' } } });
   expect(status.key.expires_at).toBe('2026-11-20T22:40:30Z');

@@ -15,7 +15,7 @@ const endings: VideoResult[] = [
 describeDatabases('rows of videos', (database) => {
   const clockIn = (days: number) => ({ now: () => noon + days * dayMs });
 
-  test('are deleted a month after what became of them is known; the rest stays', async () => {
+  test('are deleted 30 days after they were settled; the others stay', async () => {
     const videos = openVideos(database());
     const old = await Promise.all(endings.map(() => newVideo(database())));
     for (const [index, ending] of endings.entries()) if (old[index]) await videos.settle(old[index].video, ending, noon);

@@ -1,4 +1,4 @@
-/** Videos of tests: each of a project of its own, with the call that started it. */
+/** Test videos: each in a separate project, with the call that started it. */
 import { randomUUID } from 'node:crypto';
 import type { SettledCall } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
@@ -7,7 +7,7 @@ import { correctCalls } from '../../src/usage/correct-calls.ts';
 import { createVideos, type NewVideo, type Video, type Videos } from '../../src/videos/videos.ts';
 import { noon, settledCall } from '../journal/calls.ts';
 
-/** What eight seconds cost. */
+/** Cost of eight seconds. */
 const estimateNanos = 3_200_000_000;
 
 export function openVideos(database: Database): Videos {
@@ -19,7 +19,7 @@ export function openVideos(database: Database): Videos {
   });
 }
 
-/** A video of a project of its own: eight seconds at 0.40 USD, once. */
+/** A video in a new project: one sample of eight seconds at 0.40 USD per second. */
 export async function newVideo(database: Database, changes: Partial<NewVideo> = {}): Promise<{ video: Video; call: SettledCall }> {
   const projectId = randomUUID();
   await database.query('insert into projects (id, slug, name) values ($1::uuid, $2::text, $2::text)', [projectId, projectId]);

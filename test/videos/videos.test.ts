@@ -26,7 +26,7 @@ async function rowOf(database: Database, { projectId }: Video) {
 }
 
 describeDatabases('a video', (database) => {
-  test('is written down with the wish for its workflow, which holds its call and nothing else', async () => {
+  test('is stored with the outbox row of its workflow, whose input is only the call id', async () => {
     const { video } = await newVideo(database());
     const [entry] = await database().query(`select workflow, workflow_id as id, input from outbox where input->>'call_id' = $1`, [
       video.callId,
@@ -40,7 +40,7 @@ describeDatabases('a video', (database) => {
     expect(await openVideos(database()).get(video.callId)).toEqual(video);
   });
 
-  test('is found by its own project first, also where a vendor has used its name again', async () => {
+  test('is found in its own project first, also when the vendor reused the operation name', async () => {
     const videos = openVideos(database());
     const operation = `models/veo/operations/${randomUUID()}`;
     const { video: first } = await newVideo(database(), { operation });
@@ -74,7 +74,7 @@ describeDatabases('a video', (database) => {
     expect(await rowOf(database(), late.video)).toEqual(expected);
   });
 
-  test('is settled once: what is learned later changes nothing, unless nothing was known', async () => {
+  test('is settled once; later results change nothing unless the first was unknown', async () => {
     const videos = openVideos(database());
     const { video, call } = await newVideo(database());
     await store(database(), call);
@@ -85,7 +85,7 @@ describeDatabases('a video', (database) => {
     expect(await videos.get(video.callId)).toMatchObject({ state: 'failed', failure: 'INTERNAL', uris: [], polledAt: noon + 1 });
   });
 
-  test('that settles while its call is being stored corrects it all the same', async () => {
+  test('that settles while its call is being stored still corrects the call', async () => {
     const videos = openVideos(database());
     for (let round = 0; round < 10; round += 1) {
       const { video, call } = await newVideo(database());
@@ -94,7 +94,7 @@ describeDatabases('a video', (database) => {
     }
   });
 
-  test('without a price costs nothing known, and nothing when it failed', async () => {
+  test('without a price has an unknown cost, and cost 0 when it failed', async () => {
     const videos = openVideos(database());
     const { video, call } = await newVideo(database(), { secondNanos: null });
     await store(database(), { ...call, result: { ...call.result, costNanos: null } });
@@ -103,7 +103,7 @@ describeDatabases('a video', (database) => {
     expect(await rowOf(database(), video)).toMatchObject({ cost: 0, estimated: false });
   });
 
-  test('that runs is asked for again when Temporal lost its state; one that is settled is not', async () => {
+  test('that is running is enqueued again after Temporal lost its state; a settled one is not', async () => {
     const { video: running } = await newVideo(database());
     const { video: settled } = await newVideo(database());
     await openVideos(database()).settle(settled, done, noon);

@@ -1,27 +1,27 @@
 /**
- * The models in force: rows of the configuration, with imported rows over the built-in ones and below the file's. Whoever builds a catalog
- * of them is told at each change; each change of a price is written down (price-history.ts).
+ * The active models: rows of the configuration, where imported rows override built-in ones and the file overrides both. `onChange` receives
+ * every change, and changed prices are recorded (price-history.ts).
  *
- * Imports reach every process by NOTIFY. A store that cannot be read leaves the rows in force that are known, and is tried again.
+ * Imports reach every process by NOTIFY. While the database is unavailable, the known rows stay active and the sync is retried.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../../core/errors.ts';
 import { isObject, type JsonObject } from '../../core/json/narrow.ts';
 import type { Price } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
+import { withTimeout } from '../../core/time-limit.ts';
 import type { Database } from '../../db/database.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { catalogChannel, readImportedModels, storeImportedModels } from './imported-models.ts';
 import { recordPrices } from './price-history.ts';
 import { type ModelPrices, toStoredPrice } from './stored-price.ts';
 
-/** A row of the catalog as far as this room knows it. */
+/** The members of a catalog row that this module uses. */
 export interface ModelRow extends ModelPrices {
   readonly source: 'file' | 'import' | 'starter';
 }
 
-/** How long a start waits for the stored rows. */
+/** How long `start` waits for the stored rows. */
 const startTimeoutMs = 2_000;
 
 export type Models<Row> = Readonly<Record<string, Row>>;
@@ -32,37 +32,37 @@ export interface ActiveModelsOptions<Row extends ModelRow> {
   readonly logger: Logger;
   /** Rows of the configuration, in its order. */
   readonly configured: Models<Row>;
-  /** Reads rows that were sent or stored, by the configuration in force: those that can be used, and what is wrong with the others. */
-  readonly parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly faults: readonly string[] };
-  /** What a row's tokens and searches cost. */
+  /** Validates imported rows against the current configuration: the usable ones, and the mistakes of the others. */
+  readonly parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly errors: readonly string[] };
+  /** Price of a row's tokens and searches. */
   readonly priceOf: (row: Row) => Price | null;
-  /** Told at once of each change. */
+  /** Called synchronously after each change. */
   readonly onChange: (models: Models<Row>) => void;
   readonly retryIntervalMs?: number;
 }
 
-/** What an import has done, by model. */
+/** Result of an import, by model. */
 export interface ImportReceipt {
   readonly added: readonly string[];
   readonly changed: readonly string[];
   readonly unchanged: readonly string[];
   readonly removed: readonly string[];
-  /** Stored, but the file has a row of its own for them, which stays in force. */
+  /** Stored, but overridden by the configuration file. */
   readonly kept_by_file: readonly string[];
 }
 
 export interface ActiveModels<Row extends ModelRow> {
   models(): Models<Row>;
   /**
-   * Stores rows by model, null to take an imported one away, and puts them in force. Rejects with `bad_request` that names every fault; then
-   * nothing was stored.
+   * Stores rows by model (null removes an imported row) and activates them. Rejects with `bad_request`, naming every mistake; then nothing is
+   * stored.
    */
   import(models: unknown): Promise<ImportReceipt>;
-  /** Puts the rows of a new configuration in force. */
+  /** Activates the rows of a new configuration. */
   reconfigure(configured: Models<Row>): void;
-  /** Settles when all that is stored is in force and all prices are written down. */
+  /** Resolves when all stored rows are active and all prices are recorded. */
   synced(): Promise<void>;
-  /** Waits a moment for the stored rows, so that the first calls have them; not for a store that is down. */
+  /** Waits up to two seconds for the stored rows, so that the first calls use them. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -72,7 +72,7 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   let configured = options.configured;
   let stored: JsonObject = {};
   let active: Models<Row> = configured;
-  /** Prices as they were last written down, so that only changes are compared with the database. */
+  /** Prices as last recorded, so that only changes are compared with the database. */
   const recorded = new Map<string, JsonObject | null>();
   let isStale = true;
   let isUnrecorded = true;
@@ -82,9 +82,8 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   let isStopped = false;
 
   const apply = (): void => {
-    const { rows, faults } = parseRows(stored);
-    if (faults.length > 0)
-      logger.warn({ count: faults.length, faults: faults.slice(0, 5) }, 'imported models that cannot be used are left out');
+    const { rows, errors } = parseRows(stored);
+    if (errors.length > 0) logger.warn({ count: errors.length, errors: errors.slice(0, 5) }, 'invalid imported models skipped');
     active = mergeModels(configured, rows);
     isUnrecorded = true;
     onChange(active);
@@ -126,7 +125,7 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
     }
   };
 
-  /** One run at a time; it goes on until there is nothing left to do, whoever found it. */
+  /** Joins the run in progress, which continues until nothing is stale. */
   const sync = async (): Promise<void> => {
     if (running === null && !isStale && !isUnrecorded) return;
     running ??= run();
@@ -138,7 +137,7 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
     if (isStopped) return;
     sync().catch((error: unknown) => {
       if (isStopped) return;
-      logger.warn({ error }, 'imported models and prices cannot be brought up to date; trying again');
+      logger.warn({ err: error }, 'model sync failed; retrying');
       timer = setTimeout(syncInBackground, retryIntervalMs).unref();
     });
   };
@@ -173,22 +172,21 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
       isStopped = false;
       subscription ??= await database.listen(catalogChannel, onImport, onImport);
       onImport();
-      const limit = new AbortController();
-      const caughtUp = sync().catch(() => undefined); // Tried again in the background, where it is told too.
-      await Promise.race([caughtUp, sleep(startTimeoutMs, undefined, { signal: limit.signal }).catch(() => undefined)]);
-      limit.abort();
+      // A failure is logged and retried in the background.
+      const synced = sync().catch(() => undefined);
+      await withTimeout(synced, startTimeoutMs, () => undefined);
     },
     async stop() {
       isStopped = true;
       clearTimeout(timer);
-      await running?.catch(() => undefined); // Its fault was told by whoever began it.
+      await running?.catch(() => undefined); // Reported to its caller.
       await subscription?.stop();
       subscription = null;
     },
   };
 }
 
-/** The file's rows, imported ones instead of built-in ones in their places, then further imported ones. */
+/** The configured rows in order, with imported rows in place of built-in ones, then additional imported rows. */
 function mergeModels<Row extends ModelRow>(configured: Models<Row>, imported: Models<Row>): Models<Row> {
   const rows = Object.entries(configured).map(([id, row]) => [id, row.source === 'starter' ? (imported[id] ?? row) : row] as const);
   const additional = Object.entries(imported).filter(([id]) => !Object.hasOwn(configured, id));
@@ -197,13 +195,13 @@ function mergeModels<Row extends ModelRow>(configured: Models<Row>, imported: Mo
 
 function parseImport<Row>(
   models: unknown,
-  parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly faults: readonly string[] },
+  parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly errors: readonly string[] },
 ): { rows: JsonObject; removed: string[] } {
   if (!isObject(models)) throw gatewayError('bad_request', { message: 'models: must be rows by model' });
   const entries = Object.entries(models);
   const rows = Object.fromEntries(entries.filter(([, row]) => row !== null));
-  const { faults } = parseRows(rows);
-  if (faults.length > 0) throw gatewayError('bad_request', { message: faults.join('; ') });
+  const { errors } = parseRows(rows);
+  if (errors.length > 0) throw gatewayError('bad_request', { message: errors.join('; ') });
   return { rows, removed: entries.filter(([, row]) => row === null).map(([id]) => id) };
 }
 

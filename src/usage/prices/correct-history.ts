@@ -1,23 +1,19 @@
-/**
- * Corrects what `model_prices` says of a past time, when the price that was in force then was a mistake: the price of now is put into its
- * place, so that whoever asks later finds what should have been charged.
- */
+/** Corrects `model_prices` for a past window in which the recorded price was wrong: the current price replaces it. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Queries } from '../../db/database.ts';
-import { lockPrices } from './price-history.ts';
+import { lockGlobal } from '../../db/locks.ts';
 
 export interface HistoryCorrection {
   readonly models: readonly string[];
-  /** From here on ... */
   readonly from: number;
-  /** ... until before this. */
+  /** Exclusive. */
   readonly to: number;
 }
 
 export interface CorrectedHistory {
-  /** Models whose history has changed. */
+  /** Models whose history was changed. */
   readonly corrected: readonly string[];
-  /** Models that have no price now: theirs stays. */
+  /** Models without a current price, whose history is unchanged. */
   readonly withoutPrice: readonly string[];
 }
 
@@ -28,11 +24,11 @@ interface PriceRow {
   readonly source: string;
 }
 
-/** A model has a handful of rows: a statement stays below 500. */
+/** A model has few rows, so that a statement returns fewer than 500. */
 const batchSize = 50;
 
 export async function correctHistory(tx: Queries, { models, from, to }: HistoryCorrection): Promise<CorrectedHistory> {
-  await lockPrices(tx);
+  await lockGlobal(tx, 'prices');
   const corrected: string[] = [];
   const withoutPrice: string[] = [];
   for (let start = 0; start < models.length; start += batchSize) {
@@ -67,7 +63,7 @@ export async function correctHistory(tx: Queries, { models, from, to }: HistoryC
   return { corrected, withoutPrice };
 }
 
-/** Rows for the window in the place of a model's own, which are in order; none when these say the same, or the model has no price now. */
+/** Replacement rows for the window. Empty when the history is already correct, or the model has no current price. `rows` are in order of time. */
 function correctedRows(rows: readonly PriceRow[], from: number, to: number): PriceRow[] {
   const now = rows.at(-1);
   if (!now?.price) return [];

@@ -1,28 +1,27 @@
-/** `catalog_models`: rows of the catalog that were imported. What is stored here was checked before, and is checked again when it is read. */
+/** `catalog_models`: imported rows of the catalog. They are validated before they are stored and again when they are read. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Database } from '../../db/database.ts';
+import { lockGlobal } from '../../db/locks.ts';
 
-/** Tells every process that the rows have changed. */
+/** NOTIFY channel: the imported rows have changed. */
 export const catalogChannel = 'gateway_catalog';
 
-/** An arbitrary number of our own: one import at a time, so that two cannot wait for each other's rows. */
-const lockKey = 7_263_003;
 const batchSize = 500;
 
-/** Rows by model, in the order of their names. */
+/** Rows by model, ordered by name. */
 export async function readImportedModels(database: Database): Promise<JsonObject> {
   const rows = await database.query<{ model: string; content: unknown }>('select model, content from catalog_models order by model');
   return Object.fromEntries(rows.map(({ model, content }) => [model, content]));
 }
 
-/** Adds or changes the rows, takes the `removed` away, and tells every process: all of it or nothing. */
+/** Upserts `rows`, deletes `removed` and notifies every process, in one transaction. */
 export async function storeImportedModels(
   database: Database,
   { rows, removed, now }: { readonly rows: JsonObject; readonly removed: readonly string[]; readonly now: number },
 ): Promise<void> {
   const entries = Object.entries(rows);
   await database.transaction(async (tx) => {
-    await tx.query('select pg_advisory_xact_lock($1::bigint)', [lockKey]);
+    await lockGlobal(tx, 'import');
     for (let start = 0; start < entries.length; start += batchSize) {
       const batch = entries.slice(start, start + batchSize);
       await tx.query(

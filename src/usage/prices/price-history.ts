@@ -1,26 +1,25 @@
 /**
- * `model_prices`: what each model has cost since when (decisions 2, lessons 26). Calls are priced from memory; this is for who asks later.
+ * `model_prices`: the price history of each model, for repricing and audits. Calls themselves are priced from memory.
  *
- * Writing is idempotent over any number of processes: under a lock each price is compared with the model's latest row, and only a
- * different one is added. A process whose clock is behind adds its row right after the latest one.
+ * Writing is idempotent across processes: under a lock each price is compared with the model's latest row, and added only if it differs. A
+ * process whose clock is slow adds its row right after the latest one.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Database, Queries } from '../../db/database.ts';
+import { lockGlobal } from '../../db/locks.ts';
 import { type ModelPrices, parseStoredPrice } from './stored-price.ts';
 
 export interface PriceEntry {
   readonly model: string;
-  /** As `storedPriceOf` gives it. */
+  /** As `toStoredPrice` returns it. */
   readonly price: JsonObject | null;
   readonly source: string;
 }
 
-/** An arbitrary number of our own: one process writes prices at a time. */
-const lockKey = 7_263_002;
 const batchSize = 500;
 
-/** Adds a row for each entry that differs from the model's latest row; returns the models that got one. */
+/** Adds a row for each entry that differs from the model's latest row; returns the models of the added rows. */
 export async function recordPrices(database: Database, entries: readonly PriceEntry[], now: number): Promise<string[]> {
   const added: string[] = [];
   for (let start = 0; start < entries.length; start += batchSize) {
@@ -31,7 +30,7 @@ export async function recordPrices(database: Database, entries: readonly PriceEn
 }
 
 async function recordBatch(tx: Queries, entries: readonly PriceEntry[], now: number): Promise<string[]> {
-  await lockPrices(tx);
+  await lockGlobal(tx, 'prices');
   const latest = await tx.query<{ model: string; price: unknown }>(
     `select distinct on (model) model, price from model_prices where model = any ($1::text[]) order by model, effective_from desc`,
     [entries.map(({ model }) => model)],
@@ -56,12 +55,7 @@ async function recordBatch(tx: Queries, entries: readonly PriceEntry[], now: num
   return changed.map(({ model }) => model);
 }
 
-/** Nobody else writes prices until the transaction ends. */
-export async function lockPrices(tx: Queries): Promise<void> {
-  await tx.query('select pg_advisory_xact_lock($1::bigint)', [lockKey]);
-}
-
-/** Prices of a model in force at an instant; null when none was known then. */
+/** Prices of a model in force at a time. Null when none was known then. */
 export async function priceAt(database: Queries, model: string, at: number): Promise<ModelPrices | null> {
   const [row] = await database.query<{ price: unknown }>(
     `select price from model_prices where model = $1::text and effective_from <= $2::timestamptz order by effective_from desc limit 1`,

@@ -1,4 +1,4 @@
-/** What a stored call or attempt costs at other prices than it was charged by, from what its row has kept: tokens and units. Pure. */
+/** Cost of a stored call or attempt at given prices, from its stored tokens and units. */
 import type { Route } from '../../core/call.ts';
 import { tokenCost, unitsCost } from '../../core/cost.ts';
 import type { CallUnits, Tokens } from '../../core/pricing.ts';
@@ -6,17 +6,17 @@ import type { ModelPrices } from './stored-price.ts';
 
 export type RecalculatedCost =
   | { readonly kind: 'cost'; readonly nanos: number }
-  /** `price_unknown`: there was none; `units_not_kept`: charged by what its row does not hold; `video`: `src/videos` settles it. */
+  /** `price_unknown`: the model has no price. `units_not_kept`: charged by units that are not stored. `video`: settled by `src/videos`. */
   | { readonly kind: 'price_unknown' | 'units_not_kept' | 'video' };
 
 export interface StoredCounts {
   readonly route: Route;
   readonly tokens: Tokens;
-  /** Null: of before rows kept them, or there were none. */
+  /** Null when the call has none, or was stored before units were. */
   readonly units: CallUnits | null;
 }
 
-/** `prices` null: nothing was known of what the model costs. */
+/** `prices` is null when none were known. */
 export function recalculateCost({ route, tokens, units }: StoredCounts, prices: ModelPrices | null): RecalculatedCost {
   switch (route) {
     case 'video':
@@ -37,7 +37,7 @@ export function recalculateCost({ route, tokens, units }: StoredCounts, prices: 
   }
 }
 
-/** By the rule of `pipeline/media-settle.ts`: units go before tokens, and tokens that the vendor does not count are guessed from the request. */
+/** As `pipeline/media/media-record.ts`: units take precedence over tokens, and tokens that the vendor does not report are estimated. */
 function recalculateMedia(tokens: Tokens, units: CallUnits | null, prices: ModelPrices | null): RecalculatedCost {
   const hasUnitPrice = prices !== null && [prices.perImageNanos, prices.perMillionCharactersNanos, prices.perSecondNanos].some(isKnown);
   if (units === null && hasUnitPrice) return { kind: 'units_not_kept' };
@@ -57,7 +57,7 @@ function recalculateTokens(tokens: Tokens, prices: ModelPrices | null, searches?
   return price === null ? { kind: 'price_unknown' } : { kind: 'cost', nanos: clampToSafeInteger(tokenCost(tokens, price, searches)) };
 }
 
-/** The database counts no further. */
+/** Bound of what a bigint column returns exactly. */
 function clampToSafeInteger(nanos: number): number {
   return Math.min(nanos, Number.MAX_SAFE_INTEGER);
 }

@@ -1,21 +1,21 @@
 /**
- * A model's prices as they are kept in `model_prices`: whole nano-dollars as decimal text (a JSON number would be read as a binary
- * fraction), of tokens per million.
+ * JSON of a model's prices in `model_prices`: whole nano-dollars as decimal strings (a JSON number would be parsed as a binary fraction),
+ * for tokens per million.
  */
 
 import { asArray, asObject, type JsonObject } from '../../core/json/narrow.ts';
 import type { Price, TokenPrice } from '../../core/pricing.ts';
 
-/** All that a call of the model may be charged by. */
+/** Everything by which a call of the model may be charged. */
 export interface ModelPrices {
-  /** Tokens and searches; null: unknown. */
+  /** Price of tokens and searches. Null when unknown. */
   readonly price: Price | null;
   readonly perImageNanos: bigint | null;
   readonly perMillionCharactersNanos: bigint | null;
   readonly perSecondNanos: bigint | null;
 }
 
-/** Null when nothing is known of what the model costs. */
+/** Null when no price is known. */
 export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): JsonObject | null {
   const stored = {
     ...(price && toTokensJson(price)),
@@ -28,7 +28,7 @@ export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos,
   return Object.keys(stored).length === 0 ? null : stored;
 }
 
-/** What was stored; throws when it was not stored by `storedPriceOf`. */
+/** Throws when `stored` does not come from `toStoredPrice`. */
 export function parseStoredPrice(stored: unknown): ModelPrices {
   const { input, above, per_search, per_image, per_million_characters, per_second, ...tokens } = asObject(stored);
   const price: Price | null =
@@ -71,6 +71,6 @@ function parseTokens(stored: JsonObject): TokenPrice {
 }
 
 function parseNanos(value: unknown): bigint {
-  if (typeof value !== 'string' || !/^\d+$/.test(value)) throw new TypeError('a stored price is no whole number of nano-dollars');
+  if (typeof value !== 'string' || !/^\d+$/.test(value)) throw new TypeError('a stored price is not a whole number of nano-dollars');
   return BigInt(value);
 }

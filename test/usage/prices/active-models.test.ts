@@ -24,13 +24,13 @@ const row = (source: Row['source'], nanos: number): Row => ({
   perSecondNanos: null,
 });
 
-/** Rows are `{"nanos": 5}`; those of the provider `gone` are of one that is not configured. */
-function readRows(models: JsonObject): { rows: Models<Row>; faults: string[] } {
+/** Rows are `{"nanos": 5}`; the provider `gone` is not configured. */
+function readRows(models: JsonObject): { rows: Models<Row>; errors: string[] } {
   const entries = Object.entries(models).map(([id, values]) => ({ id, nanos: asObject(values).nanos }));
   const isGood = ({ id, nanos }: { id: string; nanos: unknown }): boolean => typeof nanos === 'number' && !id.startsWith('gone/');
   return {
     rows: Object.fromEntries(entries.filter(isGood).map(({ id, nanos }) => [id, row('import', Number(nanos))])),
-    faults: entries.filter((entry) => !isGood(entry)).map(({ id }) => `${id}: bad`),
+    errors: entries.filter((entry) => !isGood(entry)).map(({ id }) => `${id}: bad`),
   };
 }
 
@@ -76,7 +76,7 @@ describeDatabases('models in force', (database) => {
     for (const models of started.splice(0)) await models.stop();
   });
 
-  test('imported rows go over built-in ones and under those of the file, in every process at once, and survive a restart', async () => {
+  test('imported rows override built-in ones and not those of the file, in every process, and survive a restart', async () => {
     const configured = { 'a/file': row('file', 1), 'a/starter': row('starter', 2), 'a/other': row('starter', 3) };
     const seen: Record<string, string>[] = [];
     const first = await begin(configured);
@@ -96,7 +96,7 @@ describeDatabases('models in force', (database) => {
     expect(pricesOf((await begin(configured)).models())).toEqual(wanted);
   });
 
-  test('null takes an imported row away: what is built in comes back', async () => {
+  test('null removes an imported row, and the built-in row is active again', async () => {
     const models = await begin({ 'a/starter': row('starter', 2) });
     await models.import({ 'a/starter': { nanos: 20 }, 'a/new': { nanos: 30 } });
     const receipt = await models.import({ 'a/starter': null, 'a/new': null, 'a/never': null });
@@ -104,7 +104,7 @@ describeDatabases('models in force', (database) => {
     expect(pricesOf(models.models())).toEqual({ 'a/starter': '2 starter' });
   });
 
-  test('one bad row and nothing is stored; every fault is named', async () => {
+  test('with one invalid row nothing is stored; every mistake is named', async () => {
     const models = await begin({});
     await expect(models.import({ 'a/good': { nanos: 1 }, 'a/bad': {}, 'gone/x': { nanos: 1 } })).rejects.toMatchObject({
       code: 'bad_request',
@@ -114,7 +114,7 @@ describeDatabases('models in force', (database) => {
     expect(await database().query('select model from catalog_models')).toEqual([]);
   });
 
-  test('more rows than fit a batch are all stored, and a row that is sent again changes nothing', async () => {
+  test('more rows than a batch are all stored, and an equal row changes nothing', async () => {
     const models = await begin({});
     const sent = Object.fromEntries(Array.from({ length: 1_201 }, (_, index) => [`a/m${index}`, { nanos: index }]));
     expect((await models.import(sent)).added).toHaveLength(1_201);
@@ -122,7 +122,7 @@ describeDatabases('models in force', (database) => {
     expect(await database().query('select count(*) as n from model_prices')).toEqual([{ n: 1_201 }]);
   });
 
-  test('each change of a price in force is written down with its time and its source', async () => {
+  test('each change of an active price is recorded with its time and source', async () => {
     const models = await begin({ 'a/x': row('starter', 2), 'a/y': row('file', 7) });
     const start = now;
     now += 1_000;
@@ -143,16 +143,16 @@ describeDatabases('models in force', (database) => {
     expect((await priceAt(database(), 'a/x', start + 1_500))?.perImageNanos).toBe(20n);
   });
 
-  test('a stored row that can no longer be used is left out, and is back with its provider', async () => {
+  test('a stored row without its provider is skipped, and active again with the provider', async () => {
     await database().query(
       `insert into catalog_models (model, content, imported_at) values ('gone/x', '{"nanos": 1}', now()), ('a/x', '{"nanos": 2}', now())`,
     );
     const models = await begin({});
     expect(pricesOf(models.models())).toEqual({ 'a/x': '2 import' });
-    expect(warnings).toEqual(['imported models that cannot be used are left out']);
+    expect(warnings).toEqual(['invalid imported models skipped']);
   });
 
-  test('a store that is down at the start is tried again; until then the configuration is in force', async () => {
+  test('an outage at the start is retried; until then the configuration is active', async () => {
     await database().query(`insert into catalog_models (model, content, imported_at) values ('a/x', '{"nanos": 2}', now())`);
     let isDown = true;
     const failing: Database = {
@@ -161,7 +161,7 @@ describeDatabases('models in force', (database) => {
     };
     const models = await begin({ 'a/file': row('file', 1) }, undefined, failing);
     expect(pricesOf(models.models())).toEqual({ 'a/file': '1 file' });
-    expect(warnings).toContain('imported models and prices cannot be brought up to date; trying again');
+    expect(warnings).toContain('model sync failed; retrying');
     isDown = false;
     await eventually(async () => expect(pricesOf(models.models())).toEqual({ 'a/file': '1 file', 'a/x': '2 import' }));
   });

@@ -17,7 +17,7 @@ describe('a stored price', () => {
     expect(parseStoredPrice(JSON.parse(JSON.stringify(toStoredPrice(prices))))).toEqual(prices);
   });
 
-  test('is null when nothing is known, and refuses what it did not write', () => {
+  test('is null when no price is known, and rejects other JSON', () => {
     expect(toStoredPrice(nothing)).toBeNull();
     expect(() => parseStoredPrice({ input: 1.5 })).toThrow(TypeError);
   });
@@ -34,7 +34,7 @@ describeDatabases('price history', (database) => {
       `select model, effective_from as "from", source from model_prices order by model, effective_from`,
     );
 
-  test('a row is added for what changed, and only for that', async () => {
+  test('a row is added for changed prices only', async () => {
     expect(await recordPrices(database(), [entry('a/x', cheap), entry('a/y', null), entry('a/z', cheap, 'starter')], 1_000)).toEqual([
       'a/x',
       'a/z',
@@ -49,7 +49,7 @@ describeDatabases('price history', (database) => {
     ]);
   });
 
-  test('the price of a time is that of the row before it', async () => {
+  test('the price at a time is that of the latest row before it', async () => {
     await recordPrices(database(), [entry('a/x', cheap)], 1_000);
     await recordPrices(database(), [entry('a/x', dear)], 2_000);
     await recordPrices(database(), [entry('a/x', null)], 3_000);
@@ -60,14 +60,14 @@ describeDatabases('price history', (database) => {
     expect(await priceAt(database(), 'a/nobody', 3_000)).toBeNull();
   });
 
-  test('a clock that is behind adds its row after the latest one', async () => {
+  test('with a slow clock, a row is added after the latest one', async () => {
     await recordPrices(database(), [entry('a/x', cheap)], 5_000);
     await recordPrices(database(), [entry('a/x', dear)], 4_000);
     expect((await rows()).map(({ from }) => from.getTime())).toEqual([5_000, 5_001]);
     expect((await priceAt(database(), 'a/x', 6_000))?.price?.inputNanos).toBe(9n);
   });
 
-  test('several processes at once write each price once', async () => {
+  test('concurrent processes record each price once', async () => {
     const entries = Array.from({ length: 600 }, (_, index) => entry(`a/m${index}`, cheap));
     const added = await Promise.all([1, 2, 3, 4].map((n) => recordPrices(database(), entries, 1_000 + n)));
     expect(added.flat()).toHaveLength(600);
