@@ -1,4 +1,4 @@
-/** Settled calls as the journal hands them over, and what the database then knows of their conversations. */
+/** Builds settled calls as the journal delivers them, and reads back what the database stores of their conversations. */
 import { randomUUID } from 'node:crypto';
 import type { AssistantTurn, CallMetadata, MemoryOptions, Outcome, Route, SettledCall } from '../../src/core/call.ts';
 import { noCorrelation } from '../../src/core/call.ts';
@@ -9,12 +9,12 @@ import type { Database } from '../../src/db/database.ts';
 import { recordCalls } from '../../src/memory/conversations/record-calls.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';
 
-/** 2026-11-20T10:00:00Z, when the first call of a test begins. */
+/** 2026-11-20T10:00:00Z, the start of the first call of a test. */
 const baseTime = Date.UTC(2026, 10, 20, 10);
 
 export interface CallOptions {
   readonly projectId: string;
-  /** Seconds after `morning`. */
+  /** Seconds after `baseTime`. */
   readonly at?: number;
   readonly route?: Route;
   readonly source?: string;
@@ -69,7 +69,7 @@ export function settledCall(options: CallOptions): SettledCall {
   };
 }
 
-/** Chat messages from `user: …` and `assistant: …` in turn: the first word of each line is its role. */
+/** Chat messages from lines such as `u …`, `a …` and `s …`; the prefix is the role. */
 export function chatBody(...lines: readonly string[]): unknown {
   return { model: 'standard', messages: lines.map((line) => ({ role: roleOf(line), content: line.slice(line.indexOf(' ') + 1) })) };
 }
@@ -103,7 +103,7 @@ export interface StoredConversation {
   readonly opened: number;
   readonly learnable: boolean;
   readonly calls: number;
-  /** Texts in order, with the role's first letter before each. */
+  /** Texts in order, each prefixed with the first letter of its role. */
   readonly lines: readonly string[];
 }
 
@@ -123,12 +123,12 @@ export async function listConversations(database: Database, projectId: string): 
   );
 }
 
-/** As if the memory worker had read all conversations of a project. */
+/** Marks all conversations of a project as read. */
 export async function markAllRead(database: Database, projectId: string): Promise<void> {
   await database.query(`update conversations set state = 'read', read_at = now() where project_id = $1::uuid`, [projectId]);
 }
 
-/** Workflow ids that wait in the outbox for conversations of a project. */
+/** Workflow ids of pending outbox rows for conversations of a project. */
 export async function listOutboxIds(database: Database, projectId: string): Promise<string[]> {
   const rows = await database.query<{ workflowId: string }>(
     `select workflow_id as "workflowId" from outbox
@@ -139,7 +139,7 @@ export async function listOutboxIds(database: Database, projectId: string): Prom
   return rows.map((row) => row.workflowId);
 }
 
-/** Which conversation each call is filed under. */
+/** The conversation of each call, null when it has none. */
 export async function listConversationIds(database: Database, calls: readonly SettledCall[]): Promise<(string | null)[]> {
   const rows = await database.query<{ callId: string; conversationId: string | null }>(
     `select call_id as "callId", conversation_id as "conversationId" from call_texts where call_id = any($1::uuid[])`,

@@ -1,7 +1,7 @@
-/** Searches a whole database, every column of every row, as nobody but a test does. */
+/** Searches the whole database: every column of every row. */
 import type { Database } from '../../src/db/database.ts';
 
-/** Tables that hold `text` anywhere, also folded, stemmed to it or as bytes. */
+/** Tables that contain `text` in any form: unchanged, case-folded, stemmed or as bytes. */
 export async function findTablesHolding(database: Database, text: string): Promise<string[]> {
   const tables: string[] = [];
   for (const table of await listTables(database)) {
@@ -15,7 +15,7 @@ export async function findTablesHolding(database: Database, text: string): Promi
   return tables;
 }
 
-/** Those of ours; a partitioned table once. */
+/** Tables of the schema; a partitioned table counts once. */
 export async function listTables(database: Database): Promise<string[]> {
   const rows = await database.query<{ name: string }>(
     `select relname as name from pg_class
@@ -25,7 +25,7 @@ export async function listTables(database: Database): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** All that the database holds, as one text; bytes are in hexadecimal. */
+/** The whole database as one text, with bytes in hexadecimal. */
 export async function dumpDatabase(database: Database): Promise<string> {
   const texts: string[] = [];
   for (const table of await listTables(database)) {

@@ -1,4 +1,4 @@
-/** Learning without Temporal: its steps called one by one, as the workflows do, and a memory model that answers what a test says. */
+/** Runs learning without Temporal: calls the steps as the workflows do, with a scripted memory model. */
 import { expect } from '@jest/globals';
 import { createLearning } from '../../src/app/learning.ts';
 import { systemClock } from '../../src/core/time.ts';
@@ -6,17 +6,17 @@ import type { Database } from '../../src/db/database.ts';
 import type { MemoryCall, MemoryResponse } from '../../src/memory/learning/learn-group.ts';
 import { chatBody, record, settledCall } from './calls.ts';
 
-export const retry = { firstMs: 60_000, factor: 2, longestMs: 600_000 };
+export const retry = { initialMs: 60_000, factor: 2, maxMs: 600_000 };
 
 type Reply = MemoryResponse | string | object;
 
 export interface TestLearning extends ReturnType<typeof createLearning> {
-  /** Questions so far. */
+  /** Requests so far. */
   readonly requests: readonly MemoryCall[];
   hasRoute: boolean;
-  /** What the model answers; by default it has learned nothing. */
+  /** The scripted response; by default nothing is learned. */
   respond: (call: MemoryCall) => Reply | Promise<Reply>;
-  /** Works on each open group of a project's batches until it is settled or must wait; returns the waits. */
+  /** Runs each open group of a project until it is settled or must wait; returns the waits. */
   runBatches(projectId: string): Promise<number[]>;
 }
 
@@ -32,8 +32,8 @@ export function createTestLearning(database: Database): TestLearning {
         async complete(call) {
           requests.push(call);
           const reply = await learning.respond(call);
-          if (typeof reply === 'string') return { kind: 'answer', text: reply };
-          return 'kind' in reply ? (reply as MemoryResponse) : { kind: 'answer', text: JSON.stringify(reply) };
+          if (typeof reply === 'string') return { kind: 'response', text: reply };
+          return 'kind' in reply ? (reply as MemoryResponse) : { kind: 'response', text: JSON.stringify(reply) };
         },
       },
     }),
@@ -65,25 +65,25 @@ export function createTestLearning(database: Database): TestLearning {
 
 export const memory = (text: string, evidence = text) => ({ text, kind: 'fact', importance: 3, evidence });
 
-/** Learns every word of the user. */
+/** Learns every user message. */
 export function learnEveryMessage({ job, text }: MemoryCall): object {
   if (job === 'consolidate') return { merges: [], facts: [], page: '' };
   const { conversations } = JSON.parse(text) as { conversations: { messages: { role: string; text: string }[] }[] };
   const said = conversations.flatMap(({ messages }) => messages.filter(({ role }) => role === 'user').map((message) => message.text));
-  return { memories: said.map((words) => memory(words)) };
+  return { memories: said.map((text) => memory(text)) };
 }
 
 let startedAt = 0;
 
-/** A conversation of so many turns that is read: `words` by the user, each answered `Noted.` */
+/** Stores a read conversation of one turn per text; each user message gets the response `Noted.` */
 export async function storeReadConversation(
   database: Database,
-  { projectId, subject = null, words }: { projectId: string; subject?: string | null; words: readonly string[] },
+  { projectId, subject = null, texts }: { projectId: string; subject?: string | null; texts: readonly string[] },
 ): Promise<string> {
   const lines: string[] = [];
   startedAt += 100;
   const first = startedAt;
-  for (const [turn, text] of words.entries()) {
+  for (const [turn, text] of texts.entries()) {
     lines.push(`u ${text}`);
     await record(database, [settledCall({ projectId, subject, at: first + turn * 2, body: chatBody(...lines), answer: 'Noted.' })]);
     lines.push('a Noted.');
@@ -116,7 +116,7 @@ export async function listItems(database: Database, projectId: string): Promise<
   );
 }
 
-/** Rows of groups, for what the steps leave behind. */
+/** Rows of the groups of a project. */
 export async function listGroups(database: Database, projectId: string): Promise<Record<string, unknown>[]> {
   return database.query(
     `select subject, state, messages, attempts, failures, unusable, error, written, repeated, dropped, merged, facts

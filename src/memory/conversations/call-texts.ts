@@ -1,8 +1,8 @@
-/** Keeps the prompt and answer of every call: messages as parts, stored once per project, everything else with the call. */
+/** Stores the prompt and response of every call: messages as parts shared within the project, everything else with the call. */
 import type { Queries } from '../../db/database.ts';
 import { queryInBatches, toBatches } from '../../db/row-batches.ts';
 import type { PositionedExtra } from '../../dialects/prompt/prompt.ts';
-import type { ChainPart } from './chain.ts';
+import { type ChainPart, hashKey } from './chain.ts';
 
 export interface CallText {
   readonly callId: string;
@@ -10,20 +10,20 @@ export interface CallText {
   readonly subject: string | null;
   readonly startedAt: number;
   readonly extras: readonly PositionedExtra[];
-  /** Messages of the request, then the answer when there is one. */
+  /** Messages of the request, then the response when there is one. */
   readonly parts: readonly ChainPart[];
   readonly promptLength: number;
-  /** Ids of the memory items that stood in the prompt beside this. */
+  /** Ids of the memory items that recall inserted into the prompt. */
   readonly recalled: readonly string[];
 }
 
-/** Those of `callIds` whose text is stored already. */
+/** The ids in `callIds` whose text is already stored. */
 export async function findStoredCallIds(tx: Queries, callIds: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await tx.query<{ callId: string }>(`select call_id as "callId" from call_texts where call_id = any($1::uuid[])`, [callIds]);
   return new Set(rows.map((row) => row.callId));
 }
 
-/** Stores `texts`; `conversationOf` names the conversation of a recorded call. */
+/** Stores `texts`; `conversationIds` maps recorded calls to their conversation. */
 export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationIds: ReadonlyMap<string, string>): Promise<void> {
   await storeParts(tx, texts);
   const rows = texts.map((text) => ({ ...text, extrasJson: JSON.stringify(text.extras) }));
@@ -49,7 +49,7 @@ async function insertTexts(
       texts.map((text) => text.parts.at(-1)?.hash ?? null),
       texts.map((text) => text.parts.length > text.promptLength),
       texts.map((text) => new Date(text.startedAt).toISOString()),
-      // Lists of a list must be of one length; as the text of an array each has its own.
+      // unnest needs inner arrays of one length, so each list is passed as an array literal.
       texts.map((text) => `{${text.recalled.join(',')}}`),
     ],
   );
@@ -62,14 +62,14 @@ interface NewPart {
 }
 
 /**
- * A stored part has all parts before it, so histories that clients repeat are asked for by hash first and only their new ends are sent:
- * of a history of 40 messages that is usually two.
+ * Stores the parts that are missing. A stored part implies its predecessors, so looking hashes up first sends only the new end of a repeated
+ * history: usually two messages of forty.
  */
 async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void> {
   const requested = new Map<string, NewPart>();
   for (const { projectId, parts, startedAt } of texts) {
     for (const part of parts) {
-      const key = projectId + part.hash.toString('latin1');
+      const key = projectId + hashKey(part.hash);
       if (!requested.has(key)) requested.set(key, { projectId, part, createdAt: startedAt });
     }
   }
@@ -103,9 +103,9 @@ async function findParts(tx: Queries, parts: readonly NewPart[]): Promise<Readon
     tx,
     parts,
     `select part.project_id as "projectId", part.hash
-       from unnest($1::uuid[], $2::bytea[]) as wanted (project_id, hash)
-       join parts part on part.project_id = wanted.project_id and part.hash = wanted.hash`,
+       from unnest($1::uuid[], $2::bytea[]) as requested (project_id, hash)
+       join parts part on part.project_id = requested.project_id and part.hash = requested.hash`,
     (slice) => [slice.map(({ projectId }) => projectId), slice.map(({ part }) => part.hash)],
   );
-  return new Set(rows.map((row) => row.projectId + row.hash.toString('latin1')));
+  return new Set(rows.map((row) => row.projectId + hashKey(row.hash)));
 }

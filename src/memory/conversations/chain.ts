@@ -1,23 +1,23 @@
 /**
- * Chains messages by hash, so that a message is stored once however often clients repeat their history (lessons, design note 3).
+ * Links messages by hash, so that each is stored once however often clients repeat their history.
  *
- * A message's own hash covers its role, text and tool calls; a part's hash covers that and the hash of the part before it, so that equal
- * part hashes mean equal histories. Each field is preceded by its length: no two messages have the same encoding.
+ * A message hash covers role, text and tool calls; a part hash covers the message hash and the hash of the preceding part, so equal part
+ * hashes mean equal histories. Length prefixes make the encoding unambiguous.
  */
 import { hash } from 'node:crypto';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 
-/** A message at its place in a chain. */
+/** A message linked to its predecessor. */
 export interface ChainPart {
   readonly message: NormalMessage;
-  /** Hash of the message alone: the same wherever it stands. */
+  /** Hash of the message alone, independent of its position. */
   readonly messageHash: Buffer;
   /** Hash of the message and all before it. */
   readonly hash: Buffer;
   readonly parentHash: Buffer | null;
 }
 
-/** The parts of `messages`, which begin a chain. */
+/** Builds the chain that starts with `messages`. */
 export function chainMessages(messages: readonly NormalMessage[]): ChainPart[] {
   const parts: ChainPart[] = [];
   let parentHash: Buffer | null = null;
@@ -35,19 +35,19 @@ export function chainMessages(messages: readonly NormalMessage[]): ChainPart[] {
   return parts;
 }
 
-/** Conversations live in a scope: one application of a project and one subject, or none (decisions 9). */
+/** Scope of a conversation: project, source and subject (null for none). */
 export function hashScope(projectId: string, source: string, subject: string | null): Buffer {
   return sha256(`scope 1\n${[projectId, source, subject === null ? '-' : 'subject', subject ?? ''].map(prefixLength).join('')}`);
 }
 
-/** A hash as it is looked up: within one scope only. */
+/** Lookup key of a hash; includes the scope, so a lookup never leaves it. */
 export function toScopedKey(scope: Buffer, messageOrPart: Buffer): Buffer {
   return sha256(Buffer.concat([scope, messageOrPart]));
 }
 
 /**
- * White space around a text and the kind of line ends do not count: clients trim what was streamed to them. Arguments are compared as
- * JSON, since many clients parse them and write them anew.
+ * Ignores surrounding white space and the kind of line ends, because clients trim streamed text, and compares arguments as JSON, because
+ * clients re-serialize them.
  */
 function hashMessage({ role, text, toolCalls }: NormalMessage): Buffer {
   const calls = toolCalls.map((call) => prefixLength(call.name) + prefixLength(normalizeArguments(call.arguments)));
@@ -64,12 +64,17 @@ function normalizeArguments(text: string): string {
   try {
     return JSON.stringify(JSON.parse(trimmed));
   } catch {
-    return trimmed; // Models write broken JSON at times; then the text itself is compared.
+    return trimmed; // Models sometimes write invalid JSON; then the text is compared.
   }
 }
 
 function prefixLength(field: string): string {
   return `${field.length}:${field}`;
+}
+
+/** A hash as a map key: one character per byte. */
+export function hashKey(hash: Buffer): string {
+  return hash.toString('latin1');
 }
 
 function sha256(content: string | Buffer): Buffer {

@@ -1,8 +1,10 @@
-/** The wish that somebody waits for the end of an opened conversation and reads it then; made once for each opening. */
 import type { OutboxEntry } from '../../db/outbox.ts';
 import type { Conversation } from './working-set.ts';
 
-/** Starting it again while its workflow runs is harmless: the workflow id holds the count of openings. */
+/**
+ * Outbox row of the workflow that waits for the end of a conversation, one per opening. The workflow id contains the number of openings, so
+ * enqueueing it again while the workflow runs has no effect.
+ */
 export function toIdleTimerEntry({ id, projectId, opened }: Pick<Conversation, 'id' | 'projectId' | 'opened'>): OutboxEntry {
   return { workflow: 'conversationIdle', workflowId: `conversation/${id}/${opened}`, input: { conversation_id: id, opened }, projectId };
 }

@@ -1,16 +1,16 @@
 /**
- * Reads and locks the conversations that the calls of a batch may join. Every lookup goes by a hash that holds project, application and
- * subject, so nothing of another one can be found. The number of statements depends only on how many messages are asked for.
+ * Reads and locks the conversations that the calls of a batch may join. Lookup keys include project, source and subject, so other scopes are
+ * never found. The number of statements grows only with the number of messages.
  *
- * Where many conversations look the same (a thousand anonymous callers who all began with "hi"), each call needs only one of them.
+ * Where many conversations have the same tip (a thousand anonymous callers who start with "hi"), each call needs only one of them.
  */
 import type { Queries } from '../../db/database.ts';
 import { batchSize, queryInBatches } from '../../db/row-batches.ts';
-import { hashScope } from './chain.ts';
+import { hashKey, hashScope } from './chain.ts';
 import { getTipKeys, getTipMessageKeys, maxComparedConversations } from './match-conversation.ts';
 import { type Conversation, type ConversationWorkingSet, createConversationWorkingSet, type RecordedCall } from './working-set.ts';
 
-/** Book with the conversations that `turns` may join; their rows are locked until the transaction ends. */
+/** Loads the conversations that `calls` may join and locks their rows until the transaction ends. */
 export async function loadWorkingSet(tx: Queries, calls: readonly RecordedCall[]): Promise<ConversationWorkingSet> {
   const batchTips = new Set(calls.flatMap((call) => lastHashKey(call) ?? []));
   const tips = await findTips(tx, calls, batchTips);
@@ -41,12 +41,12 @@ interface FoundOccurrence {
   readonly callId: string | null;
 }
 
-/** How many tips from the end of a request are asked for first: nearly always the last answer is the tip. */
+/** Tips queried first, counted from the end of a request: the last response is nearly always the tip. */
 const firstTips = 3;
-/** Message hashes that a batch reads to compare trimmed histories. A call for which none are left opens a conversation of its own. */
+/** Message hashes read per batch to compare trimmed histories. Calls beyond that start a new conversation. */
 const maxHashes = 200_000;
 
-/** Ids of conversations by the name of the tip at which a call of the batch goes on. `made` are the tips that the batch itself makes. */
+/** Conversation ids by tip. `batchTips` are the tips that calls of the batch itself create. */
 async function findTips(tx: Queries, calls: readonly RecordedCall[], batchTips: ReadonlySet<string>): Promise<Map<string, string[]>> {
   const keys = calls.map(getTipKeys);
   const likely = keys.map((list) => list.slice(-firstTips));
@@ -66,14 +66,14 @@ async function readTips(tx: Queries, keys: readonly Buffer[]): Promise<Map<strin
   const rows = await queryInBatches<{ key: Buffer; id: string }, RequestedKey>(
     tx,
     countKeys(keys),
-    `select wanted.key, found.id
-       from unnest($1::bytea[], $2::integer[]) as wanted (key, copies)
+    `select requested.key, match.id
+       from unnest($1::bytea[], $2::integer[]) as requested (key, copies)
       cross join lateral (
         select id from conversations
-         where tip_key = wanted.key
+         where tip_key = requested.key
          order by state desc, last_turn_at desc, id desc
-         limit wanted.copies
-      ) found`,
+         limit requested.copies
+      ) match`,
     toKeyColumns,
   );
   const byKey = Map.groupBy(rows, (row) => hashKey(row.key));
@@ -81,8 +81,8 @@ async function readTips(tx: Queries, keys: readonly Buffer[]): Promise<Map<strin
 }
 
 /**
- * Messages of conversations at which a call of the batch ends: those that no recorded call has answered first, then the newest. A call
- * without history repeats nothing, so for it only the unanswered ones count.
+ * Occurrences of the last message of each call, unattributed ones first, then the newest. A call without history cannot be a repeat, so only
+ * unattributed ones count for it.
  */
 async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Promise<FoundOccurrence[]> {
   const requested = countKeys(calls.flatMap((call) => call.scopedKeys.at(-1) ?? []));
@@ -90,53 +90,53 @@ async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Pro
   return queryInBatches<FoundOccurrence, RequestedKey>(
     tx,
     requested,
-    `select wanted.key, found.conversation_id as "conversationId", found.position, found.call_id as "callId"
-       from unnest($1::bytea[], $2::integer[], $3::boolean[]) as wanted (key, copies, repeatable)
+    `select requested.key, match.conversation_id as "conversationId", match.position, match.call_id as "callId"
+       from unnest($1::bytea[], $2::integer[], $3::boolean[]) as requested (key, copies, repeatable)
       cross join lateral (
         select conversation_id, position, call_id from conversation_parts
-         where place_key = wanted.key
+         where place_key = requested.key
          order by call_id desc
-         limit wanted.copies
-      ) found
-      where wanted.repeatable or found.call_id is null`,
+         limit requested.copies
+      ) match
+      where requested.repeatable or match.call_id is null`,
     (slice) => [...toKeyColumns(slice), slice.map(({ key }) => repeatable.has(hashKey(key)))],
   );
 }
 
-/** Newest open conversation of each subject that calls without history. */
+/** The newest open conversation of each subject with a call without history. */
 async function findOpenConversations(tx: Queries, calls: readonly RecordedCall[]): Promise<string[]> {
   const subjects = calls.filter((call) => call.subject !== null && call.firstAssistant < 0);
   const distinct = [...new Map(subjects.map((call) => [hashKey(call.scope), call])).values()];
   const rows = await queryInBatches<{ id: string }, RecordedCall>(
     tx,
     distinct,
-    `select found.id
-       from unnest($1::uuid[], $2::text[], $3::text[]) as wanted (project_id, subject, source)
+    `select match.id
+       from unnest($1::uuid[], $2::text[], $3::text[]) as requested (project_id, subject, source)
       cross join lateral (
         select id from conversations
-         where project_id = wanted.project_id and subject = wanted.subject and source = wanted.source and state = 'stored'
+         where project_id = requested.project_id and subject = requested.subject and source = requested.source and state = 'stored'
          order by last_turn_at desc, id desc
          limit 1
-      ) found`,
+      ) match`,
     (slice) => [slice.map((call) => call.projectId), slice.map((call) => call.subject), slice.map((call) => call.source)],
   );
   return rows.map((row) => row.id);
 }
 
-/** Conversations that end with a message of a call whose history as a whole is unknown: of each call those with its newest messages. */
+/** Conversations whose last message occurs in a call with an unknown history; per call those with its newest messages. */
 async function findByTipMessage(tx: Queries, calls: readonly RecordedCall[]): Promise<string[]> {
   const keys = calls.map(getTipMessageKeys);
   const rows = await queryInBatches<{ key: Buffer; id: string }, RequestedKey>(
     tx,
     countKeys(keys.flat()),
-    `select wanted.key, found.id
-       from unnest($1::bytea[]) as wanted (key)
+    `select requested.key, match.id
+       from unnest($1::bytea[]) as requested (key)
       cross join lateral (
         select id from conversations
-         where tip_message_key = wanted.key
+         where tip_message_key = requested.key
          order by last_turn_at desc, id desc
          limit $2::integer
-      ) found`,
+      ) match`,
     (slice) => [slice.map(({ key }) => key), maxComparedConversations],
   );
   const byKey = Map.groupBy(rows, (row) => hashKey(row.key));
@@ -160,7 +160,7 @@ interface ConversationRow {
   readonly lastTurnAt: Date;
 }
 
-/** In the order of ids, so that two transactions never wait for each other. */
+/** Locks in id order, so that two transactions cannot deadlock. */
 async function lockConversationRows(tx: Queries, ids: readonly string[]): Promise<Map<string, Conversation>> {
   const rows = await queryInBatches<ConversationRow, string>(
     tx,
@@ -190,7 +190,7 @@ function toConversation(row: ConversationRow): Conversation {
   };
 }
 
-/** Fills in the first and last `count` message hashes of the conversations `ids`. */
+/** Loads the first and last `count` message hashes of the conversations `ids`. */
 async function readMessageHashes(
   tx: Queries,
   conversations: ReadonlyMap<string, Conversation>,
@@ -198,7 +198,7 @@ async function readMessageHashes(
   count: number,
 ): Promise<void> {
   const read = ids.slice(0, Math.ceil(maxHashes / (2 * count)));
-  // Each conversation gives up to twice `count` rows: so many at a time that a statement stays small (`slices.ts`).
+  // A conversation yields up to twice `count` rows; the batch size bounds the rows of one statement.
   const conversationsPerBatch = Math.max(1, Math.floor(batchSize / (2 * count)));
   for (let at = 0; at < read.length; at += conversationsPerBatch) {
     const rows = await tx.query<{ conversationId: string; position: number; messageHash: Buffer }>(
@@ -213,13 +213,9 @@ async function readMessageHashes(
   }
 }
 
-/** A key as it is found in maps. */
-function hashKey(key: Buffer): string {
-  return key.toString('latin1');
-}
-
-function lastHashKey(call: RecordedCall): string | undefined {
-  return call.scopedKeys.at(-1)?.toString('latin1');
+function lastHashKey({ scopedKeys }: RecordedCall): string | undefined {
+  const key = scopedKeys.at(-1);
+  return key && hashKey(key);
 }
 
 interface RequestedKey {
@@ -227,7 +223,7 @@ interface RequestedKey {
   readonly copies: number;
 }
 
-/** Distinct keys, and how often each was asked for. */
+/** Distinct keys with their multiplicity. */
 function countKeys(keys: readonly Buffer[]): RequestedKey[] {
   return [...Map.groupBy(keys, hashKey).values()].flatMap(([key, ...others]) => (key ? [{ key, copies: 1 + others.length }] : []));
 }

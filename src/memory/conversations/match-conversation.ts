@@ -1,24 +1,23 @@
 /**
- * Decides which conversation a recorded call belongs to (decisions 9, shapes 21 'Memory routes'). Pure: it looks into the book of a batch
- * and changes nothing.
+ * Decides which conversation a recorded call belongs to (docs/architecture/memory.md). Pure: reads the working set and changes nothing.
  *
- * Only a message of the assistant ties a call to a conversation, in the same application and for the same subject. In this order:
+ * Only an assistant message ties a call to a conversation of the same source and subject. The first matching rule wins:
  *
- * 1. It gives an answer that is known so far only from a later call of the conversation: a late call.
- * 2. Its request goes on from the tip of an open conversation; of several the one with the longest history in common.
- * 3. It stands wholly inside an open conversation: a repeated call.
- * 4. Its request goes on from the tip of a read conversation, which is opened again.
- * 5. Without history: the subject's open conversation.
- * 6. Its request begins in the middle of a conversation and goes on from its tip: the client dropped old messages.
- * 7. Else a new conversation: no history, another history, an edited or regenerated message.
+ * 1. Late call: its response is so far known only from a later request of the conversation.
+ * 2. Continuation of the tip of an open conversation, the one with the longest common history.
+ * 3. Repeat: the whole call is already part of an open conversation.
+ * 4. Continuation of the tip of a read conversation, which is reopened.
+ * 5. Call without history: the open conversation of its subject.
+ * 6. Trimmed history: the request starts in the middle of a conversation and continues its tip.
+ * 7. New conversation: no history, an unknown history, an edited message or a regenerated response.
  */
 
-import { type ChainPart, toScopedKey } from './chain.ts';
+import { type ChainPart, hashKey, toScopedKey } from './chain.ts';
 import type { Conversation, ConversationWorkingSet, MessageOccurrence, RecordedCall } from './working-set.ts';
 
 export type ConversationMatch =
   | { readonly kind: 'late'; readonly occurrence: MessageOccurrence }
-  /** The messages of the call from index `from` on are new to the conversation. */
+  /** Messages of the call from index `from` on are new to the conversation. */
   | { readonly kind: 'continues'; readonly conversation: Conversation; readonly from: number }
   | { readonly kind: 'repeats'; readonly conversation: Conversation }
   | { readonly kind: 'opens' };
@@ -36,17 +35,17 @@ export function matchConversation(call: RecordedCall, workingSet: ConversationWo
   return atTip ?? matchTrimmed(call, workingSet) ?? { kind: 'opens' };
 }
 
-/** Where a conversation ends that `turn` may go on from: after each message of its request, from the first of the assistant on. */
+/** Tips that `call` may continue: one after each message of its request, starting with the first assistant message. */
 export function getTipKeys(call: RecordedCall): readonly Buffer[] {
   return call.firstAssistant < 0 ? [] : call.scopedKeys.slice(call.firstAssistant, call.promptLength);
 }
 
-/** Conversations that are compared with a call's trimmed history. */
+/** Candidates compared with a trimmed history. */
 export const maxComparedConversations = 10;
 
 /**
- * Messages of the assistant that a conversation may end with which `turn` goes on from without having all of its history, the newest
- * first. Each costs a lookup, and nobody goes on with a conversation that ended a hundred answers ago.
+ * Last messages of conversations that `call` may continue with a trimmed history: assistant messages of its request, the newest first. Each
+ * costs a lookup, so only the newest hundred are tried.
  */
 export function getTipMessageKeys(call: RecordedCall): Buffer[] {
   const prompt = call.parts.slice(0, call.promptLength).filter((part) => part.message.role === 'assistant');
@@ -64,8 +63,8 @@ function occurrencesAtEnd(call: RecordedCall, workingSet: ConversationWorkingSet
 }
 
 /**
- * A call without history is late only when it began before all that is known of the conversation: another one that asks the same
- * begins a conversation of its own.
+ * A call without history is late only when it started before the whole conversation; otherwise it is an identical request that starts
+ * another conversation.
  */
 function isLate(call: RecordedCall, { callId, conversation }: MessageOccurrence): boolean {
   if (callId !== null || call.parts.length === call.promptLength) return false;
@@ -90,14 +89,14 @@ function matchTip(call: RecordedCall, workingSet: ConversationWorkingSet): (Conv
 }
 
 /**
- * The longest run of messages that the request shares with the end of a conversation. Messages must be missing before it, else a
- * message was edited. Nobody knows whether two callers without a subject are the same, so without one the whole history must be in the
- * conversation, with a message of each side, and in no other.
+ * Finds the conversation whose end shares the longest run of messages with the request. Messages must be missing before the run; otherwise a
+ * message was edited. Callers without a subject may be different users, so the whole request history must match, with a message of each
+ * side, and in one conversation only.
  */
 function matchTrimmed(call: RecordedCall, workingSet: ConversationWorkingSet): (ConversationMatch & { kind: 'continues' }) | null {
   const candidates = new Set<Conversation>();
   for (const key of getTipMessageKeys(call)) {
-    // Of those that end alike the newest come last: they were read or opened in the order of their ids.
+    // Conversations are indexed in id order, so the newest with this last message is last.
     for (const conversation of workingSet.byLastMessage(key).toReversed())
       if (candidates.size < maxComparedConversations) candidates.add(conversation);
   }
@@ -113,7 +112,7 @@ function matchTrimmed(call: RecordedCall, workingSet: ConversationWorkingSet): (
   return { kind: 'continues', conversation: best.conversation, from: best.from };
 }
 
-/** The run of the request that ends at the conversation's tip: where it ends in the request, and how long it is. */
+/** The run of the request that ends with the conversation's last message: its end in the request and its length. */
 function findSharedRun(call: RecordedCall, conversation: Conversation): { from: number; length: number } | null {
   const { messages } = conversation;
   const request = call.parts.slice(0, call.promptLength);
@@ -123,7 +122,7 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
   );
   const prefixLength = commonPrefixLength(request, conversation);
   let best: { from: number; length: number } | null = null;
-  // The nearest message of each role before the end at which the run is looked at.
+  // Index of the latest message of each role up to the current end.
   const lastOf = { assistant: -1, user: -1 };
   for (const [index, part] of request.entries()) {
     lastOf[part.message.role] = index;
@@ -131,7 +130,7 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
     const length = lengths[index] ?? 0;
     const start = end - length;
     if (end <= call.firstAssistant || lastOf.assistant < start || length < (best?.length ?? 1)) continue;
-    // Nothing is missing when the request's first messages are the conversation's first: it leaves the chain after them.
+    // The request starts like the conversation, so nothing was trimmed: a message was edited.
     if (messages > end && prefixLength >= end) continue;
     const isWhole = start === 0;
     if (call.subject === null ? isWhole && lastOf.user >= start : isWhole || messages > end) best = { from: end, length };
@@ -139,7 +138,7 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
   return best;
 }
 
-/** Names of the conversation's last `count` messages; those that are unknown equal no other. */
+/** Map keys of the last `count` messages; unknown messages get a key that equals no other. */
 function lastMessageKeys({ messages, messageHashes }: Conversation, count: number): string[] {
   const first = Math.max(0, messages - count);
   return Array.from({ length: messages - first }, (_value, index) => {
@@ -149,8 +148,8 @@ function lastMessageKeys({ messages, messageHashes }: Conversation, count: numbe
 }
 
 /**
- * For each element of `list`, how many up to and with it are the last of `tail`. In linear time (the Z function, from behind): compared
- * one by one, a request of 8,000 equal messages took 1.4 seconds.
+ * For each element of `list`, the length of the longest common suffix of the list up to that element and `tail`. Linear (Z function on the
+ * reversed lists): a quadratic comparison of 8,000 equal messages took 1.4 seconds.
  */
 function commonSuffixLengths(list: readonly string[], tail: readonly string[]): number[] {
   const reversed = [...tail.toReversed(), '', ...list.toReversed()];
@@ -165,14 +164,10 @@ function commonSuffixLengths(list: readonly string[], tail: readonly string[]): 
   return lengths.slice(tail.length + 1).toReversed();
 }
 
-/** How many of the request's first messages stand at the same place in the conversation, as far as that is known. */
+/** How many leading messages of the request equal the conversation's, as far as its hashes are known. */
 function commonPrefixLength(request: readonly ChainPart[], { messageHashes }: Conversation): number {
   const other = request.findIndex(({ messageHash }, at) => messageHashes.get(at)?.equals(messageHash) === false);
   return other < 0 ? request.length : other;
-}
-
-function hashKey(hash: Buffer): string {
-  return hash.toString('latin1');
 }
 
 function findNewest(conversations: readonly Conversation[]): Conversation | undefined {

@@ -1,13 +1,14 @@
-/** Deletes stored messages that no call refers to any more; the caller holds the project (`takeProjects`). */
+/** Deletes stored messages that no call refers to; the caller holds the conversations lock of the project. */
 import type { Queries } from '../../db/database.ts';
+import { hashKey } from './chain.ts';
 
-/** Ends that one statement follows, and how far: 500 rows at most, since it holds up the event loop of the embedded database (decisions 1). */
+/** Tips per statement and parts per tip: at most 500 rows, because PGlite runs statements on the event loop. */
 const batchSize = 10;
 const maxRunLength = 50;
 
 /**
- * Begins at the ends of chains, `hashes`, and goes back as long as nothing else needs a part: neither a call that ends there nor a part behind
- * it. What conversations show are parts of their calls, so nothing else has to be asked. Returns how many went.
+ * Walks back from the chain tips `hashes` and deletes parts until one is still needed, by a call that ends there or by a following part.
+ * Conversations only show parts of their calls, so no other reference exists. Returns the number of deleted parts.
  */
 export async function deleteOrphanedParts(tx: Queries, projectId: string, hashes: readonly Buffer[]): Promise<number> {
   let count = 0;
@@ -24,7 +25,7 @@ export async function deleteOrphanedParts(tx: Queries, projectId: string, hashes
   return count;
 }
 
-/** From each end that nobody needs back along its only line; where lines meet, the last of them to go lets the rest follow. */
+/** Deletes the unshared run before each tip; where chains meet, deleting the last of them continues past the fork. */
 function deleteRuns(
   tx: Queries,
   projectId: string,
@@ -35,7 +36,7 @@ function deleteRuns(
        select part.hash, part.parent_hash, 1
          from parts part
         where part.project_id = $1::uuid and part.hash = any ($2::bytea[])
-          and not exists (select 1 from parts behind where behind.project_id = $1::uuid and behind.parent_hash = part.hash)
+          and not exists (select 1 from parts next where next.project_id = $1::uuid and next.parent_hash = part.hash)
           and not exists (select 1 from call_texts text where text.project_id = $1::uuid and text.last_hash = part.hash)
        union all
        select part.hash, part.parent_hash, run.length + 1
@@ -43,8 +44,8 @@ function deleteRuns(
          join parts part on part.project_id = $1::uuid and part.hash = run.parent_hash
         where run.length < ${maxRunLength}
           and not exists (
-            select 1 from parts behind
-             where behind.project_id = $1::uuid and behind.parent_hash = part.hash and behind.hash <> run.hash)
+            select 1 from parts next
+             where next.project_id = $1::uuid and next.parent_hash = part.hash and next.hash <> run.hash)
           and not exists (select 1 from call_texts text where text.project_id = $1::uuid and text.last_hash = part.hash)
      )
      delete from parts
@@ -52,8 +53,4 @@ function deleteRuns(
      returning hash, parent_hash as "parentHash"`,
     [projectId, tips],
   );
-}
-
-function hashKey(hash: Buffer): string {
-  return hash.toString('latin1');
 }

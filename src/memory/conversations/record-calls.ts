@@ -1,19 +1,20 @@
 /**
- * Stores the text of settled calls and files the recorded ones under conversations (decisions 9). Called by the journal's drain inside the
- * transaction of a batch, so that a call and its conversation are there together or not at all.
+ * Stores the text of settled calls and assigns recorded calls to conversations. The journal drain calls it in the transaction of a batch, so
+ * a call and its conversation become visible together.
  *
- * Calls of a batch are placed in the order in which they began. Batches of several processes that touch the same project wait for each
- * other here: two calls of one dialogue, drained at the same time by two processes, would otherwise not see each other and open two
- * conversations. Rows of conversations are locked besides, since activities read them.
+ * Calls are processed in the order in which they started. Batches of different processes that touch the same project exclude each other:
+ * otherwise two calls of one dialogue, drained concurrently, would each start a conversation. Activities read conversations outside of that
+ * lock, so their rows are locked too.
  *
- * A call whose text is stored already is skipped, so delivering a batch twice changes nothing. A request that cannot be read is stored
- * without text; no content makes this fail.
+ * Calls with a stored text are skipped, so a batch may be delivered twice. An unreadable request is stored without text; no content makes
+ * this fail.
  */
 import type { SettledCall } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
 import { parseJson } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
+import { lockConversations } from '../../db/locks.ts';
 import { type NormalMessage, normalizeMessage, type PromptRoute, parsePrompt } from '../../dialects/prompt/prompt.ts';
 import { defaultMemorySettings, isSourceRecorded, type MemorySettings, readMemorySettings } from '../records/settings.ts';
 import { type CredentialMasker, createCredentialMasker } from '../text/credential-masker.ts';
@@ -24,11 +25,11 @@ import { matchConversation } from './match-conversation.ts';
 import { saveWorkingSet } from './save-working-set.ts';
 import type { Conversation, ConversationWorkingSet, RecordedCall } from './working-set.ts';
 
-/** Stores the texts of `calls` (those the batch newly stored), without credentials, and joins or opens conversations for the recorded ones. */
+/** Stores the masked texts of `calls`, which the batch newly stored, and assigns the recorded ones to conversations. */
 export async function recordCalls(tx: Queries, calls: readonly SettledCall[], masker = createCredentialMasker()): Promise<void> {
   const candidates = calls.filter(hasText).toSorted(compareByStart);
   if (candidates.length === 0) return;
-  const projectIds = [...new Set(candidates.map((call) => call.facts.projectId))].toSorted();
+  const projectIds = [...new Set(candidates.map((call) => call.facts.projectId))];
   await lockConversations(tx, projectIds);
   const settings = await readMemorySettings(tx, projectIds);
   const ids = candidates.map((call) => call.facts.id);
@@ -67,16 +68,6 @@ function compareByStart(a: SettledCall, b: SettledCall): number {
   return a.facts.startedAt - b.facts.startedAt || (a.facts.id < b.facts.id ? -1 : 1);
 }
 
-/** Nobody else changes conversations and stored messages of these projects until the transaction ends. One statement, in the order of ids (a lock is taken as its row comes out of the sort), so that batches with several projects never wait for each other in a circle. */
-export async function lockConversations(tx: Queries, projectIds: readonly string[]): Promise<void> {
-  await tx.query(
-    `select pg_advisory_xact_lock(hashtextextended('conversations ' || project_id, 0))
-       from unnest($1::text[]) with ordinality as project (project_id, position)
-      order by position`,
-    [projectIds],
-  );
-}
-
 function extractText(call: CallWithText, masker: CredentialMasker): CallText {
   const { facts, content } = call;
   const {
@@ -86,7 +77,7 @@ function extractText(call: CallWithText, masker: CredentialMasker): CallText {
   } = parsePrompt(promptRoute(call) ?? 'chat', parseJson(content.request.toString('utf8')));
   const partial = answerBegun ? messages.at(-1) : undefined;
   const prompt = partial && content.answer ? messages.slice(0, -1) : messages;
-  const answer = content.answer
+  const response = content.answer
     ? normalizeMessage('assistant', { ...content.answer, text: (partial?.text ?? '') + content.answer.text })
     : null;
   return {
@@ -95,13 +86,13 @@ function extractText(call: CallWithText, masker: CredentialMasker): CallText {
     subject: facts.memory.subject === null ? null : toPostgresText(facts.memory.subject),
     startedAt: facts.startedAt,
     extras: extras.map(masker.maskExtra),
-    parts: chainMessages([...prompt, ...(answer ? [answer] : [])].map(masker.maskMessage)),
+    parts: chainMessages([...prompt, ...(response ? [response] : [])].map(masker.maskMessage)),
     promptLength: prompt.length,
     recalled: content.recalled ?? [],
   };
 }
 
-/** Specification 4.8 rule 3. */
+/** Whether the call becomes part of a conversation (docs/api/reference.md#memory-rules). */
 function isRecorded({ facts, result }: SettledCall, text: CallText, settings: MemorySettings): boolean {
   if (result.outcome !== 'ok' || facts.memory.mode === 'off' || text.parts.length === 0) return false;
   return isSourceRecorded(settings, facts);
@@ -127,23 +118,21 @@ function toRecordedCall({ facts, result }: SettledCall, { parts, promptLength, s
   };
 }
 
-/** Files `turn` under its conversation in the book and returns that. */
+/** Adds the call to its conversation in the working set and returns the conversation. */
 function assignConversation(call: RecordedCall, workingSet: ConversationWorkingSet): Conversation {
   const match = matchConversation(call, workingSet);
-  const isRepeat = match.kind === 'repeats' || (match.kind === 'continues' && match.from === call.parts.length);
   if (match.kind === 'opens') return countCall(openConversation(call, workingSet), call);
+  if (match.kind === 'repeats') return markLearnable(match.conversation, call);
   if (match.kind === 'late') {
     workingSet.attributeResponse(match.occurrence, call);
     return countCall(match.occurrence.conversation, call);
   }
-  const { conversation } = match;
-  if (isRepeat) return markLearnable(conversation, call);
-  if (match.kind === 'continues') {
-    if (conversation.state === 'read') reopen(conversation);
-    else if (call.startedAt - conversation.lastTurnAt > idleTimerOverdueMs) conversation.needsIdleTimer = true;
-    workingSet.append(conversation, call, match.from);
-    conversation.lastTurnAt = Math.max(conversation.lastTurnAt, call.endedAt);
-  }
+  const { conversation, from } = match;
+  if (from === call.parts.length) return markLearnable(conversation, call);
+  if (conversation.state === 'read') reopen(conversation);
+  else if (call.startedAt - conversation.lastTurnAt > idleTimerOverdueMs) conversation.needsIdleTimer = true;
+  workingSet.append(conversation, call, from);
+  conversation.lastTurnAt = Math.max(conversation.lastTurnAt, call.endedAt);
   return countCall(conversation, call);
 }
 
@@ -179,7 +168,7 @@ function reopen(conversation: Conversation): void {
   conversation.needsIdleTimer = true;
 }
 
-/** Counts a recorded call. More than one, or an explicit wish, makes the conversation one to learn from (specification 3). */
+/** Counts a recorded call. A second call or an explicit write makes the conversation learnable. */
 function countCall(conversation: Conversation, call: RecordedCall): Conversation {
   conversation.calls += 1;
   conversation.startedAt = Math.min(conversation.startedAt, call.startedAt);
@@ -196,7 +185,7 @@ function markLearnable(conversation: Conversation, call: RecordedCall): Conversa
   return conversation;
 }
 
-/** Unread for so long after a turn, its run may be gone: somebody ended it in Temporal. Asking for one that is there changes nothing. */
+/** A conversation still unread this long after a turn may have lost its idle timer; enqueueing an existing timer has no effect. */
 const idleTimerOverdueMs = 60 * 60_000;
 
 const emptyKey = Buffer.alloc(0);

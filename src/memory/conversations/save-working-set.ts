@@ -1,4 +1,4 @@
-/** Writes what a batch changed in the book of conversations, and the outbox rows of those it opened: few statements, none of them long. */
+/** Writes the changes of a batch to conversations, their messages and passages, and the outbox rows of their idle timers. */
 import type { Queries } from '../../db/database.ts';
 import { enqueue } from '../../db/outbox.ts';
 import { toBatches } from '../../db/row-batches.ts';
@@ -29,7 +29,7 @@ export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkin
   );
   await attributeResponses(tx, workingSet);
   await enqueue(tx, changed.filter((conversation) => conversation.needsIdleTimer).map(toIdleTimerEntry));
-  // A repeat of a call may say that a conversation which was read already is to be learned from.
+  // A repeated call can make a conversation learnable that is already read.
   const newlyLearnable = changed.filter(({ state, learnable, isNew }) => state === 'read' && learnable && !isNew);
   for (const projectId of new Set(newlyLearnable.map((conversation) => conversation.projectId))) await triggerLearning(tx, projectId);
 }
@@ -54,19 +54,19 @@ async function insertNew(tx: Queries, conversations: readonly Conversation[]): P
 async function updateExisting(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
   if (conversations.length === 0) return;
   await tx.query(
-    `update conversations as known
-        set state = now.state, opened = now.opened, learnable = now.learnable, calls = now.calls, messages = now.messages,
-            tip_key = now.tip_key, tip_message_key = now.tip_message_key, started_at = now.started_at, last_turn_at = now.last_turn_at,
-            read_at = case when now.state = 'read' then known.read_at end
+    `update conversations as existing
+        set state = new.state, opened = new.opened, learnable = new.learnable, calls = new.calls, messages = new.messages,
+            tip_key = new.tip_key, tip_message_key = new.tip_message_key, started_at = new.started_at, last_turn_at = new.last_turn_at,
+            read_at = case when new.state = 'read' then existing.read_at end
        from unnest($1::uuid[], $2::text[], $3::integer[], $4::boolean[], $5::integer[], $6::integer[], $7::bytea[], $8::bytea[],
                    $9::timestamptz[], $10::timestamptz[])
-         as now (id, state, opened, learnable, calls, messages, tip_key, tip_message_key, started_at, last_turn_at)
-      where known.id = now.id`,
+         as new (id, state, opened, learnable, calls, messages, tip_key, tip_message_key, started_at, last_turn_at)
+      where existing.id = new.id`,
     [conversations.map((conversation) => conversation.id), ...toMutableColumns(conversations)],
   );
 }
 
-/** Columns that calls change, in the order of both statements. */
+/** Mutable columns in the order of both statements. */
 function toMutableColumns(conversations: readonly Conversation[]): unknown[] {
   return [
     conversations.map((conversation) => conversation.state),
@@ -94,7 +94,7 @@ async function insertMessageBatch(tx: Queries, added: readonly (AppendedMessage 
       added.map(({ id }) => id),
       added.map(({ position }) => position),
       added.map(({ part }) => part.hash),
-      added.map(({ scopedKey: placeKey }) => placeKey),
+      added.map(({ scopedKey }) => scopedKey),
       added.map(({ part }) => part.messageHash),
       added.map(({ callId }) => callId),
       added.map(({ createdAt }) => new Date(createdAt).toISOString()),
@@ -107,9 +107,9 @@ async function attributeResponses(tx: Queries, workingSet: ConversationWorkingSe
   if (responses.length === 0) return;
   await tx.query(
     `update conversation_parts as part
-        set call_id = answer.call_id
-       from unnest($1::uuid[], $2::integer[], $3::uuid[]) as answer (conversation_id, position, call_id)
-      where part.conversation_id = answer.conversation_id and part.position = answer.position`,
+        set call_id = response.call_id
+       from unnest($1::uuid[], $2::integer[], $3::uuid[]) as response (conversation_id, position, call_id)
+      where part.conversation_id = response.conversation_id and part.position = response.position`,
     [
       responses.map(({ conversation }) => conversation.id),
       responses.map(({ position }) => position),

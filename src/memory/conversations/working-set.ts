@@ -1,11 +1,10 @@
 /**
- * The conversations that the calls of one batch may join, as they were in the database and as the batch changes them. Calls are placed one
- * after the other, so a call finds what the calls before it made. Nothing here reads or writes the database: `load-book.ts`
- * and `save-book.ts` do.
+ * The conversations that the calls of one batch may join, as loaded and as changed by the calls processed so far. Does not access the
+ * database: `load-working-set.ts` and `save-working-set.ts` do.
  */
-import { type ChainPart, toScopedKey } from './chain.ts';
+import { type ChainPart, hashKey, toScopedKey } from './chain.ts';
 
-/** A recorded call on its way into a conversation. */
+/** A recorded call that is being assigned to a conversation. */
 export interface RecordedCall {
   readonly callId: string;
   readonly projectId: string;
@@ -15,16 +14,16 @@ export interface RecordedCall {
   readonly explicitWrite: boolean;
   readonly startedAt: number;
   readonly endedAt: number;
-  /** Messages of the request, then the answer when there is one. */
+  /** Messages of the request, then the response when there is one. */
   readonly parts: readonly ChainPart[];
-  /** Of each part, its hash as it is looked up in the scope. */
+  /** Lookup key of each part in the scope. */
   readonly scopedKeys: readonly Buffer[];
   readonly promptLength: number;
-  /** Index of the first message of the assistant in the request, -1 when the call has no history. */
+  /** Index of the first assistant message in the request, -1 for a call without history. */
   readonly firstAssistant: number;
 }
 
-/** A message of a conversation that the batch adds. */
+/** A message that the batch appends to a conversation. */
 export interface AppendedMessage {
   readonly position: number;
   readonly part: ChainPart;
@@ -49,16 +48,16 @@ export interface Conversation {
   lastTurnAt: number;
   tipKey: Buffer;
   tipMessageKey: Buffer;
-  /** Hashes of its messages by position, as far as they are known. */
+  /** Message hashes by position, as far as they were loaded. */
   readonly messageHashes: Map<number, Buffer>;
-  /** The batch changed its row. */
+  /** The row must be updated. */
   changed: boolean;
-  /** The batch opened it, for the first time or again: a workflow must wait for its end. */
+  /** The batch opened or reopened the conversation, so its idle timer must be started. */
   needsIdleTimer: boolean;
   readonly added: AppendedMessage[];
 }
 
-/** A message of a conversation that a call may stand at. */
+/** A position in a conversation that holds a given message. */
 export interface MessageOccurrence {
   readonly conversation: Conversation;
   readonly position: number;
@@ -66,19 +65,19 @@ export interface MessageOccurrence {
 }
 
 export interface ConversationWorkingSet {
-  /** Takes in a conversation; `places` are those of its messages that calls of the batch asked for. */
+  /** Adds a loaded conversation with the occurrences of messages at which calls of the batch end. */
   add(conversation: Conversation, occurrences: readonly { key: Buffer; position: number; callId: string | null }[]): void;
   byTip(key: Buffer): readonly Conversation[];
   byLastMessage(messageKey: Buffer): readonly Conversation[];
   occurrencesOf(key: Buffer): readonly MessageOccurrence[];
-  /** Open conversations of a scope (project, source and subject). */
+  /** Open conversations of a scope. */
   openInScope(scope: Buffer): readonly Conversation[];
-  /** Adds the messages of `turn` from index `from` on. */
+  /** Appends the messages of `call` from index `from` on. */
   append(conversation: Conversation, call: RecordedCall, from: number): void;
-  /** Names the recorded call that gave an answer known until now only from a later request. */
+  /** Names the call that produced a response known so far only from a later request. */
   attributeResponse(occurrence: MessageOccurrence, call: RecordedCall): void;
   all(): Iterable<Conversation>;
-  /** Answers of messages that are in the database already. */
+  /** Attributed responses whose message is already in the database. */
   attributedResponses(): readonly MessageOccurrence[];
 }
 
@@ -148,9 +147,4 @@ function addToIndex(keyedIndex: Map<string, Set<Conversation>>, key: Buffer, con
   const set = keyedIndex.get(mapKey);
   if (set) set.add(conversation);
   else keyedIndex.set(mapKey, new Set([conversation]));
-}
-
-/** A hash as a key of a Map: one character for each byte. */
-function hashKey(key: Buffer): string {
-  return key.toString('latin1');
 }

@@ -1,16 +1,20 @@
 /**
- * Erases a subject in one transaction that holds the project's lock alone: all that is stored of it goes, and the fence stands from then on
- * (`fence.ts`). What is still on its way in journals and caches is the work of the processes (`keep-erasures.ts`). It cannot be undone.
+ * Erases a subject in one transaction under the project's exclusive lock: deletes its stored data and writes the tombstone that rejects later
+ * arrivals (`tombstones.ts`). Every process purges its own journal and caches (`erasure-listener.ts`). Cannot be undone.
  */
+
+import { retry } from '../../core/backoff.ts';
+import { errorCode } from '../../core/error-messages.ts';
 import { newId } from '../../core/ids.ts';
-import { isObject } from '../../core/json/narrow.ts';
+import { hashSubject } from '../../core/subject.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
+import { lockConversations, lockProject } from '../../db/locks.ts';
 import { enqueue, type OutboxEntry } from '../../db/outbox.ts';
+import { batchSize } from '../../db/row-batches.ts';
+import { hashKey } from '../conversations/chain.ts';
 import { deleteOrphanedParts } from '../conversations/orphaned-parts.ts';
-import { lockConversations } from '../conversations/record-calls.ts';
 import { type ErasedCount, type SubjectTable, subjectTables } from './subject-tables.ts';
-import { hashSubject } from './tombstones.ts';
 
 export type ErasedCounts = Readonly<Record<ErasedCount, number>>;
 
@@ -25,38 +29,33 @@ export interface Erasure {
 export interface EraseRequest {
   readonly projectId: string;
   readonly subject: string;
-  /** `key:<prefix>`, or the person. */
+  /** `key:<prefix>`, or the person's identity. */
   readonly askedBy: string;
 }
 
-/** Processes listen here; the payload is the id. */
+/** NOTIFY channel; the payload is the erasure id. */
 export const erasuresChannel = 'gateway_erasures';
 
-const batchSize = 500;
-/** Writers that hold no lock of the project (vectors, reading) may meet it the other way round. */
+/** Writers without the project lock (embeddings, idle timers) may lock the same rows in another order. */
 const maxDeadlockRetries = 5;
 
 export function createErase({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
-  return async (request: EraseRequest): Promise<Erasure> => {
-    for (let deadlocks = 0; ; deadlocks += 1) {
-      try {
-        return await database.transaction((tx) => erase(tx, newId(clock.now()), request));
-      } catch (error) {
-        if (deadlocks === maxDeadlockRetries || !isDeadlock(error)) throw error;
-      }
-    }
-  };
+  return (request: EraseRequest): Promise<Erasure> =>
+    retry(() => database.transaction((tx) => erase(tx, newId(clock.now()), request)), {
+      delays: Array<number>(maxDeadlockRetries).fill(0),
+      isRetryable: (error) => errorCode(error) === '40P01',
+    });
 }
 
-/** Starting it again while its workflow runs is harmless. */
-export function erasureEntry({ id, projectId }: { readonly id: string; readonly projectId: string }): OutboxEntry {
+/** Enqueueing the entry again while its workflow runs has no effect. */
+export function toErasureEntry({ id, projectId }: { readonly id: string; readonly projectId: string }): OutboxEntry {
   return { workflow: 'subjectErasure', workflowId: `erasure/${id}`, projectId, input: { erasure_id: id } };
 }
 
 async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: EraseRequest): Promise<Erasure> {
-  await tx.query(`select pg_advisory_xact_lock(hashtextextended($1::text, 0))`, [projectId]);
-  // After the project's, as whoever stores calls: against cleanup, which holds this one alone.
-  await lockConversations(tx, [projectId]);
+  await lockProject(tx, projectId, 'exclusive');
+  // Excludes retention, which holds only this lock.
+  await lockConversations(tx, projectId);
   const sha256 = hashSubject(subject);
   const [tombstone] = await tx.query<{ erasedAt: Date }>(
     `insert into erasures (id, project_id, subject_sha256, erased_at, asked_by, deleted)
@@ -64,7 +63,7 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
      returning erased_at as "erasedAt"`,
     [id, projectId, sha256, askedBy],
   );
-  if (!tombstone) throw new Error('the fence was not written');
+  if (!tombstone) throw new Error('the tombstone was not inserted');
   await recordRuns(tx, id, projectId, subject);
   const counts = { memories: 0, profile_pages: 0, episodes: 0, calls: 0, call_parts: 0, graph_facts: 0 };
   counts.call_parts = await eraseCallTexts(tx, projectId, subject);
@@ -74,12 +73,12 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
   }
   await deleteOrphans(tx, projectId);
   await tx.query(`update erasures set deleted = $2::jsonb where id = $1::uuid`, [id, JSON.stringify(counts)]);
-  await enqueue(tx, [erasureEntry({ id, projectId })]);
+  await enqueue(tx, [toErasureEntry({ id, projectId })]);
   await tx.query(`select pg_notify('${erasuresChannel}', $1::text)`, [id]);
   return { id, projectId, sha256, erasedAt: tombstone.erasedAt, deleted: counts };
 }
 
-/** Each opening of a conversation had a workflow run of its own (`idle-entry.ts`). */
+/** Each opening of a conversation had its own workflow run (`conversations/idle-timer.ts`). */
 async function recordRuns(tx: Queries, erasureId: string, projectId: string, subject: string): Promise<void> {
   await tx.query(
     `insert into erasure_runs (erasure_id, workflow_id)
@@ -91,7 +90,7 @@ async function recordRuns(tx: Queries, erasureId: string, projectId: string, sub
   );
 }
 
-/** Prompts and answers of all calls that named the subject, then the parts that only they needed. */
+/** Deletes prompts and responses of the subject's calls, then the parts that only they referenced. */
 async function eraseCallTexts(tx: Queries, projectId: string, subject: string): Promise<number> {
   const tips = new Map<string, Buffer>();
   for (;;) {
@@ -102,7 +101,7 @@ async function eraseCallTexts(tx: Queries, projectId: string, subject: string): 
       [projectId, subject],
     );
     if (rows.length === 0) return deleteOrphanedParts(tx, projectId, [...tips.values()]);
-    for (const { lastHash } of rows) if (lastHash) tips.set(lastHash.toString('latin1'), lastHash);
+    for (const { lastHash } of rows) if (lastHash) tips.set(hashKey(lastHash), lastHash);
   }
 }
 
@@ -119,7 +118,7 @@ async function eraseTable(tx: Queries, { table, key, where, set }: SubjectTable,
   }
 }
 
-/** What has no subject of its own but may have come from this one: entities that no fact speaks of, and frequent words, counted anew later. */
+/** Deletes derived data without a subject: entities without facts, and word statistics, which are recomputed later. */
 async function deleteOrphans(tx: Queries, projectId: string): Promise<void> {
   await tx.query(
     `delete from memory_entities entity
@@ -129,8 +128,4 @@ async function deleteOrphans(tx: Queries, projectId: string): Promise<void> {
   );
   await tx.query(`delete from memory_words where project_id = $1::uuid`, [projectId]);
   await tx.query(`update memory_embeddings set counted_at = null where project_id = $1::uuid and counted_at is not null`, [projectId]);
-}
-
-function isDeadlock(error: unknown): boolean {
-  return isObject(error) && error.code === '40P01';
 }

@@ -1,34 +1,31 @@
 /**
- * What the workflow `subjectErasure` does: waits until every live process keeps to the fence and has nothing older on its disk, deletes
- * the runs that concern the subject, and counts what is left. Each step is harmless when it is done twice.
+ * Activities of the workflow `subjectErasure`: wait until every live process has applied the tombstone and flushed its journal, delete the
+ * workflow runs of the subject, and verify that nothing is left. Each step may run twice.
  */
+import type { ErasureStatus, PurgeProgress } from '../../../workflows/contract.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { enqueue } from '../../db/outbox.ts';
-import { erasureEntry } from './erase.ts';
+import { toErasureEntry } from './erase.ts';
 import { subjectTables, whereBySha256 } from './subject-tables.ts';
-
-export type ErasureStatus =
-  | { readonly kind: 'gone' | 'done' | 'clear' } // clear: all processes are ready
-  | { readonly kind: 'wait'; readonly waitMs: number };
 
 export interface ErasureStepsOptions {
   readonly database: Database;
-  /** Ids of the processes that were heard of within the last minute. */
+  /** Ids of the processes with a heartbeat within the last minute. */
   readonly listLive: () => Promise<readonly string[]>;
-  /** Deletes the runs of a workflow id from Temporal, once it is noted how many there are. */
+  /** Deletes the runs of a workflow id from Temporal after reporting their number to `recordCount`. */
   readonly deleteRuns: (workflowId: string, recordCount: (count: number) => Promise<void>) => Promise<void>;
 }
 
 export interface ErasureSteps {
   checkProcesses(erasureId: string): Promise<ErasureStatus>;
-  /** Some of the runs, for a minute or so. `more`: ask again. */
-  purgeRuns(erasureId: string, signal: AbortSignal): Promise<{ readonly kind: 'done' | 'more' }>;
-  /** Throws when something of the subject is left. */
+  /** Deletes runs for about a minute; `more` when some are left. */
+  purgeRuns(erasureId: string, signal: AbortSignal): Promise<PurgeProgress>;
+  /** Throws when data of the subject is left. */
   finish(erasureId: string): Promise<void>;
 }
 
-/** Processes that do not answer are no longer live after a minute. */
-const waitMs = 2_000;
+/** A process that stops responding is no longer live after a minute, which bounds the polling. */
+const pollIntervalMs = 2_000;
 const batchSize = 200;
 
 export function createErasureSteps({ database, listLive, deleteRuns }: ErasureStepsOptions): ErasureSteps {
@@ -46,7 +43,7 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
         [erasureId],
       );
       const ready = new Set(drained.map(({ process }) => process));
-      return live.every((process) => ready.has(process)) ? { kind: 'clear' } : { kind: 'wait', waitMs };
+      return live.every((process) => ready.has(process)) ? { kind: 'clear' } : { kind: 'wait', waitMs: pollIntervalMs };
     },
 
     async purgeRuns(erasureId, signal) {
@@ -57,15 +54,15 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
       for (const { workflowId } of rows) {
         signal.throwIfAborted();
         await deleteRuns(workflowId, async (count) => {
-          // Who goes on after a crash finds fewer of them.
+          // A retry after a crash finds fewer runs than the first attempt.
           await database.query(
             `update erasure_runs set runs = greatest(runs, $3::bigint) where erasure_id = $1::uuid and workflow_id = $2::text`,
             [erasureId, workflowId, count],
           );
         });
         await database.query(
-          `with gone as (delete from erasure_runs where erasure_id = $1::uuid and workflow_id = $2::text returning runs)
-           update erasures set purged = purged + gone.runs from gone where id = $1::uuid`,
+          `with deleted as (delete from erasure_runs where erasure_id = $1::uuid and workflow_id = $2::text returning runs)
+           update erasures set purged = purged + deleted.runs from deleted where id = $1::uuid`,
           [erasureId, workflowId],
         );
       }
@@ -74,21 +71,21 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
 
     async finish(erasureId) {
       const residue = await findResidue(database, erasureId);
-      if (residue.length > 0) throw new Error(`something of the erased subject is left in ${residue.join(', ')}`);
+      if (residue.length > 0) throw new Error(`data of the erased subject is left in ${residue.join(', ')}`);
       await database.query(`update erasures set state = 'done', done_at = now() where id = $1::uuid and state <> 'done'`, [erasureId]);
     },
   };
 }
 
-/** Temporal lost its state, or came late: starts again what is not done (decisions 8). */
+/** Enqueues unfinished erasures again, because Temporal may have lost its state. */
 export async function reenqueueErasures(database: Database): Promise<void> {
   const rows = await database.query<{ id: string; projectId: string }>(
     `select id, project_id as "projectId" from erasures where state <> 'done' order by id`,
   );
-  await database.transaction((tx) => enqueue(tx, rows.map(erasureEntry)));
+  await database.transaction((tx) => enqueue(tx, rows.map(toErasureEntry)));
 }
 
-/** Tables with rows of the subject from before the fence. */
+/** Tables that still hold rows of the subject from before the tombstone. */
 async function findResidue(queries: Queries, erasureId: string): Promise<string[]> {
   const [erasure] = await queries.query<{ projectId: string; sha256: Buffer; erasedAt: Date }>(
     `select project_id as "projectId", subject_sha256 as sha256, erased_at as "erasedAt" from erasures where id = $1::uuid`,

@@ -1,31 +1,32 @@
 /**
- * Deletes what is older than the deletion period of its project (specification 4.8 rule 8, shapes 21): conversations whose last turn is older,
- * with the prompts of their calls, the prompts of calls without a conversation (failed ones, those sent with `off`), and memories that were
- * closed before that time. Live memories stay, and so does a conversation that is not read yet, or has messages that wait to be learned from:
- * for a batch, or for one that has not succeeded. A batch goes once it is done, with the focus and the vendor's words that its groups keep; one
- * that failed waits for whoever replays it. It makes no difference whether memory is on.
+ * Deletes data older than the retention period of its project (docs/api/reference.md#memory-rules): read conversations by their last turn,
+ * with the prompts of their calls; prompts of calls without a conversation (failed, or sent with `off`); closed memories; and finished
+ * batches, with the focus and vendor error texts in their groups. It applies whether memory is on or off.
  *
- * In slices, each a short transaction: whoever stores calls of the project waits for one of them at most, and nobody else at all.
+ * Live memories, unread conversations and conversations with messages that wait for a batch or belong to an unfinished one stay. A failed
+ * batch stays until it is replayed.
+ *
+ * Each call deletes one batch in a short transaction, so writers of the project wait for one of them at most.
  */
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
+import { lockConversations } from '../../db/locks.ts';
 import { deleteOrphanedParts } from '../conversations/orphaned-parts.ts';
-import { lockConversations } from '../conversations/record-calls.ts';
 
-/** A few milliseconds for conversations of usual length. */
+/** Takes a few milliseconds for conversations of usual length. */
 const conversationBatchSize = 100;
 const itemBatchSize = 500;
 const batchBatchSize = 500;
 const dayMs = 24 * 3_600_000;
 
 export interface Retention {
-  /** Deletes some conversations; returns how many, 0 when none is left. */
+  /** Deletes a batch of conversations; returns how many, 0 when none is left. */
   conversations(): Promise<number>;
-  /** Deletes some prompts of calls that belong to no conversation; returns how many, 0 when none is left. */
+  /** Deletes a batch of prompts without a conversation; returns how many, 0 when none is left. */
   unfiledPrompts(): Promise<number>;
-  /** Deletes some closed memories; returns how many, 0 when none is left. */
+  /** Deletes a batch of closed memories; returns how many, 0 when none is left. */
   closedItems(): Promise<number>;
-  /** Deletes some batches that are done; returns how many, 0 when none is left. */
+  /** Deletes a number of finished learning batches; returns how many, 0 when none is left. */
   batches(): Promise<number>;
 }
 
@@ -37,7 +38,7 @@ export function createRetention({ database, clock }: { readonly database: Databa
     batches: () => inFirstDueProject((period) => database.transaction((tx) => deleteBatches(tx, period))),
   };
 
-  /** What the first project comes to that has something to delete. */
+  /** Runs `deleteBatch` for each project until one deletes something. */
   async function inFirstDueProject(deleteBatch: (period: RetentionPeriod) => Promise<number>): Promise<number> {
     for (const period of await findRetentionPeriods(database, clock.now())) {
       const deleted = await deleteBatch(period);
@@ -61,8 +62,8 @@ async function findRetentionPeriods(queries: Queries, now: number): Promise<Rete
 }
 
 async function deleteConversations(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
-  // A turn that is stored at this moment either makes its conversation young before it is looked at here, or finds it gone and opens another.
-  await lockConversations(tx, [projectId]);
+  // A concurrent turn either updates last_turn_at before this query or finds the conversation deleted and opens another.
+  await lockConversations(tx, projectId);
   const rows = await tx.query<{ id: string }>(
     `select id from conversations conversation
       where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read'
@@ -87,7 +88,7 @@ async function deleteConversations(tx: Queries, { projectId, before }: Retention
 }
 
 async function deleteUnfiledPrompts(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
-  await lockConversations(tx, [projectId]);
+  await lockConversations(tx, projectId);
   const texts = await tx.query<{ hash: Buffer | null }>(
     `delete from call_texts where call_id in (
        select call_id from call_texts
@@ -100,7 +101,7 @@ async function deleteUnfiledPrompts(tx: Queries, { projectId, before }: Retentio
   return texts.length;
 }
 
-/** The messages of deleted prompts, as far as no other call needs them. */
+/** Deletes the messages of deleted prompts that no other call references. */
 async function deletePartsOfTexts(tx: Queries, projectId: string, texts: readonly { readonly hash: Buffer | null }[]): Promise<void> {
   await deleteOrphanedParts(
     tx,
@@ -110,8 +111,8 @@ async function deletePartsOfTexts(tx: Queries, projectId: string, texts: readonl
 }
 
 async function deleteClosedItems(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
-  // Against an erasure, which would take a slice that is gone for the last.
-  await lockConversations(tx, [projectId]);
+  // Excludes erasures: an empty batch in between would end their deletion loop early.
+  await lockConversations(tx, projectId);
   const rows = await tx.query(
     `delete from memory_items where id in (
        select id from memory_items
@@ -124,7 +125,7 @@ async function deleteClosedItems(tx: Queries, { projectId, before }: RetentionPe
 }
 
 async function deleteBatches(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
-  await lockConversations(tx, [projectId]);
+  await lockConversations(tx, projectId);
   const rows = await tx.query(
     `delete from memory_batches where id in (
        select id from memory_batches

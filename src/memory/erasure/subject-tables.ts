@@ -1,24 +1,24 @@
 /**
- * Every place of the database that can hold something of a subject, in the order in which erasure goes through them. Data, so that a test
- * can hold it against the schema: a table with a subject, or a text column that no list knows, fails there.
+ * Every table that can hold data of a subject, in the order of deletion. As data, so that a test compares it with the schema: a table with a
+ * subject, or a text column that no list mentions, fails the test.
  *
- * It speaks of tables of other rooms too (calls, outbox): one list is what can be checked, and one transaction what can be trusted.
+ * Includes tables of other modules (calls, outbox): completeness is checked on one list, and atomicity needs one transaction.
  */
 
-/** Counts of the receipt (shapes 7) that the transaction knows. */
+/** Counts of the receipt that the transaction determines. */
 export type ErasedCount = 'memories' | 'profile_pages' | 'episodes' | 'calls' | 'call_parts' | 'graph_facts';
 
 export interface SubjectTable {
   readonly table: string;
-  /** Tells its rows apart, so that they go in slices. */
+  /** Identifies a row, so that rows are deleted in batches. */
   readonly key: string;
-  /** Which rows: $1 is the project (uuid), $2 the subject (text) or its SHA-256 (bytea). Project and subject stand in each (lessons 41). */
+  /** Parameters: $1 project (uuid), $2 subject (text) or its SHA-256 (bytea). Every condition names both. */
   readonly where: string;
   readonly by: 'subject' | 'sha256';
-  /** What is changed where the rows stay. */
+  /** Assignments for tables whose rows stay. */
   readonly set?: string;
   readonly count?: ErasedCount;
-  /** When a row came to be: what is older than the fence must be gone in the end. Absent: rows go with others of this list. */
+  /** Creation time. Rows older than the tombstone must not remain. Absent when the rows are deleted with another table's. */
   readonly since?: string;
 }
 
@@ -44,7 +44,7 @@ export const subjectTables: readonly SubjectTable[] = [
     by: 'subject',
   },
   { table: 'conversations', key: 'id', where: ofSubject, by: 'subject', count: 'episodes', since: 'started_at' },
-  // After the conversations: a batch that begins meanwhile holds these.
+  // After the conversations, whose rows a starting batch locks.
   {
     table: 'memory_batch_groups',
     key: 'batch_id, position',
@@ -63,17 +63,17 @@ export const subjectTables: readonly SubjectTable[] = [
   },
 ];
 
-/** The same rows, found by the SHA-256 alone: when an erasure is finished, nobody knows the subject any more. */
+/** The condition by SHA-256 alone, for the final check: the subject itself is no longer known then. */
 export function whereBySha256({ where }: SubjectTable): string {
   return where.replaceAll('subject = $2::text', `sha256(convert_to(subject, 'UTF8')) = $2::bytea`);
 }
 
-/** Erased by code of its own in `erase.ts`: parts of chains hang together. */
+/** Erased by code in `erase.ts`, because parts of chains depend on each other. */
 export const manuallyErased: readonly string[] = ['call_texts', 'parts', 'memory_words'];
 
 /**
- * What never holds anything of a subject, and why: columns that could (text, lists, JSON, bytes), or all of a table. Tables whose rows are
- * erased need no word.
+ * Columns and tables that never hold subject data, each with the reason. Covers every column of a type that could hold it (text, lists, JSON,
+ * bytes) in tables whose rows are not deleted.
  */
 export const notSubjectData: Readonly<Record<string, string>> = {
   projects: 'of the deployment',
@@ -88,12 +88,12 @@ export const notSubjectData: Readonly<Record<string, string>> = {
   memory_embeddings: 'the name of a model',
   memory_batches: 'of closed sets',
   attempts: 'names of providers and models, outcomes of a closed set',
-  videos: 'no subject is known of a media call; names and addresses as the vendor made them, no prompt',
-  erasures: 'the fence: the SHA-256 of the subject, and who asked',
+  videos: 'media calls have no subject; vendor-made names and URLs, no prompt',
+  erasures: 'the tombstone: the SHA-256 of the subject, and who asked',
   audit_log: 'ids, times, names of models, and counts',
   erasure_runs: 'ids, until their runs are deleted',
   'calls.key_prefix': 'of the key',
-  'calls.source': 'the application, to which money is charged',
+  'calls.source': 'the application that the cost is charged to',
   'calls.route': 'of a closed set',
   'calls.model_asked': 'the name of a model',
   'calls.model': 'the name of a model',

@@ -1,22 +1,15 @@
 /**
- * The fence of an erasure (decisions 5): what is known of a subject from before it never comes back, however late it arrives. Whoever writes
- * something of a subject holds the project's lock shared in its transaction (`journal/batch-store.ts`, `items.ts`), and asks here after it
- * has the lock. An erasure holds it alone.
+ * Tombstones reject data of an erased subject from before its erasure, however late it arrives (docs/architecture/erasure.md). Writers of
+ * subject data hold the project's shared lock in their transaction and check here after acquiring it; an erasure holds the lock exclusively.
  *
- * Instants of calls are those of the processes, the fence is the database's: their clocks must agree, as those of hosts with a time
- * service do.
+ * Call times come from the processes and tombstone times from the database, so clocks must be synchronized, as with NTP.
  */
-import { createHash } from 'node:crypto';
 import type { SettledCall } from '../../core/call.ts';
 import { redactSubject } from '../../core/redact-subject.ts';
+import { hashSubject } from '../../core/subject.ts';
 import type { Queries } from '../../db/database.ts';
 
-/** As tables keep a subject that may not be read any more. */
-export function hashSubject(subject: string): Buffer {
-  return createHash('sha256').update(subject, 'utf8').digest();
-}
-
-/** The calls as they may be stored in `tx`: those that a fence holds back have neither text nor subject. The erasure counts them. */
+/** Returns the calls to store: those rejected by a tombstone lose text and subject, and are counted on their erasure. */
 export async function redactErased(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
   const subjects = new Map<string, { projectId: string; sha256: Buffer }>();
   for (const { facts } of calls) {
@@ -43,7 +36,7 @@ export async function redactErased(tx: Queries, calls: readonly SettledCall[]): 
   return redacted;
 }
 
-/** Whether one of the calls is from before an erasure of its subject. */
+/** Whether a call started before an erasure of its subject. */
 export async function isAnyErased(
   queries: Queries,
   calls: readonly { readonly projectId: string; readonly subject: string; readonly startedAt: number }[],
@@ -58,28 +51,28 @@ export async function isAnyErased(
   return calls.some(({ projectId, subject, startedAt }) => startedAt <= (erasedAt.get(subjectKey(projectId, hashSubject(subject))) ?? -1));
 }
 
-interface Tombstone {
+export interface Tombstone {
   readonly id: string;
   readonly projectId: string;
   readonly sha256: Buffer;
   readonly erasedAt: Date;
 }
 
-/** The newest of each subject that has one. */
+/** The newest tombstone of each subject that has one. */
 async function findTombstones(
   tx: Queries,
   subjects: readonly { readonly projectId: string; readonly sha256: Buffer }[],
 ): Promise<Tombstone[]> {
   if (subjects.length === 0) return [];
   return tx.query<Tombstone>(
-    `select found.id, wanted.project_id as "projectId", wanted.sha256, found.erased_at as "erasedAt"
-       from unnest($1::uuid[], $2::bytea[]) as wanted (project_id, sha256)
+    `select newest.id, requested.project_id as "projectId", requested.sha256, newest.erased_at as "erasedAt"
+       from unnest($1::uuid[], $2::bytea[]) as requested (project_id, sha256)
       cross join lateral (
         select id, erased_at from erasures
-         where project_id = wanted.project_id and subject_sha256 = wanted.sha256
+         where project_id = requested.project_id and subject_sha256 = requested.sha256
          order by erased_at desc
          limit 1
-      ) found`,
+      ) newest`,
     [subjects.map(({ projectId }) => projectId), subjects.map(({ sha256 }) => sha256)],
   );
 }

@@ -1,9 +1,10 @@
 /**
- * Computes the vectors of a project's passages that have none of its model yet: new ones, and all of them after the model changed.
+ * Computes the vectors of passages that have none of the project's current model: new passages, and all after a change of the model.
  *
- * Done in small steps, each stored by itself, so that a run that is cut goes on where it was. No transaction is open while a vendor is
- * asked. A passage that was erased meanwhile is not there to be written.
+ * Each batch is stored on its own, so an interrupted run resumes where it stopped. No transaction is open during a request to the vendor. A
+ * passage erased meanwhile no longer matches the update.
  */
+import type { EmbedProgress } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
 import { toVectorLiteral } from '../text/vectors.ts';
@@ -12,22 +13,20 @@ import { refreshWordStatistics } from './word-statistics.ts';
 export interface EmbedPassagesOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** Name of the model whose vectors the project has; null: no route for embeddings. */
+  /** Model of the project's vectors. Null without a route for embeddings. */
   readonly getModel: (projectId: string) => Promise<string | null>;
-  /** Vectors of that model in the order of `texts`, null for a text without one. */
+  /** Vectors in the order of `texts`, null for a text without one. */
   readonly embed: (
     projectId: string,
     texts: readonly string[],
   ) => Promise<{ model: string; vectors: readonly (readonly number[] | null)[] }>;
-  /** Whether what `embed` threw is the fault of the texts. */
-  readonly isRefusedText: (error: unknown) => boolean;
+  /** Whether `embed` failed because the vendor rejected a text. */
+  readonly isTextRejected: (error: unknown) => boolean;
 }
 
-export type EmbedProgress = { readonly kind: 'done' } | { readonly kind: 'more' };
-
-/** Texts of one request: far below what vendors take at once. */
+/** Texts per request, far below the limits of vendors. */
 const batchSize = 32;
-/** After so many requests the run says how far it is, and is asked again. */
+/** Requests per activity execution; returning `more` lets the workflow schedule the next. */
 const maxBatchesPerRun = 20;
 
 interface PendingPassage {
@@ -35,8 +34,8 @@ interface PendingPassage {
   readonly text: string;
 }
 
-export function createPassageEmbedder({ database, clock, getModel, embed, isRefusedText }: EmbedPassagesOptions) {
-  /** `signal` stops between two requests. Throws what `embed` throws; what was stored until then stays. */
+export function createPassageEmbedder({ database, clock, getModel, embed, isTextRejected }: EmbedPassagesOptions) {
+  /** `signal` is checked between requests. Rethrows errors of `embed`; batches stored before stay. */
   return async (projectId: string, run: number, signal: AbortSignal): Promise<EmbedProgress> => {
     const model = await getModel(projectId);
     for (let batch = 0; batch < maxBatchesPerRun; batch += 1) {
@@ -51,7 +50,7 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isRefu
     return { kind: 'more' };
   };
 
-  /** The two ranges around the model's own rows, so that these are not read. */
+  /** Two index ranges around the current model, so that its rows are not read. */
   function findPending(projectId: string, model: string): Promise<PendingPassage[]> {
     return database.query<PendingPassage>(
       `select id, text from (
@@ -65,7 +64,7 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isRefu
     );
   }
 
-  /** A text that the vendor refuses is found by halving, and marked so that it is not sent again. */
+  /** Isolates a rejected text by halving and marks it, so that it is not sent again. */
   async function embedBatch(projectId: string, pending: readonly PendingPassage[]): Promise<void> {
     try {
       const { model, vectors } = await embed(
@@ -74,7 +73,7 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isRefu
       );
       await store(pending, model, vectors);
     } catch (error) {
-      if (!isRefusedText(error)) throw error;
+      if (!isTextRejected(error)) throw error;
       if (pending.length === 1) return store(pending, (await getModel(projectId)) ?? '', [null]);
       const middle = Math.ceil(pending.length / 2);
       await embedBatch(projectId, pending.slice(0, middle));
@@ -92,13 +91,13 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isRefu
     );
   }
 
-  /** False: something was written in between. Writers hold the row shared until they commit (`embedding-runs.ts`). */
+  /** Ends the run. False when passages were written meanwhile: writers hold the row shared until they commit (`embedding-runs.ts`). */
   async function finish(projectId: string, run: number, model: string | null): Promise<boolean> {
     const isFinished = await database.transaction(async (tx) => {
       const [row] = await tx.query<{ run: number }>(`select run from memory_embeddings where project_id = $1::uuid for update`, [
         projectId,
       ]);
-      // Another run has taken over, or the project is gone: this one has nothing left to do.
+      // A newer run has taken over, or the project was deleted.
       if (row?.run !== run) return true;
       const [waiting] = await tx.query(
         `select 1 from memory_passages where project_id = $1::uuid and embedding_model is null and $2::text is not null limit 1`,

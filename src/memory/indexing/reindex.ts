@@ -1,8 +1,8 @@
-/** Makes the words anew by which stored text is found, where an older version of ours made them in its own way. */
+/** Rebuilds the lexemes of texts stored by an earlier tokenizer version. */
 import type { Database } from '../../db/database.ts';
 import { lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
 
-/** A statement on the embedded database holds up the event loop (decisions 1). */
+/** PGlite runs statements on the event loop, so each must be short. */
 const batchSize = 100;
 
 const reindexTargets = [
@@ -10,7 +10,7 @@ const reindexTargets = [
   { table: 'memory_facts', column: 'fact', id: 'uuid' },
 ] as const;
 
-/** Some rows; returns how many, 0 when none is left. */
+/** Rebuilds one batch of rows; returns how many, 0 when none is left. */
 export async function reindexOutdated(database: Database): Promise<number> {
   for (const target of reindexTargets) {
     const reindexed = await reindexTarget(database, target);
@@ -26,8 +26,8 @@ function reindexTarget(database: Database, { table, column, id }: (typeof reinde
     );
     if (rows.length === 0) return 0;
     await tx.query(
-      `update ${table} as old set lexemes = ${lexemesSql('new.words')}, words_version = ${tokenizerVersion}
-         from unnest($1::${id}[], $2::text[]) as new (id, words)
+      `update ${table} as old set lexemes = ${lexemesSql('new.tokens')}, words_version = ${tokenizerVersion}
+         from unnest($1::${id}[], $2::text[]) as new (id, tokens)
         where old.id = new.id`,
       [rows.map((row) => row.id), rows.map(({ text }) => tokenizeForIndex(text))],
     );

@@ -1,14 +1,14 @@
 /**
- * Indexes over vectors, made where a project has so many that reading all of them takes long: one per dimension, as the search asks for them
- * (`search-query.ts`). Below that an exact scan is faster and finds more. Never on the embedded database, whose one session would stand still.
+ * Vector indexes, one per dimension, for projects with so many vectors that an exact scan is slow; below that an exact scan is faster and
+ * finds more. Never built on PGlite: building would block its only session.
  */
 import type { Database } from '../../db/database.ts';
 
 const defaultMinVectors = 20_000;
-/** The most that pgvector indexes in half precision. */
+/** pgvector's limit for an index in half precision. */
 const maxDimensions = 4_000;
 
-/** Builds one missing index; returns how many were built, 0 when none is missing. Writers go on meanwhile. */
+/** Builds one missing index concurrently; returns how many were built, 0 when none is missing. */
 export async function buildVectorIndex(database: Database, signal: AbortSignal, minVectors = defaultMinVectors): Promise<number> {
   if (database.kind === 'embedded') return 0;
   const [missing] = await database.query<{ dims: number; isBroken: boolean }>(
@@ -24,7 +24,7 @@ export async function buildVectorIndex(database: Database, signal: AbortSignal, 
   if (!missing) return 0;
   const { dims, isBroken } = missing;
   const name = `memory_passages_vectors_${dims}`;
-  // What a building that was cut has left is never used, and has to go first.
+  // An interrupted build leaves an invalid index that PostgreSQL does not use.
   if (isBroken) await database.runWithoutTimeout(`drop index concurrently if exists ${name}`, signal);
   await database.runWithoutTimeout(
     `create index concurrently ${name} on memory_passages

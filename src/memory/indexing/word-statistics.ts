@@ -1,13 +1,14 @@
 /**
- * Which words are frequent in a project, so that search can leave them to rarer ones. Counted from its newest passages, once a day and only
- * where there are enough for it to matter; what is below a hundredth of them counts as rare and is not kept.
+ * Document frequencies of terms, so that search can prefer rare terms. Sampled from the newest passages of large projects about once a day;
+ * terms below one percent count as rare and are not stored.
  */
 import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
+import { lockProject } from '../../db/locks.ts';
 
 const minPassages = 1_000;
 const sampleSize = 5_000;
-/** Less than a day, so that the daily cleanup never comes a moment too early. */
+/** Less than a day, so that the daily cleanup always finds the interval elapsed. */
 const minIntervalMs = 20 * 3_600_000;
 
 export async function refreshWordStatistics(database: Database, projectId: string, now: number): Promise<void> {
@@ -19,11 +20,11 @@ export async function refreshWordStatistics(database: Database, projectId: strin
   );
   if (!due || due.count < minPassages) return;
   await database.transaction(async (tx) => {
-    // An erasure deletes what was counted before it; what it deletes at this moment must not be counted.
-    await tx.query(`select pg_advisory_xact_lock_shared(hashtextextended($1::text, 0))`, [projectId]);
+    // An erasure deletes the statistics; the shared lock keeps texts it is deleting out of the sample.
+    await lockProject(tx, projectId, 'shared');
     await tx.query(`delete from memory_words where project_id = $1::uuid`, [projectId]);
     await tx.query(
-      // ts_stat takes its query as text.
+      // ts_stat takes a query as text.
       `insert into memory_words (project_id, word, passages)
        select $1::uuid, stat.word, (stat.ndoc::float8 * $2::integer / least($2::integer, ${sampleSize}))::integer
          from ts_stat(format('select lexemes from memory_passages where project_id = %L order by id desc limit ${sampleSize}', $1::uuid)) stat
@@ -38,7 +39,7 @@ export async function refreshWordStatistics(database: Database, projectId: strin
   });
 }
 
-/** Counts the words of all projects, as far as that is due: where nothing new is embedded, nobody else does. Always 0: it does all at once. */
+/** Refreshes due statistics of all projects, for those without new embeddings. Returns 0: all is done in one call. */
 export async function refreshAllWordStatistics(database: Database, clock: Clock, signal: AbortSignal): Promise<number> {
   const rows = await database.query<{ projectId: string }>(`select project_id as "projectId" from memory_embeddings order by project_id`);
   for (const { projectId } of rows) {

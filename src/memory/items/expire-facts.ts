@@ -1,6 +1,6 @@
-/** What follows from memories that are closed: facts that nothing else says do not hold any more. */
 import type { Queries } from '../../db/database.ts';
 
+/** Ends the validity of facts whose last live memory was closed. */
 export async function expireOrphanedFacts(tx: Queries, closedIds: readonly string[]): Promise<void> {
   if (closedIds.length === 0) return;
   await tx.query(

@@ -1,18 +1,18 @@
 /**
- * A page that may tell a memory which is removed, corrected or left out of recall goes at once, and is written anew by a batch of its own, from
- * the memories that are live by then: it reads no messages and learns nothing.
+ * Deletes a knowledge or profile page when one of its memories is removed, corrected or excluded from recall. A batch of kind `page` rebuilds
+ * it from the live memories; that batch reads no messages and learns nothing.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { signalBatch } from '../triggers/learning-triggers.ts';
 
-/** Who removes one memory often removes another; the page is written once for all of them. */
+/** Removals often come in groups; one rebuild serves them all. */
 const rebuildDelayMs = 30_000;
 
 interface PageScope {
   readonly projectId: string;
-  /** Null: the whole project's page. */
+  /** Null for the project-wide page. */
   readonly subject: string | null;
 }
 
@@ -21,11 +21,11 @@ export async function invalidatePage(tx: Queries, scope: PageScope, clock: Clock
     `delete from memory_pages where project_id = $1::uuid and subject is not distinct from $2::text returning 1`,
     [scope.projectId, scope.subject],
   );
-  // Without one there was nothing to tell, or somebody is about to write it.
+  // Without a page nothing was published, or a rebuild is already scheduled.
   if (deleted.length > 0) await schedulePageRebuild(tx, scope, clock);
 }
 
-/** Unless one waits that has not been tried yet: what it will be shown is read then. */
+/** Schedules a rebuild unless an unattempted one is pending: that one will read the current memories. */
 export async function schedulePageRebuild(tx: Queries, { projectId, subject }: PageScope, clock: Clock): Promise<void> {
   const [pending] = await tx.query(
     `select 1 from memory_batch_groups part join memory_batches batch on batch.id = part.batch_id and batch.kind = 'page'

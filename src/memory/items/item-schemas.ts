@@ -1,7 +1,4 @@
-/**
- * Bodies of the item routes (specification 2 and 4.7, shapes 3): whatever is wrong with them is `bad_request`, with everything that is wrong
- * in its message and nothing of what was sent.
- */
+/** Request bodies of the item routes. Errors are `bad_request`; the message lists every invalid field and never quotes the input. */
 import { z } from 'zod';
 import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -11,10 +8,10 @@ import { itemKinds } from '../records/item-record.ts';
 
 const maxTextLength = 4_000;
 
-/** Something that a reader sees: no space, no control character, nothing without width. */
+/** At least one visible character: not a space, control character or zero-width character. */
 const visibleCharacter = /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u;
 
-/** In code points, of what is left after trimming and of what the database can keep. */
+/** Lengths count code points after trimming and after removing what PostgreSQL cannot store. */
 const text = z
   .string()
   .transform((value) => toPostgresText(value).trim())
@@ -36,7 +33,7 @@ const newItemSchema = z.object({
   text,
   kind: z.enum(itemKinds).default('fact'),
   importance: importance.default(3),
-  // Null is the absence of a value, as in the answers.
+  // Responses write an absent subject as null, so null is accepted too.
   subject: subjectSchema.nullish().transform((value) => value ?? null),
   pinned: z.boolean().default(false),
 });
@@ -44,12 +41,12 @@ const newItemSchema = z.object({
 export type NewItem = z.output<typeof newItemSchema>;
 export type Rating = 'useful' | 'wrong';
 
-/** Body of `POST /v1/memory/items`. Unknown members are ignored. */
+/** Body of `POST /v1/memory/items`. Unknown fields are ignored. */
 export function parseNewItem(body: unknown): NewItem {
   return parseBody(newItemSchema, body);
 }
 
-/** Body of `PATCH /v1/memory/items/{id}`: the new text. */
+/** Body of `PATCH /v1/memory/items/{id}`; returns the new text. */
 export function parseCorrection(body: unknown): string {
   return parseBody(z.object({ text }), body).text;
 }
@@ -59,7 +56,7 @@ export function parseRating(body: unknown): Rating {
   return parseBody(z.object({ rating: z.enum(['useful', 'wrong']) }), body).rating;
 }
 
-/** Body of `POST /v1/memory/wake-up`, which may be left out: the end user, null for none. */
+/** Optional body of `POST /v1/memory/wake-up`; returns the subject, null for none. */
 export function parseWakeUp(body: unknown): string | null {
   return parseBody(z.object({ subject: subjectSchema.nullish() }), body ?? {}).subject ?? null;
 }
@@ -71,7 +68,7 @@ const focus = z
   .refine((trimmed) => [...trimmed].length <= maxFocusLength, `must have at most ${maxFocusLength} characters`)
   .nullish();
 
-/** Body of `POST /v1/memory/episodes/{id}/remember`, which may be left out: what to look for, null for everything. */
+/** Optional body of `POST /v1/memory/episodes/{id}/remember`; returns the focus, null for none. */
 export function parseRemember(body: unknown): string | null {
   return parseBody(z.object({ focus }), body ?? {}).focus || null;
 }

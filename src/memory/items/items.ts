@@ -1,15 +1,15 @@
 /**
- * Memory items: written, corrected, removed, rated (specification 3, 4.7, 4.8 rule 10). Each change is one transaction that holds the
- * project's lock shared, so that an erasure waits for it and what comes later sees the erasure.
+ * Writes, corrects, removes and rates memory items. Each change is one transaction under the project's shared lock, so an erasure waits for
+ * it and later changes see the erasure (docs/api/reference.md#memory-items).
  *
- * Of two that correct or remove the same item at once one wins; the other finds no live memory. Credentials are replaced before anything is
- * stored, and text that looks like an instruction to a model is refused.
+ * Of two concurrent corrections or removals of an item one succeeds; the other throws `not_found`. Credentials are replaced before storage,
+ * and texts in which the injection detector finds something are rejected.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { lockMemories } from '../../db/locks.ts';
+import { lockMemories, lockProject } from '../../db/locks.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import { type Item, type ItemOrigin, itemColumns } from '../records/item-record.ts';
@@ -21,23 +21,23 @@ import { expireOrphanedFacts } from './expire-facts.ts';
 import { invalidatePage } from './invalidate-page.ts';
 import type { NewItem, Rating } from './item-schemas.ts';
 
-/** Who writes. A key is an agent: it neither pins nor touches what a person wrote. */
+/** Author of a change. A virtual key writes as an agent, which may neither pin nor change what a person wrote. */
 export interface Writer {
   readonly origin: 'agent' | 'person';
-  /** `key:<prefix>`, or the person. */
+  /** `key:<prefix>`, or the person's identity. */
   readonly author: string;
 }
 
 export interface Items {
   /** Throws `forbidden`, `guardrail_blocked`, `memory_off`. */
   write(projectId: string, item: NewItem, writer: Writer): Promise<Item>;
-  /** Closes the item and writes a new one in its place. Throws `not_found`, `forbidden`, `guardrail_blocked`, `memory_off`. */
+  /** Closes the item and writes its replacement. Throws `not_found`, `forbidden`, `guardrail_blocked`, `memory_off`. */
   correct(projectId: string, id: string, text: string, writer: Writer): Promise<Item>;
   /** Throws `not_found`, `forbidden`. */
   remove(projectId: string, id: string, writer: Writer): Promise<Item>;
-  /** Only a person pins and unpins. Throws `not_found`, `forbidden`. */
+  /** Pins or unpins; persons only. Throws `not_found`, `forbidden`. */
   pin(projectId: string, id: string, pinned: boolean, writer: Writer): Promise<Item>;
-  /** A person says that a memory is right: its `wrong` ratings until now no longer leave it out of recall. Throws `not_found`, `forbidden`. */
+  /** Overrules the `wrong` ratings so far, which returns the memory to recall; persons only. Throws `not_found`, `forbidden`. */
   confirm(projectId: string, id: string, writer: Writer): Promise<Item>;
   /** Throws `not_found`. */
   rate(projectId: string, id: string, rating: Rating): Promise<Item>;
@@ -51,7 +51,7 @@ export interface ItemsOptions {
 export function createItems({ database, clock }: ItemsOptions): Items {
   const withProjectLock = <Result>(projectId: string, work: (tx: Queries) => Promise<Result>): Promise<Result> =>
     database.transaction(async (tx) => {
-      await tx.query(`select pg_advisory_xact_lock_shared(hashtextextended($1::text, 0))`, [projectId]);
+      await lockProject(tx, projectId, 'shared');
       return work(tx);
     });
 
@@ -99,7 +99,7 @@ export function createItems({ database, clock }: ItemsOptions): Items {
     return closed;
   };
 
-  /** Of a live item, whose text stays. */
+  /** Updates columns of a live item other than its text. */
   const updateLive = async (queries: Queries, { projectId, id, set, values = [] }: LiveUpdate): Promise<Item> => {
     const [row] = await queries.query<Item>(
       `update memory_items as item set ${set}, updated_at = $3::timestamptz
@@ -127,7 +127,7 @@ export function createItems({ database, clock }: ItemsOptions): Items {
         const old = await lockLive(tx, projectId, id);
         assertMayChange(old, writer);
         const { kind, importance, subject } = old;
-        // Words that nobody has looked at are not pinned by a key, also where a person had pinned those before them.
+        // A key's text is unreviewed, so a correction by a key loses the pin.
         const pinned = old.pinned && writer.origin === 'person';
         const corrected = await insert(tx, projectId, { text: sanitized, kind, importance, subject, pinned, ...writer, supersedes: id });
         await close(tx, projectId, id, corrected.id);
@@ -165,7 +165,7 @@ interface LiveUpdate {
   readonly projectId: string;
   readonly id: string;
   readonly set: string;
-  /** $4 and on. */
+  /** Parameters from $4. */
   readonly values?: readonly unknown[];
 }
 
@@ -175,7 +175,7 @@ interface InsertRow extends NewItem {
   readonly supersedes: string | null;
 }
 
-/** The text as it may be stored. The message names the class and the place, never the text (specification 7.4). */
+/** Masks credentials. Throws `guardrail_blocked`; its message names the rule and the class, never the text. */
 function sanitizeText(text: string): string {
   const kind = findInjection(text);
   if (kind !== null) throw gatewayError('guardrail_blocked', { message: `prompt_injection in input (${kind})` });
@@ -186,7 +186,7 @@ async function assertMemoryEnabled(tx: Queries, projectId: string): Promise<void
   if (!(await readProjectMemorySettings(tx, projectId)).enabled) throw gatewayError('memory_off');
 }
 
-/** Whoever comes second waits here, and then finds the item closed. */
+/** The second of two concurrent changes waits here and then finds the item closed. */
 async function lockLive(tx: Queries, projectId: string, id: string): Promise<Item> {
   const [row] = await tx.query<Item>(
     `select ${itemColumns} from memory_items as item

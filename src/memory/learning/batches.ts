@@ -1,34 +1,18 @@
-/** Batches as operators see them, and what they can do for one that is stuck (decisions 8): nothing here shows whom a group is about. */
-import { createHash } from 'node:crypto';
+/** Learning batches for operators: list, inspect, replay. Subjects are shown as hashes only. */
 import { gatewayError } from '../../core/errors.ts';
-import { formatTime } from '../../core/time.ts';
+import { hashSubjectHex } from '../../core/subject.ts';
 import type { Database } from '../../db/database.ts';
 import { batchWorkflowId, signalBatch } from '../triggers/learning-triggers.ts';
 
-/** `waiting`: for a route, or for memory to be on; `retrying`: after a failure, until `next_try_at`. */
+/** `waiting`: for a route, or for memory to be enabled; `retrying`: failed, next attempt at `next_try_at`. */
 export const batchStates = ['running', 'waiting', 'retrying', 'done', 'failed'] as const;
 export type BatchState = (typeof batchStates)[number];
 
-export interface Batches {
-  /** Newest first, at most a thousand. */
-  list(projectId: string, state: BatchState | null): Promise<unknown[]>;
-  /** With its groups. Throws `not_found`. */
-  show(projectId: string, id: string): Promise<unknown>;
-  /** Tries again at once what has failed or waits; what is done stays. Throws `not_found`. */
-  replay(projectId: string, id: string): Promise<unknown>;
-}
-
-interface BatchRow {
-  readonly id: string;
-  readonly projectId: string;
-  readonly kind: 'normal' | 'remember' | 'page';
-  readonly state: BatchState;
-  readonly conversationId: string | null;
-  readonly createdAt: Date;
-  readonly finishedAt: Date | null;
+export interface BatchProgress {
   readonly messages: number;
   readonly attempts: number;
   readonly nextTryAt: Date | null;
+  /** Code and message of the last failure. */
   readonly error: string | null;
   readonly errorMessage: string | null;
   readonly written: number;
@@ -36,36 +20,60 @@ interface BatchRow {
   readonly dropped: number;
   readonly merged: number;
   readonly facts: number;
-  /** Nano-dollars of its calls as far as they are known. */
+  /** Known cost of its calls, in nano-dollars. */
   readonly costNanos: number;
 }
 
-interface GroupRow extends Omit<BatchRow, 'id' | 'projectId' | 'kind' | 'state' | 'conversationId' | 'createdAt' | 'finishedAt'> {
+export interface Batch extends BatchProgress {
+  readonly id: string;
+  readonly kind: 'normal' | 'remember' | 'page';
+  readonly state: BatchState;
+  readonly conversationId: string | null;
+  readonly workflowId: string;
+  readonly createdAt: Date;
+  readonly finishedAt: Date | null;
+}
+
+export interface BatchGroup extends BatchProgress {
   readonly position: number;
-  readonly subject: string | null;
+  readonly subjectSha256: string | null;
   readonly state: string;
+}
+
+export interface BatchWithGroups extends Batch {
+  readonly groups: readonly BatchGroup[];
+}
+
+export interface Batches {
+  /** Newest first, at most 1,000. */
+  list(projectId: string, state: BatchState | null): Promise<Batch[]>;
+  /** Throws `not_found`. */
+  show(projectId: string, id: string): Promise<BatchWithGroups>;
+  /** Retries failed and waiting groups immediately; finished groups stay. Throws `not_found`. */
+  replay(projectId: string, id: string): Promise<BatchWithGroups>;
 }
 
 const costSql = `(select coalesce(sum(call.cost_nanos), 0)::float8 from calls call where call.id = any(part.call_ids))`;
 
 export function createBatches({ database }: { readonly database: Database }): Batches {
-  const findWithGroups = async (projectId: string, id: string): Promise<unknown> => {
+  const findWithGroups = async (projectId: string, id: string): Promise<BatchWithGroups> => {
     const [batch] = await findBatches(projectId, { id, state: null });
     if (!batch) throw gatewayError('not_found', { message: 'no such batch' });
-    const groups = await database.query<GroupRow>(
+    const groups = await database.query<BatchProgress & { position: number; subject: string | null; state: string }>(
       `select part.position, part.subject, part.state, part.messages, part.attempts, part.next_try_at as "nextTryAt", part.error,
               part.error_message as "errorMessage", part.written, part.repeated, part.dropped, part.merged, part.facts,
               ${costSql} as "costNanos"
          from memory_batch_groups part where part.batch_id = $1::uuid order by part.position`,
       [id],
     );
-    return { ...toBatchJson(batch), groups: groups.map(toGroupJson) };
+    return {
+      ...batch,
+      groups: groups.map(({ subject, ...group }) => ({ ...group, subjectSha256: subject === null ? null : hashSubjectHex(subject) })),
+    };
   };
 
   return {
-    async list(projectId, state) {
-      return (await findBatches(projectId, { id: null, state })).map(toBatchJson);
-    },
+    list: (projectId, state) => findBatches(projectId, { id: null, state }),
     show: findWithGroups,
     async replay(projectId, id) {
       await database.transaction(async (tx) => {
@@ -90,19 +98,19 @@ export function createBatches({ database }: { readonly database: Database }): Ba
     },
   };
 
-  function findBatches(projectId: string, { id, state }: { id: string | null; state: BatchState | null }): Promise<BatchRow[]> {
-    return database.query<BatchRow>(
+  async function findBatches(projectId: string, { id, state }: { id: string | null; state: BatchState | null }): Promise<Batch[]> {
+    const rows = await database.query<Omit<Batch, 'workflowId'>>(
       `select * from (
-         select batch.id, batch.project_id as "projectId", batch.kind, batch.conversation_id as "conversationId", batch.created_at as "createdAt",
+         select batch.id, batch.kind, batch.conversation_id as "conversationId", batch.created_at as "createdAt",
                 batch.finished_at as "finishedAt", parts.*,
                 case when batch.state <> 'running' then batch.state
-                     when parts.held then 'waiting'
+                     when parts.blocked then 'waiting'
                      when parts."nextTryAt" is not null then 'retrying'
                      else 'running' end as state
            from memory_batches batch
            cross join lateral (
              select coalesce(sum(part.messages), 0)::integer as messages, coalesce(sum(part.attempts), 0)::integer as attempts,
-                    min(part.next_try_at) as "nextTryAt", coalesce(bool_or(part.next_try_at is not null and part.error in ('no_route', 'memory_off')), false) as held,
+                    min(part.next_try_at) as "nextTryAt", coalesce(bool_or(part.next_try_at is not null and part.error in ('no_route', 'memory_off')), false) as blocked,
                     (array_agg(part.error order by part.position) filter (where part.error is not null))[1] as error,
                     (array_agg(part.error_message order by part.position) filter (where part.error is not null))[1] as "errorMessage",
                     coalesce(sum(part.written), 0)::integer as written, coalesce(sum(part.repeated), 0)::integer as repeated,
@@ -115,40 +123,6 @@ export function createBatches({ database }: { readonly database: Database }): Ba
         limit 1000`,
       [projectId, id, state],
     );
+    return rows.map((row) => ({ ...row, workflowId: batchWorkflowId({ id: row.id, projectId }) }));
   }
-}
-
-function toBatchJson(batch: BatchRow): Record<string, unknown> {
-  return {
-    id: batch.id,
-    object: 'memory.batch',
-    kind: batch.kind,
-    state: batch.state,
-    episode_id: batch.conversationId,
-    workflow_id: batchWorkflowId(batch),
-    ...toProgressJson(batch),
-    created_at: formatTime(batch.createdAt.getTime()),
-    finished_at: batch.finishedAt ? formatTime(batch.finishedAt.getTime()) : null,
-  };
-}
-
-function toGroupJson(group: GroupRow): Record<string, unknown> {
-  const { position, subject, state } = group;
-  const subjectHash = subject === null ? null : createHash('sha256').update(subject).digest('hex');
-  return { position, subject_sha256: subjectHash, state, ...toProgressJson(group) };
-}
-
-type ProgressRow = Omit<GroupRow, 'position' | 'subject' | 'state'>;
-
-function toProgressJson(row: ProgressRow): Record<string, unknown> {
-  const { messages, attempts, written, repeated, dropped, merged, facts } = row;
-  return {
-    messages,
-    attempts,
-    next_try_at: row.nextTryAt ? formatTime(row.nextTryAt.getTime()) : null,
-    error: row.error === null ? null : { code: row.error, message: row.errorMessage },
-    cost: row.costNanos / 1e9,
-    memories: { written, repeated, dropped, merged },
-    facts,
-  };
 }

@@ -1,37 +1,32 @@
 /**
- * When a batch begins and what it reads (specification 3): enough messages of learnable conversations wait, or the oldest has waited long
- * enough, or somebody wants a conversation to be remembered.
+ * Starts learning batches: when enough messages of learnable conversations wait, when the oldest has waited long enough, or on `remember`.
  *
- * Beginning a batch moves the conversations' mark `batched_messages` and writes down the ranges in one transaction, so no message is in two
- * normal batches and none is left out. What does not fit one model call waits for the next batch; remember makes several groups of it.
+ * Advancing `batched_messages` and writing the ranges is one transaction, so each message is in exactly one normal batch. Messages beyond one
+ * model call wait for the next batch; `remember` creates several groups instead.
  */
+import type { LearningCheckResult } from '../../../workflows/contract.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
+import { lockLearning, lockProject } from '../../db/locks.ts';
 import { batchSize } from '../../db/row-batches.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { readProjectMemorySettings } from '../records/settings.ts';
 import { ensureBatchStarted, signalBatch } from '../triggers/learning-triggers.ts';
 import { type MessageSize, type PlannedGroup, planGroups } from './plan-groups.ts';
 
-/** What a project's waiting messages ask for. */
-export type LearningCheckResult =
-  | { readonly kind: 'gone' | 'idle' | 'running' }
-  /** Too few messages for a batch until the oldest is old enough. */
-  | { readonly kind: 'wait'; readonly waitMs: number };
-
 export interface RememberReceipt {
-  readonly episode_id: string;
-  readonly batch_id: string;
-  readonly status: 'queued';
+  readonly conversationId: string;
+  readonly batchId: string;
+  /** With credentials masked. */
   readonly focus: string | null;
 }
 
 export interface BatchStarter {
-  /** Begins a normal batch when one is due and none runs. */
+  /** Starts a normal batch when one is due and none runs. */
   checkLearning(projectId: string): Promise<LearningCheckResult>;
-  /** Reads a conversation from its start, beside whatever runs. Throws `not_found`, `memory_off`. */
+  /** Starts a batch over a conversation from its first message, independent of running batches. Throws `not_found`, `memory_off`. */
   remember(projectId: string, conversationId: string, focus: string | null): Promise<RememberReceipt>;
 }
 
@@ -41,8 +36,8 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
       database.transaction(async (tx): Promise<LearningCheckResult> => {
         const [project] = await tx.query(`select 1 from projects where id = $1::uuid`, [projectId]);
         if (!project) return { kind: 'gone' };
-        // Two that look at once would begin two batches.
-        await tx.query(`select pg_advisory_xact_lock(hashtextextended('learning ' || $1::text, 0))`, [projectId]);
+        // Concurrent checks would start two batches.
+        await lockLearning(tx, projectId);
         const settings = await readProjectMemorySettings(tx, projectId);
         if (!settings.enabled) return { kind: 'idle' };
         if (await restartIdleBatches(tx, projectId)) return { kind: 'running' };
@@ -56,8 +51,8 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
 
     remember: (projectId, conversationId, focus) =>
       database.transaction(async (tx) => {
-        await tx.query(`select pg_advisory_xact_lock_shared(hashtextextended($1::text, 0))`, [projectId]);
-        // From now on there is something to learn from it, whatever its calls were.
+        await lockProject(tx, projectId, 'shared');
+        // An explicit request makes the conversation learnable.
         const [conversation] = await tx.query<{ subject: string | null }>(
           `update conversations set learnable = true where id = $1::uuid and project_id = $2::uuid returning subject`,
           [conversationId, projectId],
@@ -68,14 +63,14 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
         const { groups, ends } = planGroups(sizes, { allowMultiple: true });
         await advanceBatchCursor(tx, ends);
         const maskedFocus = focus === null ? null : maskCredentials(focus);
-        const id = await insertBatch(tx, { projectId, kind: 'remember', conversationId, focus: maskedFocus, groups });
-        return { episode_id: conversationId, batch_id: id, status: 'queued', focus: maskedFocus };
+        const batchId = await insertBatch(tx, { projectId, kind: 'remember', conversationId, focus: maskedFocus, groups });
+        return { conversationId, batchId, focus: maskedFocus };
       }),
   };
 
   /**
-   * Whether a normal batch runs. One whose run somebody has ended in Temporal would hold up the project for ever, so each that is not between
-   * two tries is started again; where its run is there, that changes nothing.
+   * Whether a normal batch runs. A run terminated in Temporal would block the project forever, so batches that are not waiting for a retry are
+   * enqueued again; that has no effect on a run that exists.
    */
   async function restartIdleBatches(tx: Queries, projectId: string): Promise<boolean> {
     const running = await tx.query<{ id: string; kind: 'normal' | 'remember' | 'page'; waits: boolean }>(
@@ -165,10 +160,10 @@ interface WaitingConversation {
   readonly from: number;
 }
 
-/** Of the row of a conversation: some of its messages wait for a batch. */
+/** SQL condition on a conversation: it has messages that wait for a batch. */
 const isWaitingSql = `state = 'read' and learnable and batched_messages < messages`;
 
-/** 'Batch of' counts messages, and the oldest is that which has waited longest (shapes 21). */
+/** Waiting messages and the age of the oldest, for the settings `batch_of` and `at_least_every_minutes`. */
 async function countWaiting(tx: Queries, projectId: string): Promise<{ messages: number; oldestMs: number }> {
   const [row] = await tx.query<{ messages: number; oldestMs: number | null }>(
     `select coalesce(sum(messages - batched_messages), 0)::integer as messages,
@@ -183,13 +178,13 @@ async function countWaiting(tx: Queries, projectId: string): Promise<{ messages:
 
 async function readSizes(tx: Queries, conversations: readonly WaitingConversation[]): Promise<MessageSize[]> {
   return tx.query<MessageSize>(
-    `select place.conversation_id as "conversationId", wanted.subject, place.position, octet_length(part.content::text) as bytes
-       from unnest($1::uuid[], $2::text[], $3::integer[]) with ordinality as wanted (id, subject, from_position, rank)
-       join conversations conversation on conversation.id = wanted.id
-       join conversation_parts place on place.conversation_id = wanted.id and place.position >= wanted.from_position
-                                    and place.position < conversation.messages
-       join parts part on part.project_id = conversation.project_id and part.hash = place.part_hash
-      order by wanted.rank, place.position
+    `select slot.conversation_id as "conversationId", requested.subject, slot.position, octet_length(part.content::text) as bytes
+       from unnest($1::uuid[], $2::text[], $3::integer[]) with ordinality as requested (id, subject, from_position, rank)
+       join conversations conversation on conversation.id = requested.id
+       join conversation_parts slot on slot.conversation_id = requested.id and slot.position >= requested.from_position
+                                    and slot.position < conversation.messages
+       join parts part on part.project_id = conversation.project_id and part.hash = slot.part_hash
+      order by requested.rank, slot.position
       limit 20000`,
     [conversations.map(({ id }) => id), conversations.map(({ subject }) => subject), conversations.map(({ from }) => from)],
   );

@@ -1,8 +1,8 @@
 /**
- * What the memory model is asked about new memories beside what was known, and what of its answer counts: pure.
+ * Prompt and parser of the consolidation step; pure.
  *
- * It chooses and names; it writes no memory anew, so nothing is stored that nobody said. Reasons stand before verdicts in the schema, things
- * are named by their ids, and what names another id is dropped (lessons 39). All it is shown belongs to one end user, or to the whole project.
+ * The model selects and names but does not rewrite memories, so nothing is stored that was not said. In the schema the reason precedes the
+ * verdict, and memories are referenced by id; entries with other ids are dropped. The context belongs to one end user or to the whole project.
  */
 import { asArray, asString, isObject } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
@@ -14,8 +14,8 @@ import { parseResponse, type StructuredPrompt } from './extraction.ts';
 export interface ContextItem {
   readonly id: string;
   readonly text: string;
-  /** A person wrote or pinned it, or an application saved it: it stays as it is. */
-  readonly isKept: boolean;
+  /** Written or pinned by a person, or saved by an application: never merged away. */
+  readonly isProtected: boolean;
 }
 
 export interface ContextFact {
@@ -44,14 +44,14 @@ export interface NewFact {
   readonly relation: string;
   readonly target: string;
   readonly fact: string;
-  /** A fact of the same source and relation that does not hold any more. */
+  /** Id of a fact with the same source and relation that is no longer valid. */
   readonly replaces: string | null;
 }
 
 export interface Consolidation {
   readonly merges: readonly Merge[];
   readonly facts: readonly NewFact[];
-  /** Null: the old one stays. */
+  /** Null keeps the current page. */
   readonly page: string | null;
 }
 
@@ -90,18 +90,18 @@ function objectSchema(properties: Readonly<Record<string, unknown>>): Record<str
 }
 
 export function buildConsolidationPrompt({ subject, added, known, facts }: ConsolidationContext): StructuredPrompt {
-  const itemOf = ({ id, text: words }: ContextItem) => ({ id, text: words });
+  const toPromptItem = ({ id, text }: ContextItem) => ({ id, text });
   const about = subject === null ? 'the whole project' : 'one end user';
-  return { system, text: JSON.stringify({ about, new: added.map(itemOf), known: known.map(itemOf), facts }), schema };
+  return { system, text: JSON.stringify({ about, new: added.map(toPromptItem), known: known.map(toPromptItem), facts }), schema };
 }
 
 const maxNameLength = 200;
 const maxFactLength = 1_000;
 const maxPageLength = 8_000;
-/** One for each memory that a group can have (`extraction.ts`). */
+/** One per memory that a group can learn (`extraction.ts`). */
 const maxFacts = 500;
 
-/** Null: the answer is of no use at all. */
+/** Null when the response is unusable. */
 export function parseConsolidation(response: string, context: ConsolidationContext): Consolidation | null {
   const parsed = parseResponse(response);
   if (!isObject(parsed) || !Array.isArray(parsed['merges']) || !Array.isArray(parsed['facts'])) return null;
@@ -113,17 +113,17 @@ export function parseConsolidation(response: string, context: ConsolidationConte
   };
 }
 
-/** No memory is dropped twice, or dropped and kept; one that must stay as it is takes the place of the one to keep. */
+/** Each memory appears in one merge at most, and a protected memory is the one kept. */
 function parseMerges(merges: readonly unknown[], { added, known }: ConsolidationContext): Merge[] {
   const items = new Map([...added, ...known].map((item) => [item.id, item]));
-  const fresh = new Set(added.map(({ id }) => id));
+  const addedIds = new Set(added.map(({ id }) => id));
   const used = new Set<string>();
   return merges.flatMap((merge) => {
     if (!isObject(merge)) return [];
     const named = [...new Set([merge['keep'], ...asArray(merge['drop'])])].flatMap((id) => items.get(asString(id) ?? '') ?? []);
-    if (named.length < 2 || !named.some(({ id }) => fresh.has(id)) || named.some(({ id }) => used.has(id))) return [];
-    const keep = named.find(({ isKept }) => isKept) ?? named[0];
-    const drop = named.filter((item) => item !== keep && !item.isKept).map(({ id }) => id);
+    if (named.length < 2 || !named.some(({ id }) => addedIds.has(id)) || named.some(({ id }) => used.has(id))) return [];
+    const keep = named.find(({ isProtected }) => isProtected) ?? named[0];
+    const drop = named.filter((item) => item !== keep && !item.isProtected).map(({ id }) => id);
     if (!keep || drop.length === 0) return [];
     for (const { id } of named) used.add(id);
     return [{ keep: keep.id, drop }];
@@ -139,12 +139,12 @@ function parseFact(fact: unknown, { added, facts }: ConsolidationContext): NewFa
   const relation = toRelation(fact['relation']);
   if (itemId === undefined || source === '' || target === '' || sentence === '' || relation === '') return null;
   const old = facts.find(({ id }) => id === fact['replaces']);
-  // A new relation must not end what is true beside it (lessons 38).
+  // A fact ends only by one with the same source and relation; facts with another relation stay valid.
   const isSame = old !== undefined && isSameName(old.source, source) && old.relation === relation && !isSameName(old.target, target);
   return { itemId, source, relation, target, fact: sentence, replaces: isSame ? old.id : null };
 }
 
-/** The text as it may be stored, empty when it may not. */
+/** The text as it may be stored. Empty when it is rejected. */
 function sanitizeText(value: unknown, maxLength: number): string {
   const sanitized = toPostgresText(asString(value) ?? '', maxLength).trim();
   return sanitized === '' || findInjection(sanitized) !== null ? '' : maskCredentials(sanitized);

@@ -1,8 +1,8 @@
 /**
- * What the memory model is asked about messages, and what of its answer counts: pure.
+ * Prompt and parser of the extraction step; pure.
  *
- * A model that is asked for memories likes to make some up (lessons 35). So each statement must quote the words it rests on, and one whose
- * quotation does not stand in the messages word for word is dropped; so is what looks like an instruction to a model.
+ * Models invent memories, so each statement must quote its evidence; statements whose quotation is not found verbatim in the messages are
+ * dropped, as are those that the injection detector matches.
  */
 import { asArray, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
@@ -12,10 +12,10 @@ import { type ItemKind, itemKinds } from '../records/item-record.ts';
 import { createOverlapMatcher, splitWords } from '../text/normalized-text.ts';
 import type { GroupMessage, RecalledTexts } from './group-messages.ts';
 
-/** A question that is answered with JSON of a schema. */
+/** A prompt for a JSON response that matches a schema. */
 export interface StructuredPrompt {
   readonly system: string;
-  /** JSON too, so that no text in it can pass for something else. */
+  /** JSON, so that conversation text cannot pass for instructions. */
   readonly text: string;
   readonly schema: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> };
 }
@@ -25,7 +25,7 @@ export interface Statement {
   readonly kind: ItemKind;
   readonly importance: number;
   readonly evidence: string;
-  /** Where the evidence stands, and when that was said. */
+  /** Conversation and time of the quoted message. */
   readonly conversationId: string;
   readonly saidAt: Date;
 }
@@ -77,10 +77,10 @@ export function buildExtractionPrompt(messages: readonly GroupMessage[], focus: 
 const maxTextLength = 4_000;
 const maxEvidenceLength = 2_000;
 const minEvidenceLength = 3;
-/** As many as a group has messages of users: one each is never too many. */
+/** The most user messages of a group, so one statement per message always fits. */
 const maxStatements = 500;
 
-/** Statements of the answer that stand up, and how many do not; null when the answer is of no use at all. */
+/** Valid statements and the number of rejected ones. Null when the response is unusable. */
 export function parseExtraction(
   response: string,
   messages: readonly GroupMessage[],
@@ -88,34 +88,34 @@ export function parseExtraction(
 ): { readonly statements: readonly Statement[]; readonly dropped: number } | null {
   const parsed = parseResponse(response);
   if (!isObject(parsed) || !Array.isArray(parsed['memories'])) return null;
-  const said = messages.map((message) => ({ ...message, text: collapseSpaces(message.text) }));
+  const normalized = messages.map((message) => ({ ...message, text: collapseSpaces(message.text) }));
   const recalledMatchers = new Map(Array.from(recalled, ([conversationId, texts]) => [conversationId, createOverlapMatcher(texts)]));
   const entries = asArray(parsed['memories']);
-  const statements = entries.slice(0, maxStatements).flatMap((statement) => parseStatement(statement, said, recalledMatchers) ?? []);
+  const statements = entries.slice(0, maxStatements).flatMap((statement) => parseStatement(statement, normalized, recalledMatchers) ?? []);
   return { statements, dropped: entries.length - statements.length };
 }
 
-/** The JSON of an answer. Some models put it into a code block, whatever they were asked for. */
+/** Parses the JSON of a response; some models wrap it in a code block regardless of the prompt. */
 export function parseResponse(response: string): unknown {
   const text = response.trim();
   const isBlock = text.startsWith('```') && text.endsWith('```');
   return parseJson(isBlock ? text.slice(text.indexOf('\n') + 1, -3) : text);
 }
 
-/** By conversation. */
+/** Matchers of recalled texts by conversation. */
 type RecalledByConversation = ReadonlyMap<string, ReturnType<typeof createOverlapMatcher>>;
 
-function parseStatement(entry: unknown, said: readonly GroupMessage[], recalledMatchers: RecalledByConversation): Statement | null {
+function parseStatement(entry: unknown, messages: readonly GroupMessage[], recalledMatchers: RecalledByConversation): Statement | null {
   if (!isObject(entry)) return null;
   const text = toPostgresText(asString(entry['text']) ?? '').trim();
   const evidence = collapseSpaces(toPostgresText(asString(entry['evidence']) ?? ''));
   if (text === '' || [...text].length > maxTextLength) return null;
   if (evidence.length < minEvidenceLength || evidence.length > maxEvidenceLength) return null;
-  // The user's own words count before their repetition by the assistant, and of several the latest.
-  const quoted = said.filter((message) => message.text.includes(evidence));
+  // Prefer user messages over repetitions by the assistant, and of these the latest.
+  const quoted = messages.filter((message) => message.text.includes(evidence));
   const source = quoted.findLast(({ role }) => role === 'user') ?? quoted.at(-1);
   if (!source || findInjection(text) !== null) return null;
-  // The assistant only tells what memory has told it (lessons 36).
+  // The assistant repeats what recall inserted; learning it again would reinforce it.
   if (source.role === 'assistant' && recalledMatchers.get(source.conversationId)?.(splitWords(evidence))) return null;
   const kind = itemKinds.find((name) => name === entry['kind']) ?? 'fact';
   const { importance } = entry;
@@ -129,7 +129,7 @@ function parseStatement(entry: unknown, said: readonly GroupMessage[], recalledM
   };
 }
 
-/** Models quote across lines, and write one space for two. */
+/** Models quote across line breaks and collapse spaces. */
 function collapseSpaces(text: string): string {
   return text.normalize('NFC').replace(/\s+/g, ' ').trim();
 }

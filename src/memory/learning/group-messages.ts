@@ -1,4 +1,4 @@
-/** The messages that a group of a batch reads: as the model sees them, and as evidence is looked for in them. */
+/** The messages of a group, as the model sees them and as evidence is searched in them. */
 import type { Queries } from '../../db/database.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import type { GroupKey } from './groups.ts';
@@ -7,7 +7,7 @@ import { maxMessageLength } from './plan-groups.ts';
 export interface GroupMessage {
   readonly conversationId: string;
   readonly role: 'user' | 'assistant';
-  /** Credentials are replaced; of a long message the beginning. Tool calls stand below the words (specification 4.8 rule 4). */
+  /** Credentials are masked and long messages truncated; tool calls follow the text. */
   readonly text: string;
   readonly createdAt: Date;
 }
@@ -19,17 +19,17 @@ interface MessageRow {
   readonly createdAt: Date;
 }
 
-/** In order. Conversations that were deleted meanwhile are not among them. */
+/** In order; conversations deleted meanwhile are absent. */
 export async function readGroupMessages(queries: Queries, { batchId, position }: GroupKey): Promise<GroupMessage[]> {
   const rows = await queries.query<MessageRow>(
-    `select place.conversation_id as "conversationId", part.role, part.content, place.created_at as "createdAt"
+    `select slot.conversation_id as "conversationId", part.role, part.content, slot.created_at as "createdAt"
        from memory_batch_ranges range
        join conversations conversation on conversation.id = range.conversation_id
-       join conversation_parts place on place.conversation_id = range.conversation_id
-                                    and place.position >= range.from_position and place.position < range.to_position
-       join parts part on part.project_id = conversation.project_id and part.hash = place.part_hash
+       join conversation_parts slot on slot.conversation_id = range.conversation_id
+                                    and slot.position >= range.from_position and slot.position < range.to_position
+       join parts part on part.project_id = conversation.project_id and part.hash = slot.part_hash
       where range.batch_id = $1::uuid and range.group_position = $2::integer
-      order by conversation.started_at, conversation.id, place.position`,
+      order by conversation.started_at, conversation.id, slot.position`,
     [batchId, position],
   );
   return rows.map(({ content, ...row }) => ({
@@ -38,7 +38,7 @@ export async function readGroupMessages(queries: Queries, { batchId, position }:
   }));
 }
 
-/** By conversation, the memories that recall has put into its calls. */
+/** Texts of the memories that recall inserted, by conversation. */
 export type RecalledTexts = ReadonlyMap<string, readonly string[]>;
 
 export async function readRecalledTexts(queries: Queries, { batchId, position }: GroupKey): Promise<RecalledTexts> {

@@ -1,15 +1,15 @@
 /**
- * Groups of a batch as rows: read, begun, failed, settled. How far a group is stands here and nowhere else, so a worker that dies, a workflow
- * that is reset and two workers that do the same end alike.
+ * State of a batch's groups. The rows are the only progress record, so dying workers, reset workflows and duplicate activities converge.
  *
- * An erasure deletes the groups of its subject while it holds the project's lock; whoever commits for a group holds it shared and looks for
- * the group first. A group that is gone is settled.
+ * An erasure deletes the groups of its subject under the project's exclusive lock. Writers of a group hold the lock shared and read the group
+ * first; a deleted group counts as settled.
  */
-
+import type { GroupStepResult, PendingGroups } from '../../../workflows/contract.ts';
+import { type BackoffPolicy, backoffMs } from '../../core/backoff.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { lockMemories } from '../../db/locks.ts';
+import { lockMemories, lockProject } from '../../db/locks.ts';
 import { triggerLearning } from '../triggers/learning-triggers.ts';
 
 export interface GroupKey {
@@ -24,45 +24,35 @@ export interface Group extends GroupKey {
   readonly state: 'waiting' | 'learned' | 'done' | 'failed';
 }
 
-/** What became of a step of a group. */
-export type GroupStepResult = { readonly kind: 'settled' } | { readonly kind: 'wait'; readonly waitMs: number };
-
-/** Waits between tries, as data. */
-export interface RetryPolicy {
-  readonly firstMs: number;
-  readonly factor: number;
-  readonly longestMs: number;
-}
-
 /**
- * Why a try came to nothing. `unusable`: the model's answer was of no use, or it refused the request: after some of these the group is parked.
- * `held`: nothing was tried, the settings of the project do not allow it.
+ * Why an attempt failed. `unusable`: the response was unusable or the request rejected; repeated failures of this kind park the group.
+ * `blocked`: not attempted, because the project's settings do not allow it.
  */
 export interface GroupFailure {
-  readonly kind: 'vendor' | 'unusable' | 'held';
-  /** Of the table of gateway error codes, or `unusable_answer`. */
+  readonly kind: 'vendor' | 'unusable' | 'blocked';
+  /** A gateway error code, or `unusable_answer`. */
   readonly code: string;
   readonly message: string;
 }
 
 const maxUnusableResponses = 5;
 const maxErrorMessageLength = 500;
-/** While nothing may be tried: a look at the settings costs nothing, and a change of them wakes the batch besides. */
+/** Retry interval of blocked groups: checking settings is cheap, and a change signals the batch anyway. */
 const blockedRetryMs = 10 * 60_000;
 
 export interface Groups {
-  open(batchId: string): Promise<readonly { position: number; waitMs: number }[]>;
+  open(batchId: string): Promise<PendingGroups['groups']>;
   find(key: GroupKey): Promise<Group | null>;
-  /** Writes down that a model is about to be called. False: it must not be, since the group was erased or settled meanwhile. */
+  /** Records that a model is about to be called. False when the group was erased or settled meanwhile. */
   startAttempt(group: Group, callId: string): Promise<boolean>;
   fail(key: GroupKey, failure: GroupFailure): Promise<GroupStepResult>;
-  /** Runs `commit` if the group still is in `state`, and puts it into the state that it returns. All of it in one transaction, or nothing. */
+  /** When the group is still in `state`, runs `commit` and stores the state it returns, in one transaction. */
   settle(group: Group, commit: (tx: Queries) => Promise<GroupProgress>): Promise<void>;
-  /** False: a group is open. */
+  /** Closes the batch. False while a group is open. */
   finish(batchId: string): Promise<boolean>;
 }
 
-/** What a step has done. */
+/** Result of a step. */
 export interface GroupProgress {
   readonly state: 'learned' | 'done';
   readonly written?: number;
@@ -75,7 +65,8 @@ export interface GroupProgress {
 export interface GroupsOptions {
   readonly database: Database;
   readonly clock: Clock;
-  readonly retry: () => RetryPolicy;
+  /** Delays between attempts. */
+  readonly retry: () => BackoffPolicy;
 }
 
 export function createGroups({ database, clock, retry }: GroupsOptions): Groups {
@@ -118,10 +109,10 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
         );
         if (!row) return { kind: 'settled' };
         const { kind, code } = failure;
-        const failures = row.failures + (kind === 'held' ? 0 : 1);
+        const failures = row.failures + (kind === 'blocked' ? 0 : 1);
         const unusable = row.unusable + (kind === 'unusable' ? 1 : 0);
         const isParked = unusable >= maxUnusableResponses;
-        const waitMs = kind === 'held' ? blockedRetryMs : retryDelay(failures, retry());
+        const waitMs = kind === 'blocked' ? blockedRetryMs : backoffMs(failures, retry());
         await tx.query(
           `update memory_batch_groups
               set failures = $3::integer, unusable = $4::integer, error = $5::text, error_message = $6::text,
@@ -143,13 +134,13 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
 
     settle: ({ batchId, position, projectId, state }, commit) =>
       database.transaction(async (tx) => {
-        await tx.query(`select pg_advisory_xact_lock_shared(hashtextextended($1::text, 0))`, [projectId]);
+        await lockProject(tx, projectId, 'shared');
         await lockMemories(tx, projectId);
         const [row] = await tx.query(
           `select 1 from memory_batch_groups where batch_id = $1::uuid and position = $2::integer and state = $3::text for update`,
           [batchId, position, state],
         );
-        if (!row) return; // Erased, or done by another worker.
+        if (!row) return; // Erased, or settled by another worker.
         const progress = await commit(tx);
         await tx.query(
           `update memory_batch_groups
@@ -191,9 +182,4 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
         return true;
       }),
   };
-}
-
-/** Growing waits: the first, and `factor` times as long after each further failure in a row. */
-function retryDelay(failures: number, { firstMs, factor, longestMs }: RetryPolicy): number {
-  return Math.min(longestMs, firstMs * factor ** Math.min(failures - 1, 60));
 }

@@ -1,7 +1,8 @@
 /**
- * The two steps of a group that ask the memory model. No transaction is open while it is asked; what comes of an answer is committed at once,
- * with the group's new state, so that no answer that arrived is paid for again.
+ * The two steps of a group that call the memory model. No transaction is open during the call; the parsed response and the group's new state
+ * are committed together, so a received response is never paid for twice.
  */
+import type { GroupStepResult } from '../../../workflows/contract.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -9,7 +10,7 @@ import { readProjectMemorySettings } from '../records/settings.ts';
 import { buildConsolidationPrompt, parseConsolidation } from './consolidation.ts';
 import { buildExtractionPrompt, parseExtraction, type StructuredPrompt } from './extraction.ts';
 import { readGroupMessages, readRecalledTexts } from './group-messages.ts';
-import type { Group, GroupFailure, GroupKey, GroupProgress, GroupStepResult, Groups } from './groups.ts';
+import type { Group, GroupFailure, GroupKey, GroupProgress, Groups } from './groups.ts';
 import { loadContext } from './load-context.ts';
 import { storeConsolidation } from './store-consolidation.ts';
 import { storeStatements } from './store-statements.ts';
@@ -24,15 +25,15 @@ export interface MemoryCall extends StructuredPrompt {
   readonly signal: AbortSignal;
 }
 
-/** What came of a call to the memory model. */
+/** Result of a call to the memory model. */
 export type MemoryResponse =
-  | { readonly kind: 'answer'; readonly text: string }
+  | { readonly kind: 'response'; readonly text: string }
   | { readonly kind: 'failure'; readonly failure: GroupFailure };
 
 export interface MemoryModel {
-  /** Whether a tier of the job has a chain (specification 4.8 rule 9). */
+  /** Whether a tier of the job has a model. */
   hasRoute(projectId: string, job: MemoryJob): Promise<boolean>;
-  /** Rejects only for faults of ours and when it is called off. */
+  /** Rejects only on internal errors and on abort. */
   complete(call: MemoryCall): Promise<MemoryResponse>;
 }
 
@@ -43,7 +44,7 @@ export interface LearnGroupOptions {
   readonly model: MemoryModel;
 }
 
-/** What to ask, and what to do with the answer; null: it is of no use. */
+/** A prompt and the parser of its response; the parser returns null when the response is unusable. */
 interface Task {
   readonly prompt: StructuredPrompt;
   readonly parse: (response: string) => ((tx: Queries) => Promise<GroupProgress>) | null;
@@ -62,11 +63,11 @@ export function createLearnGroup(options: LearnGroupOptions) {
         : {
             prompt: buildExtractionPrompt(messages, group.focus),
             parse: (response) => {
-              const parse = parseExtraction(response, messages, recalled);
-              if (parse === null) return null;
+              const extraction = parseExtraction(response, messages, recalled);
+              if (extraction === null) return null;
               return async (tx) => {
-                const { written, repeated } = await storeStatements(tx, { group, statements: parse.statements, clock });
-                return { state: written > 0 ? 'learned' : 'done', written, repeated, dropped: parse.dropped };
+                const { written, repeated } = await storeStatements(tx, { group, statements: extraction.statements, clock });
+                return { state: written > 0 ? 'learned' : 'done', written, repeated, dropped: extraction.dropped };
               };
             },
           };
@@ -95,12 +96,12 @@ export function createConsolidateGroup(options: LearnGroupOptions) {
 interface Run {
   readonly group: Group;
   readonly job: MemoryJob;
-  /** Null: there is nothing to ask. */
+  /** Null when there is nothing to send. */
   readonly task: Task | null;
   readonly signal: AbortSignal;
 }
 
-/** One try. */
+/** Runs one attempt. */
 async function runTask({ database, groups, model, clock }: LearnGroupOptions, { group, job, task, signal }: Run): Promise<GroupStepResult> {
   if (task === null) {
     await groups.settle(group, async () => ({ state: 'done' }));
@@ -120,12 +121,12 @@ async function runTask({ database, groups, model, clock }: LearnGroupOptions, { 
 }
 
 const memoryOff: GroupFailure = {
-  kind: 'held',
+  kind: 'blocked',
   code: 'memory_off',
   message: 'memory is off for the project: turn it on, and the batch goes on',
 };
 const noRoute: GroupFailure = {
-  kind: 'held',
+  kind: 'blocked',
   code: 'no_route',
   message: 'no tier for memory has a model: set one of memory-extract, trivial',
 };

@@ -1,4 +1,4 @@
-/** What was known of an end user, or of the whole project, that new memories of a batch may have to do with. Never anything of another. */
+/** Existing memories and facts of an end user, or of the whole project, that may relate to new memories of a batch. */
 import type { Database } from '../../db/database.ts';
 import { inRecallSql } from '../records/item-record.ts';
 import { anyTermSql, tokenizeForQuery } from '../text/lexemes.ts';
@@ -6,18 +6,18 @@ import { hasSameScope } from '../text/subject-scope.ts';
 import type { ConsolidationContext, ContextFact, ContextItem } from './consolidation.ts';
 import type { Group } from './groups.ts';
 
-/** Of the words of new memories by which known ones are looked for. */
+/** Of the text of new memories that is used as the query. */
 const maxQueryLength = 8_000;
 const maxRelated = 40;
-/** Beside those related, for the page. */
+/** For the page, besides the related ones. */
 const maxImportant = 40;
 const maxFacts = 60;
 
-const columns = `item.id, item.text, (item.origin <> 'observed' or item.pinned) as "isKept"`;
+const columns = `item.id, item.text, (item.origin <> 'observed' or item.pinned) as "isProtected"`;
 const ofGroupSql = `item.project_id = $1::uuid and ${hasSameScope('item.subject', '$2')} and ${inRecallSql}`;
 const matchesQuerySql = anyTermSql('$3::text');
 
-/** Null: nothing of what the batch learned is live any more, or there is nothing to write a page of. */
+/** Null when no learned memory is live and there is no page to rebuild. */
 export async function loadContext(database: Database, { projectId, subject, batchId }: Group): Promise<ConsolidationContext | null> {
   const added = await database.query<ContextItem>(
     `select ${columns} from memory_items item where ${ofGroupSql} and item.batch_id = $3::uuid order by item.id`,

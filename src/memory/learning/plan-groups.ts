@@ -1,4 +1,4 @@
-/** Puts waiting messages into groups, one for each end user and one for those without, of a size that a model can read at once. */
+/** Groups waiting messages by end user (one group for those without) in sizes that fit one model call. */
 
 export interface MessageSize {
   readonly conversationId: string;
@@ -19,13 +19,13 @@ export interface PlannedGroup {
   readonly ranges: readonly MessageRange[];
 }
 
-/** Of one model call; about 15,000 tokens. */
+/** Per model call; about 15,000 tokens. */
 const maxGroupBytes = 60_000;
-/** Short ones: so many that what is learned of them can be stored (`extraction.ts`). */
+/** Bounds groups of short messages, so that what is learned from them can be stored (`extraction.ts`). */
 const maxGroupMessages = 1_000;
-/** What of a longer message is read (`read-group.ts`). */
+/** The model reads this much of a longer message (`group-messages.ts`). */
 export const maxMessageLength = 16_000;
-/** A batch's state passes through Temporal as a list of its groups, 16 KiB at most. */
+/** The group list of a batch passes through Temporal, at most 16 KiB. */
 const maxGroups = 100;
 
 interface OpenGroup {
@@ -36,8 +36,8 @@ interface OpenGroup {
 }
 
 /**
- * `sizes` in the order in which they are to be read. `several`: more than one group for a subject where one does not hold all. What
- * does not fit is left out, and so are all messages behind it in its conversation. `ends` says up to where each conversation has been taken.
+ * `sizes` are in reading order. Without `allowMultiple` a subject gets one group; messages that do not fit are left out, with all later ones
+ * of their conversation. `ends` is the position up to which each conversation was planned.
  */
 export function planGroups(
   sizes: readonly MessageSize[],

@@ -1,8 +1,8 @@
-/** Wakes the learning that nobody may be waiting for any more: Temporal lost its state, or came late (decisions 8). */
+/** Enqueues learning work again, because Temporal may have lost its state. */
 import type { Database } from '../../db/database.ts';
 import { signalBatches, triggerLearning } from '../triggers/learning-triggers.ts';
 
-/** Writes outbox rows for projects where messages wait and for batches that are not done. Those that run are told to look, which is harmless. */
+/** Writes outbox rows for projects with waiting messages and for unfinished batches; running workflows are only signalled. */
 export async function reenqueueLearning(database: Database): Promise<void> {
   const projects = await database.query<{ projectId: string }>(
     `select distinct project_id as "projectId" from conversations where state = 'read' and learnable and batched_messages < messages`,
@@ -11,7 +11,7 @@ export async function reenqueueLearning(database: Database): Promise<void> {
   await signalAllBatches(database);
 }
 
-/** Tells all batches that what they wait for may be there now: the configuration has changed. */
+/** Signals the running batches of all projects, for instance after a configuration change. */
 export async function signalAllBatches(database: Database): Promise<void> {
   const projects = await database.query<{ projectId: string }>(
     `select distinct project_id as "projectId" from memory_batches where state = 'running'`,

@@ -1,8 +1,7 @@
 /**
- * Stores what became of consolidation: merged memories are closed, facts are filed and superseded, the page is written.
+ * Stores a consolidation: closes merged memories, writes and supersedes facts, and writes the page.
  *
- * Whatever was closed, ended or erased while the model was asked stays so: every statement names project and subject, and takes only what is
- * live at its moment.
+ * Data closed, ended or erased during the model call stays so: every statement names project and subject and matches live rows only.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
@@ -17,7 +16,7 @@ import type { Group } from './groups.ts';
 
 interface ConsolidationWrite {
   readonly group: Group;
-  /** What the model was shown. */
+  /** What the model was given. */
   readonly context: ConsolidationContext;
   readonly consolidation: Consolidation;
   readonly clock: Clock;
@@ -37,7 +36,7 @@ export async function storeConsolidation(
   return { merged, facts };
 }
 
-/** False: a memory or a fact of them is over or wrong since the model was asked, and the page that it wrote may tell it. */
+/** Locks the given memories. False when one of them, or a given fact, is no longer valid: the page may then contain it. */
 async function lockAndCompare(tx: Queries, { projectId, subject }: Group, { added, known, facts }: ConsolidationContext): Promise<boolean> {
   const ids = [...added, ...known].map(({ id }) => id);
   const current = await tx.query(
@@ -67,18 +66,18 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
      returning id`,
     [live.map(({ id }) => id).filter((id) => id !== keep), keep, now],
   );
-  // What people thought of them is now said of the one that stays.
+  // Ratings carry over to the memory that stays.
   await tx.query(
     `update memory_items kept
-        set ratings_useful = kept.ratings_useful + gone.useful, importance = greatest(kept.importance, gone.importance), updated_at = $3::timestamptz
+        set ratings_useful = kept.ratings_useful + merged.useful, importance = greatest(kept.importance, merged.importance), updated_at = $3::timestamptz
        from (select coalesce(sum(ratings_useful), 0)::integer as useful, coalesce(max(importance), 1)::smallint as importance
-               from memory_items where id = any($2::uuid[])) gone
+               from memory_items where id = any($2::uuid[])) merged
       where kept.id = $1::uuid`,
     [keep, closed.map(({ id }) => id), now],
   );
   for (const { id } of closed) {
     await deleteItemPassage(tx, id);
-    // A fact that a merged memory had told is told by the other.
+    // Facts of a merged memory now come from the one that stays.
     await tx.query(
       `insert into memory_fact_items (fact_id, item_id) select fact_id, $2::uuid from memory_fact_items where item_id = $1::uuid
        on conflict do nothing`,
@@ -120,7 +119,7 @@ async function getOrCreateEntity(tx: Queries, { projectId, subject }: Group, nam
     `select id from memory_entities where project_id = $1::uuid and coalesce(subject, '') = coalesce($2::text, '') and folded_name = $3::text`,
     [projectId, subject, foldName(name)],
   );
-  if (!row) throw new Error('an entity that was just written is not there');
+  if (!row) throw new Error('the inserted entity was not found');
   return row.id;
 }
 
@@ -165,7 +164,7 @@ interface Supersession {
   readonly clock: Clock;
 }
 
-/** Of the same source and relation only (lessons 38). A learned memory that told nothing but facts that are over is closed with them. */
+/** Ends a fact of the same source and relation, and closes learned memories whose facts have all ended. */
 async function supersedeFact(tx: Queries, group: Group, { old, by, source, relation, itemId, clock }: Supersession): Promise<void> {
   const now = new Date(clock.now());
   const [ended] = await tx.query(

@@ -1,9 +1,9 @@
 /**
- * Stores what was learned: repeats are left out, the rest become items of origin `observed`.
+ * Stores extracted statements: drops repeats and inserts the rest as items of origin `observed`.
  *
- * A statement is a repeat when a memory says the same word for word: a live one of the end user or of the whole project, one that recall had
- * put into the conversation (whosever it is: the answer has told it again), or one that was closed after the words were said. So what
- * somebody removed or corrected is not learned again from what had been said before, only from what is said anew.
+ * A statement is a repeat when a memory has the same normalized text and is live (of the end user or project-wide), was recalled into the
+ * conversation (of any subject: the response repeated it), or was closed after the statement was made. So a removed or corrected memory is
+ * not learned again from older messages, only from newer ones.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
@@ -14,10 +14,10 @@ import { requestEmbedding } from '../triggers/embedding-runs.ts';
 import type { Statement } from './extraction.ts';
 import type { Group } from './groups.ts';
 
-/** Who writes what nobody saved by hand. */
+/** Author of learned memories. */
 const author = 'gateway-memory';
 
-/** Returns how many were new, and how many were repeats. */
+/** Returns the numbers of new statements and of repeats. */
 export async function storeStatements(
   tx: Queries,
   { group, statements, clock }: { readonly group: Group; readonly statements: readonly Statement[]; readonly clock: Clock },
@@ -31,9 +31,9 @@ export async function storeStatements(
                                words_sha256, created_at, updated_at)
      select new.id, $1::uuid, $2::text, new.text, new.kind, new.importance, 'observed', $3::text,
             (select conversation.id from conversations conversation where conversation.id = new.conversation_id), $4::uuid, new.evidence,
-            new.words, $5::timestamptz, $5::timestamptz
+            new.text_sha256, $5::timestamptz, $5::timestamptz
        from unnest($6::uuid[], $7::text[], $8::text[], $9::smallint[], $10::uuid[], $11::text[], $12::bytea[])
-         as new (id, text, kind, importance, conversation_id, evidence, words)`,
+         as new (id, text, kind, importance, conversation_id, evidence, text_sha256)`,
     [
       group.projectId,
       group.subject,
@@ -46,7 +46,7 @@ export async function storeStatements(
       rows.map(({ importance }) => importance),
       rows.map(({ conversationId }) => conversationId),
       rows.map(({ evidence }) => evidence),
-      rows.map(({ words }) => words),
+      rows.map(({ textSha256 }) => textSha256),
     ],
   );
   await addItemPassages(tx, group.projectId, rows);
@@ -54,30 +54,30 @@ export async function storeStatements(
   return { written: rows.length, repeated: statements.length - rows.length };
 }
 
-type HashedStatement = Statement & { readonly words: Buffer };
+type HashedStatement = Statement & { readonly textSha256: Buffer };
 
 async function filterRepeats(tx: Queries, group: Group, statements: readonly Statement[]): Promise<readonly HashedStatement[]> {
   const byText = new Map(
-    statements.map((statement) => [normalizeWords(statement.text), { ...statement, words: hashNormalizedText(statement.text) }]),
+    statements.map((statement) => [normalizeWords(statement.text), { ...statement, textSha256: hashNormalizedText(statement.text) }]),
   );
   const distinct = [...byText.values()];
-  const repeats = await tx.query<{ place: number }>(
-    `select (given.place - 1)::integer as place
-       from unnest($3::bytea[], $4::timestamptz[], $5::uuid[]) with ordinality as given (words, said_at, conversation_id, place)
+  const repeats = await tx.query<{ index: number }>(
+    `select (statement.rank - 1)::integer as index
+       from unnest($3::bytea[], $4::timestamptz[], $5::uuid[]) with ordinality as statement (text_sha256, said_at, conversation_id, rank)
       where exists (
         select 1 from memory_items item
-         where item.project_id = $1::uuid and item.words_sha256 = given.words and (
-           ((item.subject is null or item.subject = $2::text) and (item.state = 'live' or item.closed_at >= given.said_at))
+         where item.project_id = $1::uuid and item.words_sha256 = statement.text_sha256 and (
+           ((item.subject is null or item.subject = $2::text) and (item.state = 'live' or item.closed_at >= statement.said_at))
            or exists (select 1 from call_texts text
-                       where text.conversation_id = given.conversation_id and item.id = any(text.recalled_items))))`,
+                       where text.conversation_id = statement.conversation_id and item.id = any(text.recalled_items))))`,
     [
       group.projectId,
       group.subject,
-      distinct.map(({ words }) => words),
+      distinct.map(({ textSha256 }) => textSha256),
       distinct.map(({ saidAt }) => saidAt),
       distinct.map(({ conversationId }) => conversationId),
     ],
   );
-  const places = new Set(repeats.map(({ place }) => place));
-  return distinct.filter((_, place) => !places.has(place));
+  const repeated = new Set(repeats.map(({ index }) => index));
+  return distinct.filter((_, index) => !repeated.has(index));
 }

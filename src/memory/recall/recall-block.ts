@@ -1,11 +1,8 @@
-/**
- * Memories as lines of a prompt (lessons 37, 43): marked as data, of bounded length, without links and markup, each with where it comes from,
- * none that says what another has said.
- */
+/** Formats memories as lines of a prompt: marked as data, of bounded length, without links and markup, with their origin, without duplicates. */
 import { wrapRecalled } from '../../dialects/prompt/recalled-block.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 
-/** A memory as far as it is recalled. */
+/** The fields of a memory that recall uses. */
 export interface RecalledMemory {
   readonly id: string;
   readonly text: string;
@@ -18,7 +15,7 @@ const origins = { agent: 'saved by an application', observed: 'read in a convers
 const maxLineLength = 500;
 const maxBlockLength = 4_000;
 
-/** Best first; `used` are those that became lines. */
+/** `memories` is sorted best first; `used` are the memories that became lines. */
 export function formatRecallBlock(
   memories: readonly RecalledMemory[],
   maxMemories: number,
@@ -41,12 +38,12 @@ export function formatRecallBlock(
   return { block: wrapRecalled('recall', lines), used };
 }
 
-/** But for the joiners that some scripts need within words. */
+/** Except the joiners that some scripts need inside a word. */
 const invisibleCharacters = /(?![\u200c\u200d])\p{Default_Ignorable_Code_Point}/gu;
 
 /**
- * One line of bare text: no addresses, no tags, no marks of Markdown, no brackets that could close the fence. Empty for what looks like an
- * instruction to a model: also what was stored before it looked so to us stays out of prompts.
+ * One line of plain text without addresses, tags, Markdown or the brackets that could close the block. Empty for text that the injection
+ * detector matches, including memories stored before it knew the pattern.
  */
 export function sanitizeLine(text: string, maxLength: number): string {
   if (findInjection(text) !== null) return '';
@@ -66,7 +63,7 @@ function toTermSet(text: string): ReadonlySet<string> {
   return new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text]);
 }
 
-/** Nine words of ten are the same. */
+/** Nine of ten terms are shared. */
 function isNearDuplicate(terms: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
   let shared = 0;
   for (const term of terms) if (other.has(term)) shared += 1;

@@ -1,31 +1,31 @@
 /**
- * What a project remembers that may help with a user's message (specification 4.8 rule 5), as one block for the prompt.
+ * Finds memories relevant to a user message and formats them as one block for the prompt (docs/api/reference.md#memory-rules).
  *
- * Never fails and never waits beyond the deadline. Words are searched while the vector is still being made: when the vector is late or cannot
- * be made, what was found by words is used; when the database is late too, the call goes on without memories (lessons 42).
+ * Never fails and never exceeds the deadline. The text search runs while the embedding is computed: its result is used when the vector is
+ * late or fails; when the database is late too, the call continues without memories.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller } from '../../core/call.ts';
+import { withTimeout } from '../../core/time-limit.ts';
 import type { TextVector } from '../text/vectors.ts';
 import { formatRecallBlock, type RecalledMemory } from './recall-block.ts';
 
 export interface MemoryQuery {
   readonly projectId: string;
-  /** Null: all of the project. */
+  /** Null searches the whole project. */
   readonly subject: string | null;
   readonly text: string;
-  /** Null searches by words alone. */
+  /** Null searches by text only. */
   readonly vector: TextVector | null;
   readonly limit: number;
-  /** Longest statement. */
+  /** Statement timeout. */
   readonly timeoutMs: number;
 }
 
 export interface RecallDeps {
   readonly isEnabled: (projectId: string) => boolean | Promise<boolean>;
-  /** A vector is null where the project has no route for embeddings. May fail (a ceiling of the caller's key is reached), may hang. */
+  /** Resolves to null without a route for embeddings. May reject (a ceiling of the key is reached) or never settle. */
   readonly embedFor: (caller: Caller, timeoutMs: number) => (text: string) => Promise<TextVector | null>;
-  /** Best first, without what is left out of recall. */
+  /** Best first, without memories excluded from recall. */
   readonly findMemories: (query: MemoryQuery) => Promise<readonly RecalledMemory[]>;
   readonly deadlineMs: () => number;
   readonly logger: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
@@ -34,22 +34,22 @@ export interface RecallDeps {
 export interface RecallRequest {
   readonly caller: Caller;
   readonly subject: string | null;
-  /** What the user said last. */
+  /** The last user message. */
   readonly text: string;
-  /** False: the caller's ceilings leave no room for it; words alone are looked for. */
+  /** False when the caller's ceilings leave no budget for an embedding. */
   readonly mayEmbed: boolean;
 }
 
 export interface Recalled {
   readonly block: string;
   readonly itemIds: readonly string[];
-  /** Whom the items are about, none twice. */
+  /** Distinct subjects of the items. */
   readonly subjects: readonly string[];
 }
 
 export type Recall = (request: RecallRequest) => Promise<Recalled | null>;
 
-/** As much as search takes (shapes 4); what is asked stands at the end of a long message. */
+/** Limit of a search query. The end of a long message is kept, because that is where users put the question. */
 const maxQueryLength = 2_000;
 const maxMemories = 10;
 
@@ -58,7 +58,6 @@ export function createRecall({ isEnabled, embedFor, findMemories, deadlineMs, lo
     const { projectId } = caller;
     const timeoutMs = deadlineMs();
     const query = text.slice(-maxQueryLength).toWellFormed();
-    const timer = new AbortController();
     let textMatches: readonly RecalledMemory[] = [];
 
     const find = (vector: TextVector | null): Promise<readonly RecalledMemory[]> =>
@@ -69,22 +68,16 @@ export function createRecall({ isEnabled, embedFor, findMemories, deadlineMs, lo
         textMatches = memories;
         return memories;
       });
-      textSearch.catch(() => undefined); // It is asked for below, unless the vector has found something.
-      // Why it failed is recorded with its call.
+      textSearch.catch(() => undefined); // Awaited below unless the vector search succeeds.
+      // The embedding call records its own error.
       const vector = mayEmbed ? await embedFor(caller, timeoutMs)(query).catch(() => null) : null;
       return vector ? find(vector).catch(() => textSearch) : textSearch;
     };
-    const afterDeadline = async (): Promise<readonly RecalledMemory[]> => {
-      await sleep(timeoutMs, null, { signal: timer.signal }).catch(() => null);
-      return textMatches;
-    };
     try {
-      return toRecalled(await Promise.race([search(), afterDeadline()]));
-    } catch (error) {
-      logger.warn({ project: projectId, error }, 'recall failed; the call goes on without memories');
+      return toRecalled(await withTimeout(search(), timeoutMs, () => textMatches));
+    } catch (err) {
+      logger.warn({ project: projectId, err }, 'recall failed; continuing without memories');
       return null;
-    } finally {
-      timer.abort();
     }
   };
 }

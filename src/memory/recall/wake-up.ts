@@ -1,42 +1,43 @@
-/** What an agent wants to know when it begins: pinned and trusted memories, newest conversations, pages (shapes 5). */
-import { formatTime } from '../../core/time.ts';
+/** Context for the start of an agent: pinned and trusted memories, latest conversations, knowledge and profile pages. */
 import type { Database } from '../../db/database.ts';
 import { wrapRecalled } from '../../dialects/prompt/recalled-block.ts';
-import { type Item, inRecallSql, itemColumns, toItemJson } from '../records/item-record.ts';
+import { type Item, inRecallSql, itemColumns } from '../records/item-record.ts';
 import { inScope } from '../text/subject-scope.ts';
 import { sanitizeLine } from './recall-block.ts';
 
 const maxItems = 50;
 const maxTitles = 20;
-/** A memory has at most 4,000 characters; fifty of these in a system prompt would leave no room for the call. */
+/** Fifty memories of 4,000 characters would fill the context of many models. */
 const maxBlockLength = 24_000;
 
-/** Written by a person, or rated useful and never wrong, as far as no person has overruled that: the condition of an index. */
+/** Written by a person, or rated useful without `wrong` ratings in force. An index has the same condition. */
 const trustedSql = `(item.origin = 'person' or (item.ratings_useful > 0 and item.ratings_wrong <= item.wrong_overruled))`;
 
-interface EpisodeTitle {
+export interface EpisodeTitle {
   readonly id: string;
   readonly title: string | null;
   readonly lastTurnAt: Date;
 }
 
-interface Page {
+export interface Page {
   readonly text: string;
   readonly updatedAt: Date;
 }
 
-interface WakeUp {
+export interface WakeUp {
   readonly pinned: readonly Item[];
   readonly trusted: readonly Item[];
   readonly subjectMemories: readonly Item[];
   readonly episodes: readonly EpisodeTitle[];
   readonly knowledge: Page | null;
   readonly profile: Page | null;
+  /** The same as text for a prompt. */
+  readonly text: string;
 }
 
-/** Reads it for a project and, if one is given, a subject: the answer of shapes 5. */
+/** Reads the context of a project and, optionally, a subject. */
 export function createWakeUp({ database }: { readonly database: Database }) {
-  return async (projectId: string, subject: string | null): Promise<unknown> => {
+  return async (projectId: string, subject: string | null): Promise<WakeUp> => {
     const [pinned, trusted, subjectMemories, episodes, pages] = await Promise.all([
       readItems('item.pinned'),
       readItems(trustedSql),
@@ -45,7 +46,8 @@ export function createWakeUp({ database }: { readonly database: Database }) {
       readPages(),
     ]);
     const page = (kind: string): Page | null => pages.find((row) => row.kind === kind) ?? null;
-    return toWakeUpJson({ pinned, trusted, subjectMemories, episodes, knowledge: page('knowledge'), profile: page('profile') });
+    const context = { pinned, trusted, subjectMemories, episodes, knowledge: page('knowledge'), profile: page('profile') };
+    return { ...context, text: formatBlock(context) };
 
     function readItems(condition: string, order = ''): Promise<Item[]> {
       return database.query<Item>(
@@ -77,24 +79,8 @@ export function createWakeUp({ database }: { readonly database: Database }) {
   };
 }
 
-function toWakeUpJson(wakeUp: WakeUp): Record<string, unknown> {
-  return {
-    pinned: wakeUp.pinned.map(toItemJson),
-    trusted: wakeUp.trusted.map(toItemJson),
-    subject_memories: wakeUp.subjectMemories.map(toItemJson),
-    episodes: wakeUp.episodes.map(({ id, title, lastTurnAt }) => ({ id, title, last_turn_at: formatTime(lastTurnAt.getTime()) })),
-    knowledge_page: toPageJson(wakeUp.knowledge),
-    profile: toPageJson(wakeUp.profile),
-    text: formatBlock(wakeUp),
-  };
-}
-
-function toPageJson(page: Page | null): Record<string, unknown> | null {
-  return page && { text: page.text, updated_at: formatTime(page.updatedAt.getTime()) };
-}
-
-/** The same as text for a prompt; empty when nothing is known. Each memory stands in one line, once, and tells where it comes from. */
-function formatBlock({ pinned, trusted, subjectMemories, episodes, knowledge, profile }: WakeUp): string {
+/** The context as text for a prompt, empty when there is none. Each memory is listed once, on one line, with its origin. */
+function formatBlock({ pinned, trusted, subjectMemories, episodes, knowledge, profile }: Omit<WakeUp, 'text'>): string {
   const items = [...new Map([...pinned, ...trusted, ...subjectMemories].map((item) => [item.id, item])).values()];
   const sections = [
     formatSection('Knowledge', knowledge ? [sanitizeLine(knowledge.text, maxBlockLength)] : []),
@@ -111,7 +97,7 @@ function formatBlock({ pinned, trusted, subjectMemories, episodes, knowledge, pr
   return sections.length === 0 ? '' : wrapRecalled('wakeUp', truncateLines(sections));
 }
 
-/** Without the lines that must not stand in a prompt. */
+/** Omits empty lines: texts that must not enter a prompt. */
 function formatSection(title: string, lines: readonly string[]): string[] {
   const kept = lines.filter((line) => line !== '');
   return kept.length === 0 ? [] : [`${title}:`, ...kept];
@@ -122,7 +108,7 @@ function formatListItem(text: string, label: string): string {
   return line === '' ? '' : `- ${label}${line}`;
 }
 
-/** Whole lines, as many as fit; a first line alone may be longer than that only if it is a page, which is cut. */
+/** Keeps whole lines while they fit and truncates the first that does not when enough space is left. */
 function truncateLines(lines: readonly string[]): string[] {
   const kept: string[] = [];
   let length = 0;

@@ -1,4 +1,4 @@
-/** What the memory worker reads of a conversation: its messages, the text made of them, and its title. */
+/** The messages of a conversation, and the transcript and title derived from them. */
 
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
@@ -8,28 +8,28 @@ export interface StoredMessage extends NormalMessage {
   readonly createdAt: Date;
 }
 
-/** The first `count` messages of a conversation, in order; messages are only ever added behind them. */
+/** The first `count` messages in order. Messages are only appended, so this is a stable prefix. */
 export async function readMessages(queries: Queries, conversationId: string, count: number): Promise<StoredMessage[]> {
   const rows = await queries.query<{ role: 'user' | 'assistant'; content: PartContent; createdAt: Date }>(
-    `select part.role, part.content, place.created_at as "createdAt"
-       from conversation_parts place
-       join conversations conversation on conversation.id = place.conversation_id
-       join parts part on part.project_id = conversation.project_id and part.hash = place.part_hash
-      where place.conversation_id = $1::uuid and place.position < $2::integer
-      order by place.position`,
+    `select part.role, part.content, slot.created_at as "createdAt"
+       from conversation_parts slot
+       join conversations conversation on conversation.id = slot.conversation_id
+       join parts part on part.project_id = conversation.project_id and part.hash = slot.part_hash
+      where slot.conversation_id = $1::uuid and slot.position < $2::integer
+      order by slot.position`,
     [conversationId, count],
   );
   return rows.map(({ role, content, createdAt }) => ({ role, text: content.text, toolCalls: content.tool_calls, createdAt }));
 }
 
-/** `user: …` and `assistant: …`, one message after the other; tool calls as `[calls name(arguments)]` below the assistant's words. */
+/** One `user: …` or `assistant: …` block per message; tool calls follow as `[calls name(arguments)]` lines. */
 export function formatTranscript(messages: readonly NormalMessage[]): string {
   return messages
     .map(({ role, text, toolCalls }) => `${role}: ${[...nonEmptyLines(text), ...toolCalls.map(formatToolCall)].join('\n')}`)
     .join('\n');
 }
 
-/** The first message of the user in one line, at most 200 code points; null when the user said nothing in words. */
+/** The first user message on one line, at most 200 code points. Null when it has no text. */
 export function deriveTitle(messages: readonly NormalMessage[]): string | null {
   const first = messages.find((message) => message.role === 'user');
   return first ? toPostgresText(first.text.trim().replaceAll(/\s+/g, ' '), maxTitleLength).trimEnd() : null;
@@ -37,7 +37,7 @@ export function deriveTitle(messages: readonly NormalMessage[]): string | null {
 
 const maxTitleLength = 200;
 
-/** As `call-texts.ts` writes it. */
+/** Column `parts.content`, written by `conversations/call-texts.ts`. */
 interface PartContent {
   readonly text: string;
   readonly tool_calls: NormalMessage['toolCalls'];

@@ -1,6 +1,6 @@
 /**
- * What search looks through: a live item is one passage, a conversation has several. They are written in the transaction that stores what
- * they are made of, so both can be found at once, by their words; vectors come later (`embed-passages.ts`).
+ * Passages, the units of search: one per live item, several per conversation. They are written in the transaction of their source, so a
+ * source is found by its text as soon as it is stored; embeddings follow (`indexing/embed-passages.ts`).
  */
 import type { Queries } from '../../db/database.ts';
 import { toBatches } from '../../db/row-batches.ts';
@@ -9,11 +9,11 @@ import { lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.
 import { formatTranscript } from './conversation-messages.ts';
 import type { Item } from './item-record.ts';
 
-/** About as long as a memory: of a longer text a vector says little, and a snippet less. */
+/** About the length of a memory; longer texts give vague vectors and snippets. */
 const maxPassageLength = 1_200;
-/** What is longer is a file or a log in a prompt: it is stored, and search knows its beginning. */
+/** Longer messages are files or logs in a prompt: only their beginning is indexed. */
 const maxMessageLength = 24_000;
-/** Of what one batch adds to a conversation; the newest count. */
+/** Per conversation and batch; the newest are kept. */
 const maxPassages = 400;
 
 type IndexedItem = Pick<Item, 'id' | 'text' | 'kind' | 'subject'>;
@@ -21,8 +21,8 @@ type IndexedItem = Pick<Item, 'id' | 'text' | 'kind' | 'subject'>;
 export async function addItemPassages(tx: Queries, projectId: string, items: readonly IndexedItem[]): Promise<void> {
   await tx.query(
     `insert into memory_passages (project_id, subject, item_id, kind, text, lexemes, words_version)
-     select $1::uuid, new.subject, new.item_id, new.kind, new.text, ${lexemesSql('new.words')}, ${tokenizerVersion}
-       from unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[]) as new (subject, item_id, kind, text, words)`,
+     select $1::uuid, new.subject, new.item_id, new.kind, new.text, ${lexemesSql('new.tokens')}, ${tokenizerVersion}
+       from unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[]) as new (subject, item_id, kind, text, tokens)`,
     [
       projectId,
       items.map((item) => item.subject),
@@ -34,7 +34,7 @@ export async function addItemPassages(tx: Queries, projectId: string, items: rea
   );
 }
 
-/** A closed item is no longer found. */
+/** Removes a closed item from search. */
 export async function deleteItemPassage(tx: Queries, itemId: string): Promise<void> {
   await tx.query(`delete from memory_passages where item_id = $1::uuid`, [itemId]);
 }
@@ -46,14 +46,14 @@ export interface AddedMessages {
   readonly messages: readonly NormalMessage[];
 }
 
-/** Messages are only ever added to a conversation, so passages are too. */
+/** Indexes appended messages; existing passages never change. */
 export async function addConversationPassages(tx: Queries, added: readonly AddedMessages[]): Promise<void> {
   const rows = added.flatMap(({ messages, ...owner }) => splitIntoPassages(messages).map((text) => ({ ...owner, text })));
   for (const slice of toBatches(rows, ({ text }) => text.length)) {
     await tx.query(
       `insert into memory_passages (project_id, subject, conversation_id, text, lexemes, words_version)
-       select new.project_id, new.subject, new.conversation_id, new.text, ${lexemesSql('new.words')}, ${tokenizerVersion}
-         from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[]) as new (project_id, subject, conversation_id, text, words)`,
+       select new.project_id, new.subject, new.conversation_id, new.text, ${lexemesSql('new.tokens')}, ${tokenizerVersion}
+         from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[]) as new (project_id, subject, conversation_id, text, tokens)`,
       [
         slice.map((row) => row.projectId),
         slice.map((row) => row.subject),
@@ -65,7 +65,7 @@ export async function addConversationPassages(tx: Queries, added: readonly Added
   }
 }
 
-/** Messages that follow each other share a passage as long as they fit; a long one is cut between words. */
+/** Packs consecutive messages into passages; long messages are split at spaces. */
 function splitIntoPassages(messages: readonly NormalMessage[]): string[] {
   const passages: string[] = [];
   let passage = '';
@@ -89,7 +89,7 @@ function splitMessage(text: string): string[] {
     const next = start + maxPassageLength;
     const space = next < end ? text.lastIndexOf(' ', next) : end;
     const cut = space > start + maxPassageLength / 2 ? space : Math.min(next, end);
-    // A cut may part a surrogate pair.
+    // The split may separate a surrogate pair.
     chunks.push(text.slice(start, cut).toWellFormed());
     start = cut;
   }

@@ -1,28 +1,27 @@
 /**
- * The memory settings of a project (shapes 12): one validator and one way to change them, whoever does (provisioning, the console, MCP).
+ * Memory settings of a project: one schema and one way to change them for every interface.
  *
- * What decides over writes is read in their own transaction (`readMemorySettings`), so a change holds for all that comes after it. `get` is
- * for readers on the path of a call: from memory, kept up to date as `db/row-cache.ts` says.
+ * Write decisions read the settings in their own transaction (`readMemorySettings`). `get` serves readers on the request path from a cache.
  */
 import { z } from 'zod';
 import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { createRowCache } from '../../db/row-cache.ts';
+import { createNotifiedCache } from '../../db/notified-cache.ts';
 import { signalBatches, triggerLearning } from '../triggers/learning-triggers.ts';
 
 export interface MemorySettings {
   readonly enabled: boolean;
-  /** 'Only these senders'; empty means all. */
+  /** Sources that are recorded; empty means all. */
   readonly onlySenders: readonly string[];
-  /** Null keeps everything. */
+  /** Null keeps conversations forever. */
   readonly deleteConversationsAfterDays: number | null;
   readonly batchOf: number;
   readonly atLeastEveryMinutes: number;
 }
 
-/** Whether an application's calls are recorded, as far as the settings decide it (specification 4.8 rule 3). */
+/** Whether the settings let the calls of a source be recorded. */
 export function isSourceRecorded(
   { enabled, onlySenders }: MemorySettings,
   { source, sourceGiven }: { readonly source: string; readonly sourceGiven: boolean },
@@ -31,11 +30,11 @@ export function isSourceRecorded(
 }
 
 export interface MemorySettingsStore {
-  /** Synchronous while the settings are in memory. */
+  /** Synchronous when cached. */
   get(projectId: string): MemorySettings | Promise<MemorySettings>;
-  /** Those in force now, for whoever shows or changes them. */
+  /** Reads the current settings from the database. */
   read(projectId: string): Promise<MemorySettings>;
-  /** Changes what `input` names and returns all of them. Throws `bad_request` naming all that is wrong. */
+  /** Applies a partial change and returns all settings. Throws `bad_request` that lists every invalid field. */
   update(projectId: string, input: unknown): Promise<MemorySettings>;
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -78,24 +77,19 @@ type StoredMemorySettings = z.output<typeof storedSchema>;
 
 export function createMemorySettings({ database, clock, logger }: MemorySettingsOptions): MemorySettingsStore {
   const read = (projectId: string): Promise<MemorySettings> => readProjectMemorySettings(database, projectId);
-  const cache = createRowCache<MemorySettings>({
-    clock,
-    load: read,
-    onLoadError: (error) => logger?.warn({ error }, 'memory settings cannot be read again; the last known ones stay in force'),
-  });
-  let subscription: { stop(): Promise<void> } | null = null;
-  const withDefaults = (found: MemorySettings | null): MemorySettings => found ?? defaultMemorySettings;
+  const cache = createNotifiedCache<MemorySettings>({ database, channel, load: read, clock, logger });
+  const withDefaults = (row: MemorySettings | null): MemorySettings => row ?? defaultMemorySettings;
 
   return {
     get(projectId) {
-      const found = cache.get(projectId);
-      return found instanceof Promise ? found.then(withDefaults) : withDefaults(found);
+      const row = cache.get(projectId);
+      return row instanceof Promise ? row.then(withDefaults) : withDefaults(row);
     },
     read,
     async update(projectId, input) {
       const apply = parseMemorySettingsChange(input);
       const settings = await database.transaction(async (tx) => {
-        // One change of a project at a time: two that each set a part must both last.
+        // Concurrent partial changes must not overwrite each other.
         await tx.query(`select 1 from projects where id = $1::uuid for update`, [projectId]);
         const [row] = await tx.query<{ settings: unknown }>(`select settings from memory_settings where project_id = $1::uuid`, [
           projectId,
@@ -107,7 +101,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
           [projectId, JSON.stringify(next), new Date(clock.now())],
         );
         await tx.query(`select pg_notify($1::text, $2::text)`, [channel, projectId]);
-        // What waits may be enough for a batch now, and a batch that was held may go on.
+        // The new settings may make a batch due or unblock a running one.
         await triggerLearning(tx, projectId);
         await signalBatches(tx, projectId);
         return toSettings(next);
@@ -115,17 +109,12 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
       cache.invalidate(projectId);
       return settings;
     },
-    async start() {
-      subscription ??= await database.listen(channel, cache.invalidate, cache.invalidateAll);
-    },
-    async stop() {
-      await subscription?.stop();
-      subscription = null;
-    },
+    start: cache.start,
+    stop: cache.stop,
   };
 }
 
-/** Settings of projects, as the transaction sees them; a project that is not there has the defaults. */
+/** Settings by project id as the transaction sees them; projects without a row are absent. */
 export async function readMemorySettings(queries: Queries, projectIds: readonly string[]): Promise<ReadonlyMap<string, MemorySettings>> {
   const rows = await queries.query<{ projectId: string; settings: unknown }>(
     `select project_id as "projectId", settings from memory_settings where project_id = any($1::uuid[])`,
@@ -134,26 +123,26 @@ export async function readMemorySettings(queries: Queries, projectIds: readonly 
   return new Map(rows.map(({ projectId, settings }) => [projectId, toSettings(storedSchema.parse(settings))]));
 }
 
-/** Likewise of one project. */
+/** Settings of one project, with defaults. */
 export async function readProjectMemorySettings(queries: Queries, projectId: string): Promise<MemorySettings> {
   return (await readMemorySettings(queries, [projectId])).get(projectId) ?? defaultMemorySettings;
 }
 
-/** Reads a change of settings; what it leaves out stays as it is. Throws `bad_request`. */
+/** Validates a partial change; the returned function applies it. Throws `bad_request`. */
 export function parseMemorySettingsChange(input: unknown): (current: StoredMemorySettings) => StoredMemorySettings {
   const parsed = changeSchema.safeParse(input ?? {});
   if (!parsed.success) throw badRequest(formatIssues(parsed.error).join('; '));
   return (current) => {
     const next = storedSchema.parse({ ...current, ...parsed.data });
     const { delete_conversations_after_days: days, at_least_every_minutes: minutes } = next;
-    // Otherwise conversations would be due for deletion before a batch has read them (specification 4.8 rule 2).
+    // Otherwise retention could delete conversations before a batch has read them.
     if (days !== null && minutes >= days * minutesPerDay)
       throw badRequest('at_least_every_minutes: must be shorter than delete_conversations_after_days');
     return next;
   };
 }
 
-/** Shapes 12. */
+/** Settings in the form of the table and of the provisioning API. */
 export function toMemorySettingsJson(settings: MemorySettings): StoredMemorySettings {
   return {
     enabled: settings.enabled,

@@ -1,7 +1,6 @@
-/** Live facts of the graph (shapes 6): relations between entities that hold now. */
+/** Currently valid facts of the knowledge graph. */
 import { z } from 'zod';
 import { toPostgresText } from '../../core/postgres-text.ts';
-import { formatTime } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
 import { subjectSchema } from '../items/item-schemas.ts';
 import { anyTermSql, foldName, foldRelation, tokenizeForQuery } from '../text/lexemes.ts';
@@ -14,7 +13,7 @@ const nameSchema = z
   .nullish()
   .transform((value) => (value ? value : null));
 
-/** Unknown members are ignored; empty names ask for everything. */
+/** Unknown fields are ignored; an empty name matches everything. */
 export const graphQuerySchema = z
   .object({
     query: nameSchema,
@@ -28,7 +27,7 @@ export const graphQuerySchema = z
 
 export type GraphQuery = z.output<typeof graphQuerySchema>;
 
-interface FactRow {
+export interface Fact {
   readonly id: string;
   readonly sourceId: string;
   readonly sourceName: string;
@@ -43,10 +42,10 @@ interface FactRow {
   readonly itemIds: readonly string[];
 }
 
-/** Finds facts of a project: those of an entity (by name, at either end), of a relation, or with words of `query`; newest first. */
+/** Finds facts by entity (normalized name, at either end), relation and terms of `query`; newest first. */
 export function createGraph({ database }: { readonly database: Database }) {
-  return async (projectId: string, { query, entity, relation, subject, limit }: GraphQuery): Promise<unknown> => {
-    const rows = await database.query<FactRow>(
+  return (projectId: string, { query, entity, relation, subject, limit }: GraphQuery): Promise<Fact[]> =>
+    database.query<Fact>(
       `select fact.id, fact.source_id as "sourceId", source.name as "sourceName", fact.relation, fact.target_id as "targetId",
               target.name as "targetName", fact.fact, fact.subject, fact.valid_from as "validFrom", fact.valid_to as "validTo",
               fact.created_at as "createdAt",
@@ -63,21 +62,4 @@ export function createGraph({ database }: { readonly database: Database }) {
         limit $6::integer`,
       [projectId, subject, entity && foldName(entity), relation && foldRelation(relation), query && tokenizeForQuery(query), limit],
     );
-    return { facts: rows.map(toFactJson) };
-  };
-}
-
-function toFactJson(row: FactRow): Record<string, unknown> {
-  return {
-    id: row.id,
-    source: { id: row.sourceId, name: row.sourceName },
-    relation: row.relation,
-    target: { id: row.targetId, name: row.targetName },
-    fact: row.fact,
-    subject: row.subject,
-    valid_from: formatTime(row.validFrom.getTime()),
-    valid_to: row.validTo ? formatTime(row.validTo.getTime()) : null,
-    created_at: formatTime(row.createdAt.getTime()),
-    item_ids: row.itemIds,
-  };
 }

@@ -1,14 +1,14 @@
 /**
- * Search over memories and conversations: by words and, where the project has a route for embeddings, by vectors (shapes 4).
+ * Searches memories and conversations by text and, when the project has a route for embeddings, by vector.
  *
- * It knows no model: `embed` is handed in. One that fails, or is later than its limit, costs a search its vectors and nothing else.
+ * When `embed` fails or exceeds its timeout, the search continues by text only.
  */
 import { z } from 'zod';
 import { toPostgresText } from '../../core/postgres-text.ts';
-import { formatTime } from '../../core/time.ts';
+import { withTimeout } from '../../core/time-limit.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { subjectSchema } from '../items/item-schemas.ts';
-import { type Item, itemKinds, toItemJson } from '../records/item-record.ts';
+import { type Item, itemKinds } from '../records/item-record.ts';
 import { tokenizeForQuery } from '../text/lexemes.ts';
 import { cutSnippet } from '../text/snippet.ts';
 import { type TextVector, toVectorLiteral } from '../text/vectors.ts';
@@ -17,7 +17,7 @@ import { searchStatement } from './search-query.ts';
 
 const maxQueryLength = 2_000;
 
-/** Unknown members are ignored; an empty list means all. */
+/** Unknown fields are ignored; an empty list means all. */
 export const searchRequestSchema = z.object({
   query: z
     .string()
@@ -38,17 +38,17 @@ export const searchRequestSchema = z.object({
 
 export type SearchRequest = z.output<typeof searchRequestSchema>;
 
-/** The vector of a text, and the model it is of; null where the project has no route for embeddings. May fail, may hang. */
+/** Embeds a text. Null when the project has no route for embeddings. May reject or never settle. */
 export type EmbedText = (text: string) => Promise<TextVector | null>;
 
 export interface SearchOptions {
   readonly projectId: string;
   readonly embed: EmbedText;
-  /** What is left to the vector before the search goes on without it. */
-  readonly embedLimitMs: number;
-  /** Longest statement. */
-  readonly queryLimitMs: number;
-  /** Leaves out memories that are not recalled (two `wrong` ratings). */
+  /** After this time the search continues without a vector. */
+  readonly embedTimeoutMs: number;
+  /** Statement timeout. */
+  readonly queryTimeoutMs: number;
+  /** Excludes memories with two `wrong` ratings. */
   readonly recalledOnly?: boolean;
 }
 
@@ -70,7 +70,7 @@ export interface EpisodeMatch {
 }
 
 export interface SearchResult {
-  /** Vectors took part. */
+  /** Whether a vector was used. */
   readonly vector: boolean;
   readonly memories: readonly MemoryMatch[];
   readonly episodes: readonly EpisodeMatch[];
@@ -90,12 +90,12 @@ export function createSearch({ database }: { readonly database: Database }): Sea
         tokenizeForQuery(query),
         limit,
         minScore,
-        // Kinds are of memories: conversations have none to be chosen by.
+        // Conversations have no kind.
         of === 'memories' && kinds.length > 0 ? kinds : null,
         ...(vector ? [toVectorLiteral(vector.values), vector.model] : []),
       ]);
     return database.transaction(async (tx) => {
-      await tx.query(sessionSettings, [String(options.queryLimitMs)]);
+      await tx.query(sessionSettings, [String(options.queryTimeoutMs)]);
       const memories = isIncluded('memories') ? await find<MemoryRow>(tx, 'memories') : [];
       const episodes = isIncluded('episodes') ? await find<EpisodeRow>(tx, 'episodes') : [];
       if (vector) await reembedOnModelChange(tx, options.projectId, vector.model);
@@ -108,54 +108,29 @@ export function createSearch({ database }: { readonly database: Database }): Sea
   };
 }
 
-/** Compiling the statement costs more than running it; an index of vectors is read on until enough rows are of the project. */
+/** JIT compilation costs more than the query. The vector index is scanned on until enough rows match the project. */
 const sessionSettings = `select set_config('jit', 'off', true), set_config('statement_timeout', $1::text, true),
   set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '100', true)`;
 
 interface MemoryRow extends Item {
   readonly score: number;
   readonly isNear: boolean;
-  readonly hasWords: boolean;
+  readonly hasTerms: boolean;
 }
 
 interface EpisodeRow extends Omit<EpisodeMatch, 'snippet'> {
   readonly text: string;
 }
 
-function toMemory({ score, isNear, hasWords, ...item }: MemoryRow): MemoryMatch {
-  return { item, score, matchedBy: [...(isNear ? (['vector'] as const) : []), ...(hasWords ? (['text'] as const) : [])] };
+function toMemory({ score, isNear, hasTerms, ...item }: MemoryRow): MemoryMatch {
+  return { item, score, matchedBy: [...(isNear ? (['vector'] as const) : []), ...(hasTerms ? (['text'] as const) : [])] };
 }
 
-/** Why it failed is recorded with its call. */
-async function embedWithTimeout({ embed, embedLimitMs }: SearchOptions, text: string): Promise<TextVector | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), embedLimitMs);
-  });
-  try {
-    return await Promise.race([embed(text).catch(() => null), timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** Shapes 4. */
-export function toSearchJson({ vector, memories, episodes }: SearchResult): Record<string, unknown> {
-  return {
-    vector,
-    memories: memories.map(({ item, score, matchedBy }) => ({ item: toItemJson(item), score: roundScore(score), matched_by: matchedBy })),
-    episodes: episodes.map(({ id, title, subject, snippet, score, startedAt, lastTurnAt }) => ({
-      id,
-      title,
-      subject,
-      snippet,
-      score: roundScore(score),
-      started_at: formatTime(startedAt.getTime()),
-      last_turn_at: formatTime(lastTurnAt.getTime()),
-    })),
-  };
-}
-
-function roundScore(score: number): number {
-  return Math.round(score * 10_000) / 10_000;
+/** Errors are recorded with the embedding call. */
+async function embedWithTimeout({ embed, embedTimeoutMs }: SearchOptions, text: string): Promise<TextVector | null> {
+  return withTimeout(
+    embed(text).catch(() => null),
+    embedTimeoutMs,
+    () => null,
+  );
 }

@@ -1,43 +1,38 @@
 /**
- * Replaces credentials in what is kept of a call (decisions 9). It happens before messages are hashed: an answer and its repetition in the
- * next request are masked alike, so they stay the same message, and no hash of a secret is stored either.
+ * Replaces credentials in stored call texts. Messages are masked before they are hashed, so that a response and its repetition in the next
+ * request stay the same message and no hash covers a secret.
  *
- * Work grows with the length of the text (40 ms for a million characters). Clients repeat their history, system prompt and tool results with
- * each call: a long text that was found without credentials is known by its SHA-256 and not read again, so a call costs what is new in it.
+ * Scanning takes 40 ms per million characters. Long texts found clean are remembered by SHA-256, so a repeated history is not scanned again.
  */
 import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { NormalMessage, PositionedExtra } from '../../dialects/prompt/prompt.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 
 export interface CredentialMasker {
-  readonly maskMessage: (maskMessage: NormalMessage) => NormalMessage;
-  readonly maskExtra: (maskExtra: PositionedExtra) => PositionedExtra;
+  readonly maskMessage: (message: NormalMessage) => NormalMessage;
+  readonly maskExtra: (extra: PositionedExtra) => PositionedExtra;
 }
 
-/** Hashing a shorter text is no cheaper than reading it. */
+/** Shorter texts are as cheap to scan as to hash. */
 const minHashedLength = 512;
-/** Of texts without credentials; beyond that the oldest is forgotten. */
 const maxCleanTexts = 20_000;
 
 export function createCredentialMasker(mask: (text: string) => string = maskCredentials): CredentialMasker {
-  const cleanTexts = new Set<string>();
+  const cleanTexts = new LRUCache<string, true>({ max: maxCleanTexts });
 
   const maskText = (text: string): string => {
     if (text.length < minHashedLength) return mask(text);
-    const name = hash('sha256', text, 'base64');
-    if (cleanTexts.has(name)) return text;
+    const digest = hash('sha256', text, 'base64');
+    if (cleanTexts.has(digest)) return text;
     const masked = mask(text);
-    if (masked === text) {
-      const [oldest] = cleanTexts;
-      if (cleanTexts.size >= maxCleanTexts && oldest !== undefined) cleanTexts.delete(oldest);
-      cleanTexts.add(name);
-    }
+    if (masked === text) cleanTexts.set(digest, true);
     return masked;
   };
 
   /**
-   * Many clients parse arguments and write them anew, with other spaces and escapes: a credential counts wherever it shows in either form. A
-   * placeholder may leave no JSON behind; then every writing must give the same text.
+   * Clients may re-serialize arguments with other spaces and escapes, so both the compact and the given form are scanned. Masking can break
+   * the JSON; then every form must give the same text.
    */
   const maskArguments = (text: string): string => {
     const compact = compactJson(text);
@@ -65,6 +60,6 @@ function compactJson(text: string): string | null {
   try {
     return JSON.stringify(JSON.parse(text));
   } catch {
-    return null; // Models write broken JSON at times.
+    return null; // Models sometimes write invalid JSON.
   }
 }

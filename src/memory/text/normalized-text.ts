@@ -1,7 +1,7 @@
-/** Tells whether two memories say the same word for word (specification 4.8 rule 7): by the column `words_sha256`. */
+/** Compares memories by their normalized text (column `words_sha256`). */
 import { hash } from 'node:crypto';
 
-/** The words of a text, whatever their case, the form of their letters, the spaces between them, and the full stop behind them. */
+/** Folds case, compatibility forms and white space, and removes full stops at both ends. */
 export function normalizeWords(text: string): string {
   return text
     .normalize('NFKC')
@@ -11,10 +11,10 @@ export function normalizeWords(text: string): string {
     .replace(/^[ .]+|[ .。]+$/g, '');
 }
 
-/** Tells of words (`wordsOf`) whether one of the texts has three of four of them. Texts are folded once, for there may be hundreds on each side. */
-export function createOverlapMatcher(texts: readonly string[]): (words: readonly string[]) => boolean {
+/** Returns a predicate: whether one of `texts` contains three quarters of the given terms. */
+export function createOverlapMatcher(texts: readonly string[]): (terms: readonly string[]) => boolean {
   const termSets = texts.map((text) => new Set(splitWords(text)));
-  return (words) => termSets.some((termSet) => words.filter((word) => termSet.has(word)).length >= 0.75 * words.length);
+  return (terms) => termSets.some((set) => terms.filter((term) => set.has(term)).length >= 0.75 * terms.length);
 }
 
 export function splitWords(text: string): readonly string[] {

@@ -1,8 +1,8 @@
-/** The part of a text that a search shows: around the first word of the query that stands in it, else its beginning. */
-
+/** The excerpt that a search result shows. */
 const maxSnippetLength = 280;
 const leadLength = 60;
 
+/** Around the first occurrence of a query term, otherwise the beginning of the text. */
 export function cutSnippet(text: string, query: string): string {
   const flat = text.replaceAll(/\s+/g, ' ').trim();
   if (flat.length <= maxSnippetLength) return flat;
@@ -11,7 +11,7 @@ export function cutSnippet(text: string, query: string): string {
   return `${from > 0 ? '…' : ''}${flat.slice(from, end).trim()}${end < flat.length ? '…' : ''}`.toWellFormed();
 }
 
-/** The longest words of a query say most. */
+/** Tries long query terms first: they are the most specific. */
 function findStart(flat: string, query: string): number {
   const lower = flat.toLowerCase();
   const terms = query.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];

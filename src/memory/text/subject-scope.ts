@@ -1,14 +1,14 @@
 /**
- * Whose memories are read (specification 4.8 rule 6): with a subject that subject's and those of the whole project; without one those of
- * the whole project and of every end user.
+ * SQL conditions on the subject of a row. A request with a subject reads that subject and the project-wide rows; one without reads the whole
+ * project (docs/api/reference.md#memory-rules).
  */
 
-/** A condition on the column `column`; `parameter` is the subject as a parameter of the query, null for none. */
+/** `parameter` holds the subject of the request, null for none. */
 export function inScope(column: string, parameter: string): string {
   return `(${parameter}::text is null or ${column} is null or ${column} = ${parameter}::text)`;
 }
 
-/** Only what is about that subject, or, where it is null, about the whole project. Indexes serve this; they do not serve `is not distinct from`. */
+/** The same subject, or both null. Written as two equalities because no index serves `is not distinct from`. */
 export function hasSameScope(column: string, parameter: string): string {
   return `(${column} = ${parameter}::text or (${parameter}::text is null and ${column} is null))`;
 }

@@ -1,15 +1,15 @@
-/** Vectors of texts as the database keeps them: half precision, of length 1, so that no model's numbers are out of its range. */
+/** Embeddings as stored: unit length and half precision, so that the numbers of every model are in range. */
 
-/** The vector of a text and the model it is of; vectors of different models have nothing to do with each other. */
+/** An embedding and its model; vectors of different models are not comparable. */
 export interface TextVector {
   readonly model: string;
   readonly values: readonly number[];
 }
 
-/** More than pgvector keeps; models have a few thousand. */
+/** pgvector's limit for a stored vector. */
 const maxDimensions = 16_000;
 
-/** The vector made as long as 1; null for what is no direction: empty, not of numbers, all zero. */
+/** Scales to length 1. Null when the vector has no direction: empty, not finite numbers, or all zero. */
 export function toUnitVector(values: readonly unknown[]): number[] | null {
   if (values.length === 0 || values.length > maxDimensions) return null;
   let squares = 0;
@@ -22,7 +22,7 @@ export function toUnitVector(values: readonly unknown[]): number[] | null {
   return values.map((value) => Number(value) / length);
 }
 
-/** As pgvector reads it. */
+/** Text form of a vector for pgvector. */
 export function toVectorLiteral(values: readonly number[]): string {
   return `[${values.join(',')}]`;
 }

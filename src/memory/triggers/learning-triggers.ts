@@ -1,10 +1,10 @@
-/** What tells the learning workflows to look again (`workflows/contract.ts`). Each workflow does nothing when there is nothing to do. */
+/** Outbox rows that start or signal the learning workflows. A workflow without pending work ignores the signal. */
 import type { Queries } from '../../db/database.ts';
 import { enqueue, enqueueUnlessPending, type OutboxEntry } from '../../db/outbox.ts';
 
 const signal = { name: 'look', input: {} };
 
-/** Something has changed that may make a batch of the project due. */
+/** Call after a change that may make a batch of the project due. */
 export function triggerLearning(tx: Queries, projectId: string): Promise<void> {
   return enqueueUnlessPending(tx, {
     workflow: 'projectLearning',
@@ -20,12 +20,12 @@ interface BatchKey {
   readonly projectId: string;
 }
 
-/** The batch is new, was replayed, or need not wait any longer. */
+/** Starts a new or replayed batch, or ends the wait of a running one. */
 export function signalBatch(tx: Queries, batch: BatchKey): Promise<void> {
   return enqueueUnlessPending(tx, { ...toBatchEntry(batch), signal });
 }
 
-/** Tells the batches of a project that what they wait for may be there now. */
+/** Signals the running batches of a project to retry their blocked groups now. */
 export async function signalBatches(tx: Queries, projectId: string): Promise<void> {
   const batches = await tx.query<{ id: string }>(
     `select id from memory_batches where state = 'running' and project_id = $1::uuid order by id`,
@@ -34,14 +34,14 @@ export async function signalBatches(tx: Queries, projectId: string): Promise<voi
   for (const { id } of batches) await signalBatch(tx, { id, projectId });
 }
 
-/** The batch should run; if it does, it goes on as it was. */
+/** Starts the batch's workflow unless an outbox row is pending; a running workflow is not affected. */
 export async function ensureBatchStarted(tx: Queries, batch: BatchKey): Promise<void> {
   const entry = toBatchEntry(batch);
   const [pending] = await tx.query(`select 1 from outbox where workflow_id = $1::text limit 1`, [entry.workflowId]);
   if (!pending) await enqueue(tx, [entry]);
 }
 
-/** What an operator looks for in Temporal. */
+/** Workflow id of a batch, shown to operators. */
 export function batchWorkflowId({ id, projectId }: BatchKey): string {
   return `learning/${projectId}/batch/${id}`;
 }

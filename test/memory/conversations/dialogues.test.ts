@@ -1,4 +1,4 @@
-/** Random dialogues in either dialect, with batches cut anywhere and calls repeated: each is one conversation with its own messages. */
+/** Random dialogues in every dialect, cut into arbitrary batches and with repeated calls: each becomes one conversation. */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { SettledCall } from '../../../src/core/call.ts';
@@ -8,7 +8,7 @@ import { createProject, listConversations, record, settledCall } from '../calls.
 
 type Route = 'chat' | 'messages' | 'responses';
 
-/** What the assistant did before the user spoke again: tool calls in a loop, then words. */
+/** Actions of the assistant between two user messages: a loop of tool calls, then text. */
 interface Turn {
   readonly question: string;
   readonly tools: readonly (readonly string[])[];
@@ -23,8 +23,8 @@ interface Dialogue {
   readonly turns: readonly Turn[];
 }
 
-const words = fc.string({ unit: fc.constantFrom('a', 'b', ' ', '\n', 'é', '👋', '{', '"', '\\'), minLength: 1, maxLength: 8 });
-const text = words.map((middle) => `x${middle}x`);
+const letters = fc.string({ unit: fc.constantFrom('a', 'b', ' ', '\n', 'é', '👋', '{', '"', '\\'), minLength: 1, maxLength: 8 });
+const text = letters.map((middle) => `x${middle}x`);
 const turn = fc.record({
   question: text,
   tools: fc.array(fc.array(text, { minLength: 1, maxLength: 2 }), { maxLength: 2 }),
@@ -37,7 +37,7 @@ const dialogue = fc.record({
   project: fc.constantFrom(0, 1),
   turns: fc.array(turn, { minLength: 1, maxLength: 4 }),
 });
-/** Each dialogue begins in a way of its own, in a scope of its own where there is a subject. */
+/** Dialogues differ in their first message; those with a subject also in their scope. */
 const dialogues = fc
   .array(dialogue, { minLength: 1, maxLength: 5 })
   .map((list) => list.map((one, index) => ({ ...one, turns: one.turns.map((row) => ({ ...row, question: `${index}${row.question}` })) })))
@@ -46,7 +46,7 @@ const dialogues = fc
     return new Set(scopes).size === scopes.length;
   });
 
-/** Requests and answers of a dialogue, in the words of its dialect. */
+/** Requests and responses of a dialogue in its dialect. */
 function callsOf(
   { route, source, subject, turns }: Dialogue,
   projectId: string,
@@ -58,7 +58,7 @@ function callsOf(
   const ask = (answer: string, tools: readonly string[]): void => {
     const toolCalls = tools.map((name, index) => ({ name, arguments: JSON.stringify({ n: index, name }) }));
     const body = route === 'responses' ? { input: [...history] } : { messages: [...history] };
-    // What was streamed has white space around it that the client cuts off.
+    // Streamed text often has surrounding white space that clients trim.
     calls.push(
       settledCall({
         projectId,
@@ -84,7 +84,7 @@ function callsOf(
 
 type ToolCalls = readonly { readonly name: string; readonly arguments: string }[];
 
-/** How the client of a dialect repeats an answer, with results of its tools. */
+/** How a client of the dialect repeats a response, with tool results. */
 const repeat: Record<Route, (answer: string, toolCalls: ToolCalls) => unknown[]> = {
   chat: (answer, toolCalls) => [
     {
@@ -116,7 +116,7 @@ const repeat: Record<Route, (answer: string, toolCalls: ToolCalls) => unknown[]>
 };
 
 describeDatabases('random dialogues', (database) => {
-  test('each is one conversation with its messages, in its own project, application and subject', async () => {
+  test('each dialogue becomes one conversation of its project, source and subject', async () => {
     await fc.assert(
       fc.asyncProperty(dialogues, fc.infiniteStream(fc.nat()), async (list, numbers) => {
         const next = (bound: number): number => Number(numbers.next().value) % bound;
@@ -127,7 +127,7 @@ describeDatabases('random dialogues', (database) => {
           ...callsOf(one, projects[one.project] ?? '', index * 100),
         }));
 
-        // The dialogues run side by side; calls with history are delivered again or sent again later.
+        // Dialogues are interleaved; calls with a history are delivered twice or repeated later.
         const queue: SettledCall[] = [];
         const waiting = made.map(({ calls }) => [...calls]);
         while (waiting.some((calls) => calls.length > 0)) {
@@ -136,7 +136,7 @@ describeDatabases('random dialogues', (database) => {
           if (call) queue.push(call);
           const known = queue[next(queue.length)];
           if (known && next(4) === 0) queue.push(known);
-          // Sent again as a new call; without history that would be a new question.
+          // Repeated as a new call. Without a history it would be a new conversation.
           const earlier = made[next(made.length)]?.calls.slice(1).find((sent) => queue.includes(sent));
           if (earlier && next(4) === 0) queue.push({ ...earlier, facts: { ...earlier.facts, id: newId(earlier.facts.startedAt) } });
         }
@@ -154,18 +154,18 @@ describeDatabases('random dialogues', (database) => {
     );
   });
 
-  test('calls of a dialogue without a subject may be drained in any order', async () => {
+  test('calls of a dialogue without a subject may arrive in any order', async () => {
     await fc.assert(
       fc.asyncProperty(dialogue, fc.infiniteStream(fc.nat()), async (one, numbers) => {
         const projectId = await createProject(database());
         const { calls, lines } = callsOf({ ...one, subject: null }, projectId, 0);
         const shuffled = calls.map((call) => ({ call, place: Number(numbers.next().value) })).toSorted((a, b) => a.place - b.place);
-        // The last call knows every answer before its own, so what comes after it is late.
+        // The last call contains all earlier responses, so the remaining calls are late.
         const last = calls.at(-1);
         const late = shuffled.map(({ call }) => call).filter((call) => call !== last);
         for (const call of [...(last ? [last] : []), ...late]) await record(database(), [call]);
         const seen = await listConversations(database(), projectId);
-        // Words come as the client repeats them, but for the last answer, which only the gateway has seen.
+        // Texts are those that the client repeats, except for the last response, which only the gateway has seen.
         const repeated = lines.map((line, index) =>
           index === lines.length - 1 ? line : line.startsWith('a  ') ? `a ${line.slice(3).trim()}` : line,
         );

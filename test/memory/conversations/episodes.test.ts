@@ -1,40 +1,46 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { toEpisodeJson } from '../../../src/http/routes/memory-json.ts';
 import { createEpisodes } from '../../../src/memory/conversations/episodes.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, listConversations, record, settledCall } from '../calls.ts';
 
-const look = { name: 'look', arguments: '{"city":"Oslo"}' };
+const weatherCall = { name: 'get_weather', arguments: '{"city":"Oslo"}' };
 const idleMs = 600_000;
 
 describeDatabases('episodes', (database) => {
   const episodes = () => createEpisodes({ database: database() });
 
-  /** A conversation of two calls; its last turn ended at 10:00:11. */
+  async function getEpisode(projectId: string, id: string): Promise<Record<string, unknown> | null> {
+    const episode = await episodes().get(projectId, id);
+    return episode && toEpisodeJson(episode);
+  }
+
+  /** Stores a conversation of two calls whose last turn ended at 10:00:11. */
   async function storeConversation(subject: string | null = null): Promise<{ projectId: string; id: string }> {
     const projectId = await createProject(database());
     const history = [
       { role: 'user', content: ' Weather\nin   Oslo? ' },
-      { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: look }] },
+      { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: weatherCall }] },
       { role: 'tool', tool_call_id: 'c', content: '4' },
     ];
     await record(database(), [
-      settledCall({ projectId, subject, at: 0, body: { messages: history.slice(0, 1) }, answer: { text: '', toolCalls: [look] } }),
+      settledCall({ projectId, subject, at: 0, body: { messages: history.slice(0, 1) }, answer: { text: '', toolCalls: [weatherCall] } }),
       settledCall({ projectId, subject, at: 10, body: { messages: history }, answer: '4 degrees.' }),
     ]);
     return { projectId, id: (await listConversations(database(), projectId))[0]?.id ?? '' };
   }
 
-  /** As if the last turn had ended so long before the database's now. */
+  /** Sets the end of the last turn relative to the database clock. */
   async function setLastTurn(id: string, agoMs: number): Promise<void> {
     await database().query(`update conversations set last_turn_at = now() - $2::float8 * interval '1 ms' where id = $1::uuid`, [id, agoMs]);
   }
 
-  const text = 'user: Weather\nin   Oslo?\nassistant: [calls look({"city":"Oslo"})]\nassistant: 4 degrees.';
+  const text = 'user: Weather\nin   Oslo?\nassistant: [calls get_weather({"city":"Oslo"})]\nassistant: 4 degrees.';
 
-  test('a stored conversation shows what is there', async () => {
+  test('a stored conversation is returned with its current messages', async () => {
     const { projectId, id } = await storeConversation('ann');
-    expect(await episodes().get(projectId, id)).toEqual({
+    expect(await getEpisode(projectId, id)).toEqual({
       id,
       object: 'memory.episode',
       title: null,
@@ -48,40 +54,40 @@ describeDatabases('episodes', (database) => {
       text,
       messages: [
         { role: 'user', content: ' Weather\nin   Oslo? ', created_at: '2026-11-20T10:00:00Z' },
-        { role: 'assistant', content: '', tool_calls: [look], created_at: '2026-11-20T10:00:01Z' },
+        { role: 'assistant', content: '', tool_calls: [weatherCall], created_at: '2026-11-20T10:00:01Z' },
         { role: 'assistant', content: '4 degrees.', created_at: '2026-11-20T10:00:11Z' },
       ],
     });
   });
 
-  test('an unknown conversation and one of another project do not exist', async () => {
+  test('returns null for an unknown conversation and for one of another project', async () => {
     const { id } = await storeConversation();
-    expect(await episodes().get(await createProject(database()), id)).toBeNull();
-    expect(await episodes().get(await createProject(database()), randomUUID())).toBeNull();
+    expect(await getEpisode(await createProject(database()), id)).toBeNull();
+    expect(await getEpisode(await createProject(database()), randomUUID())).toBeNull();
   });
 
-  test('a conversation is read once it was idle for long enough, and reading it again changes nothing', async () => {
+  test('a conversation is read once it has been idle long enough; reading it again changes nothing', async () => {
     const { projectId, id } = await storeConversation();
     await setLastTurn(id, idleMs);
     expect(await episodes().readConversation({ conversationId: id, opened: 1, idleMs })).toEqual({ kind: 'read' });
-    const read = await episodes().get(projectId, id);
+    const read = await getEpisode(projectId, id);
     expect(read).toMatchObject({ state: 'read', title: 'Weather in Oslo?', text, turns: 3, read_at: expect.stringMatching(/Z$/) });
     expect(await episodes().readConversation({ conversationId: id, opened: 1, idleMs })).toEqual({ kind: 'read' });
-    expect(await episodes().get(projectId, id)).toEqual(read);
+    expect(await getEpisode(projectId, id)).toEqual(read);
   });
 
-  test('until then the wait is what is left of the idle time, by the clock of the database', async () => {
+  test('before that, the remaining idle time is returned, by the database clock', async () => {
     const { projectId, id } = await storeConversation();
     await setLastTurn(id, idleMs - 5_000);
-    const look = await episodes().readConversation({ conversationId: id, opened: 1, idleMs });
-    expect(look).toEqual({ kind: 'wait', waitMs: expect.any(Number) });
-    const waitMs = look.kind === 'wait' ? look.waitMs : 0;
+    const result = await episodes().readConversation({ conversationId: id, opened: 1, idleMs });
+    expect(result).toEqual({ kind: 'wait', waitMs: expect.any(Number) });
+    const waitMs = result.kind === 'wait' ? result.waitMs : 0;
     expect(waitMs).toBeGreaterThan(0);
     expect(waitMs).toBeLessThanOrEqual(5_000);
-    expect(await episodes().get(projectId, id)).toMatchObject({ state: 'stored', title: null, read_at: null });
+    expect(await getEpisode(projectId, id)).toMatchObject({ state: 'stored', title: null, read_at: null });
   });
 
-  test('a deleted conversation is gone, one that was opened again belongs to another run', async () => {
+  test('reports a deleted conversation as gone and a reopened one as superseded', async () => {
     const { projectId, id } = await storeConversation();
     await setLastTurn(id, idleMs);
     await episodes().readConversation({ conversationId: id, opened: 1, idleMs });
@@ -91,10 +97,10 @@ describeDatabases('episodes', (database) => {
     expect(await episodes().readConversation({ conversationId: id, opened: 1, idleMs })).toEqual({ kind: 'superseded' });
     await database().query(`delete from conversations where id = $1::uuid`, [id]);
     expect(await episodes().readConversation({ conversationId: id, opened: 2, idleMs })).toEqual({ kind: 'gone' });
-    expect(await episodes().get(projectId, id)).toBeNull();
+    expect(await getEpisode(projectId, id)).toBeNull();
   });
 
-  test('a conversation that went on after it was read shows the whole, and is read anew', async () => {
+  test('a conversation that continues after it was read shows all messages and is read again', async () => {
     const projectId = await createProject(database());
     await record(database(), [settledCall({ projectId, at: 0, body: chatBody('u q1'), answer: 'r1' })]);
     const id = (await listConversations(database(), projectId))[0]?.id ?? '';
@@ -102,13 +108,13 @@ describeDatabases('episodes', (database) => {
     await episodes().readConversation({ conversationId: id, opened: 1, idleMs });
     await record(database(), [settledCall({ projectId, at: 20, body: chatBody('u q1', 'a r1', 'u q2'), answer: 'r2' })]);
     const whole = 'user: q1\nassistant: r1\nuser: q2\nassistant: r2';
-    expect(await episodes().get(projectId, id)).toMatchObject({ state: 'stored', title: 'q1', text: whole, turns: 4, read_at: null });
+    expect(await getEpisode(projectId, id)).toMatchObject({ state: 'stored', title: 'q1', text: whole, turns: 4, read_at: null });
     await setLastTurn(id, idleMs);
     expect(await episodes().readConversation({ conversationId: id, opened: 2, idleMs })).toEqual({ kind: 'read' });
-    expect(await episodes().get(projectId, id)).toMatchObject({ state: 'read', text: whole });
+    expect(await getEpisode(projectId, id)).toMatchObject({ state: 'read', text: whole });
   });
 
-  test('a title is one line of at most 200 code points; without words of the user there is none', async () => {
+  test('a title is one line of at most 200 code points, and null without user text', async () => {
     const projectId = await createProject(database());
     const image = { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://images.test/a.png' } }] };
     await record(database(), [
@@ -119,7 +125,7 @@ describeDatabases('episodes', (database) => {
     for (const { id } of await listConversations(database(), projectId)) {
       await setLastTurn(id, idleMs);
       await episodes().readConversation({ conversationId: id, opened: 1, idleMs });
-      titles.push((await episodes().get(projectId, id))?.title);
+      titles.push((await getEpisode(projectId, id))?.['title']);
     }
     expect(titles).toEqual(['👋'.repeat(200), null]);
   });

@@ -1,4 +1,4 @@
-/** Which conversation a call joins: each case once in a single batch, once with a batch for each call. */
+/** Assignment of calls to conversations: each case runs in a single batch and in one batch per call. */
 import { describe, expect, test } from '@jest/globals';
 import { describeDatabases } from '../../db/databases.ts';
 import {
@@ -12,19 +12,19 @@ import {
   settledCall,
 } from '../calls.ts';
 
-/** A call of a case: its lines are the request's messages (`u …`, `a …`), then the answer. */
+/** A call: its lines are the request messages (`u …`, `a …`), `answer` is the response. */
 interface Step extends Omit<CallOptions, 'projectId' | 'body'> {
   readonly lines: readonly string[];
-  /** All conversations are read before this call comes. */
+  /** All conversations are marked as read before this call. */
   readonly afterReading?: boolean;
 }
 
 interface Case {
   readonly title: string;
   readonly steps: readonly Step[];
-  /** Messages of the conversations there are then, the oldest conversation first. */
+  /** Messages of the resulting conversations, oldest conversation first. */
   readonly conversations: readonly (readonly string[])[];
-  /** Which of them each call is filed under. */
+  /** Index of the conversation of each call. */
   readonly filed: readonly number[];
 }
 
@@ -38,30 +38,40 @@ const ann = { subject: 'ann' };
 
 const cases: readonly Case[] = [
   { title: 'a call without history opens a conversation', steps: [first], conversations: [one], filed: [0] },
-  { title: 'a call that goes on from the tip extends it', steps: [first, second, third], conversations: [three], filed: [0, 0, 0] },
+  {
+    title: 'a call that continues the tip extends the conversation',
+    steps: [first, second, third],
+    conversations: [three],
+    filed: [0, 0, 0],
+  },
   { title: 'a call with an unknown history opens a conversation with all of it', steps: [second], conversations: [two], filed: [0] },
   {
-    title: 'the same question without history opens another conversation',
+    title: 'an identical call without history opens another conversation',
     steps: [first, first],
     conversations: [one, one],
     filed: [0, 1],
   },
   {
-    title: 'two callers who began alike each go on in a conversation of their own',
+    title: 'two callers with an identical start continue in separate conversations',
     steps: [first, first, second, { lines: ['u q1', 'a r1', 'u other'], answer: 'x' }],
     conversations: [[...one, 'u other', 'a x'], two],
     filed: [0, 1, 1, 0],
   },
-  { title: 'a repeated call adds no turn', steps: [first, second, second], conversations: [two], filed: [0, 0, 0] },
+  { title: 'a repeated call adds no message', steps: [first, second, second], conversations: [two], filed: [0, 0, 0] },
   {
-    title: 'a call repeated after the conversation went on adds no turn',
+    title: 'a repeat of an earlier call adds no message',
     steps: [first, second, third, second],
     conversations: [three],
     filed: [0, 0, 0, 0],
   },
-  { title: 'a call drained after its successor takes its place', steps: [first, third, second], conversations: [three], filed: [0, 0, 0] },
   {
-    title: 'a first call drained last takes its place',
+    title: 'a call that arrives after its successor is attributed to its response',
+    steps: [first, third, second],
+    conversations: [three],
+    filed: [0, 0, 0],
+  },
+  {
+    title: 'a first call that arrives last is attributed to its response',
     steps: [
       { ...second, at: 10 },
       { ...third, at: 20 },
@@ -71,13 +81,13 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0],
   },
   {
-    title: 'calls between recorded ones may be missing',
+    title: 'recorded calls may have gaps between them',
     steps: [first, third],
     conversations: [three],
     filed: [0, 0],
   },
   {
-    title: 'an edited message opens a conversation, which then goes on',
+    title: 'an edited message opens a conversation, which can be continued',
     steps: [
       first,
       second,
@@ -89,7 +99,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 1, 1, 0],
   },
   {
-    title: 'a regenerated answer opens a conversation',
+    title: 'a regenerated response opens a conversation',
     steps: [first, second, { ...second, answer: 'better' }],
     conversations: [two, [...one, 'u q2', 'a better']],
     filed: [0, 0, 1],
@@ -101,7 +111,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 1],
   },
   {
-    title: 'an edit is an edit where answers repeat themselves',
+    title: 'an edit is detected although responses are identical',
     steps: [
       { ...ann, lines: ['u q1'], answer: 'ok' },
       { ...ann, lines: ['u q1', 'a ok', 'u q2'], answer: 'ok' },
@@ -114,13 +124,13 @@ const cases: readonly Case[] = [
     filed: [0, 0, 1],
   },
   {
-    title: 'white space around an answer does not count',
+    title: 'white space around a response is ignored',
     steps: [{ ...first, answer: '\n r1 \r\n' }, second],
     conversations: [['u q1', 'a \n r1 \r\n', 'u q2', 'a r2']],
     filed: [0, 0],
   },
   {
-    title: 'changing system prompts do not count',
+    title: 'changing system prompts are ignored',
     steps: [
       { ...first, lines: ['s monday', 'u q1'] },
       { ...second, lines: ['s tuesday', 'u q1', 'a r1', 's now', 'u q2'] },
@@ -135,7 +145,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0, 0, 0],
   },
   {
-    title: 'a client that dropped old messages once goes on from there, and may repeat itself',
+    title: 'a client that dropped old messages continues from there, and may repeat itself',
     steps: [
       first,
       second,
@@ -147,7 +157,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0, 0, 0],
   },
   {
-    title: 'without a subject a shortened history that two conversations share joins neither',
+    title: 'without a subject, a shortened history shared by two conversations joins neither',
     steps: [
       { lines: ['u x', 'a r', 'u thanks'], answer: 'bye' },
       { lines: ['u y', 'a r', 'u thanks'], answer: 'bye' },
@@ -161,13 +171,13 @@ const cases: readonly Case[] = [
     filed: [0, 1, 2],
   },
   {
-    title: 'without a subject one message of the assistant in common is not enough',
+    title: 'without a subject, one common assistant message is not enough',
     steps: [first, second, { lines: ['a r2', 'u q9'], answer: 'x' }],
     conversations: [two, ['a r2', 'u q9', 'a x']],
     filed: [0, 0, 1],
   },
   {
-    title: 'with a subject a summary may stand for what was dropped',
+    title: 'with a subject, a summary may replace dropped messages',
     steps: [
       { ...first, ...ann },
       { ...second, ...ann },
@@ -177,7 +187,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0],
   },
   {
-    title: "a subject's call without history joins its open conversation, and both dialogues may go on",
+    title: 'a call of a subject without history joins its open conversation, and both dialogues can continue',
     steps: [
       { ...first, ...ann },
       { ...ann, lines: ['u new'], answer: 'x' },
@@ -187,7 +197,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0],
   },
   {
-    title: "a subject's call without history does not join a conversation that is read",
+    title: 'a call of a subject without history does not join a read conversation',
     steps: [
       { ...first, ...ann },
       { ...ann, lines: ['u new'], answer: 'x', afterReading: true },
@@ -196,31 +206,31 @@ const cases: readonly Case[] = [
     filed: [0, 1],
   },
   {
-    title: 'a call that goes on from a read conversation opens it again',
+    title: 'a call that continues a read conversation reopens it',
     steps: [first, { ...second, afterReading: true }, third],
     conversations: [three],
     filed: [0, 0, 0],
   },
   {
-    title: 'a call repeated after its conversation was read starts a new one',
+    title: 'a call repeated after its conversation was read opens a new one',
     steps: [first, second, third, { ...second, afterReading: true }],
     conversations: [three, two],
     filed: [0, 0, 0, 1],
   },
   {
-    title: 'another subject is another conversation',
+    title: 'another subject gets another conversation',
     steps: [{ ...first, ...ann }, { ...second, subject: 'bob' }, second, { ...second, ...ann }],
     conversations: [two, two, two],
     filed: [0, 1, 2, 0],
   },
   {
-    title: 'another application is another conversation',
+    title: 'another source gets another conversation',
     steps: [first, { ...second, source: 'other' }, second],
     conversations: [two, two],
     filed: [0, 1, 0],
   },
   {
-    title: 'a prefilled answer and what the model added are one message',
+    title: 'a prefilled response and its continuation are one message',
     steps: [
       { route: 'messages', lines: ['u json', 'a {'], answer: '"a":1}' },
       { route: 'messages', lines: ['u json', 'a {"a":1}', 'u more'], answer: 'ok' },
@@ -229,7 +239,7 @@ const cases: readonly Case[] = [
     filed: [0, 0],
   },
   {
-    title: 'the same dialogue may come over chat, messages and responses',
+    title: 'a dialogue may continue on another route',
     steps: [first, { ...second, route: 'messages' }, { ...third, route: 'chat' }],
     conversations: [three],
     filed: [0, 0, 0],
@@ -239,13 +249,13 @@ const cases: readonly Case[] = [
 describeDatabases('joining conversations', (database) => {
   describe.each(['in one batch', 'in a batch for each call'])('%s', (how) => {
     const isOne = how === 'in one batch';
-    // Calls of one batch are placed in the order of their beginning, and nothing is read between them.
+    // A batch orders calls by start time, and nothing is read between its calls.
     const fitting = cases.filter(({ steps }) => !isOne || steps.every((step) => !step.afterReading && step.at === undefined));
 
     test.each(fitting.map((row) => [row.title, row] as const))('%s', async (_title, { title, steps, conversations, filed }) => {
       const projectId = await createProject(database());
-      const calls = steps.map(({ lines, afterReading, ...wish }, index) =>
-        settledCall({ projectId, at: index * 10, ...wish, body: chatBody(...lines) }),
+      const calls = steps.map(({ lines, afterReading, ...options }, index) =>
+        settledCall({ projectId, at: index * 10, ...options, body: chatBody(...lines) }),
       );
       if (isOne) await record(database(), calls);
       for (const [index, call] of isOne ? [] : calls.entries()) {
@@ -254,7 +264,7 @@ describeDatabases('joining conversations', (database) => {
       }
       const seen = await listConversations(database(), projectId);
       const ids = await listConversationIds(database(), calls);
-      // Those that began at the same instant come in the order of the calls.
+      // Conversations with equal start times come in the order of their calls.
       const order = [...seen.map(({ id }) => id)];
       expect([title, seen.map(({ lines }) => lines)]).toEqual([title, conversations]);
       expect(ids.map((id) => order.indexOf(id ?? ''))).toEqual(filed);

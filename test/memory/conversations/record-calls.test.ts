@@ -27,24 +27,24 @@ const two = ['u q1', 'a r1', 'u q2', 'a r2'];
 const three = [...two, 'u q3', 'a r3'];
 
 describeDatabases('recording calls', (database) => {
-  test('tool loops of both dialects go on, though tool results are left out and arguments are written anew', async () => {
+  test('tool loops of both dialects continue their conversation, with omitted tool results and re-serialized arguments', async () => {
     const projectId = await createProject(database());
-    const look = { name: 'look', arguments: '{"city": "Oslo"}' };
+    const weatherCall = { name: 'get_weather', arguments: '{"city": "Oslo"}' };
     const chatHistory = (args: string) => [
       { role: 'user', content: 'Weather?' },
-      { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { ...look, arguments: args } }] },
+      { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { ...weatherCall, arguments: args } }] },
       { role: 'tool', tool_call_id: 'c', content: '4' },
     ];
     const use = {
       role: 'assistant',
       content: [
         { type: 'text', text: 'Let me.' },
-        { type: 'tool_use', id: 't', name: 'look', input: { city: 'Oslo' } },
+        { type: 'tool_use', id: 't', name: 'get_weather', input: { city: 'Oslo' } },
       ],
     };
     const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: '4' }] };
     await record(database(), [
-      settledCall({ projectId, at: 0, body: { messages: chatHistory('').slice(0, 1) }, answer: { text: '', toolCalls: [look] } }),
+      settledCall({ projectId, at: 0, body: { messages: chatHistory('').slice(0, 1) }, answer: { text: '', toolCalls: [weatherCall] } }),
       settledCall({ projectId, at: 1, body: { messages: chatHistory('{"city":"Oslo"}') }, answer: '4 degrees' }),
       settledCall({
         projectId,
@@ -52,7 +52,7 @@ describeDatabases('recording calls', (database) => {
         route: 'messages',
         source: 'b',
         body: { messages: [{ role: 'user', content: 'Weather?' }] },
-        answer: { text: 'Let me.', toolCalls: [look] },
+        answer: { text: 'Let me.', toolCalls: [weatherCall] },
       }),
       settledCall({
         projectId,
@@ -70,12 +70,12 @@ describeDatabases('recording calls', (database) => {
     ]);
   });
 
-  test('responses items go on from the answer they repeat', async () => {
+  test('responses items continue the response they repeat', async () => {
     const projectId = await createProject(database());
     const items = [
       { role: 'user', content: 'Weather?' },
       { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Let me.' }] },
-      { type: 'function_call', call_id: 'c', name: 'look', arguments: '{}' },
+      { type: 'function_call', call_id: 'c', name: 'get_weather', arguments: '{}' },
       { type: 'function_call_output', call_id: 'c', output: '4' },
     ];
     await record(database(), [
@@ -84,7 +84,7 @@ describeDatabases('recording calls', (database) => {
         at: 0,
         route: 'responses',
         body: { input: 'Weather?' },
-        answer: { text: 'Let me.', toolCalls: [{ name: 'look', arguments: '{}' }] },
+        answer: { text: 'Let me.', toolCalls: [{ name: 'get_weather', arguments: '{}' }] },
       }),
       settledCall({ projectId, at: 1, route: 'responses', body: { input: items }, answer: '4 degrees' }),
     ]);
@@ -93,9 +93,9 @@ describeDatabases('recording calls', (database) => {
     ]);
   });
 
-  test('a conversation is learnable with a second recorded call, a subject, or an explicit write; repeats do not count', async () => {
+  test('a second recorded call, a subject or an explicit write makes a conversation learnable; repeats do not count', async () => {
     const projectId = await createProject(database());
-    const call = (wish: Step, extra: Partial<CallOptions>) => settledCall({ projectId, ...wish, ...extra, body: chatBody(...wish.lines) });
+    const call = (step: Step, extra: Partial<CallOptions>) => settledCall({ projectId, ...step, ...extra, body: chatBody(...step.lines) });
     await record(database(), [call(first, { at: 0, source: 'one' })]);
     await record(database(), [call(second, { at: 10, source: 'repeat' }), call(second, { at: 11, source: 'repeat' })]);
     await record(database(), [call(first, { at: 20, source: 'two' }), call(second, { at: 21, source: 'two' })]);
@@ -114,7 +114,7 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
-  test('each opening of a conversation starts one workflow, and nothing else does', async () => {
+  test('each opening of a conversation enqueues exactly one workflow', async () => {
     const projectId = await createProject(database());
     const call = (step: Step, at: number) => settledCall({ projectId, ...step, at, body: chatBody(...step.lines) });
     await record(database(), [call(first, 0), call(second, 1)]);
@@ -126,18 +126,18 @@ describeDatabases('recording calls', (database) => {
     expect(await listOutboxIds(database(), projectId)).toEqual([`conversation/${seen?.id}/1`, `conversation/${seen?.id}/2`]);
   });
 
-  const unrecorded: [title: string, wish: Partial<CallOptions>][] = [
+  const unrecorded: [title: string, options: Partial<CallOptions>][] = [
     ['that failed', { outcome: 'failed' }],
     ['whose client left', { outcome: 'client_left' }],
     ['that was interrupted', { outcome: 'interrupted' }],
     ['that sends off', { mode: 'off' }],
-    ['of a sender that is not listed', { source: 'unlisted' }],
-    ['that names no sender where senders are listed', { sourceGiven: false }],
+    ['of a source that is not listed', { source: 'unlisted' }],
+    ['without a source where sources are listed', { sourceGiven: false }],
   ];
-  test.each(unrecorded)('a call %s is stored, but not recorded', async (_title, wish) => {
+  test.each(unrecorded)('a call %s is stored, but not recorded', async (_title, options) => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { only_senders: ['acme'] });
-    const call = settledCall({ projectId, body: chatBody('s Be brief.', 'u q1'), answer: 'r1', subject: 'ann', ...wish });
+    const call = settledCall({ projectId, body: chatBody('s Be brief.', 'u q1'), answer: 'r1', subject: 'ann', ...options });
     await record(database(), [call]);
     expect(await listConversations(database(), projectId)).toEqual([]);
     expect(await textOf(call)).toEqual({
@@ -148,7 +148,7 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
-  test('memory off keeps calls from being recorded, not from being stored; without settings it is on', async () => {
+  test('memory off prevents recording but not storing; the default is on', async () => {
     const projectId = await createProject(database());
     const calls = [
       settledCall({ projectId, at: 0, body: chatBody('u q1'), answer: 'r1' }),
@@ -162,7 +162,7 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u q2', 'a r2']]);
   });
 
-  test('other routes and calls without content are left alone', async () => {
+  test('other routes and calls without content are ignored', async () => {
     const projectId = await createProject(database());
     const embeddings = settledCall({ projectId, route: 'embeddings', body: { input: 'x' } });
     const empty = { ...settledCall({ projectId, body: chatBody('u q1') }), content: null };
@@ -171,7 +171,7 @@ describeDatabases('recording calls', (database) => {
     expect(await textOf(empty)).toBeNull();
   });
 
-  test('a body that cannot be read is stored without text, and no text is refused', async () => {
+  test('an unreadable body is stored without text, and any text is accepted', async () => {
     const projectId = await createProject(database());
     const broken = settledCall({ projectId, at: 0, body: '{"messages": [' });
     const odd = settledCall({ projectId, at: 1, source: 'a\0b', body: chatBody('u nul \0 and \ud800'), answer: 'r\0\udc00' });
@@ -181,7 +181,7 @@ describeDatabases('recording calls', (database) => {
     expect(await listConversations(database(), projectId)).toMatchObject([{ source: 'ab' }]);
   });
 
-  test('a batch delivered twice, and a call twice in a batch, change nothing', async () => {
+  test('delivering a batch twice, or a call twice in a batch, changes nothing', async () => {
     const projectId = await createProject(database());
     const calls = [first, second, third].map((step, index) =>
       settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }),
@@ -192,7 +192,7 @@ describeDatabases('recording calls', (database) => {
     expect(await listOutboxIds(database(), projectId)).toHaveLength(1);
   });
 
-  test('a message is stored once in a project, however often it is sent, and never shared with another project', async () => {
+  test('a message is stored once per project, however often it is sent, and never shared between projects', async () => {
     const [projectId, other] = [await createProject(database()), await createProject(database())];
     const calls = (id: string) =>
       [first, second, third, third].map((step, index) => settledCall({ projectId: id, ...step, at: index, body: chatBody(...step.lines) }));
@@ -206,7 +206,7 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), other)).map(({ lines }) => lines)).toEqual([three]);
   });
 
-  test('the stored prompt of a shortened history is what was sent', async () => {
+  test('the stored prompt of a shortened history is the prompt as sent', async () => {
     const projectId = await createProject(database());
     const calls = [first, second, { lines: ['u q2', 'a r2', 'u q3'], answer: 'r3' }].map((step, index) =>
       settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }),
@@ -215,7 +215,7 @@ describeDatabases('recording calls', (database) => {
     expect(await textOf(calls[2])).toMatchObject({ lines: ['user q2', 'assistant r2', 'user q3', 'assistant r3'] });
   });
 
-  test('binary content is kept as type, size and hash only', async () => {
+  test('binary content is reduced to type, size and hash', async () => {
     const projectId = await createProject(database());
     const pixels = Buffer.alloc(5_000, 'pixels');
     const content = [
@@ -239,7 +239,7 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
-  /** The stored prompt and answer of a call, from its chain of parts. */
+  /** The stored prompt and response of a call, read from its chain of parts. */
   async function textOf(call: SettledCall | undefined): Promise<unknown> {
     const [row] = await database().query<{
       lastHash: Buffer | null;
@@ -265,7 +265,7 @@ describeDatabases('recording calls', (database) => {
     return { ...text, lines: parts.map((part) => part.line) };
   }
 
-  test('a conversation that is unread an hour after its last turn asks for its reading again, once it goes on', async () => {
+  test('a conversation unread an hour after its last turn enqueues its idle timer again when it continues', async () => {
     const projectId = await createProject(database());
     const say = (at: number) => record(database(), [settledCall({ projectId, subject: 'u', at, body: chatBody(`u ${at}`), answer: 'r' })]);
     await say(0);
@@ -277,7 +277,7 @@ describeDatabases('recording calls', (database) => {
     expect(await listOutboxIds(database(), projectId)).toEqual([`conversation/${seen?.id}/1`, `conversation/${seen?.id}/1`]);
   });
 
-  test('two batches of one dialogue at the same time make one conversation', async () => {
+  test('concurrent batches of one dialogue create one conversation', async () => {
     const projectId = await createProject(database());
     const [a, b] = [first, second].map((step, index) => settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }));
     if (!a || !b) throw new Error('two calls were made');
@@ -286,7 +286,7 @@ describeDatabases('recording calls', (database) => {
     const earlier = database().transaction(async (tx) => {
       await recordCalls(tx, [a]);
       entered.resolve();
-      // Until the other batch waits for this one. With the one session of PGlite it waits for the session itself.
+      // Wait until the other batch waits for the lock. On PGlite it waits for the only session instead.
       for (let waiting = database().kind === 'embedded'; !waiting && !isLaterDone; ) {
         const locks = await tx.query(`select pid from pg_locks where locktype = 'advisory' and not granted`);
         waiting = locks.length > 0;

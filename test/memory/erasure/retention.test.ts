@@ -8,10 +8,10 @@ import { chatBody, createProject, listConversations, markAllRead, putMemorySetti
 
 const dayMs = 24 * 3_600_000;
 const daySeconds = dayMs / 1_000;
-/** A week after the morning of the test calls, and an hour. */
+/** One week and one hour after `baseTime`. */
 const now = Date.UTC(2026, 10, 27, 11);
 
-/** Deletes until nothing is left to delete; how much that was. */
+/** Runs the steps until nothing is left; returns the number of deleted rows. */
 async function deleteAll(some: () => Promise<number>): Promise<number> {
   let sum = 0;
   for (let deleted = await some(); deleted > 0; deleted = await some()) sum += deleted;
@@ -27,7 +27,7 @@ async function count(
   return row?.n ?? 0;
 }
 
-describeDatabases('the deletion period', (database) => {
+describeDatabases('retention', (database) => {
   const expiry = (): Retention => createRetention({ database: database(), clock: { now: () => now } });
 
   const projectWith = async (days: number | null, settings: object = {}): Promise<string> => {
@@ -35,16 +35,16 @@ describeDatabases('the deletion period', (database) => {
     await putMemorySettings(database(), projectId, { delete_conversations_after_days: days, ...settings });
     return projectId;
   };
-  /** As if all conversations were read, and their messages learned from. */
+  /** Marks all conversations as read and learned. */
   const learnAll = async (projectId: string): Promise<void> => {
     await markAllRead(database(), projectId);
     await database().query(`update conversations set batched_messages = messages where project_id = $1::uuid`, [projectId]);
   };
-  /** A conversation of one call, `days` after the first. */
+  /** Stores a conversation of one call, `days` after `baseTime`. */
   const talk = (projectId: string, question: string, days = 0) =>
     settledCall({ projectId, at: days * daySeconds, body: chatBody(`u ${question}`), answer: `about ${question}` });
 
-  test('deletes conversations whose last turn is older, with all that is stored of their calls, and no others', async () => {
+  test('deletes conversations with an older last turn and all data of their calls', async () => {
     const projectId = await projectWith(7);
     const keeps = await projectWith(null);
     await record(database(), [talk(projectId, 'old'), talk(projectId, 'young', 3), talk(keeps, 'old')]);
@@ -59,7 +59,7 @@ describeDatabases('the deletion period', (database) => {
     expect(passages).toEqual([]);
   });
 
-  test('counts from the last turn, and waits until the conversation is read', async () => {
+  test('counts from the last turn and waits until the conversation is read', async () => {
     const projectId = await projectWith(7);
     const first = talk(projectId, 'go on');
     const later = settledCall({
@@ -77,7 +77,7 @@ describeDatabases('the deletion period', (database) => {
     expect((await listConversations(database(), projectId)).map(({ lines }) => lines.length)).toEqual([4]);
   });
 
-  test('waits for the messages that are to be learned from, until a batch has succeeded', async () => {
+  test('keeps conversations with messages to learn until a batch has succeeded', async () => {
     const projectId = await projectWith(7);
     await record(database(), [settledCall({ projectId, subject: 'ann', body: chatBody('u remember me'), answer: 'yes' })]);
     await markAllRead(database(), projectId);
@@ -100,7 +100,7 @@ describeDatabases('the deletion period', (database) => {
     expect(await count(database(), 'parts', projectId)).toBe(0);
   });
 
-  test('deletes the prompts of calls without a conversation by their own age, and keeps parts that others need', async () => {
+  test('deletes prompts without a conversation by their own age and keeps shared parts', async () => {
     const projectId = await projectWith(7);
     const keeps = await projectWith(null);
     const loose = (days: number, more: object, id = projectId) =>
@@ -121,7 +121,7 @@ describeDatabases('the deletion period', (database) => {
     expect(await count(database(), 'parts', keeps)).toBe(2);
   });
 
-  test('makes no difference between memory on and off', async () => {
+  test('applies whether memory is on or off', async () => {
     const projectId = await projectWith(7);
     await record(database(), [talk(projectId, 'old')]);
     await learnAll(projectId);
@@ -130,9 +130,9 @@ describeDatabases('the deletion period', (database) => {
     expect(await count(database(), 'parts', projectId)).toBe(0);
   });
 
-  test('leaves the messages that calls of others still need, to the last of them', async () => {
+  test('keeps messages while any call references them', async () => {
     const projectId = await projectWith(7);
-    // Both begin alike, so the first two messages are stored once; the third call is stored without a conversation.
+    // Both start alike, so their first two messages are stored once; the third call has no conversation.
     const shared = chatBody('u hello', 'a good day', 'u one');
     const old = settledCall({ projectId, subject: 'ann', body: shared, answer: 'first' });
     const young = settledCall({
@@ -147,13 +147,13 @@ describeDatabases('the deletion period', (database) => {
     await learnAll(projectId);
     expect(await count(database(), 'parts', projectId)).toBe(6);
     expect(await deleteAll(expiry().conversations)).toBe(1);
-    // 'first' alone is gone: 'one' is the end of the call that is stored without a conversation.
+    // Only the branch of 'first' is deleted: the call without a conversation ends at 'one'.
     expect(await count(database(), 'parts', projectId)).toBe(5);
     const [kept] = await listConversations(database(), projectId);
     expect(kept?.lines).toEqual(['u hello', 'a good day', 'u two', 'a second']);
   });
 
-  test('deletes memories that were corrected or removed before it, and no live one however old', async () => {
+  test('deletes old closed memories and keeps live ones of any age', async () => {
     const projectId = await projectWith(7);
     const at = (daysAgo: number) => createItems({ database: database(), clock: { now: () => now - daysAgo * dayMs } });
     const by = { origin: 'person', author: 'person:p' } as const;
@@ -174,7 +174,7 @@ describeDatabases('the deletion period', (database) => {
     expect(rows.map(({ text }) => text)).toEqual(['after', live.text, 'removed late']);
   });
 
-  test('deletes batches that are done, with their groups; not those that failed, run or are young', async () => {
+  test('deletes finished batches with their groups, but not failed, running or recent ones', async () => {
     const projectId = await projectWith(7);
     const keeps = await projectWith(null);
     const daysAgo = (days: number): Date => new Date(now - days * dayMs);
@@ -206,7 +206,7 @@ describeDatabases('the deletion period', (database) => {
     expect(rows.map(({ id }) => id).sort()).toEqual(kept.sort());
   });
 
-  test('deletes thousands in slices, and calls are stored between them', async () => {
+  test('deletes thousands of rows in batches, between which calls are stored', async () => {
     const projectId = await projectWith(7);
     for (let batch = 0; batch < 5; batch++)
       await record(

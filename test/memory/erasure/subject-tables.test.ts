@@ -1,4 +1,4 @@
-/** The list of what an erasure goes through, held against the schema: a migration that adds a place for a subject's words fails here. */
+/** Compares the list of subject tables with the schema: a migration that adds a column for subject data must update the list. */
 import { expect, test } from '@jest/globals';
 import { manuallyErased, notSubjectData, subjectTables } from '../../../src/memory/erasure/subject-tables.ts';
 import { describeDatabases } from '../../db/databases.ts';
@@ -9,8 +9,8 @@ const emptied = new Set(
   subjectTables.flatMap(({ table, set = '' }) => [...set.matchAll(/(\w+) = null/g)].map(([, column]) => `${table}.${column}`)),
 );
 
-describeDatabases('the list of erasure', (database) => {
-  test('knows every column that can hold something of a subject', async () => {
+describeDatabases('the list of subject tables', (database) => {
+  test('covers every column that can hold subject data', async () => {
     const columns = await database().query<{ table: string; column: string; type: string }>(
       `select table_name as "table", column_name as "column", data_type as type from information_schema.columns
         where table_schema = 'public' and table_name = any ($1::text[])`,
@@ -26,19 +26,19 @@ describeDatabases('the list of erasure', (database) => {
     expect(unknown).toEqual([]);
   });
 
-  test('erases every table that names subjects', async () => {
+  test('deletes rows of every table with a subject', async () => {
     const named = await database().query<{ table: string }>(
       `select distinct table_name as "table" from information_schema.columns
         where table_schema = 'public' and column_name like '%subject%' and table_name = any ($1::text[])`,
       [await listTables(database())],
     );
-    // The fence itself; and calls, whose rows stay without it.
+    // Except for the tombstone, and for calls, whose rows stay without the subject.
     const left = named.map(({ table }) => table).filter((table) => !erased.has(table));
     expect(left.sort()).toEqual(['calls', 'erasures']);
     expect(emptied).toContain('calls.subject_sha256');
   });
 
-  test('names only what there is', async () => {
+  test('names only existing tables and columns', async () => {
     const tables = new Set(await listTables(database()));
     const named = [
       ...erased,
@@ -48,7 +48,7 @@ describeDatabases('the list of erasure', (database) => {
     expect(named.filter((table) => !tables.has(table))).toEqual([]);
   });
 
-  test('has project and subject in every condition', () => {
+  test('restricts every condition to project and subject', () => {
     for (const { table, where } of subjectTables) {
       expect([table, where]).toEqual([table, expect.stringMatching(/project_id = \$1::uuid and subject(?:_sha256)? = \$2::/)]);
     }

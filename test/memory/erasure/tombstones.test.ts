@@ -1,4 +1,4 @@
-/** The fence of an erasure: what is from before it, told by project, subject and time. */
+/** Tombstones reject data from before an erasure, by project, subject and time. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
@@ -7,8 +7,8 @@ import { isAnyErased } from '../../../src/memory/erasure/tombstones.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject } from '../calls.ts';
 
-describeDatabases('a fence', (database) => {
-  test('stands before what began until the newest erasure of the subject in its project', async () => {
+describeDatabases('a tombstone', (database) => {
+  test('rejects what started before the newest erasure of the subject in its project', async () => {
     const projectId = await createProject(database());
     const erase = createErase({ database: database(), clock: systemClock });
     await erase({ projectId, subject: 'Ada', askedBy: 'key:a' });

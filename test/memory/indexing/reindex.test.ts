@@ -1,4 +1,4 @@
-/** Text that an older version of ours has indexed is found by the words of this one. */
+/** Texts indexed by an earlier tokenizer version are found after reindexing. */
 import { expect, test } from '@jest/globals';
 import { createCleanupSteps } from '../../../src/app/cleanup.ts';
 import { systemClock } from '../../../src/core/time.ts';
@@ -9,18 +9,18 @@ import { describeDatabases } from '../../db/databases.ts';
 import { createProject, putMemorySettings } from '../calls.ts';
 import { createTestLearning, learnEveryMessage, storeReadConversation } from '../learning.ts';
 
-describeDatabases('text that is indexed in an older way', (database) => {
-  test('is found again after the daily cleanup, which looks at it once', async () => {
+describeDatabases('texts of an earlier tokenizer version', (database) => {
+  test('are found after the daily cleanup, which rebuilds each once', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learning = createTestLearning(database());
     learning.respond = (call) => {
       if (call.job === 'extract') return learnEveryMessage(call);
       const { new: added } = JSON.parse(call.text) as { new: { id: string }[] };
-      const told = { source: 'user', relation: 'drinks', target: 'café', fact: 'Drinks café', replaces: null };
-      return { merges: [], facts: added.map(({ id }) => ({ ...told, item_id: id })), page: '' };
+      const fact = { source: 'user', relation: 'drinks', target: 'café', fact: 'Drinks café', replaces: null };
+      return { merges: [], facts: added.map(({ id }) => ({ ...fact, item_id: id })), page: '' };
     };
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['Drinks café.'] });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['Drinks café.'] });
     await learning.activities.checkLearning(projectId);
     await learning.runBatches(projectId);
     const items = createItems({ database: database(), clock: systemClock });
@@ -29,16 +29,14 @@ describeDatabases('text that is indexed in an older way', (database) => {
 
     const find = async (): Promise<readonly number[]> => {
       const request = { query: 'café', subject: null, limit: 50, kinds: [], include: [], min_score: 0 };
-      const limits = { embedLimitMs: 1_000, queryLimitMs: 60_000 };
+      const limits = { embedTimeoutMs: 1_000, queryTimeoutMs: 60_000 };
       const { memories } = await createSearch({ database: database() })(request, { projectId, embed: async () => null, ...limits });
       const graph = createGraph({ database: database() });
-      const { facts } = (await graph(projectId, { subject: 'ann', entity: null, relation: null, query: 'café', limit: 10 })) as {
-        facts: unknown[];
-      };
+      const facts = await graph(projectId, { subject: 'ann', entity: null, relation: null, query: 'café', limit: 10 });
       return [memories.length, facts.length];
     };
     expect(await find()).toEqual([50, 1]);
-    // As the version before did, without the column, which then has its default.
+    // As the previous version did, without the column, which then has its default.
     const old = (column: string) =>
       `lexemes = setweight(to_tsvector('english', lower(${column})), 'A') || setweight(to_tsvector('simple', lower(${column})), 'B'), words_version = default`;
     await database().query(`update memory_passages set ${old('text')} where project_id = $1::uuid`, [projectId]);

@@ -5,8 +5,8 @@ import { createProject } from '../calls.ts';
 
 const going = new AbortController().signal;
 
-describeDatabases('indexes over vectors', (database) => {
-  /** Passages with vectors of `dims` dimensions. */
+describeDatabases('vector indexes', (database) => {
+  /** Inserts passages with vectors of `dims` dimensions. */
   const embed = async (passages: number, dims: number): Promise<void> => {
     const projectId = await createProject(database());
     await database().query(
@@ -27,7 +27,7 @@ describeDatabases('indexes over vectors', (database) => {
         where class.relname like 'memory\\_passages\\_vectors\\_%' order by 1`,
     );
 
-  test('are built one by one where a project has many of a dimension, on a server alone', async () => {
+  test('are built one at a time for projects with many vectors of a dimension, only on a server', async () => {
     await embed(60, 3);
     await embed(60, 8);
     await embed(40, 5);
@@ -39,13 +39,13 @@ describeDatabases('indexes over vectors', (database) => {
     const name = (dims: number) => ({ name: `memory_passages_vectors_${dims}`, valid: true });
     expect(await indexes()).toEqual(isServer ? [name(3), name(8)] : []);
     if (!isServer) return;
-    // What a building that was cut leaves behind is made again.
+    // An index left invalid by an interrupted build is rebuilt.
     await database().query(`update pg_index set indisvalid = false where indexrelid = 'memory_passages_vectors_3'::regclass`);
     expect(await buildVectorIndex(database(), going, 50)).toBe(1);
     expect(await indexes()).toEqual([name(3), name(8)]);
   });
 
-  test('are not begun after an abort', async () => {
+  test('are not started after an abort', async () => {
     if (database().kind === 'embedded') return;
     await embed(60, 11);
     await expect(buildVectorIndex(database(), AbortSignal.abort(), 50)).rejects.toMatchObject({ name: 'AbortError' });

@@ -1,4 +1,4 @@
-/** Frequent words of a project: counted where there are many passages, and never of what an erasure deletes meanwhile. */
+/** Term statistics of a project: collected for many passages, and never from data that a concurrent erasure deletes. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import type { Database } from '../../../src/db/database.ts';
@@ -31,8 +31,8 @@ async function wordsOf(database: Database, projectId: string): Promise<unknown[]
   return rows.map(({ word }) => word);
 }
 
-describeDatabases('frequent words', (database) => {
-  test('are counted of a project that has many passages, and go with an erasure', async () => {
+describeDatabases('word statistics', (database) => {
+  test('are collected for a project with many passages and deleted by an erasure', async () => {
     const projectId = await fill(database());
     await refreshWordStatistics(database(), projectId, Date.now());
     expect(await wordsOf(database(), projectId)).toEqual(['annsword', 'tea']);
@@ -40,17 +40,17 @@ describeDatabases('frequent words', (database) => {
     expect(await wordsOf(database(), projectId)).toEqual([]);
   });
 
-  test('of a subject that is erased while they are counted are not kept', async () => {
-    // The embedded database does one after the other.
+  test('do not include a subject erased during the collection', async () => {
+    // PGlite runs the transactions one after the other.
     if (database().kind === 'embedded') return;
     const projectId = await fill(database());
     let counting: Promise<unknown> = Promise.resolve();
     let erasing: Promise<unknown> = Promise.resolve();
     await database().transaction(async (tx) => {
-      // They are counted and not committed yet.
+      // Inserted but not committed yet.
       await tx.query('select 1 from memory_embeddings where project_id = $1::uuid for update', [projectId]);
       counting = refreshWordStatistics(database(), projectId, Date.now());
-      counting.catch(() => {}); // Told below.
+      counting.catch(() => {}); // Awaited below.
       await waiting(database(), 1);
       erasing = createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ann', askedBy: 'key:x' });
       erasing.catch(() => {});

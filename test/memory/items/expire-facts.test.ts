@@ -1,4 +1,4 @@
-/** Facts end with the last memory that tells them, and no page tells one that is over. */
+/** Facts end with their last live memory, and no page contains an ended fact. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import type { Database } from '../../../src/db/database.ts';
@@ -16,7 +16,7 @@ interface Question {
   readonly facts: readonly { readonly target: string }[];
 }
 
-/** Files one fact that every new memory tells. */
+/** Links one fact to every new memory. */
 function fileFact(text: string): object {
   const { new: added } = JSON.parse(text) as Question;
   const facts = added.map(({ id }) => ({
@@ -37,33 +37,33 @@ describeDatabases('facts', (database) => {
   const pages = (projectId: string) =>
     database().query<{ text: string }>('select text from memory_pages where project_id = $1::uuid', [projectId]);
 
-  async function learnTea(words: readonly string[]) {
+  async function learnTea(texts: readonly string[]) {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learning = createTestLearning(database());
     learning.respond = (call) => (call.job === 'extract' ? learnEveryMessage(call) : fileFact(call.text));
-    await storeReadConversation(database(), { projectId, subject: 'ann', words });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts });
     await learning.activities.checkLearning(projectId);
     await learning.runBatches(projectId);
     return { projectId, learning };
   }
 
-  test('end when the two memories that tell them are removed at the same moment', async () => {
+  test('end when their two memories are removed concurrently', async () => {
     const { projectId } = await learnTea(['I like tea.', 'Tea is what I like.']);
-    const told = await listItems(database(), projectId);
-    expect([told.length, await validFacts(projectId)]).toEqual([2, [{ fact: 'Likes tea' }]]);
-    const removeAll = () => Promise.all(told.map(({ id }) => itemsOf().remove(projectId, id, agent)));
-    // Where there are several sessions, both are in the middle of it before one can end.
+    const items = await listItems(database(), projectId);
+    expect([items.length, await validFacts(projectId)]).toEqual([2, [{ fact: 'Likes tea' }]]);
+    const removeAll = () => Promise.all(items.map(({ id }) => itemsOf().remove(projectId, id, agent)));
+    // With several sessions, both transactions are open before one can end.
     if (database().kind === 'embedded') await removeAll();
     else await whilePageIsHeld(database(), projectId, removeAll);
     expect((await listItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed', 'closed']);
     expect(await validFacts(projectId)).toEqual([]);
   });
 
-  test('that are over when a page arrives are told by no page', async () => {
+  test('that end during consolidation are not published in a page', async () => {
     const { projectId, learning } = await learnTea(['I like tea.']);
     const [tea] = await listItems(database(), projectId);
-    // So much that matters more that the model sees the fact and not the memory that tells it.
+    // Enough more important memories that the model gets the fact but not its memory.
     for (let n = 0; n < 40; n += 1)
       await itemsOf().write(projectId, { text: `Number ${n}`, kind: 'fact', importance: 5, subject: 'ann', pinned: false }, agent);
     learning.respond = async ({ job, text }) => {
@@ -73,7 +73,7 @@ describeDatabases('facts', (database) => {
       if (added.length > 0) await itemsOf().remove(projectId, tea?.id ?? '', agent);
       return { merges: [], facts: [], page: `Likes ${facts.map(({ target }) => target).join()}.` };
     };
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['Owns a bicycle.'] });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['Owns a bicycle.'] });
     await learning.activities.checkLearning(projectId);
     await learning.runBatches(projectId);
     expect(await pages(projectId)).toEqual([]);
@@ -82,13 +82,13 @@ describeDatabases('facts', (database) => {
   });
 });
 
-/** Whoever drops the page of the project waits until `work` waits twice. */
+/** Waits until the transaction that deletes the page of the project waits twice. */
 async function whilePageIsHeld(database: Database, projectId: string, work: () => Promise<unknown>): Promise<void> {
   let working: Promise<unknown> = Promise.resolve();
   await database.transaction(async (tx) => {
     await tx.query('select 1 from memory_pages where project_id = $1::uuid for update', [projectId]);
     working = work();
-    working.catch(() => {}); // Told below.
+    working.catch(() => {}); // Awaited below.
     await eventually(async () => {
       const waiting = await database.query(
         `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,

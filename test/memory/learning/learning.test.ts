@@ -1,7 +1,8 @@
-/** Which messages are learned from, when, and what becomes of the model's answers. */
+/** Which messages are learned and when, and how model responses are stored. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
+import { toBatchJson, toRememberJson } from '../../../src/http/routes/memory-json.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
 import { createGraph } from '../../../src/memory/search/graph.ts';
 import { describeDatabases } from '../../db/databases.ts';
@@ -10,45 +11,45 @@ import { createTestLearning, learnEveryMessage, listGroups, listItems, memory, r
 
 describeDatabases('learning', (database) => {
   const learning = () => createTestLearning(database());
-  const look = (projectId: string) => learning().activities.checkLearning(projectId);
+  const check = (projectId: string) => learning().activities.checkLearning(projectId);
 
-  test('a batch begins when enough messages wait, and not before', async () => {
+  test('a batch starts when enough messages wait, not before', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 6, at_least_every_minutes: 43_200 });
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I am Ann.', 'I like tea.'] });
-    expect(await look(projectId)).toEqual({ kind: 'wait', waitMs: expect.any(Number) });
-    await storeReadConversation(database(), { projectId, subject: 'bob', words: ['I am Bob.'] });
-    expect(await look(projectId)).toEqual({ kind: 'running' });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.', 'I like tea.'] });
+    expect(await check(projectId)).toEqual({ kind: 'wait', waitMs: expect.any(Number) });
+    await storeReadConversation(database(), { projectId, subject: 'bob', texts: ['I am Bob.'] });
+    expect(await check(projectId)).toEqual({ kind: 'running' });
     expect(await listGroups(database(), projectId)).toMatchObject([
       { subject: 'ann', messages: 4 },
       { subject: 'bob', messages: 2 },
     ]);
   });
 
-  test('a batch begins when the oldest message has waited long enough', async () => {
+  test('a batch starts when the oldest message has waited long enough', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1_000, at_least_every_minutes: 1 });
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I am Ann.'] });
-    expect(await look(projectId)).toEqual({ kind: 'running' });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
+    expect(await check(projectId)).toEqual({ kind: 'running' });
   });
 
-  test('one batch runs at a time; only messages that came since the last are read by the next', async () => {
+  test('one batch runs at a time, and the next reads only newer messages', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
-    const parts = learning();
-    parts.respond = learnEveryMessage;
-    const id = await storeReadConversation(database(), { projectId, words: ['I am Ann.', 'I like tea.'] });
-    await look(projectId);
-    await storeReadConversation(database(), { projectId, subject: 'bob', words: ['I am Bob.'] });
-    expect(await look(projectId)).toEqual({ kind: 'running' });
-    expect(await parts.runBatches(projectId)).toEqual([]);
+    const learner = learning();
+    learner.respond = learnEveryMessage;
+    const id = await storeReadConversation(database(), { projectId, texts: ['I am Ann.', 'I like tea.'] });
+    await check(projectId);
+    await storeReadConversation(database(), { projectId, subject: 'bob', texts: ['I am Bob.'] });
+    expect(await check(projectId)).toEqual({ kind: 'running' });
+    expect(await learner.runBatches(projectId)).toEqual([]);
     const lines = ['u I am Ann.', 'a Noted.', 'u I like tea.', 'a Noted.', 'u I live in Oslo.'];
     await record(database(), [settledCall({ projectId, at: 50_000, body: chatBody(...lines), answer: 'Noted.' })]);
     await markAllRead(database(), projectId);
-    expect(await look(projectId)).toEqual({ kind: 'running' });
-    await parts.runBatches(projectId);
-    expect(await look(projectId)).toEqual({ kind: 'idle' });
-    const questions = parts.requests.filter(({ job }) => job === 'extract').map(({ text }) => text.match(/I [^"]*\./g));
+    expect(await check(projectId)).toEqual({ kind: 'running' });
+    await learner.runBatches(projectId);
+    expect(await check(projectId)).toEqual({ kind: 'idle' });
+    const questions = learner.requests.filter(({ job }) => job === 'extract').map(({ text }) => text.match(/I [^"]*\./g));
     expect(questions).toHaveLength(3);
     expect(questions).toEqual(expect.arrayContaining([['I am Ann.', 'I like tea.'], ['I live in Oslo.'], ['I am Bob.']]));
     const items = await listItems(database(), projectId);
@@ -65,44 +66,44 @@ describeDatabases('learning', (database) => {
     expect(id).not.toBe('');
   });
 
-  test('a single call without subject and header is only stored; the header makes it one to learn from', async () => {
+  test('a single call without subject is learned only with the explicit header', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await record(database(), [settledCall({ projectId, body: chatBody('u I am Ann.'), answer: 'Noted.' })]);
     await markAllRead(database(), projectId);
-    expect(await look(projectId)).toEqual({ kind: 'idle' });
+    expect(await check(projectId)).toEqual({ kind: 'idle' });
     await record(database(), [settledCall({ projectId, explicitWrite: true, body: chatBody('u I am Bob.'), answer: 'Noted.' })]);
     await markAllRead(database(), projectId);
-    expect(await look(projectId)).toEqual({ kind: 'running' });
+    expect(await check(projectId)).toEqual({ kind: 'running' });
     expect(await listGroups(database(), projectId)).toMatchObject([{ messages: 2 }]);
   });
 
   test('nothing is learned while memory is off', async () => {
     const projectId = await createProject(database());
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I am Ann.'] });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
     await putMemorySettings(database(), projectId, { enabled: false, batch_of: 1 });
-    expect(await look(projectId)).toEqual({ kind: 'idle' });
+    expect(await check(projectId)).toEqual({ kind: 'idle' });
     await putMemorySettings(database(), projectId, { enabled: true });
-    expect(await look(projectId)).toEqual({ kind: 'running' });
+    expect(await check(projectId)).toEqual({ kind: 'running' });
   });
 
-  test('what is known word for word is not stored again, and no model is asked about it', async () => {
+  test('an identical existing memory is not stored again and does not cause a model call', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
-    const parts = learning();
-    parts.respond = learnEveryMessage;
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I like tea.'] });
-    await look(projectId);
-    await parts.runBatches(projectId);
-    const before = parts.requests.length;
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I  like\ntea'] });
-    await look(projectId);
-    await parts.runBatches(projectId);
-    expect(parts.requests.slice(before).map(({ job }) => job)).toEqual(['extract']);
-    // Another end user's words are that user's.
-    await storeReadConversation(database(), { projectId, subject: 'bob', words: ['I like tea.'] });
-    await look(projectId);
-    await parts.runBatches(projectId);
+    const learner = learning();
+    learner.respond = learnEveryMessage;
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I like tea.'] });
+    await check(projectId);
+    await learner.runBatches(projectId);
+    const before = learner.requests.length;
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I  like\ntea'] });
+    await check(projectId);
+    await learner.runBatches(projectId);
+    expect(learner.requests.slice(before).map(({ job }) => job)).toEqual(['extract']);
+    // Memories of another end user do not count.
+    await storeReadConversation(database(), { projectId, subject: 'bob', texts: ['I like tea.'] });
+    await check(projectId);
+    await learner.runBatches(projectId);
     expect((await listItems(database(), projectId)).map(({ subject, state }) => [subject, state])).toEqual([
       ['ann', 'live'],
       ['bob', 'live'],
@@ -114,82 +115,82 @@ describeDatabases('learning', (database) => {
     ]);
   });
 
-  test('what the model makes up is dropped', async () => {
+  test('invented memories are dropped', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
-    const parts = learning();
-    parts.respond = (call) =>
+    const learner = learning();
+    learner.respond = (call) =>
       call.job === 'consolidate'
         ? learnEveryMessage(call)
         : { memories: [memory('Has three cats', 'I have three cats'), memory('Is called Ann', 'I am Ann')] };
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I am Ann.'] });
-    await look(projectId);
-    await parts.runBatches(projectId);
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
+    await check(projectId);
+    await learner.runBatches(projectId);
     expect(await listItems(database(), projectId)).toMatchObject([{ text: 'Is called Ann', evidence: 'I am Ann', subject: 'ann' }]);
     expect(await listGroups(database(), projectId)).toMatchObject([{ state: 'done', written: 1, dropped: 1 }]);
   });
 
-  test('a vendor that is down is tried again with growing waits, without end; then the messages are learned once', async () => {
+  test('an unavailable vendor is retried with growing delays without limit; then the messages are learned once', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
-    const parts = learning();
-    parts.respond = () => ({ kind: 'failure', failure: { kind: 'vendor', code: 'upstream_failed', message: 'connection refused' } });
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I am Ann.'] });
-    await look(projectId);
+    const learner = learning();
+    learner.respond = () => ({ kind: 'failure', failure: { kind: 'vendor', code: 'upstream_failed', message: 'connection refused' } });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
+    await check(projectId);
     const waits: number[] = [];
-    for (let attempt = 0; attempt < 7; attempt += 1) waits.push(...(await parts.runBatches(projectId)));
+    for (let attempt = 0; attempt < 7; attempt += 1) waits.push(...(await learner.runBatches(projectId)));
     expect(waits).toEqual([60_000, 120_000, 240_000, 480_000, 600_000, 600_000, 600_000]);
     expect(await listGroups(database(), projectId)).toMatchObject([
       { state: 'waiting', attempts: 7, failures: 7, unusable: 0, error: 'upstream_failed' },
     ]);
-    parts.respond = learnEveryMessage;
-    expect(await parts.runBatches(projectId)).toEqual([]);
+    learner.respond = learnEveryMessage;
+    expect(await learner.runBatches(projectId)).toEqual([]);
     expect(await listItems(database(), projectId)).toHaveLength(1);
     expect(await listGroups(database(), projectId)).toMatchObject([{ state: 'done', error: null, failures: 0 }]);
   });
 
-  test('a group whose answers are of no use five times is parked; it blocks neither the others nor the next batch', async () => {
+  test('a group with five unusable responses is parked and blocks neither other groups nor the next batch', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
-    const parts = learning();
-    parts.respond = (call) => (call.text.includes('I am Ann.') ? 'I cannot help with that.' : learnEveryMessage(call));
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I am Ann.'] });
-    await storeReadConversation(database(), { projectId, subject: 'bob', words: ['I am Bob.'] });
-    await look(projectId);
-    for (let attempt = 0; attempt < 5; attempt += 1) await parts.runBatches(projectId);
-    expect(await parts.runBatches(projectId)).toEqual([]);
+    const learner = learning();
+    learner.respond = (call) => (call.text.includes('I am Ann.') ? 'I cannot help with that.' : learnEveryMessage(call));
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
+    await storeReadConversation(database(), { projectId, subject: 'bob', texts: ['I am Bob.'] });
+    await check(projectId);
+    for (let attempt = 0; attempt < 5; attempt += 1) await learner.runBatches(projectId);
+    expect(await learner.runBatches(projectId)).toEqual([]);
     expect(await listGroups(database(), projectId)).toMatchObject([
       { subject: 'ann', state: 'failed', unusable: 5, error: 'unusable_answer' },
       { subject: 'bob', state: 'done', written: 1 },
     ]);
-    await storeReadConversation(database(), { projectId, subject: 'cid', words: ['I am Cid.'] });
-    expect(await look(projectId)).toEqual({ kind: 'running' });
-    await parts.runBatches(projectId);
+    await storeReadConversation(database(), { projectId, subject: 'cid', texts: ['I am Cid.'] });
+    expect(await check(projectId)).toEqual({ kind: 'running' });
+    await learner.runBatches(projectId);
     expect((await listItems(database(), projectId)).map(({ subject }) => subject)).toEqual(['bob', 'cid']);
   });
 
-  test('without a chain for any tier nothing is tried, and the batch waits', async () => {
+  test('without a model for any tier nothing is attempted and the batch waits', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
-    const parts = learning();
-    parts.hasRoute = false;
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I am Ann.'] });
-    await look(projectId);
-    for (let attempt = 0; attempt < 7; attempt += 1) expect(await parts.runBatches(projectId)).toEqual([expect.any(Number)]);
+    const learner = learning();
+    learner.hasRoute = false;
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
+    await check(projectId);
+    for (let attempt = 0; attempt < 7; attempt += 1) expect(await learner.runBatches(projectId)).toEqual([expect.any(Number)]);
     expect(await listGroups(database(), projectId)).toMatchObject([{ state: 'waiting', attempts: 0, error: 'no_route' }]);
-    parts.hasRoute = true;
-    parts.respond = learnEveryMessage;
-    await parts.runBatches(projectId);
+    learner.hasRoute = true;
+    learner.respond = learnEveryMessage;
+    await learner.runBatches(projectId);
     expect(await listItems(database(), projectId)).toHaveLength(1);
   });
 
-  test('two workers that have the same answer store it once, and a step that is repeated asks nobody', async () => {
+  test('two workers with the same response store it once, and a repeated step sends nothing', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const [one, other] = [learning(), learning()];
     one.respond = other.respond = learnEveryMessage;
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I am Ann.', 'I like tea.'] });
-    await look(projectId);
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.', 'I like tea.'] });
+    await check(projectId);
     await Promise.all([one.runBatches(projectId), other.runBatches(projectId)]);
     expect(await listItems(database(), projectId)).toHaveLength(2);
     const before = one.requests.length + other.requests.length;
@@ -197,77 +198,77 @@ describeDatabases('learning', (database) => {
     expect(one.requests.length + other.requests.length).toBe(before);
   });
 
-  test('a group that is erased while its model is asked commits nothing', async () => {
+  test('a group erased during the model call stores nothing', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
-    const parts = learning();
-    parts.respond = async (call) => {
+    const learner = learning();
+    learner.respond = async (call) => {
       await database().query(`delete from memory_batch_groups where project_id = $1::uuid and subject = 'ann'`, [projectId]);
       return learnEveryMessage(call);
     };
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I am Ann.'] });
-    await look(projectId);
-    expect(await parts.runBatches(projectId)).toEqual([]);
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
+    await check(projectId);
+    expect(await learner.runBatches(projectId)).toEqual([]);
     expect(await listItems(database(), projectId)).toEqual([]);
-    expect(await look(projectId)).toEqual({ kind: 'idle' });
+    expect(await check(projectId)).toEqual({ kind: 'idle' });
   });
 
-  test('remember reads a conversation from its start, whatever was learned of it, and looks for what is asked', async () => {
+  test('remember reads a conversation from its start, including learned messages, with the requested focus', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1_000 });
-    const parts = learning();
-    parts.respond = learnEveryMessage;
+    const learner = learning();
+    learner.respond = learnEveryMessage;
     await record(database(), [settledCall({ projectId, body: chatBody('u I am Ann.'), answer: 'Noted.' })]);
     const [{ id } = { id: '' }] = await database().query<{ id: string }>('select id from conversations where project_id = $1::uuid', [
       projectId,
     ]);
-    const answer = await parts.remember(projectId, id, 'names');
-    expect(answer).toEqual({ episode_id: id, batch_id: expect.any(String), status: 'queued', focus: 'names' });
-    await parts.runBatches(projectId);
-    expect(parts.requests[0]?.text).toContain('"look_for":"names"');
+    const receipt = await learner.remember(projectId, id, 'names');
+    expect(toRememberJson(receipt)).toEqual({ episode_id: id, batch_id: expect.any(String), status: 'queued', focus: 'names' });
+    await learner.runBatches(projectId);
+    expect(learner.requests[0]?.text).toContain('"look_for":"names"');
     expect(await listItems(database(), projectId)).toMatchObject([{ text: 'I am Ann.' }]);
-    await parts.remember(projectId, id, null);
-    await parts.runBatches(projectId);
-    expect(parts.requests.filter(({ job }) => job === 'extract')).toHaveLength(2);
+    await learner.remember(projectId, id, null);
+    await learner.runBatches(projectId);
+    expect(learner.requests.filter(({ job }) => job === 'extract')).toHaveLength(2);
     expect(await listItems(database(), projectId)).toHaveLength(1);
-    await expect(parts.remember(await createProject(database()), id, null)).rejects.toMatchObject({ code: 'not_found' });
-    await expect(parts.remember(projectId, randomUUID(), null)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(learner.remember(await createProject(database()), id, null)).rejects.toMatchObject({ code: 'not_found' });
+    await expect(learner.remember(projectId, randomUUID(), null)).rejects.toMatchObject({ code: 'not_found' });
     await putMemorySettings(database(), projectId, { enabled: false });
-    await expect(parts.remember(projectId, id, null)).rejects.toMatchObject({ code: 'memory_off' });
+    await expect(learner.remember(projectId, id, null)).rejects.toMatchObject({ code: 'memory_off' });
   });
 
-  test('a conversation too long for one call is read in parts; remember reads all of them at once', async () => {
+  test('a conversation too long for one call is read in parts; remember reads all parts at once', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
-    const parts = learning();
-    const words = ['one', 'two', 'three', 'four', 'five', 'six'].map((word) => `${word} ${'x'.repeat(15_000)}`);
-    const id = await storeReadConversation(database(), { projectId, words });
-    await look(projectId);
-    await parts.runBatches(projectId);
-    expect(await look(projectId)).toEqual({ kind: 'running' });
-    await parts.runBatches(projectId);
-    expect(await look(projectId)).toEqual({ kind: 'idle' });
-    const seen = parts.requests.map(({ text }) => text.match(/one|two|three|four|five|six/g));
+    const learner = learning();
+    const texts = ['one', 'two', 'three', 'four', 'five', 'six'].map((word) => `${word} ${'x'.repeat(15_000)}`);
+    const id = await storeReadConversation(database(), { projectId, texts });
+    await check(projectId);
+    await learner.runBatches(projectId);
+    expect(await check(projectId)).toEqual({ kind: 'running' });
+    await learner.runBatches(projectId);
+    expect(await check(projectId)).toEqual({ kind: 'idle' });
+    const seen = learner.requests.map(({ text }) => text.match(/one|two|three|four|five|six/g));
     expect(seen).toHaveLength(2);
     expect(seen.flat()).toEqual(['one', 'two', 'three', 'four', 'five', 'six']);
-    await parts.remember(projectId, id, null);
-    await parts.runBatches(projectId);
-    expect(parts.requests.slice(2).flatMap(({ text }) => text.match(/one|two|three|four|five|six/g))).toEqual(seen.flat());
+    await learner.remember(projectId, id, null);
+    await learner.runBatches(projectId);
+    expect(learner.requests.slice(2).flatMap(({ text }) => text.match(/one|two|three|four|five|six/g))).toEqual(seen.flat());
     expect(retry.factor).toBe(2);
   });
 
-  /** One batch in which the user says these words, each a memory; the model consolidates as the test says. */
-  async function learn(projectId: string, words: string, consolidate: (question: Question) => object): Promise<void> {
-    const parts = learning();
-    parts.respond = (call) =>
+  /** Runs one batch in which each user message is a memory; the model consolidates as scripted. */
+  async function learn(projectId: string, text: string, consolidate: (prompt: PromptJson) => object): Promise<void> {
+    const learner = learning();
+    learner.respond = (call) =>
       call.job === 'extract'
         ? learnEveryMessage(call)
-        : { merges: [], facts: [], page: '', ...consolidate(JSON.parse(call.text) as Question) };
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: [words] });
-    await look(projectId);
-    expect(await parts.runBatches(projectId)).toEqual([]);
+        : { merges: [], facts: [], page: '', ...consolidate(JSON.parse(call.text) as PromptJson) };
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: [text] });
+    await check(projectId);
+    expect(await learner.runBatches(projectId)).toEqual([]);
   }
-  const factOf = ({ new: added, facts }: Question, target: string, replace = false) => ({
+  const factOf = ({ new: added, facts }: PromptJson, target: string, replace = false) => ({
     item_id: added[0]?.id,
     source: 'user',
     relation: 'lives_in',
@@ -276,17 +277,15 @@ describeDatabases('learning', (database) => {
     reason: '',
     replaces: replace ? (facts[0]?.id ?? null) : null,
   });
-  const factsOf = async (projectId: string) =>
-    (await createGraph({ database: database() })(projectId, { query: null, entity: null, relation: null, subject: 'ann', limit: 50 })) as {
-      facts: { fact: string; item_ids: string[] }[];
-    };
+  const getFacts = (projectId: string) =>
+    createGraph({ database: database() })(projectId, { query: null, entity: null, relation: null, subject: 'ann', limit: 50 });
   const pagesOf = (projectId: string) =>
     database().query<{ kind: string; subject: string | null; text: string }>(
       'select kind, subject, text from memory_pages where project_id = $1::uuid',
       [projectId],
     );
 
-  test('memories that say the same are merged; what an application saved stays', async () => {
+  test('equal memories are merged; memories saved by an application stay', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await learn(projectId, 'I like tea.', () => ({}));
@@ -302,14 +301,14 @@ describeDatabases('learning', (database) => {
     expect(await listGroups(database(), projectId)).toMatchObject([{ merged: 0 }, { merged: 1 }]);
   });
 
-  test('a fact holds until one of the same source and relation supersedes it; the memory that told it is closed with it', async () => {
+  test('a fact is superseded by one with the same source and relation, and its memory is closed', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await learn(projectId, 'I live in Oslo.', (question) => ({ facts: [factOf(question, 'Oslo')], page: '- Oslo' }));
-    expect((await factsOf(projectId)).facts).toMatchObject([{ fact: 'The user lives in Oslo', item_ids: [expect.any(String)] }]);
+    expect(await getFacts(projectId)).toMatchObject([{ fact: 'The user lives in Oslo', itemIds: [expect.any(String)] }]);
     expect(await pagesOf(projectId)).toEqual([{ kind: 'profile', subject: 'ann', text: '- Oslo' }]);
     await learn(projectId, 'I live in Bergen.', (question) => ({ facts: [factOf(question, 'Bergen', true)], page: '- Bergen' }));
-    expect((await factsOf(projectId)).facts.map(({ fact }) => fact)).toEqual(['The user lives in Bergen']);
+    expect((await getFacts(projectId)).map(({ fact }) => fact)).toEqual(['The user lives in Bergen']);
     const items = await listItems(database(), projectId);
     expect(items.map(({ text, state }) => [text, state]).toSorted()).toEqual([
       ['I live in Bergen.', 'live'],
@@ -318,18 +317,18 @@ describeDatabases('learning', (database) => {
     expect(await pagesOf(projectId)).toEqual([{ kind: 'profile', subject: 'ann', text: '- Bergen' }]);
   });
 
-  test('a memory that is removed takes its facts and the page that may tell it', async () => {
+  test('removing a memory ends its facts and deletes the page', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await learn(projectId, 'I live in Oslo.', (question) => ({ facts: [factOf(question, 'Oslo')], page: '- Oslo' }));
     const [item] = await listItems(database(), projectId);
     const items = createItems({ database: database(), clock: systemClock });
     await items.remove(projectId, item?.id ?? '', { origin: 'agent', author: 'key:x' });
-    expect((await factsOf(projectId)).facts).toEqual([]);
+    expect(await getFacts(projectId)).toEqual([]);
     expect(await pagesOf(projectId)).toEqual([]);
   });
 
-  test('consolidation never sees another end user, nor the project when it is about one', async () => {
+  test('consolidation never sees other end users, nor the project memories when it is about one', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const items = createItems({ database: database(), clock: systemClock });
@@ -339,7 +338,7 @@ describeDatabases('learning', (database) => {
         { text: `Tea for ${subject}`, kind: 'fact', importance: 3, subject, pinned: false },
         { origin: 'agent', author: 'key:x' },
       );
-    let seen: Question | null = null;
+    let seen: PromptJson | null = null;
     await learn(projectId, 'I like tea.', (question) => {
       seen = question;
       return {};
@@ -347,38 +346,38 @@ describeDatabases('learning', (database) => {
     expect(seen).toMatchObject({ new: [{ text: 'I like tea.' }], known: [{ text: 'Tea for ann' }] });
   });
 
-  test('a consolidation of no use is parked with its group, what was learned stays, and a replay asks for the rest alone', async () => {
+  test('an unusable consolidation parks its group, learned memories stay, and a replay retries only the consolidation', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
-    const parts = learning();
-    parts.respond = (call) => (call.job === 'extract' ? learnEveryMessage(call) : 'no');
-    await storeReadConversation(database(), { projectId, subject: 'ann', words: ['I am Ann.'] });
-    await look(projectId);
-    for (let attempt = 0; attempt < 5; attempt += 1) await parts.runBatches(projectId);
+    const learner = learning();
+    learner.respond = (call) => (call.job === 'extract' ? learnEveryMessage(call) : 'no');
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
+    await check(projectId);
+    for (let attempt = 0; attempt < 5; attempt += 1) await learner.runBatches(projectId);
     expect(await listItems(database(), projectId)).toHaveLength(1);
-    const [batch] = (await parts.batches.list(projectId, 'failed')) as { id: string }[];
-    expect(batch).toMatchObject({
+    const [batch] = await learner.batches.list(projectId, 'failed');
+    expect(batch && toBatchJson(batch)).toMatchObject({
       state: 'failed',
       messages: 2,
       attempts: 6,
       error: { code: 'unusable_answer' },
       memories: { written: 1 },
     });
-    const asked = parts.requests.length;
-    parts.respond = learnEveryMessage;
-    expect(await parts.batches.replay(projectId, batch?.id ?? '')).toMatchObject({ state: 'running', groups: [{ state: 'learned' }] });
-    await parts.runBatches(projectId);
-    expect(parts.requests.slice(asked).map(({ job }) => job)).toEqual(['consolidate']);
-    expect(await parts.batches.replay(projectId, batch?.id ?? '')).toMatchObject({
+    const asked = learner.requests.length;
+    learner.respond = learnEveryMessage;
+    expect(await learner.batches.replay(projectId, batch?.id ?? '')).toMatchObject({ state: 'running', groups: [{ state: 'learned' }] });
+    await learner.runBatches(projectId);
+    expect(learner.requests.slice(asked).map(({ job }) => job)).toEqual(['consolidate']);
+    expect(await learner.batches.replay(projectId, batch?.id ?? '')).toMatchObject({
       state: 'done',
       groups: [{ state: 'done', error: null }],
     });
-    expect(await parts.batches.list(projectId, 'failed')).toEqual([]);
-    await expect(parts.batches.show(await createProject(database()), batch?.id ?? '')).rejects.toMatchObject({ code: 'not_found' });
+    expect(await learner.batches.list(projectId, 'failed')).toEqual([]);
+    await expect(learner.batches.show(await createProject(database()), batch?.id ?? '')).rejects.toMatchObject({ code: 'not_found' });
   });
 });
 
-interface Question {
+interface PromptJson {
   readonly new: readonly { readonly id: string; readonly text: string }[];
   readonly known: readonly { readonly id: string; readonly text: string }[];
   readonly facts: readonly { readonly id: string }[];

@@ -1,4 +1,4 @@
-/** How waiting messages are put into groups for one model call each. */
+/** Grouping of waiting messages for one model call each. */
 import { expect, test } from '@jest/globals';
 import { type MessageSize, planGroups } from '../../../src/memory/learning/plan-groups.ts';
 
@@ -7,7 +7,7 @@ const messages = (count: number, bytes: number, { conversationId = 'c', subject 
 const sizesOf = (sizes: readonly MessageSize[], several: boolean) =>
   planGroups(sizes, { allowMultiple: several }).groups.map(({ subject, messages: count }) => [subject, count]);
 
-test('a group for each end user and one for those without, and none is too large for one call', () => {
+test('plans one group per end user and one for those without, each within the size of a call', () => {
   const sizes = [
     ...messages(3, 10),
     ...messages(2, 10, { conversationId: 'd', subject: 'ann' }),
@@ -24,7 +24,7 @@ test('a group for each end user and one for those without, and none is too large
   ]);
 });
 
-test('a thousand messages are the most of a group, however short; the rest waits, or is a group of its own', () => {
+test('limits a group to a thousand short messages; the rest waits or forms another group', () => {
   const { groups, ends } = planGroups(messages(2_500, 1), { allowMultiple: false });
   expect(groups).toEqual([{ subject: null, messages: 1_000, ranges: [{ conversationId: 'c', from: 0, to: 1_000 }] }]);
   expect([...ends]).toEqual([['c', 1_000]]);

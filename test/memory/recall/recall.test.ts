@@ -19,7 +19,7 @@ function recallWith(deps: Partial<RecallDeps>) {
     embedFor: () => () => embed(),
     findMemories: async (query) => {
       queries.push(query);
-      return [memory(query.vector ? 'by vector' : 'by words')];
+      return [memory(query.vector ? 'by vector' : 'by text')];
     },
     deadlineMs: () => 100,
     logger: { warn: (fields) => warnings.push(fields) },
@@ -33,7 +33,7 @@ function recallWith(deps: Partial<RecallDeps>) {
   return { ask, queries, warnings };
 }
 
-test('words and the vector are asked for together; what the vector finds is used', async () => {
+test('text and vector are searched concurrently, and the vector result is used', async () => {
   const { ask, queries } = recallWith({});
   expect((await ask(async () => vector))?.itemIds).toEqual(['by vector']);
   expect(queries.map((query) => query.vector)).toEqual([null, vector]);
@@ -44,31 +44,31 @@ test.each([
   ['hangs', never],
   ['fails', fail],
   ['has no route', async () => null],
-])('words alone are used where the embedding %s', async (_name, embed) => {
+])('only text is searched when the embedding %s', async (_name, embed) => {
   const { ask, warnings } = recallWith({});
-  expect((await ask(embed))?.itemIds).toEqual(['by words']);
+  expect((await ask(embed))?.itemIds).toEqual(['by text']);
   expect(warnings).toEqual([]);
 });
 
-test('words alone are used, and no vector is asked for, where the ceilings leave no room for one', async () => {
+test('only text is searched, without an embedding call, when the ceilings leave no budget for one', async () => {
   const { ask, queries } = recallWith({});
   const asked: string[] = [];
   const embed = async () => {
     asked.push('vector');
     return vector;
   };
-  expect((await ask(embed, 'what do I like?', false))?.itemIds).toEqual(['by words']);
+  expect((await ask(embed, 'what do I like?', false))?.itemIds).toEqual(['by text']);
   expect([asked, queries.map((query) => query.vector)]).toEqual([[], [null]]);
 });
 
-test('words alone are used where the search with the vector fails or hangs', async () => {
+test('the text result is used when the vector search fails or hangs', async () => {
   for (const broken of [fail, never]) {
-    const { ask } = recallWith({ findMemories: (query) => (query.vector ? broken() : Promise.resolve([memory('by words')])) });
-    expect((await ask(async () => vector))?.itemIds).toEqual(['by words']);
+    const { ask } = recallWith({ findMemories: (query) => (query.vector ? broken() : Promise.resolve([memory('by text')])) });
+    expect((await ask(async () => vector))?.itemIds).toEqual(['by text']);
   }
 });
 
-test('what the vector finds is used where the search by words hangs', async () => {
+test('the vector result is used when the text search hangs', async () => {
   const { ask } = recallWith({ findMemories: (query) => (query.vector ? Promise.resolve([memory('by vector')]) : never()) });
   expect((await ask(async () => vector))?.itemIds).toEqual(['by vector']);
 });
@@ -77,23 +77,23 @@ test.each<[string, Partial<RecallDeps>, boolean]>([
   ['the database hangs', { findMemories: never }, false],
   ['the database fails', { findMemories: fail }, true],
   ['the settings cannot be read', { isEnabled: fail }, true],
-  ['the settings take for ever', { isEnabled: never }, false],
+  ['the settings never load', { isEnabled: never }, false],
   ['memory is off', { isEnabled: () => false }, false],
   ['nothing is found', { findMemories: async () => [] }, false],
-])('nothing is recalled, and nothing thrown, where %s', async (_name, deps, isWarned) => {
+])('recalls nothing and does not throw when %s', async (_name, deps, isWarned) => {
   const { ask, warnings } = recallWith(deps);
   expect(await ask(async () => vector)).toBeNull();
   expect(warnings.length > 0).toBe(isWarned);
 });
 
-test('of a long message its end is asked for', async () => {
+test('the end of a long message is searched', async () => {
   const { ask, queries } = recallWith({});
   await ask(async () => null, `${'a'.repeat(5_000)} and what now?`);
   expect(queries[0]?.text).toHaveLength(2_000);
   expect(queries[0]?.text.endsWith('and what now?')).toBe(true);
 });
 
-test('the block says that it is data, and each line where it comes from', () => {
+test('the block is marked as data, and each line names its origin', () => {
   const { block, used } = formatRecallBlock(
     [memory('Likes tea'), memory('Lives in Oslo', { origin: 'observed' }), memory('Is called Ada', { origin: 'person' })],
     10,
@@ -109,7 +109,7 @@ test('the block says that it is data, and each line where it comes from', () => 
   ]);
 });
 
-test('a line has no links, no markup, no line breaks, and nothing that closes the fence', () => {
+test('a line has no links, markup or line breaks, and nothing that closes the block', () => {
   const texts = [
     'See [the plan](https://evil.example/?q=1) at https://evil.example/x?y=z#a or www.evil.example',
     'A <b>bold</b> **claim** `code` ![pixel](https://evil.example/p.png) | table',
@@ -126,7 +126,7 @@ test('a line has no links, no markup, no line breaks, and nothing that closes th
   for (const line of lines.slice(2, -1)) expect(line).not.toMatch(/https?:|www\.|[<>*`|[\]\u200b\u202e]/);
 });
 
-test('what orders something is left out, what says the same is said once, and there is an end', () => {
+test('injections are left out, duplicates are listed once, and the number of lines is limited', () => {
   const { used } = formatRecallBlock(
     [
       memory('Likes green tea in the morning'),
@@ -139,6 +139,6 @@ test('what orders something is left out, what says the same is said once, and th
   expect(used.map(({ text }) => text)).toEqual(['Likes green tea in the morning', 'Owns a boat']);
   const many = Array.from({ length: 50 }, (_, index) => memory(`fact ${index} ${String(index).repeat(200)}`));
   expect(formatRecallBlock(many, 10).used.length).toBeLessThanOrEqual(10);
-  const long = Array.from({ length: 50 }, (_, index) => memory(`${index} ${'long words '.repeat(1_000)}`));
+  const long = Array.from({ length: 50 }, (_, index) => memory(`${index} ${'long text '.repeat(1_000)}`));
   expect(formatRecallBlock(long, 50).block.length).toBeLessThan(5_000);
 });

@@ -1,4 +1,4 @@
-/** Prompts made to hold up the service: what they cost is counted, and what would take the square of their length must come to its end. */
+/** Prompts that try to stall the service: counts their cost, and runs cases where a quadratic algorithm would not finish. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Queries } from '../../../src/db/database.ts';
@@ -15,7 +15,7 @@ const historyOf = (length: number): { role: string; content: string }[] =>
   Array.from({ length }, (_value, index) => ({ role: index % 2 === 0 ? 'user' : 'assistant', content: `m${index}` }));
 
 describeDatabases('long prompts', (database) => {
-  test('of 100,001 messages the newest are kept, and no statement has more than 500 rows', async () => {
+  test('of 100,001 messages keep the newest, and no statement has more than 500 rows', async () => {
     const projectId = await createProject(database());
     const longest: number[] = [];
     await database().transaction((tx) => {
@@ -33,7 +33,7 @@ describeDatabases('long prompts', (database) => {
     expect([seen?.lines[0], seen?.lines.at(-2), seen?.lines.at(-1)]).toEqual(['u m99000', 'u m100000', 'a end']);
   });
 
-  test('a conversation that outgrows what is kept of a prompt goes on with all of its messages', async () => {
+  test('a conversation longer than the kept part of a prompt continues with all of its messages', async () => {
     const projectId = await createProject(database());
     const calls = [1_999, 2_001, 2_003, 2_999, 3_001].map((length, at) =>
       settledCall({ projectId, at, body: { messages: historyOf(length) }, answer: `m${length}` }),
@@ -45,7 +45,7 @@ describeDatabases('long prompts', (database) => {
   });
 });
 
-test('slices have at most 500 rows and a million characters, and a longer row stands alone', () => {
+test('batches have at most 500 rows and a million characters; a longer row is a batch alone', () => {
   const lengths = (rows: readonly string[]) => [...toBatches(rows, (row) => row.length)].map((slice) => slice.length);
   expect(lengths(Array(1_200).fill('x'))).toEqual([500, 500, 200]);
   expect(lengths(['x'.repeat(600_000), 'y'.repeat(600_000), 'z'.repeat(3_000_000), 'a', 'b'])).toEqual([1, 1, 1, 2]);
@@ -53,32 +53,32 @@ test('slices have at most 500 rows and a million characters, and a longer row st
 });
 
 describe('a trimmed history', () => {
-  test('of 200,000 equal messages is compared with a conversation of them', () => {
+  test('of 200,000 equal messages is compared with an equal conversation', () => {
     const many = 'a'.repeat(200_000);
-    expect(joined(many, `u${many}`, 'ann')).toBe(200_000);
-    expect(joined(many, `${many}aaaaa`, 'ann')).toBe(null);
+    expect(matchTrimmedHistory(many, `u${many}`, 'ann')).toBe(200_000);
+    expect(matchTrimmedHistory(many, `${many}aaaaa`, 'ann')).toBe(null);
   });
 
-  test('is found where comparing each of its ends one by one finds it', () => {
+  test('is matched like by the quadratic definition', () => {
     const word = fc.array(fc.constantFrom('u', 'a', 'v'), { minLength: 1, maxLength: 9 }).map((letters) => letters.join(''));
     fc.assert(
       fc.property(word, word, fc.constantFrom('ann', null), (request, known, subject) => {
-        expect(joined(request, known, subject)).toBe(slowlyJoined(request, known, subject));
+        expect(matchTrimmedHistory(request, known, subject)).toBe(matchByDefinition(request, known, subject));
       }),
       { numRuns: 2_000 },
     );
   });
 });
 
-/** Index from which a request is new to the conversation `known`; null when it opens another. A letter is a message; `a` is the assistant's. */
-function joined(request: string, known: string, subject: string | null): number | null {
+/** Index from which a request is new to the conversation `known`; null when it opens another. Each letter is a message, `a` by the assistant. */
+function matchTrimmedHistory(request: string, known: string, subject: string | null): number | null {
   const scope = hashScope('project', 'acme', subject);
   const partOf = new Map(
     [...'auv'].map((text) => [text, chainMessages([{ role: text === 'a' ? 'assistant' : 'user', text, toolCalls: [] }])[0]]),
   );
   const parts = [...request].flatMap((letter) => partOf.get(letter) ?? []);
   const hashes = [...known].flatMap((letter) => partOf.get(letter)?.messageHash ?? []);
-  const turn: RecordedCall = {
+  const call: RecordedCall = {
     callId: 'call',
     projectId: 'project',
     source: 'acme',
@@ -113,16 +113,16 @@ function joined(request: string, known: string, subject: string | null): number 
     needsIdleTimer: false,
     added: [],
   };
-  const book = createConversationWorkingSet();
-  book.add(conversation, []);
-  const joining = matchConversation(turn, book);
-  return joining.kind === 'continues' ? joining.from : null;
+  const workingSet = createConversationWorkingSet();
+  workingSet.add(conversation, []);
+  const match = matchConversation(call, workingSet);
+  return match.kind === 'continues' ? match.from : null;
 }
 
-/** The same from its definition. */
-function slowlyJoined(request: string, known: string, subject: string | null): number | null {
+/** The same by definition. */
+function matchByDefinition(request: string, known: string, subject: string | null): number | null {
   let best = { end: 0, length: 0 };
-  if (!known.endsWith('a')) return null; // Only messages of the assistant tie a call to a conversation.
+  if (!known.endsWith('a')) return null; // Only assistant messages tie a call to a conversation.
   for (let end = request.length; request.indexOf('a') >= 0 && end > request.indexOf('a'); end -= 1) {
     let length = 0;
     while (length < Math.min(end, known.length) && request[end - 1 - length] === known[known.length - 1 - length]) length += 1;

@@ -1,4 +1,4 @@
-/** By which words memories and facts are found, in languages with and without spaces. */
+/** Terms that find memories and facts, in languages with and without spaces. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
@@ -27,8 +27,8 @@ const memories: Readonly<Record<string, readonly string[]>> = {
   'हिन्दी भाषा': ['हिन्दी', 'भाषा'],
 };
 
-describeDatabases('words', (database) => {
-  test('of every language find what has them; signs of the query language and of no language find nothing and break nothing', async () => {
+describeDatabases('search terms', (database) => {
+  test('of every language find their texts; query syntax and symbols find nothing and break nothing', async () => {
     const projectId = await createProject(database());
     const items = createItems({ database: database(), clock: systemClock });
     for (const text of Object.keys(memories)) {
@@ -40,7 +40,7 @@ describeDatabases('words', (database) => {
     }
     const search = createSearch({ database: database() });
     const find = async (query: string): Promise<string[]> => {
-      const options = { projectId, embed: async () => null, embedLimitMs: 30_000, queryLimitMs: 60_000 };
+      const options = { projectId, embed: async () => null, embedTimeoutMs: 30_000, queryTimeoutMs: 60_000 };
       const { memories: found } = await search(searchRequestSchema.parse({ query, include: ['memories'] }), options);
       return found.map(({ item }) => item.text);
     };
@@ -53,7 +53,7 @@ describeDatabases('words', (database) => {
   });
 });
 
-test('a script without spaces is indexed by letters and pairs, and sought by pairs; a single letter is itself', () => {
+test('scripts without spaces are indexed by letters and pairs and searched by pairs; a single letter stays', () => {
   expect(tokenizeForIndex('喝绿茶, ok')).toBe('喝 绿 茶 喝绿 绿茶 ok');
   expect(tokenizeForQuery('喝绿茶, ok')).toBe('喝绿 绿茶 ok');
   expect(tokenizeForQuery('茶')).toBe('茶');

@@ -1,4 +1,4 @@
-/** Credentials in calls: none is stored, and a conversation goes on through messages that held one. */
+/** Credentials in calls are never stored, and a conversation continues through masked messages. */
 import { expect, test } from '@jest/globals';
 import { newId } from '../../../src/core/ids.ts';
 import type { Database } from '../../../src/db/database.ts';
@@ -24,7 +24,7 @@ async function dump(database: Database, projectId: string): Promise<string> {
 
 describeDatabases('credentials in calls', (database) => {
   test.each(['chat', 'messages', 'responses'] as const)(
-    '%s: none is stored, wherever it stands, and the conversation is one',
+    '%s: none is stored in any field, and the calls form one conversation',
     async (route) => {
       const projectId = await createProject(database());
       const system = `The vault answers to ${secret}`;
@@ -72,7 +72,7 @@ describeDatabases('credentials in calls', (database) => {
   );
 });
 
-test('arguments that were parsed and written anew are masked to the same, also where no JSON is left', () => {
+test('parsed and re-serialized arguments are masked alike, also when no valid JSON is left', () => {
   const { maskMessage: message } = createCredentialMasker();
   const argumentsOf = (args: string): string | undefined => message(assistant(args)).toolCalls[0]?.arguments;
   const same = [
@@ -86,7 +86,7 @@ test('arguments that were parsed and written anew are masked to the same, also w
   expect(argumentsOf(`{"broken": "${secret}"`)).toBe('{"broken": "[credential]"');
 });
 
-test('of a history that is repeated only what is new is read again', () => {
+test('a repeated history is scanned only where it is new', () => {
   let characters = 0;
   const { maskMessage: message, maskExtra: extra } = createCredentialMasker((text) => {
     characters += text.length;
@@ -105,7 +105,7 @@ test('of a history that is repeated only what is new is read again', () => {
   expect(extra(system)).toEqual(system);
   message({ role: 'user', text: 'new', toolCalls: [] });
   expect(characters).toBe('new'.length + 'system'.length);
-  // What held a credential is never taken for clean.
+  // Texts with a credential are never cached as clean.
   const long = { role: 'user', text: `${secret} ${'long '.repeat(400)}`, toolCalls: [] } as const;
   expect([message(long), message(long)].map(({ text }) => text.slice(0, 12))).toEqual(['[credential]', '[credential]']);
 });

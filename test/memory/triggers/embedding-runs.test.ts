@@ -3,14 +3,14 @@ import { reenqueueEmbeddings } from '../../../src/memory/triggers/embedding-runs
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject } from '../calls.ts';
 
-describeDatabases('at a connection to Temporal, vectors are seen to', (database) => {
+describeDatabases('on connecting to Temporal, embedding', (database) => {
   interface Last {
     readonly active?: boolean;
     readonly model?: string | null;
     /** A passage without a vector. */
     readonly waits?: boolean;
   }
-  /** A project of which that is known. */
+  /** Embedding state of a project. */
   const lend = async ({ active = false, model = null, waits = false }: Last): Promise<string> => {
     const projectId = await createProject(database());
     await database().query(
@@ -27,7 +27,7 @@ describeDatabases('at a connection to Temporal, vectors are seen to', (database)
     );
     return projectId;
   };
-  /** Numbers of the runs that are asked for when `model` is what the project has now. */
+  /** Numbers of the enqueued runs when `model` is the current model of the project. */
   const runsOf = async (projectId: string, model: string | null): Promise<unknown[]> => {
     await database().query('delete from outbox');
     await reenqueueEmbeddings(database(), async (id) => (id === projectId ? model : null));
@@ -36,12 +36,12 @@ describeDatabases('at a connection to Temporal, vectors are seen to', (database)
   };
 
   test.each([
-    ['a run that has not ended is started again', { active: true, model: 'm' }, 'm', [3]],
-    ['a project whose text has its vectors gets no run', { model: 'm' }, 'm', []],
-    ['a project whose text waits gets one', { model: 'm', waits: true }, 'm', [4]],
-    ['so does one that has another model now', { model: 'm' }, 'n', [4]],
-    ['and one that had no route and has one now', { waits: true }, 'm', [4]],
-    ['a project without a route gets none, whatever waits', { waits: true }, null, []],
+    ['restarts an active run', { active: true, model: 'm' }, 'm', [3]],
+    ['starts no run for a project without pending texts', { model: 'm' }, 'm', []],
+    ['starts a run for pending texts', { model: 'm', waits: true }, 'm', [4]],
+    ['starts a run after a change of the model', { model: 'm' }, 'n', [4]],
+    ['starts a run when a route becomes available', { waits: true }, 'm', [4]],
+    ['starts no run without a route', { waits: true }, null, []],
   ])('%s', async (_title, last, model, runs) => {
     expect(await runsOf(await lend(last), model)).toEqual(runs);
   });
