@@ -1,4 +1,4 @@
-/** Feeds a stream reader the way a relay does: from the bytes of an event stream. */
+/** Feeds a stream reader as a relay does, from the bytes of an event stream. */
 import { createSseParser } from '../../src/core/sse.ts';
 import type { StreamEventKind, StreamReader } from '../../src/dialects/contract/route-codec.ts';
 
@@ -7,7 +7,7 @@ export function streamOf(...datas: readonly unknown[]): string {
   return datas.map((data) => `data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`).join('');
 }
 
-/** Lets `reader` read the whole of `text`; returns what each event meant. */
+/** Reads all of `text` with `reader` and returns the kind of each event. */
 export function readStream(reader: StreamReader, text: string): StreamEventKind[] {
   const parser = createSseParser();
   const events = [...parser.push(Buffer.from(text)).events, ...parser.end().events];

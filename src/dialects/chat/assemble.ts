@@ -1,10 +1,10 @@
-/** Puts the chunks of a streamed chat answer together to the plain answer that says the same. Pure. */
+/** Assembles the chunks of a streamed chat response into the equivalent JSON response. Pure. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from '../json/lossless-json.ts';
 import { expectArray, expectKnownObject, expectString, isSameJson } from '../json/strict-json.ts';
 
-/** Texts of a message that come in pieces. */
+/** Text fields of a message that are streamed in parts. */
 export const messageTextFields = ['content', 'refusal', 'reasoning_content', 'reasoning'] as const;
 
 const choiceMembers = new Set(['index', 'delta', 'finish_reason']);
@@ -24,21 +24,21 @@ interface OpenChoice {
   finishReason: string | null;
 }
 
-/** `chunks` are parsed by `parseLossless`. Throws Untranslatable. */
+/** `chunks` come from `parseLossless`. Throws UntranslatableError. */
 export function assembleChat(chunks: readonly unknown[]): JsonObject {
   const head = new Map<string, unknown>();
   const choices = new Map<number, OpenChoice>();
   let usage: unknown = null;
   for (const chunk of chunks) {
-    if (!isLosslessObject(chunk)) rejectUntranslatable('a chunk is no object');
-    // `obfuscation` is padding of the wire.
-    const { object: _object, choices: pieces, usage: counts, obfuscation: _padding, ...others } = chunk;
-    for (const [name, value] of Object.entries(others)) mergeHead(head, name, value);
-    usage = counts ?? usage;
-    for (const piece of expectArray(pieces, 'choices')) addChoice(choices, piece);
+    if (!isLosslessObject(chunk)) rejectUntranslatable('a chunk is not an object');
+    // `obfuscation` is padding against traffic analysis.
+    const { object: _object, choices: choiceChunks, usage: usageOfChunk, obfuscation: _padding, ...rest } = chunk;
+    for (const [name, value] of Object.entries(rest)) mergeHead(head, name, value);
+    usage = usageOfChunk ?? usage;
+    for (const choiceChunk of expectArray(choiceChunks, 'choices')) addChoice(choices, choiceChunk);
   }
-  if (choices.size === 0) rejectUntranslatable('the answer has no choices');
-  const { id, created, model, ...others } = Object.fromEntries(head);
+  if (choices.size === 0) rejectUntranslatable('the response has no choices');
+  const { id, created, model, ...rest } = Object.fromEntries(head);
   return {
     id,
     object: 'chat.completion',
@@ -46,21 +46,24 @@ export function assembleChat(chunks: readonly unknown[]): JsonObject {
     model,
     choices: sortedByIndex(choices).map(([index, choice]) => toChoice(index, choice)),
     ...(usage === null ? {} : { usage }),
-    ...others,
+    ...rest,
   };
 }
 
-/** What stands beside the choices is the same in all chunks that have it; some vendors send it empty at first, and a new time each time. */
+/**
+ * Merges a member next to `choices`, which has the same value in all chunks that carry it. Some vendors send it empty in the first chunk,
+ * and a new `created` in each.
+ */
 function mergeHead(head: Map<string, unknown>, name: string, value: unknown): void {
-  const known = head.get(name);
-  const isEmpty = (given: unknown): boolean => given === undefined || given === null || given === '';
-  if (isEmpty(known) || (name === 'created' && known === 0)) head.set(name, value);
-  else if (!isEmpty(value) && name !== 'created' && !isSameJson(known, value)) rejectUntranslatable('the chunks do not agree');
+  const existing = head.get(name);
+  const isEmpty = (member: unknown): boolean => member === undefined || member === null || member === '';
+  if (isEmpty(existing) || (name === 'created' && existing === 0)) head.set(name, value);
+  else if (!isEmpty(value) && name !== 'created' && !isSameJson(existing, value)) rejectUntranslatable('the chunks do not agree');
 }
 
-function addChoice(choices: Map<number, OpenChoice>, piece: unknown): void {
-  const { index = 0, delta, finish_reason: finishReason } = expectKnownObject(piece, 'a choice', choiceMembers);
-  if (typeof index !== 'number') rejectUntranslatable('the index of a choice is no number');
+function addChoice(choices: Map<number, OpenChoice>, chunk: unknown): void {
+  const { index = 0, delta, finish_reason: finishReason } = expectKnownObject(chunk, 'a choice', choiceMembers);
+  if (typeof index !== 'number') rejectUntranslatable('the index of a choice is not a number');
   const choice = choices.get(index) ?? { texts: new Map(), calls: new Map(), legacyCall: null, finishReason: null };
   choices.set(index, choice);
   if (typeof finishReason === 'string') choice.finishReason = finishReason;
@@ -74,24 +77,24 @@ function addChoice(choices: Map<number, OpenChoice>, piece: unknown): void {
   if (isLosslessObject(legacyCall)) choice.legacyCall = appendToFunction(choice.legacyCall ?? { name: '', arguments: '' }, legacyCall);
 }
 
-function addCall({ calls }: OpenChoice, piece: unknown): void {
-  const { index, id, type, function: fn } = expectKnownObject(piece, 'a tool call', callMembers);
-  if (typeof index !== 'number') rejectUntranslatable('a piece of a tool call does not say to which call it belongs');
-  if (type !== undefined && type !== null && type !== 'function') rejectUntranslatable('a tool call is of no known type');
+function addCall({ calls }: OpenChoice, delta: unknown): void {
+  const { index, id, type, function: fn } = expectKnownObject(delta, 'a tool call', callMembers);
+  if (typeof index !== 'number') rejectUntranslatable('a tool call delta has no index');
+  if (type !== undefined && type !== null && type !== 'function') rejectUntranslatable('a tool call is of an unknown type');
   const call = calls.get(index) ?? { id: '', name: '', arguments: '' };
   calls.set(index, { id: mergeOnce(call.id, id), ...appendToFunction(call, fn ?? {}) });
 }
 
-function appendToFunction(open: OpenFunction, piece: unknown): OpenFunction {
-  const { name, arguments: more } = expectKnownObject(piece, 'a function', functionMembers);
+function appendToFunction(open: OpenFunction, delta: unknown): OpenFunction {
+  const { name, arguments: more } = expectKnownObject(delta, 'a function', functionMembers);
   return { name: mergeOnce(open.name, name), arguments: open.arguments + expectString(more, 'arguments') };
 }
 
-/** Ids and names come whole; some vendors repeat them with each piece. */
-function mergeOnce(known: string, value: unknown): string {
+/** Ids and names arrive complete; some vendors repeat them in each delta. */
+function mergeOnce(existing: string, value: unknown): string {
   const text = expectString(value, 'a name');
-  if (known !== '' && text !== '' && known !== text) rejectUntranslatable('a tool call has two names');
-  return known || text;
+  if (existing !== '' && text !== '' && existing !== text) rejectUntranslatable('a tool call has two names');
+  return existing || text;
 }
 
 function toChoice(index: number, { texts, calls, legacyCall, finishReason }: OpenChoice): JsonObject {

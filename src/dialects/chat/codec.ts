@@ -1,4 +1,4 @@
-/** OpenAI chat completions (vendor facts 1.1). */
+/** Codec of OpenAI chat completions (docs/vendors.md). */
 
 import { gatewayError } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -9,7 +9,7 @@ import { parseChatUsage } from '../contract/token-usage.ts';
 import { findDuplicateKey, parsePositiveInteger, parseStringMember } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 
-const keysRead = ['model', 'stream', 'stream_options', 'messages', 'user', 'max_tokens', 'max_completion_tokens', 'n'];
+const keys = ['model', 'stream', 'stream_options', 'messages', 'user', 'max_tokens', 'max_completion_tokens', 'n'];
 
 export const chat: RouteCodec = {
   route: 'chat',
@@ -25,8 +25,8 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const refuse = (message: string): never => {
     throw gatewayError('bad_json', { message });
   };
-  const repeated = findDuplicateKey(spans, keysRead);
-  if (repeated !== null) refuse(`${repeated}: stands more than once`);
+  const repeated = findDuplicateKey(spans, keys);
+  if (repeated !== null) refuse(`${repeated}: duplicate key`);
   const { members } = spans;
   const model = members.get('model');
   if (model && model.kind !== 'string' && model.kind !== 'null') refuse('model: must be a string');
@@ -50,11 +50,11 @@ function patchForVendor(body: Buffer, spans: BodySpans, vendorModel: string, str
   const options = spans.members.get('stream_options');
   if (options === undefined || options.kind === 'null') splices.push(setMember(spans, 'stream_options', '{"include_usage":true}'));
   else if (options.kind === 'object') splices.push(setMember(scanMembers(body, options.value.start), 'include_usage', 'true'));
-  // Any other type goes to the vendor as it is, which will refuse it with its own words (decisions 3).
+  // Any other type is forwarded unchanged: the vendor rejects it with its own message.
   return mergeInsertions(splices);
 }
 
-/** Two insertions at the same place become one, so that a comma stands between them. */
+/** Merges two insertions at the same position into one with a comma between them. */
 function mergeInsertions(splices: Splice[]): Splice[] {
   const [first, second] = splices;
   if (!first || !second || first.span.start !== second.span.start || first.span.end !== second.span.end) return splices;
@@ -63,23 +63,23 @@ function mergeInsertions(splices: Splice[]): Splice[] {
 }
 
 function parseResponse(bytes: Buffer): ResponseSummary | null {
-  const answer = parseJson(bytes.toString('utf8'));
-  if (!isObject(answer) || !Array.isArray(answer.choices)) return null;
-  const message = asObject(asObject(answer.choices[0]).message);
+  const response = parseJson(bytes.toString('utf8'));
+  if (!isObject(response) || !Array.isArray(response.choices)) return null;
+  const message = asObject(asObject(response.choices[0]).message);
   const toolCalls = asArray(message.tool_calls).map((call) => {
     const fn = asObject(asObject(call).function);
     return { name: asString(fn.name) ?? '', arguments: asString(fn.arguments) ?? '' };
   });
-  const tokens = parseChatUsage(answer.usage);
+  const tokens = parseChatUsage(response.usage);
   const text = asString(message.content) ?? asString(message.refusal) ?? '';
-  const finished = answer.choices.length > 0 && answer.choices.every((choice) => typeof asObject(choice).finish_reason === 'string');
+  const finished = response.choices.length > 0 && response.choices.every((choice) => typeof asObject(choice).finish_reason === 'string');
   return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, finished };
 }
 
 function createStreamReader(): StreamReader {
   let tokens: ResponseSummary['tokens'] = null;
   let text = '';
-  /** Choices by index: whether they have said why they end. */
+  /** Whether a choice has a finish reason, by its index. */
   const ends = new Map<unknown, boolean>();
   let problem: string | null = null;
   const toolCalls = new Map<unknown, { name: string; arguments: string }>();
@@ -87,15 +87,18 @@ function createStreamReader(): StreamReader {
   const readChoice = (choice: unknown): void => {
     const { delta, finish_reason: finishReason, index } = asObject(choice);
     ends.set(index, ends.get(index) === true || typeof finishReason === 'string');
-    if (index !== undefined && index !== 0) return; // Further choices (`n` > 1) are delivered, but a conversation goes on with the first.
+    if (index !== undefined && index !== 0) return; // Further choices (`n` > 1) are forwarded, but a conversation continues with the first.
     const { content, refusal, tool_calls: calls } = asObject(delta);
     if (typeof content === 'string') text = appendBounded(text, content);
     else if (typeof refusal === 'string') text = appendBounded(text, refusal);
-    for (const piece of asArray(calls)) {
-      const { index: at, function: fn } = asObject(piece);
+    for (const callDelta of asArray(calls)) {
+      const { index: callIndex, function: fn } = asObject(callDelta);
       const { name, arguments: more } = asObject(fn);
-      const call = toolCalls.get(at) ?? { name: '', arguments: '' };
-      toolCalls.set(at, { name: call.name + (asString(name) ?? ''), arguments: appendBounded(call.arguments, asString(more) ?? '') });
+      const call = toolCalls.get(callIndex) ?? { name: '', arguments: '' };
+      toolCalls.set(callIndex, {
+        name: call.name + (asString(name) ?? ''),
+        arguments: appendBounded(call.arguments, asString(more) ?? ''),
+      });
     }
   };
 
@@ -111,8 +114,8 @@ function createStreamReader(): StreamReader {
       }
       for (const choice of asArray(chunk.choices)) readChoice(choice);
       tokens = parseChatUsage(chunk.usage) ?? parseChatUsage(asObject(chunk.x_groq).usage) ?? tokens;
-      // An object without choices is no part of an answer; some vendors report usage in one.
-      return Array.isArray(chunk.choices) ? 'piece' : 'ignored';
+      // An object without choices carries no content; some vendors report usage in one.
+      return Array.isArray(chunk.choices) ? 'delta' : 'ignored';
     },
     summary: () => {
       const turn = { text, toolCalls: [...toolCalls.values()] };
@@ -123,7 +126,7 @@ function createStreamReader(): StreamReader {
   };
 }
 
-/** Words of an error object; some vendors give the bare text instead. */
+/** The message of an error object; some vendors send a bare string instead. */
 function getErrorMessage(error: unknown): string | null {
   return asString(asObject(error).message) ?? asString(error);
 }

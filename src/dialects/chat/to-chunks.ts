@@ -1,4 +1,4 @@
-/** Tells a plain chat answer as the chunks that its vendor would have streamed. Pure. */
+/** Converts a JSON chat response into the chunks that its vendor would have streamed. Pure. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
@@ -11,10 +11,10 @@ const messageMembers = new Set<string>(['role', 'tool_calls', 'function_call', .
 const callMembers = new Set(['index', 'id', 'type', 'function']);
 const functionMembers = new Set(['name', 'arguments']);
 
-/** `answer` is parsed by `parseLossless`. Throws Untranslatable. */
-export function toChatChunks(answer: unknown): string[] {
-  if (!isLosslessObject(answer)) rejectUntranslatable('the answer is no object');
-  const { id, object: _object, created, model, choices, usage = null, ...others } = answer;
+/** `response` comes from `parseLossless`. Throws UntranslatableError. */
+export function toChatChunks(response: unknown): string[] {
+  if (!isLosslessObject(response)) rejectUntranslatable('the response is not an object');
+  const { id, object: _object, created, model, choices, usage = null, ...others } = response;
   const chunk = (pieces: readonly JsonObject[], counts: unknown): string =>
     formatEvent(null, {
       id,
@@ -26,7 +26,7 @@ export function toChatChunks(answer: unknown): string[] {
       ...(usage === null ? {} : { usage: counts }),
     });
   const pieces = expectArray(choices, 'choices').flatMap((choice, position) => toChoiceChunks(choice, position));
-  if (pieces.length === 0) rejectUntranslatable('the answer has no choices');
+  if (pieces.length === 0) rejectUntranslatable('the response has no choices');
   return [...pieces.map((piece) => chunk([piece], null)), ...(usage === null ? [] : [chunk([], usage)]), 'data: [DONE]\n\n'];
 }
 
@@ -41,13 +41,13 @@ function toChoiceChunks(choice: unknown, position: number): JsonObject[] {
 function* toDeltas(message: JsonObject): Iterable<JsonObject> {
   const { content, tool_calls: calls, function_call: legacyCall } = message;
   yield { role: 'assistant', content: typeof content === 'string' ? '' : null };
-  // What the model thought comes before what it says.
+  // Reasoning precedes the content.
   for (const name of messageTextFields.toReversed()) {
     for (const text of splitText(expectString(message[name], name))) yield { [name]: text };
   }
   for (const [index, call] of expectArray(calls, 'tool_calls').entries()) {
     const { id, type = 'function', function: fn } = expectKnownObject(call, 'a tool call', callMembers);
-    if (type !== 'function') rejectUntranslatable('a tool call is of no known type');
+    if (type !== 'function') rejectUntranslatable('a tool call is of an unknown type');
     const { name, arguments: argumentText } = parseFunction(fn);
     yield { tool_calls: [{ index, id, type, function: { name, arguments: '' } }] };
     for (const text of splitText(argumentText)) yield { tool_calls: [{ index, function: { arguments: text } }] };

@@ -1,15 +1,15 @@
 /**
- * What the gateway must know of an inference route: where the few things stand that it reads of a body, what it changes on the way to a
- * vendor, how an answer ends, and how an error looks. Pure: no clock, no I/O, no logger.
+ * The contract of an inference route: which members of a body the gateway reads, what it patches for a vendor, how a response ends and how
+ * an error is formatted. Pure: no clock, no I/O, no logger.
  */
 import type { AssistantTurn, TextRoute } from '../../core/call.ts';
 import type { BodySpans, Splice } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import type { SseEvent } from '../../core/sse.ts';
 
-/** What the gateway reads of a request body; everything else goes to the vendor unread. */
+/** What the gateway reads from a request body; everything else is forwarded unread. */
 export interface RequestSummary {
-  /** Null when absent or empty: the call uses `auto`. */
+  /** Null when absent or empty, which means `auto`. */
   readonly model: string | null;
   readonly stream: boolean;
   readonly maxOutputTokens: number | null;
@@ -17,48 +17,48 @@ export interface RequestSummary {
   readonly user: string | null;
 }
 
-/** What the gateway reads of an answer. */
+/** What the gateway reads from a response. */
 export interface ResponseSummary {
-  /** Null: the vendor reported no usage. */
+  /** Null when the vendor reported no usage. */
   readonly tokens: Tokens | null;
-  /** `tokens` is the vendor's last word, not a count on the way. */
+  /** `tokens` is the vendor's final count, not an intermediate one. */
   readonly isFinal: boolean;
   readonly turn: AssistantTurn;
-  /** The answer says why it ended, in all of its choices; only chat and messages look. */
+  /** Every choice has a finish reason; set for chat and messages only. */
   readonly finished?: boolean;
-  /** Search units, where the vendor charges by them (rerank). */
+  /** Search units, when the vendor charges by them (rerank). */
   readonly searches?: number;
 }
 
 /**
  * What an event means for the relay:
- * `piece` part of the answer; `end` the last event of a whole answer; `error` the vendor reports a failure (`problem` says which);
- * `ignored` keep-alives and events that say nothing of the answer; `unreadable` data that is not of this dialect.
+ * `delta` part of the response; `end` the last event of a complete response; `error` the vendor reports a failure (see `problem`);
+ * `ignored` keep-alives and events without content; `unreadable` data that is not of this dialect.
  */
-export type StreamEventKind = 'piece' | 'end' | 'error' | 'ignored' | 'unreadable';
+export type StreamEventKind = 'delta' | 'end' | 'error' | 'ignored' | 'unreadable';
 
-/** Follows one streamed answer. */
+/** Reads the events of one streamed response. */
 export interface StreamReader {
   read(event: SseEvent): StreamEventKind;
-  /** What has been read so far. */
+  /** Summary of the events read so far. */
   summary(): ResponseSummary;
-  /** The answer is whole although its closing event is missing (some vendors omit it). */
+  /** The response is complete although its closing event is missing, which some vendors omit. */
   finished(): boolean;
-  /** The vendor's own words of an `error` event, null when it gave none. */
+  /** The vendor's message of an `error` event. Null when it sent none. */
   problem(): string | null;
 }
 
 export interface RouteCodec {
   readonly route: TextRoute;
-  /** Tail of the vendor's address, behind the base address with its version prefix. */
+  /** Path at the vendor, relative to the base URL with its version prefix. */
   readonly path: string;
-  /** Throws the route's error when a member the gateway needs is missing or of the wrong type. */
+  /** Throws the route's error when a required member is missing or has the wrong type. */
   parseRequest(body: Buffer, spans: BodySpans): RequestSummary;
-  /** The changes on the way to a vendor: its model id, and usage on streams. */
+  /** Splices for the vendor's body: its model id, and usage on streams. */
   patchForVendor(body: Buffer, spans: BodySpans, vendorModel: string, stream: boolean): Splice[];
-  /** Reads a plain answer; null when it is none of this route. */
+  /** Parses a JSON response. Null when it is not a response of this route. */
   parseResponse(bytes: Buffer): ResponseSummary | null;
   createStreamReader(): StreamReader;
-  /** Event that tells the caller of a failure in the middle of a stream; null: the stream just stops (specification 6). */
+  /** Event that reports a failure during a stream. Null when the stream just ends (docs/api/reference.md#streaming). */
   formatStreamError(message: string): string | null;
 }

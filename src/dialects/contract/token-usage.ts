@@ -1,27 +1,27 @@
 /**
- * Five disjoint token counters from what vendors report (vendor facts 9, lessons 22): OpenAI's prompt count includes cached tokens,
- * Anthropic's input count excludes them. An explicit zero is data; a missing count is not zero but unknown.
+ * Converts the token counts that vendors report into five disjoint counters (docs/vendors.md). OpenAI's prompt count includes cached
+ * tokens, Anthropic's input count excludes them. An explicit zero is a count; a missing count is unknown, not zero.
  */
 
 import { asCount, asObject, isObject } from '../../core/json/narrow.ts';
 import { noTokens, type Tokens } from '../../core/pricing.ts';
 
-/** Usage object of chat answers and of their last chunk; null when it does not tell input and output. */
+/** Usage of a chat response or of its last chunk. Null when input or output tokens are missing. */
 export function parseChatUsage(usage: unknown): Tokens | null {
   if (!isObject(usage)) return null;
-  // DeepSeek reports its cache beside the prompt count instead of in the details.
+  // DeepSeek reports cached tokens next to the prompt count instead of in the details.
   const cached = asCount(asObject(usage.prompt_tokens_details).cached_tokens) ?? asCount(usage.prompt_cache_hit_tokens);
   return toTokens({ whole: usage.prompt_tokens, output: usage.completion_tokens, total: usage.total_tokens, cached });
 }
 
-/** Usage object of responses; null when it does not tell input and output. */
+/** Usage of the responses route. Null when input or output tokens are missing. */
 export function parseResponsesUsage(usage: unknown): Tokens | null {
   if (!isObject(usage)) return null;
   const cached = asCount(asObject(usage.input_tokens_details).cached_tokens);
   return toTokens({ whole: usage.input_tokens, output: usage.output_tokens, total: usage.total_tokens, cached });
 }
 
-/** OpenAI's counts: `whole` is all of the input, `cached` a part of it. Of the three others two tell the third. */
+/** OpenAI's counts: `whole` is all input, `cached` a part of it. Of input, output and total, two give the third. */
 function toTokens(usage: { whole: unknown; output: unknown; total: unknown; cached: number | undefined }): Tokens | null {
   const total = asCount(usage.total);
   const rest = (known: number | undefined): number | undefined =>
@@ -33,13 +33,13 @@ function toTokens(usage: { whole: unknown; output: unknown; total: unknown; cach
   return { ...noTokens, input: Math.max(0, whole - cached), cachedInput: cached, output };
 }
 
-/** Usage object of the messages dialect. In streams counts are cumulative and come in parts: later ones replace `earlier` ones. */
+/** Usage of the messages dialect. Streams send cumulative counts in parts: later counts replace those of `earlier`. */
 export function parseMessagesUsage(usage: unknown, earlier: Tokens | null): Tokens | null {
   if (!isObject(usage)) return earlier;
   const written = asCount(usage.cache_creation_input_tokens);
   const split = asObject(usage.cache_creation);
   const written1h = asCount(split.ephemeral_1h_input_tokens);
-  // Streams give the split once, at their start, and the sum of both again at their end.
+  // Streams report the 5-minute/1-hour split once, at the start, and the sum again at the end.
   const rest = written === undefined ? undefined : written - (written1h ?? earlier?.cacheWrite1h ?? 0);
   const written5m = asCount(split.ephemeral_5m_input_tokens) ?? rest;
   const counts = {
@@ -59,7 +59,7 @@ export function parseMessagesUsage(usage: unknown, earlier: Tokens | null): Toke
   };
 }
 
-/** Tokens of a text of which nobody counted them: four characters each, the usual rule of thumb for English text and code. */
+/** Estimated tokens of a text: four characters each, the rule of thumb for English text and code. */
 export function estimateTokens(characters: number): number {
   return Math.ceil(characters / 4);
 }

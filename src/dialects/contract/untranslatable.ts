@@ -1,10 +1,10 @@
-/** What the other dialect has no words for: the candidate is skipped like one that refuses, instead of being asked something else. */
+/** Thrown when the other dialect has no equivalent: the candidate is skipped, since a changed request would ask for something else. */
 
-/** `message` says what cannot be expressed, in a fixed sentence without the caller's text. */
+/** `message` names what cannot be translated, in a fixed sentence without the caller's text. */
 export class UntranslatableError extends Error {
   constructor(reason: string) {
     super(reason);
-    this.name = 'Untranslatable';
+    this.name = 'UntranslatableError';
   }
 }
 

@@ -1,7 +1,7 @@
-/** What a vendor says in the body of an error, in any of the forms in which the vendors of the text routes say it (vendor facts 1.2, 2, 4). Pure. */
+/** Reads the message of a vendor's error body, in the forms of all vendors of the text routes (docs/vendors.md). Pure. */
 import { asObject, asString, parseJson } from '../../core/json/narrow.ts';
 
-/** The `error` object of OpenAI and Anthropic, its bare text, and the plainer forms of the rerank vendors and of servers; null: there is none. */
+/** Supports `error.message` (OpenAI, Anthropic), a bare `error` string, `message` and `detail`. Null when there is no message. */
 export function parseVendorMessage(bytes: Buffer): string | null {
   const body = asObject(parseJson(bytes.toString('utf8')));
   return asString(asObject(body.error).message) ?? asString(body.error) ?? asString(body.message) ?? asString(body.detail);

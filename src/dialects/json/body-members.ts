@@ -1,8 +1,8 @@
-/** Reads single members of a scanned body. */
+/** Parses single members of a scanned body. */
 import type { BodySpans, Member } from '../../core/json/spans.ts';
 import { decodeString } from '../../core/json/spans.ts';
 
-/** All members of a body that the gateway reads, on any route. */
+/** All members of a body that the gateway reads on text routes. */
 export const bodyKeys: ReadonlySet<string> = new Set([
   'model',
   'stream',
@@ -19,7 +19,7 @@ export const bodyKeys: ReadonlySet<string> = new Set([
   'n',
 ]);
 
-/** Key of `keys` that the body repeats: gateway and vendor could read two different values, so such a body is refused. */
+/** The first of `keys` that the body repeats, null when none: gateway and vendor could use different values, so such a body is rejected. */
 export function findDuplicateKey(spans: BodySpans, keys: readonly string[]): string | null {
   if (spans.repeated.size === 0) return null;
   return keys.find((key) => spans.repeated.has(key)) ?? null;
@@ -29,7 +29,7 @@ export function parseStringMember(body: Buffer, member: Member | undefined): str
   return member?.kind === 'string' ? decodeString(body, member.value) : null;
 }
 
-/** A whole number from 1 on, null for everything else. */
+/** A positive safe integer. Null for everything else. */
 export function parsePositiveInteger(body: Buffer, member: Member | undefined): number | null {
   if (member?.kind !== 'number') return null;
   const value = Number(body.toString('latin1', member.value.start, member.value.end));

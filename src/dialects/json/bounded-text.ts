@@ -1,9 +1,9 @@
-/** Text of a streamed answer, collected for memory and for estimates: bounded, however long the stream is. */
+/** Collects the text of a streamed response for memory and estimates, in bounded memory. */
 
-/** Characters; far beyond what any model writes in one answer. */
+/** Characters; more than any model writes in one response. */
 const maxTextLength = 8 * 1024 * 1024;
 
-/** `text` with `more` behind it; what goes beyond the bound is left out. */
+/** Appends `more` to `text`; returns `text` unchanged once it has reached the limit. */
 export function appendBounded(text: string, more: string): string {
   return text.length < maxTextLength ? text + more : text;
 }

@@ -1,7 +1,7 @@
-/** Data URLs (RFC 2397): recognised, decoded, and folded away in running text. Without regular expressions, since bodies reach 32 MiB. */
+/** Recognizes, decodes and folds data URLs (RFC 2397). Without regular expressions over the text, since bodies reach 32 MiB. */
 import { hash } from 'node:crypto';
 
-/** What is kept of binary content. */
+/** What is stored of binary content. */
 export interface Digest {
   readonly bytes: number;
   readonly sha256: string;
@@ -11,7 +11,7 @@ export function digestBytes(bytes: Buffer): Digest {
   return { bytes: bytes.length, sha256: hash('sha256', bytes, 'hex') };
 }
 
-/** Media type and content of a data URL; null when `text` is none. A missing media type is `text/plain`, as the RFC has it. */
+/** Media type and content of a data URL; a missing media type means `text/plain` (RFC 2397). Null when `text` is not a data URL. */
 export function parseDataUrl(text: string): { mediaType: string; bytes: Buffer } | null {
   if (text.slice(0, scheme.length).toLowerCase() !== scheme) return null;
   const comma = text.indexOf(',');
@@ -23,31 +23,31 @@ export function parseDataUrl(text: string): { mediaType: string; bytes: Buffer }
 }
 
 /**
- * `text` with each base64 data URL in it replaced by `[media type, size, SHA-256]`, always the same for the same URL. Short ones
- * stay: a text of nothing but empty URLs would become eight times as long, and cost a hash for each 13 characters.
+ * Replaces each base64 data URL in `text` by `[media type, size, SHA-256]`, deterministically. Short URLs stay: a text of empty URLs
+ * would grow eightfold and cost one hash per 13 characters.
  */
 export function foldDataUrls(text: string): string {
-  let mark = text.indexOf(base64Mark);
-  if (mark < 0) return text;
-  const pieces: string[] = [];
+  let markAt = text.indexOf(base64Mark);
+  if (markAt < 0) return text;
+  const parts: string[] = [];
   let from = 0;
-  while (mark >= 0) {
-    // Looks back no further than a head is long, else a text of nothing but marks takes time with the square of its length.
-    const lookFrom = Math.max(from, mark - maxHeadLength);
-    const start = lookFrom + text.slice(lookFrom, mark).lastIndexOf(scheme);
-    const end = endOfBase64(text, mark + base64Mark.length);
-    // A URL's head is short and has no space; anything else only looks like one.
-    if (start >= lookFrom && end - start >= minFoldedLength && !/[\s,]/.test(text.slice(start, mark))) {
+  while (markAt >= 0) {
+    // Searches back at most the length of a head: otherwise a text of marks alone takes quadratic time.
+    const searchFrom = Math.max(from, markAt - maxHeadLength);
+    const start = searchFrom + text.slice(searchFrom, markAt).lastIndexOf(scheme);
+    const end = endOfBase64(text, markAt + base64Mark.length);
+    // The head of a URL is short and contains neither white space nor a comma.
+    if (start >= searchFrom && end - start >= minFoldedLength && !/[\s,]/.test(text.slice(start, markAt))) {
       const url = parseDataUrl(text.slice(start, end));
       if (url) {
         const { bytes, sha256 } = digestBytes(url.bytes);
-        pieces.push(text.slice(from, start), `[${url.mediaType}, ${bytes} bytes, sha256 ${sha256}]`);
+        parts.push(text.slice(from, start), `[${url.mediaType}, ${bytes} bytes, sha256 ${sha256}]`);
         from = end;
       }
     }
-    mark = text.indexOf(base64Mark, end);
+    markAt = text.indexOf(base64Mark, end);
   }
-  return pieces.join('') + text.slice(from);
+  return parts.join('') + text.slice(from);
 }
 
 const scheme = 'data:';
@@ -78,6 +78,6 @@ function unescapePercent(data: string): Buffer {
   try {
     return Buffer.from(decodeURIComponent(data), 'utf8');
   } catch {
-    return Buffer.from(data, 'utf8'); // Not valid escapes: its own characters are all there is to describe.
+    return Buffer.from(data, 'utf8'); // Invalid percent-encoding: described by its characters.
   }
 }

@@ -1,9 +1,9 @@
 /**
- * JSON that keeps the text of its numbers (parse-lossless.ts) on the way through a translation: `12345678901234567890`, `1.0` and `1e5` in tool schemas
- * and tool arguments are written as they were read. A number that JavaScript would write differently is kept as raw JSON (an object
- * of its own kind), so this room narrows parsed values with the functions here and not with those of `core/json.ts`.
+ * Narrowing of values from `parseLossless`, which keep the text of numbers through a translation: `12345678901234567890`, `1.0` and `1e5`
+ * in tool schemas and arguments are written as they were read. Such a number is a raw JSON object, which `core/json` would take for a
+ * JSON object; use these functions instead.
  *
- * What does not survive: white space, repeated keys (the last stays), and the place of keys that are whole numbers, which come first.
+ * Not preserved: white space, duplicate keys (the last wins), and the position of integer keys, which come first.
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
 
@@ -16,23 +16,23 @@ export function asLosslessObject(value: unknown): JsonObject {
   return isLosslessObject(value) ? value : {};
 }
 
-/** The number, whether or not its text is kept; undefined for anything else. */
+/** The number, also of raw JSON. Undefined for anything else. */
 export function asNumber(value: unknown): number | undefined {
   if (JSON.isRawJSON(value)) return Number(value.rawJSON);
   return typeof value === 'number' ? value : undefined;
 }
 
-/** The text, or null for an empty one and for anything else. */
+/** The string. Null for an empty one and for anything else. */
 export function asNonEmptyString(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** The members that have a value: neither null nor undefined. */
+/** The members that are neither null nor undefined. */
 export function omitNullish(members: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== null));
 }
 
-/** JSON text of a value a second time, with plain numbers; for the few places that count. */
+/** A copy with plain numbers, for arithmetic. */
 export function toPlainNumbers(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }

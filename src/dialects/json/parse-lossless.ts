@@ -1,29 +1,29 @@
 /**
- * Reads JSON and keeps the text of its numbers (translate-json.ts says why). A reader of its own: `JSON.parse` with a function that looks at
- * each value took 5 µs a value, so that one body of eight megabytes full of small numbers held up all calls of a process for twenty seconds
- * (measured); this takes a tenth of that, and gives up where nobody means what was sent.
+ * Parses JSON and keeps the text of numbers that JavaScript would change (see lossless-json.ts). `JSON.parse` with a reviver took 5 µs per
+ * value, so an 8 MB body of small numbers blocked a process for twenty seconds (measured); this parser takes a tenth and limits depth and
+ * number of values.
  */
 
-/** Text of a JSON number that is written as it stands. */
+/** A JSON number that is serialized as its original text. */
 interface RawJson {
   readonly rawJSON: string;
 }
 
 declare global {
-  /** In Node since 21, not yet in TypeScript's library. */
+  /** In Node since 21; not in TypeScript's library. */
   interface JSON {
     rawJSON(text: string): RawJson;
     isRawJSON(value: unknown): value is RawJson;
   }
 }
 
-/** Deeper than anybody means, and far from where writing what was read would run out of stack. */
+/** Deeper than real requests, and shallow enough that serializing the value cannot overflow the stack. */
 const maxDepth = 1_000;
 
-/** A long conversation has some ten thousand; so many take a good tenth of a second. */
+/** A long conversation has some ten thousand; the maximum takes a tenth of a second. */
 const maxValues = 500_000;
 
-/** The value; undefined when the text is not JSON, nested too deeply or has too many values. What can be read can be written again. */
+/** The parsed value, which can be serialized again. Undefined when the text is not JSON, or exceeds the depth or value limit. */
 export function parseLossless(text: string): unknown {
   try {
     return createReader(text).readWhole();
@@ -51,7 +51,7 @@ function createReader(text: string): { readWhole(): unknown } {
     throw new SyntaxError(`not JSON at ${at}`);
   };
 
-  /** The code of the next character that is no white space, where `at` stands then. */
+  /** Skips white space and returns the character code at the new position. */
   const next = (): number => {
     let code = text.charCodeAt(at);
     while (code === space || code === 0x0a || code === 0x0d || code === 0x09) {
@@ -87,7 +87,7 @@ function createReader(text: string): { readWhole(): unknown } {
       if (next() !== colon) fail();
       at += 1;
       const value = readValue(depth);
-      // Set like any other, this one would not become a member.
+      // Assigning `__proto__` would set the prototype instead of a member.
       if (key === '__proto__') Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
       else object[key] = value;
       if (endsAfter(closeBrace)) return object;
@@ -107,7 +107,7 @@ function createReader(text: string): { readWhole(): unknown } {
     }
   };
 
-  /** Behind a member: a comma and the next one, or the end. */
+  /** After a member: consumes a comma (false) or the closing character (true). */
   const endsAfter = (close: number): boolean => {
     const code = next();
     if (code !== comma && code !== close) fail();
@@ -122,7 +122,7 @@ function createReader(text: string): { readWhole(): unknown } {
     if (end < 0) fail();
     at = end + 1;
     const inner = text.slice(start + 1, end);
-    // Escapes, and the control characters that may not stand here, are left to the engine.
+    // Strings with escapes or with (forbidden) control characters are left to the engine.
     return needsCare.test(inner) ? unescaped(text.slice(start, at)) : inner;
   };
 
@@ -156,7 +156,7 @@ function createReader(text: string): { readWhole(): unknown } {
   };
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters on purpose.
 const needsCare = /[\\\u0000-\u001f]/;
 
 function unescaped(literal: string): string {

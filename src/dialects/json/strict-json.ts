@@ -1,29 +1,29 @@
-/** What the two forms of an answer share: refusing members that nobody knows, and cutting text into pieces. */
+/** Strict readers for response conversion: reject unknown members and split text into chunks. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from './lossless-json.ts';
 
-/** The object, all of whose members with a value are `known`. Throws Untranslatable. */
+/** The object, when each member with a value is in `known`. Throws UntranslatableError. */
 export function expectKnownObject(value: unknown, what: string, known: ReadonlySet<string>): JsonObject {
-  if (!isLosslessObject(value)) rejectUntranslatable(`${what} is no object`);
+  if (!isLosslessObject(value)) rejectUntranslatable(`${what} is not an object`);
   const unknown = Object.entries(value).find(([name, member]) => !known.has(name) && !isEmptyValue(member));
-  if (unknown) rejectUntranslatable(`${what} has members that are not known`);
+  if (unknown) rejectUntranslatable(`${what} has unknown members`);
   return value;
 }
 
-/** The text; empty where there is none. Throws Untranslatable for anything else. */
+/** The string; empty for undefined and null. Throws UntranslatableError for anything else. */
 export function expectString(value: unknown, what: string): string {
   if (value === undefined || value === null) return '';
-  return typeof value === 'string' ? value : rejectUntranslatable(`${what} is no text`);
+  return typeof value === 'string' ? value : rejectUntranslatable(`${what} is not a string`);
 }
 
-/** Throws Untranslatable. */
+/** The array; empty for undefined and null. Throws UntranslatableError for anything else. */
 export function expectArray(value: unknown, what: string): readonly unknown[] {
   if (value === undefined || value === null) return [];
-  return Array.isArray(value) ? value : rejectUntranslatable(`${what} is no list`);
+  return Array.isArray(value) ? value : rejectUntranslatable(`${what} is not a list`);
 }
 
-/** The same JSON. */
+/** Whether both values serialize to the same JSON text. */
 export function isSameJson(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
@@ -34,7 +34,7 @@ function isEmptyValue(value: unknown): boolean {
 
 const maxChunkLength = 2_048;
 
-/** Pieces of a text for the events of a stream; no piece ends between the halves of a character. */
+/** Splits text into chunks for stream events, never between the halves of a surrogate pair. */
 export function* splitText(text: string): Iterable<string> {
   for (let at = 0; at < text.length; ) {
     const isHalf = isHighSurrogate(text.charCodeAt(at + maxChunkLength - 1));

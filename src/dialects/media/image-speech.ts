@@ -1,6 +1,6 @@
 /**
- * The bodies of the image and speech routes (specification 4.6): the members that are read of them, and the vendors' bodies made of those.
- * Values travel as the JSON text in which the caller wrote them, so that a seed of twenty digits stays what it is. Pure.
+ * Request bodies of the image and speech routes: the fields that the gateway reads, and the vendor bodies built from them. Pure.
+ * Values are copied as the caller's JSON text, so that a seed of twenty digits keeps its digits. See docs/api/reference.md#images.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { asString, parseJson } from '../../core/json/narrow.ts';
@@ -10,10 +10,10 @@ import { findDuplicateKey, parseStringMember } from '../json/body-members.ts';
 const imageFields = ['prompt', 'n', 'size', 'steps', 'seed', 'cfg_scale'] as const;
 const speechFields = ['input', 'voice', 'response_format'] as const;
 
-/** JSON text by member; a member that is absent or null is not there. */
+/** JSON text by field, without fields that are absent or null. */
 export type MediaFields = Readonly<Partial<Record<(typeof imageFields)[number] | (typeof speechFields)[number], string>>>;
 
-/** All members of a body that the two routes read. */
+/** All members of a body that the image and speech routes read. */
 export const mediaBodyKeys: ReadonlySet<string> = new Set(['model', ...imageFields, ...speechFields]);
 
 export interface MediaRequestSummary {
@@ -21,7 +21,7 @@ export interface MediaRequestSummary {
   readonly fields: MediaFields;
 }
 
-/** Throws `missing_model`, `bad_model`, and `bad_json` for what two readers could read differently. */
+/** Throws `missing_model`, `bad_model`, and `bad_json` for duplicate keys. */
 export function parseImageRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
   const facts = parseFields(body, spans, imageFields);
   if (!/^[A-Za-z0-9._:/-]*$/.test(facts.model))
@@ -29,14 +29,14 @@ export function parseImageRequest(body: Buffer, spans: BodySpans): MediaRequestS
   return facts;
 }
 
-/** A voice may have any name; only its form is looked at. */
+/** A voice may have any name; only the form of the model is checked. Throws as `parseImageRequest`. */
 export function parseSpeechRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
   return parseFields(body, spans, speechFields);
 }
 
 function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof MediaFields)[]): MediaRequestSummary {
   const repeated = findDuplicateKey(spans, ['model', ...names]);
-  if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: stands more than once` });
+  if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: duplicate key` });
   const model = parseStringMember(body, spans.members.get('model'));
   if (model === null || model === '') throw gatewayError('missing_model');
   assertModelForm(model);
@@ -47,7 +47,7 @@ function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof Medi
   return { model, fields: Object.fromEntries(fields) };
 }
 
-/** Only the first slash splits off the provider: a publisher belongs into the provider's base address (shapes 21). */
+/** Only the first slash separates the provider: a publisher belongs into the provider's base URL. Throws `bad_model`. */
 function assertModelForm(model: string): void {
   const parts = model.split('/');
   const isStep = parts.some((part) => part === '.' || part === '..');
@@ -55,19 +55,19 @@ function assertModelForm(model: string): void {
     throw gatewayError('bad_model', { message: 'model must be <provider>/<model>, or a name without a slash' });
 }
 
-/** A JSON object of the members that are there. */
+/** A JSON object of the fields that are present. */
 export function formatFields(members: Readonly<Record<string, string | undefined>>): Buffer {
   const written = Object.entries(members).flatMap(([name, json]) => (json === undefined ? [] : [`${JSON.stringify(name)}:${json}`]));
   return Buffer.from(`{${written.join(',')}}`);
 }
 
-/** How many images are asked for; what is no count is left to the vendor to refuse. */
+/** Number of requested images; 1 for an invalid `n`, which the vendor rejects. */
 export function getImageCount({ n = '1' }: MediaFields): number {
   const count: unknown = parseJson(n);
   return typeof count === 'number' && Number.isSafeInteger(count) && count > 0 ? count : 1;
 }
 
-/** Unicode code points of the text that is to be spoken: what vendors count. */
+/** Unicode code points of the input text, the unit that vendors charge. */
 export function countCharacters({ input = '""' }: MediaFields): number {
   const text: unknown = parseJson(input);
   if (typeof text !== 'string') return 0;
@@ -78,12 +78,12 @@ export function countCharacters({ input = '""' }: MediaFields): number {
   return text.length - pairs;
 }
 
-/** What is to be drawn or spoken. */
+/** Prompt and input text, for content rules. */
 export function getPromptTexts({ prompt, input }: MediaFields): string[] {
   return [prompt, input].flatMap((json) => (json === undefined ? [] : (asString(parseJson(json)) ?? [])));
 }
 
-/** The two sides of a size, as JSON; null for `auto`, which leaves it to the vendor. Throws `bad_json` for anything else. */
+/** Width and height as JSON. Null for `auto`, which leaves the size to the vendor. Throws `bad_json` for anything else. */
 export function parseSize(size = '"1024x1024"'): { readonly width: string; readonly height: string } | null {
   const match = /^(?:auto|([1-9]\d{0,4})x([1-9]\d{0,4}))$/.exec(asString(parseJson(size)) ?? '');
   if (!match) throw gatewayError('bad_json', { message: 'size: must be <width>x<height>' });

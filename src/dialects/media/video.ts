@@ -1,13 +1,13 @@
 /**
- * The body of `POST /v1/video/generations` (shapes 11) and the vendor's body made of it (vendor facts 7). Only what the caller gave goes to the
- * vendor, as the JSON text in which it was written: vendors refuse parameters that a model does not know. Pure.
+ * Request body of `POST /v1/video/generations` and the vendor body built from it (docs/api/reference.md#video, docs/vendors.md). Only members
+ * that the caller sent are forwarded, as their original JSON text: vendors reject parameters that a model does not support. Pure.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { findDuplicateKey } from '../json/body-members.ts';
 
-/** Members of the caller that become parameters of the vendor. */
+/** The vendor's parameter names by the caller's member names. */
 const parameterNames = {
   aspect_ratio: 'aspectRatio',
   duration_seconds: 'durationSeconds',
@@ -19,29 +19,29 @@ const parameterNames = {
 
 const memberNames = ['model', 'prompt', 'image', ...Object.keys(parameterNames)];
 
-/** All members of a body that are read. */
+/** All members of a body that the route reads. */
 export const videoBodyKeys: ReadonlySet<string> = new Set(memberNames);
 
 export interface VideoRequestSummary {
-  /** Null: the default one. */
+  /** Null for the default model. */
   readonly model: string | null;
-  /** What one video is charged for, and how many are asked for. */
+  /** Charged length of one video. */
   readonly durationMs: number;
   readonly samples: number;
-  /** What is to be seen, and what is not. */
+  /** Prompt and negative prompt, for content rules. */
   readonly texts: readonly string[];
-  /** In the vendor's form. Throws `bad_request` for a prompt or an image that is none: who may not ask need not ask well. */
+  /** The vendor's body. Throws `bad_request` for an invalid prompt or image, so call it after the authorization checks. */
   readonly writeBody: () => Buffer;
 }
 
-/** The length that the vendor makes where none is asked for. */
+/** The vendor's default length. */
 const defaultSeconds = 8;
 const maxSeconds = 86_400;
 
-/** Throws `bad_json` for what two readers could read differently, and `bad_model`; nearly all else is the vendor's to refuse. */
+/** Throws `bad_json` for duplicate keys, and `bad_model`; most other mistakes are left to the vendor. */
 export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestSummary {
   const repeated = findDuplicateKey(spans, memberNames);
-  if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: stands more than once` });
+  if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: duplicate key` });
   const textAt = (name: string): string | null => {
     const member = spans.members.get(name);
     return member && member.kind !== 'null' ? body.toString('utf8', member.value.start, member.value.end) : null;
@@ -51,7 +51,7 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
   const prompt = asString(valueAt('prompt')) ?? '';
   const parameters = Object.entries(parameterNames).flatMap(([name, vendorName]) => {
     const text = textAt(name);
-    // One video is what is made without the parameter, which not every model knows.
+    // Not every model supports the parameter; without it one video is made.
     return text === null || (name === 'n' && text === '1') ? [] : [`${JSON.stringify(vendorName)}:${text}`];
   });
   const writeBody = (): Buffer => {
@@ -69,7 +69,7 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
   };
 }
 
-/** Only the first slash splits off the provider (shapes 21). */
+/** Only the first slash separates the provider. Null for the default model; throws `bad_model`. */
 function parseModel(value: unknown): string | null {
   if (value === null || value === '') return null;
   if (typeof value !== 'string' || value.length > maxModelLength || !/^(?:[A-Za-z0-9._:-]+\/)?[A-Za-z0-9._:-]+$/.test(value))
@@ -77,7 +77,7 @@ function parseModel(value: unknown): string | null {
   return value;
 }
 
-/** As the catalog bounds the ids of models. */
+/** The catalog's limit for model ids. */
 const maxModelLength = 300;
 
 function toVendorImage(image: unknown): unknown {
@@ -87,7 +87,7 @@ function toVendorImage(image: unknown): unknown {
   return { bytesBase64Encoded: base64, mimeType };
 }
 
-/** Vendors take the length as a number and as a text. */
+/** Vendors accept the length as a number and as a string. */
 function asPositiveNumber(value: unknown): number | null {
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;
   return typeof number === 'number' && Number.isFinite(number) && number > 0 ? number : null;

@@ -1,4 +1,4 @@
-/** Puts the events of a streamed messages answer together to the plain answer that says the same. Pure. */
+/** Assembles the events of a streamed messages response into the equivalent JSON response. Pure. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject, omitNullish } from '../json/lossless-json.ts';
@@ -11,24 +11,24 @@ const blockDeltaMembers = new Set(['type', 'index', 'delta']);
 const deltaMembers = new Set(['type', 'text', 'partial_json', 'thinking', 'signature', 'citation']);
 const endMembers = new Set(['type', 'delta', 'usage', 'context_management']);
 
-/** A block, and the JSON text of its input so far. */
+/** A content block and the JSON text of its input so far. */
 interface OpenBlock {
   block: JsonObject;
   inputText: string;
 }
 
-/** `events` are the data of the events, parsed by `parseLossless`. Throws Untranslatable. */
+/** `events` are the data of the events, from `parseLossless`. Throws UntranslatableError. */
 export function assembleMessages(events: readonly unknown[]): JsonObject {
   let message: JsonObject | null = null;
   let isEnded = false;
   const blocks: OpenBlock[] = [];
   for (const event of events) {
-    if (!isLosslessObject(event)) rejectUntranslatable('an event is no object');
+    if (!isLosslessObject(event)) rejectUntranslatable('an event is not an object');
     switch (event.type) {
       case 'ping':
         break;
       case 'message_start':
-        if (message !== null) rejectUntranslatable('the answer begins twice');
+        if (message !== null) rejectUntranslatable('the response begins twice');
         message = parseStart(event);
         break;
       case 'content_block_start':
@@ -40,23 +40,23 @@ export function assembleMessages(events: readonly unknown[]): JsonObject {
       case 'content_block_stop':
         break;
       case 'message_delta':
-        message = mergeEnd(message ?? rejectUntranslatable('the answer has no beginning'), event);
+        message = mergeEnd(message ?? rejectUntranslatable('the response has no beginning'), event);
         break;
       case 'message_stop':
         isEnded = true;
         break;
       default:
-        rejectUntranslatable('an event is of no known type');
+        rejectUntranslatable('an event is of an unknown type');
     }
   }
-  if (message === null || !isEnded || typeof message.stop_reason !== 'string') rejectUntranslatable('the answer has no end');
+  if (message === null || !isEnded || typeof message.stop_reason !== 'string') rejectUntranslatable('the response has no end');
   return { ...message, content: blocks.map(toBlock) };
 }
 
 function parseStart(event: JsonObject): JsonObject {
   const { message } = expectKnownObject(event, 'message_start', startMembers);
   if (!isLosslessObject(message) || expectArray(message.content, 'content').length > 0)
-    rejectUntranslatable('the answer begins with content');
+    rejectUntranslatable('the response begins with content');
   return message;
 }
 
@@ -69,7 +69,7 @@ function openBlock(event: JsonObject, position: number): OpenBlock {
 function addDelta(blocks: readonly OpenBlock[], event: JsonObject): void {
   const { index, delta } = expectKnownObject(event, 'content_block_delta', blockDeltaMembers);
   const open = typeof index === 'number' ? blocks[index] : undefined;
-  if (!open) rejectUntranslatable('a piece belongs to no block');
+  if (!open) rejectUntranslatable('a delta belongs to no open block');
   const { type, text, partial_json: json, thinking, signature, citation } = expectKnownObject(delta, 'a delta', deltaMembers);
   const { block } = open;
   const append = (name: string, more: unknown): void => {
@@ -92,11 +92,11 @@ function addDelta(blocks: readonly OpenBlock[], event: JsonObject): void {
       open.inputText += expectString(json, 'partial_json');
       break;
     default:
-      rejectUntranslatable('a delta is of no known type');
+      rejectUntranslatable('a delta is of an unknown type');
   }
 }
 
-/** Counts are cumulative: later ones take the place of earlier ones. */
+/** Counts are cumulative: later counts replace earlier ones. */
 function mergeEnd(message: JsonObject, event: JsonObject): JsonObject {
   const { delta, usage, ...others } = expectKnownObject(event, 'message_delta', endMembers);
   const { type: _type, ...more } = omitNullish(others);
@@ -106,9 +106,9 @@ function mergeEnd(message: JsonObject, event: JsonObject): JsonObject {
   return { ...message, ...more, ...(isLosslessObject(delta) ? delta : {}), ...counts };
 }
 
-/** Pieces of input make one object; none, or only empty ones, mean the input that the block began with. */
+/** Parses the concatenated input deltas; without any text the block keeps the input it started with. */
 function toBlock({ block, inputText }: OpenBlock): JsonObject {
   if (inputText === '') return block;
   const input = parseLossless(inputText);
-  return isLosslessObject(input) ? { ...block, input } : rejectUntranslatable('the input of a tool is no object');
+  return isLosslessObject(input) ? { ...block, input } : rejectUntranslatable('the input of a tool is not an object');
 }

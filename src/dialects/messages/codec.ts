@@ -1,4 +1,4 @@
-/** Anthropic messages (vendor facts 2). */
+/** Codec of Anthropic messages (docs/vendors.md). */
 
 import { gatewayError } from '../../core/errors.ts';
 import { asCount, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -11,7 +11,7 @@ import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { findDuplicateKey, parsePositiveInteger, parseStringMember } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 
-const keysRead = ['model', 'stream', 'messages', 'system', 'metadata', 'max_tokens'];
+const keys = ['model', 'stream', 'messages', 'system', 'metadata', 'max_tokens'];
 
 export const messages: RouteCodec = {
   route: 'messages',
@@ -23,13 +23,13 @@ export const messages: RouteCodec = {
   formatStreamError: (message) => formatEvent('error', { type: 'error', error: { type: 'api_error', message } }),
 };
 
-/** Sentences as the vendor's own API words them; two are given by the specification (7.3). */
+/** The messages are those of the vendor's API, which SDKs show to their users. */
 function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const refuse = (message: string): never => {
     throw gatewayError('bad_json', { message });
   };
-  const repeated = findDuplicateKey(spans, keysRead);
-  if (repeated !== null) refuse(`${repeated}: stands more than once`);
+  const repeated = findDuplicateKey(spans, keys);
+  if (repeated !== null) refuse(`${repeated}: duplicate key`);
   const { members } = spans;
   const model = members.get('model');
   if (model && model.kind !== 'string') refuse('model: Input should be a valid string');
@@ -53,19 +53,19 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
 }
 
 function parseResponse(bytes: Buffer): ResponseSummary | null {
-  const answer = parseJson(bytes.toString('utf8'));
-  if (!isObject(answer) || !Array.isArray(answer.content)) return null;
-  const blocks = answer.content.map(asObject);
+  const response = parseJson(bytes.toString('utf8'));
+  if (!isObject(response) || !Array.isArray(response.content)) return null;
+  const blocks = response.content.map(asObject);
   const text = blocks.map((block) => (block.type === 'text' ? (asString(block.text) ?? '') : '')).join('');
   const toolCalls = blocks
     .filter((block) => block.type === 'tool_use')
     .map((block) => ({ name: asString(block.name) ?? '', arguments: JSON.stringify(block.input ?? {}) }));
-  const tokens = parseMessagesUsage(answer.usage, null);
+  const tokens = parseMessagesUsage(response.usage, null);
   return {
     tokens,
-    isFinal: tokens !== null && reportsInput(answer.usage),
+    isFinal: tokens !== null && reportsInput(response.usage),
     turn: { text, toolCalls },
-    finished: typeof answer.stop_reason === 'string',
+    finished: typeof response.stop_reason === 'string',
   };
 }
 
@@ -103,13 +103,13 @@ function createStreamReader(): StreamReader {
         case 'message_start':
           tokens = parseMessagesUsage(asObject(data.message).usage, tokens);
           knowsInput ||= reportsInput(asObject(data.message).usage);
-          return 'piece';
+          return 'delta';
         case 'message_delta':
           tokens = parseMessagesUsage(data.usage, tokens);
           finished ||= typeof asObject(data.delta).stop_reason === 'string';
           knowsInput ||= reportsInput(data.usage);
           isEnded ||= tokens !== null && isObject(data.usage);
-          return 'piece';
+          return 'delta';
         case 'content_block_start': {
           const block = asObject(data.content_block);
           if (block.type === 'text') text = appendBounded(text, asString(block.text) ?? '');
@@ -117,18 +117,18 @@ function createStreamReader(): StreamReader {
             toolCalls.set(data.index, { name: asString(block.name) ?? '', arguments: '' });
             wholeInputs.set(data.index, JSON.stringify(block.input ?? {}));
           }
-          return 'piece';
+          return 'delta';
         }
         case 'content_block_delta':
           readDelta(data.index, data.delta);
-          return 'piece';
+          return 'delta';
         case 'content_block_stop':
-          return 'piece';
+          return 'delta';
         default:
-          return 'ignored'; // Unknown events are passed on (vendor facts 2).
+          return 'ignored'; // Unknown events are forwarded (docs/vendors.md).
       }
     },
-    // Some vendors send a tool's whole input with its start; a tool without arguments may send only an empty piece, which means `{}`.
+    // Some vendors send the complete input in the start event; a tool without arguments may send one empty delta, which means `{}`.
     summary: () => {
       const calls = [...toolCalls].map(([index, call]) => ({ ...call, arguments: call.arguments || (wholeInputs.get(index) ?? '{}') }));
       return { tokens, isFinal: isEnded && knowsInput, turn: { text, toolCalls: calls }, finished };
@@ -138,7 +138,7 @@ function createStreamReader(): StreamReader {
   };
 }
 
-/** Whether the vendor says what the input came to: left out, it is not nothing but unknown. */
+/** Whether the vendor reported input tokens: missing counts are unknown, not zero. */
 function reportsInput(usage: unknown): boolean {
   const { input_tokens: input, cache_read_input_tokens: read, cache_creation_input_tokens: written } = asObject(usage);
   return [input, read, written].some((count) => asCount(count) !== undefined);

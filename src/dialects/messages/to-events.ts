@@ -1,17 +1,17 @@
-/** Tells a plain messages answer as the events that its vendor would have streamed. Pure. */
+/** Converts a JSON messages response into the events that its vendor would have streamed. Pure. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from '../json/lossless-json.ts';
 import { expectArray, expectString, splitText } from '../json/strict-json.ts';
 
-/** `answer` is parsed by `parseLossless`. Throws Untranslatable. */
+/** `answer` comes from `parseLossless`. Throws UntranslatableError. */
 export function toMessagesEvents(answer: unknown): string[] {
-  if (!isLosslessObject(answer)) rejectUntranslatable('the answer is no object');
+  if (!isLosslessObject(answer)) rejectUntranslatable('the response is not an object');
   const { content, stop_reason: stopReason, stop_sequence: stopSequence = null, usage } = answer;
-  // Events of this dialect tell counts, and clients read them there.
-  if (!isLosslessObject(usage)) rejectUntranslatable('the answer has no usage');
-  if (typeof stopReason !== 'string') rejectUntranslatable('the answer has no end');
+  // Clients read token counts from the first and last event.
+  if (!isLosslessObject(usage)) rejectUntranslatable('the response has no usage');
+  if (typeof stopReason !== 'string') rejectUntranslatable('the response has no end');
   const ends = { content: [], stop_reason: null, stop_sequence: null, usage: { ...usage, output_tokens: 0 } };
   return [
     event('message_start', { message: { ...answer, ...ends } }),
@@ -22,14 +22,14 @@ export function toMessagesEvents(answer: unknown): string[] {
 }
 
 function* blockEvents(block: unknown, index: number): Iterable<string> {
-  if (!isLosslessObject(block)) rejectUntranslatable('a block is no object');
+  if (!isLosslessObject(block)) rejectUntranslatable('a block is not an object');
   const { start, deltas } = splitBlock(block);
   yield event('content_block_start', { index, content_block: start });
   for (const delta of deltas) yield event('content_block_delta', { index, delta });
   yield event('content_block_stop', { index });
 }
 
-/** Blocks of a type that has no pieces come whole with their start. */
+/** Blocks of a type without deltas are sent complete in their start event. */
 function splitBlock(block: JsonObject): { start: JsonObject; deltas: JsonObject[] } {
   switch (block.type) {
     case 'text': {
@@ -57,7 +57,7 @@ function splitBlock(block: JsonObject): { start: JsonObject; deltas: JsonObject[
     case 'tool_use':
     case 'server_tool_use':
     case 'mcp_tool_use': {
-      if (!isLosslessObject(block.input)) rejectUntranslatable('the input of a tool is no object');
+      if (!isLosslessObject(block.input)) rejectUntranslatable('the input of a tool is not an object');
       const pieces = [...splitText(JSON.stringify(block.input))];
       return { start: { ...block, input: {} }, deltas: pieces.map((json) => ({ type: 'input_json_delta', partial_json: json })) };
     }

@@ -1,6 +1,6 @@
 /**
- * Routes whose body goes to the same path at the vendor unread but for its model: embeddings, moderations, rerank (vendor facts 1.3, 1.4,
- * 4), and the reading of a request that responses shares with them.
+ * Codecs of routes whose body is forwarded unread except for the model: embeddings, moderations, rerank (docs/vendors.md). The responses
+ * route shares their request parser.
  */
 import type { TextRoute } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -13,12 +13,12 @@ import { findDuplicateKey, parsePositiveInteger, parseStringMember } from '../js
 
 export const embeddings = createPassthrough('embeddings', '/embeddings', ({ usage }) => parseTotalTokens(usage));
 
-/** Vendors charge nothing for moderations and report no usage: none is the exact count. */
+/** Moderations are free and report no usage: zero is the exact count. */
 export const moderations = createPassthrough('moderations', '/moderations', ({ usage }) =>
   usage === undefined ? noUsage : parseTotalTokens(usage),
 );
 
-/** Charged by search units where the vendor counts them, else by tokens (vendor facts 4). */
+/** Charged by search units when the vendor reports them, else by tokens. */
 export const rerank = createPassthrough('rerank', '/rerank', ({ usage, meta }) => {
   const searches = asCount(asObject(asObject(meta).billed_units).search_units);
   return searches === undefined ? parseTotalTokens(usage) : { ...noUsage, searches };
@@ -35,7 +35,7 @@ const noUsage: UsageSummary = { tokens: noTokens, isFinal: true };
 function createPassthrough(
   route: TextRoute,
   path: string,
-  readUsage: (answer: Readonly<Record<string, unknown>>) => UsageSummary,
+  readUsage: (response: Readonly<Record<string, unknown>>) => UsageSummary,
 ): RouteCodec {
   return {
     route,
@@ -43,10 +43,10 @@ function createPassthrough(
     parseRequest: (body, spans) => parsePassthroughRequest(body, spans, { mayStream: false }),
     patchForVendor: patchModel,
     parseResponse(bytes) {
-      const answer = parseJson(bytes.toString('utf8'));
-      // Some vendors answer with a bare list; some tell an error with status 200.
-      const isAnswer = Array.isArray(answer) || (isObject(answer) && !reportsError(answer));
-      return isAnswer ? { ...readUsage(asObject(answer)), turn: { text: '', toolCalls: [] } } : null;
+      const response = parseJson(bytes.toString('utf8'));
+      // Some vendors return a bare list; some report an error with status 200.
+      const isResponse = Array.isArray(response) || (isObject(response) && !reportsError(response));
+      return isResponse ? { ...readUsage(asObject(response)), turn: { text: '', toolCalls: [] } } : null;
     },
     createStreamReader() {
       throw new Error(`${route} has no streams`);
@@ -62,14 +62,14 @@ function parseTotalTokens(usage: unknown): UsageSummary {
   return input === undefined ? { tokens: null, isFinal: false } : { tokens: { ...noTokens, input }, isFinal: true };
 }
 
-/** Throws `missing_model`, and `bad_json` for what gateway and vendor could read in two ways. */
+/** Throws `missing_model`, and `bad_json` for duplicate keys. */
 export function parsePassthroughRequest(
   body: Buffer,
   spans: BodySpans,
   options: { mayStream: boolean; maxTokensKey?: string },
 ): RequestSummary {
   const repeated = findDuplicateKey(spans, ['model', 'stream', 'user']);
-  if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: stands more than once` });
+  if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: duplicate key` });
   const { members } = spans;
   const model = parseStringMember(body, members.get('model'));
   if (model === null || model === '') throw gatewayError('missing_model');

@@ -1,4 +1,4 @@
-/** OpenAI responses (vendor facts 1.5): passed through to vendors that serve the path. */
+/** Codec of OpenAI responses (docs/vendors.md), forwarded to vendors that serve the path. */
 
 import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
@@ -13,14 +13,14 @@ export const responses: RouteCodec = {
   parseRequest: (body, spans) => parsePassthroughRequest(body, spans, { mayStream: true, maxTokensKey: 'max_output_tokens' }),
   patchForVendor: patchModel,
   parseResponse(bytes) {
-    const answer = parseJson(bytes.toString('utf8'));
-    return isObject(answer) && Array.isArray(answer.output) ? parseResponse(answer) : null;
+    const body = parseJson(bytes.toString('utf8'));
+    return isObject(body) && Array.isArray(body.output) ? parseResponse(body) : null;
   },
   createStreamReader,
   formatStreamError: () => null,
 };
 
-/** Text blocks are joined with nothing between them; only calls of the caller's own functions are tool calls (specification 4.8 rule 4). */
+/** Joins text blocks without a separator; only calls of the caller's functions are tool calls (docs/api/reference.md#memory-rules). */
 function parseResponse(response: Readonly<Record<string, unknown>>): ResponseSummary {
   const items = asArray(response.output).map(asObject);
   const parts = items.filter(({ type }) => type === 'message').flatMap(({ content }) => asArray(content).map(asObject));
@@ -35,7 +35,7 @@ function parseResponse(response: Readonly<Record<string, unknown>>): ResponseSum
 function createStreamReader(): StreamReader {
   let text = '';
   let problem: string | null = null;
-  let whole: ResponseSummary | null = null;
+  let complete: ResponseSummary | null = null;
   let tokens: Tokens | null = null;
 
   return {
@@ -55,18 +55,18 @@ function createStreamReader(): StreamReader {
         }
         case 'response.completed':
         case 'response.incomplete':
-          whole = parseResponse(asObject(data.response));
+          complete = parseResponse(asObject(data.response));
           return 'end';
         case 'response.output_text.delta':
         case 'response.refusal.delta':
           text = appendBounded(text, asString(data.delta) ?? '');
-          return 'piece';
+          return 'delta';
         default:
-          return 'piece';
+          return 'delta';
       }
     },
-    // The last event holds the whole answer; one that broke off is known by its text alone.
-    summary: () => whole ?? { tokens, isFinal: tokens !== null, turn: { text, toolCalls: [] } },
+    // The last event contains the complete response; an interrupted stream has only its text.
+    summary: () => complete ?? { tokens, isFinal: tokens !== null, turn: { text, toolCalls: [] } },
     finished: () => false,
     problem: () => problem,
   };

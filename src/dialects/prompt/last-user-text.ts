@@ -1,4 +1,4 @@
-/** What the user said last in a chat or messages body. Parses, so it is for the few calls that need it, and for small bodies only. */
+/** The text of the last user message of a chat or messages body. Parses JSON, so it is used for few calls and small bodies only. */
 import type { Dialect } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
@@ -6,7 +6,7 @@ import { parsePrompt } from './prompt.ts';
 
 const maxBytes = 256 * 1024;
 
-/** Null when there is no such message, or the messages are too large to be parsed for a hint. */
+/** Null when there is no user message, or the messages are too large to parse for a hint. */
 export function parseLastUserText(dialect: Dialect, body: Buffer, { members }: BodySpans): string | null {
   const value = members.get('messages')?.value;
   if (!value || value.end - value.start > maxBytes) return null;

@@ -1,26 +1,26 @@
 /**
- * How much of a request is kept as its prompt. A body may hold a million messages of one character; each one kept costs two hashes and two
- * rows in the database, and 100,000 of them held up a whole service with the embedded database for twelve seconds.
+ * Limits how much of a request is stored as its prompt. A body may hold a million one-character messages; each stored message costs two
+ * hashes and two rows, and 100,000 of them blocked a service with the embedded database for twelve seconds.
  *
- * Lost are, with the call that brings them: messages before the newest thousand to two thousand (those that an earlier call brought stay in
- * its conversation), blocks of a message before the newest ten thousand, tool calls of a message after the 128th, the end of a text behind
- * four million characters, and findings (system prompts last) before the newest two thousand or four million characters.
+ * Dropped: messages before the newest one to two thousand (those of earlier calls stay in the conversation), blocks before the newest ten
+ * thousand of a message, tool calls after the 128th, text after four million characters, and extras (system prompts last) before the newest
+ * two thousand or four million characters.
  */
 import { asArray, isObject } from '../../core/json/narrow.ts';
 import type { PromptExtra } from './prompt-extras.ts';
 
-/** Vendors take 128 tools; a message with more calls than that is nobody's work. */
+/** Vendors accept 128 tools; no real message calls more. */
 export const maxToolCalls = 128;
 
 const maxMessages = 2_000;
 const maxBlocks = 10_000;
 const maxExtras = 2_000;
-/** More than any model reads; the embedded database needs 0.1 s to compress a million of them. */
+/** More than any context window; the embedded database takes 0.1 s to compress a million characters. */
 const maxCharacters = 4 * 1_024 * 1_024;
-/** Whole thousands are dropped, so that the calls of a long conversation begin with the same message and share its chain of parts. */
+/** Messages are dropped in steps, so that the calls of a long conversation start with the same message and share their chain parts. */
 const dropStep = 1_000;
 
-/** The newest messages of the list `value`, and the system prompt when that comes first. */
+/** The newest messages of the list `value`, preceded by its system prompt when that is the first message. */
 export function newestMessages(value: unknown): readonly unknown[] {
   const list = asArray(value);
   if (list.length <= maxMessages) return list;
@@ -29,7 +29,7 @@ export function newestMessages(value: unknown): readonly unknown[] {
   return isSystemPrompt(first) ? [first, ...kept] : kept;
 }
 
-/** Blocks of a message; content that is no list is the only one. */
+/** The newest blocks of a message; content that is not a list is its only block. */
 export function newestBlocks(content: unknown): readonly unknown[] {
   return Array.isArray(content) ? content.slice(-maxBlocks) : [content];
 }
@@ -38,32 +38,32 @@ export function truncateText(text: string): string {
   return text.length > maxCharacters ? text.slice(0, maxCharacters) : text;
 }
 
-/** Reads what was found, as far as it is kept, in its order. */
-export function collectNewest<Place extends { readonly isSystem: boolean }, Read extends PromptExtra>(
-  places: readonly Place[],
-  read: (place: Place) => readonly Read[],
-): Read[] {
-  const kept = new Map<Place, readonly Read[]>();
+/** Evaluates the candidates within the limits and returns their extras in the original order. */
+export function collectNewest<Candidate extends { readonly isSystem: boolean }, Extra extends PromptExtra>(
+  candidates: readonly Candidate[],
+  toExtras: (candidate: Candidate) => readonly Extra[],
+): Extra[] {
+  const kept = new Map<Candidate, readonly Extra[]>();
   let characters = 0;
-  // System prompts first, since they stand before all else; then from the end on.
+  // Priority: system prompts, then the newest of the others.
   const inOrder = [
-    ...places.filter(({ isSystem }) => isSystem).slice(0, maxExtras),
-    ...places
+    ...candidates.filter(({ isSystem }) => isSystem).slice(0, maxExtras),
+    ...candidates
       .filter(({ isSystem }) => !isSystem)
       .slice(-maxExtras)
       .reverse(),
   ];
-  for (const place of inOrder) {
+  for (const candidate of inOrder) {
     if (characters > maxCharacters) break;
-    const findings = read(place).map(truncateExtra);
-    characters += findings.reduce((sum, finding) => sum + (finding.kind === 'binary' ? 0 : finding.text.length), 0);
-    kept.set(place, findings);
+    const extras = toExtras(candidate).map(truncateExtra);
+    characters += extras.reduce((sum, extra) => sum + (extra.kind === 'binary' ? 0 : extra.text.length), 0);
+    kept.set(candidate, extras);
   }
-  return places.flatMap((place) => kept.get(place) ?? []);
+  return candidates.flatMap((candidate) => kept.get(candidate) ?? []);
 }
 
-function truncateExtra<Read extends PromptExtra>(finding: Read): Read {
-  return finding.kind === 'binary' ? finding : { ...finding, text: truncateText(finding.text) };
+function truncateExtra<Extra extends PromptExtra>(extra: Extra): Extra {
+  return extra.kind === 'binary' ? extra : { ...extra, text: truncateText(extra.text) };
 }
 
 function isSystemPrompt(message: unknown): boolean {

@@ -1,13 +1,13 @@
 /**
- * Reads the messages of a request body into the normal form (decisions 9): what the user and the assistant said and which tools the
- * assistant called. All else that belongs to the prompt becomes an extra that knows where it stood: system prompts, tool results,
- * thinking, and binary content as type, size and SHA-256.
+ * Parses the messages of a request body into a normal form: the text of user and assistant and the tools that the assistant called. The
+ * rest of the prompt becomes extras with their positions: system prompts, tool results, thinking, and binary content as type, size and
+ * SHA-256 (docs/architecture/memory.md).
  *
- * Total: a body is the caller's, so whatever is malformed is skipped or kept as an extra; nothing here throws. Off the hot path, but on its
- * event loop: time grows with the size of the body alone, and what is kept of it is bounded (`prompt-limits.ts`).
+ * Total: malformed parts are skipped or stored as extras; nothing throws. Runs on the event loop: time is linear in the size of the body,
+ * and the stored amount is bounded (`prompt-limits.ts`).
  *
- * The same rules hold for answers, so that an answer and its repetition in the next request are the same message: text parts of the
- * assistant are joined without anything between (vendors cut them for citations and tools), parts of the user by line feeds.
+ * Responses are normalized by the same rules, so that a response equals its repetition in the next request: text parts of the assistant
+ * are joined without a separator (vendors split them for citations and tools), parts of the user by line feeds.
  */
 import type { AssistantTurn } from '../../core/call.ts';
 import { asArray, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
@@ -17,52 +17,57 @@ import { opaqueExtra, type PromptExtra, textExtra, toExtras, toJsonText } from '
 import { collectNewest, maxToolCalls, newestBlocks, newestMessages, truncateText } from './prompt-limits.ts';
 import { stripRecalled } from './recalled-block.ts';
 
-/** A message as it is chained, stored and learned from. */
+/** A message in the form that is chained, stored and learned from. */
 export interface NormalMessage {
   readonly role: 'user' | 'assistant';
   readonly text: string;
   readonly toolCalls: AssistantTurn['toolCalls'];
 }
 
-/** What stood in the prompt beside the messages; `position` messages of the normal form stand before it or hold it. Stored as JSON. */
+/** A part of the prompt that is not a message. `position` counts the messages before it, including one that contains it. Stored as JSON. */
 export type PositionedExtra = PromptExtra & { readonly position: number };
 
 export interface Prompt {
   readonly messages: readonly NormalMessage[];
   readonly extras: readonly PositionedExtra[];
-  /** The last message is the beginning of the answer (messages dialect): the answer goes on in it. */
+  /** The last message is a prefill (messages dialect): the response continues it. */
   readonly isPrefilled: boolean;
 }
 
 export type PromptRoute = 'chat' | 'messages' | 'responses';
 
-/** One step of a prompt. A `pause` stands between what the assistant said in one answer and in the next. What was found is read only when kept. */
+/** One step of a prompt. A `pause` separates two responses of the assistant. Extras are evaluated only when they are stored. */
 type Step =
-  | { readonly kind: 'said'; readonly role: NormalMessage['role']; readonly text: string; readonly toolCalls: AssistantTurn['toolCalls'] }
-  | { readonly kind: 'found'; readonly isSystem: boolean; readonly read: () => readonly PromptExtra[] }
+  | {
+      readonly kind: 'message';
+      readonly role: NormalMessage['role'];
+      readonly text: string;
+      readonly toolCalls: AssistantTurn['toolCalls'];
+    }
+  | { readonly kind: 'extra'; readonly isSystem: boolean; readonly read: () => readonly PromptExtra[] }
   | { readonly kind: 'pause' };
 
-/** Reads the parsed JSON of a request to `route`. */
+/** Parses the JSON value of a request to `route`. */
 export function parsePrompt(route: PromptRoute, body: unknown): Prompt {
   const request = asObject(body);
   switch (route) {
     case 'chat':
-      return collect(newestMessages(request.messages).flatMap(readChatMessage), false);
+      return collect(newestMessages(request.messages).flatMap(parseChatMessage), false);
     case 'messages': {
       const messages = newestMessages(request.messages);
-      const steps = [...systemSteps('system', request.system), ...messages.flatMap(readMessagesMessage)];
+      const steps = [...systemSteps('system', request.system), ...messages.flatMap(parseMessagesMessage)];
       return collect(steps, asObject(messages.at(-1)).role === 'assistant');
     }
     case 'responses': {
       const items = typeof request.input === 'string' ? [{ role: 'user', content: request.input }] : newestMessages(request.input);
-      return collect(joinItems([...systemSteps('instructions', request.instructions), ...items.flatMap(readItem)]), false);
+      return collect(joinItems([...systemSteps('instructions', request.instructions), ...items.flatMap(parseItem)]), false);
     }
     default:
       return route satisfies never;
   }
 }
 
-/** The message in normal form: storable text, tool calls that have a name; null when nothing of it is left. */
+/** Normalizes a message: text that PostgreSQL can store, tool calls that have a name. Null when nothing remains. */
 export function normalizeMessage(role: NormalMessage['role'], turn: AssistantTurn): NormalMessage | null {
   const text = toPostgresText(truncateText(foldDataUrls(stripRecalled(turn.text))));
   const toolCalls = turn.toolCalls
@@ -74,19 +79,19 @@ export function normalizeMessage(role: NormalMessage['role'], turn: AssistantTur
 
 function collect(steps: readonly Step[], lastIsAssistant: boolean): Prompt {
   const messages: NormalMessage[] = [];
-  const places: { readonly position: number; readonly isSystem: boolean; readonly read: () => readonly PromptExtra[] }[] = [];
+  const extraSteps: { readonly position: number; readonly isSystem: boolean; readonly read: () => readonly PromptExtra[] }[] = [];
   for (const step of steps) {
-    if (step.kind === 'found') places.push({ position: messages.length, isSystem: step.isSystem, read: step.read });
-    if (step.kind !== 'said') continue;
+    if (step.kind === 'extra') extraSteps.push({ position: messages.length, isSystem: step.isSystem, read: step.read });
+    if (step.kind !== 'message') continue;
     const message = normalizeMessage(step.role, step);
     if (message) messages.push(message);
   }
   const last = messages.at(-1);
-  const extras = collectNewest(places, ({ position, read }) => read().map((finding) => ({ position, ...finding })));
+  const extras = collectNewest(extraSteps, ({ position, read }) => read().map((extra) => ({ position, ...extra })));
   return { messages, extras, isPrefilled: lastIsAssistant && last?.role === 'assistant' && last.toolCalls.length === 0 };
 }
 
-function readChatMessage(message: unknown): Step[] {
+function parseChatMessage(message: unknown): Step[] {
   if (!isObject(message)) return [];
   const { role, content } = message;
   switch (role) {
@@ -94,9 +99,9 @@ function readChatMessage(message: unknown): Step[] {
     case 'developer':
       return systemSteps(role, content);
     case 'user':
-      return readContent('user', content);
+      return parseContent('user', content);
     case 'assistant':
-      return readChatAssistant(message);
+      return parseChatAssistant(message);
     case 'tool':
     case 'function':
       return toolResultSteps(role, content);
@@ -105,37 +110,37 @@ function readChatMessage(message: unknown): Step[] {
   }
 }
 
-function readChatAssistant(message: JsonObject): Step[] {
+function parseChatAssistant(message: JsonObject): Step[] {
   const thinking = asString(message.reasoning_content) ?? asString(message.reasoning);
   const calls = [...asArray(message.tool_calls), ...(isObject(message.function_call) ? [{ function: message.function_call }] : [])];
   const functions = calls.map((call) => asObject(call).function);
-  const kept = functions.filter(isObject).slice(0, maxToolCalls);
-  const toolCalls = kept.map((fn) => ({ name: asString(fn.name) ?? '', arguments: toArgumentsText(fn.arguments) }));
-  // Other kinds of calls (`custom`) are no function calls of the answer either; they stay visible as extras.
+  const functionCalls = functions.filter(isObject).slice(0, maxToolCalls);
+  const toolCalls = functionCalls.map((fn) => ({ name: asString(fn.name) ?? '', arguments: toArgumentsText(fn.arguments) }));
+  // Other kinds of calls (`custom`) are not function calls of a response either; they are stored as extras.
   const others = calls.filter((call) => !isObject(asObject(call).function)).flatMap(otherSteps);
-  const said = readContent('assistant', message.content ?? message.refusal, toolCalls);
-  return [...(thinking ? [found(() => [textExtra('thinking', 'reasoning', thinking)])] : []), ...others, ...said];
+  const steps = parseContent('assistant', message.content ?? message.refusal, toolCalls);
+  return [...(thinking ? [extraStep(() => [textExtra('thinking', 'reasoning', thinking)])] : []), ...others, ...steps];
 }
 
-function readMessagesMessage(message: unknown): Step[] {
+function parseMessagesMessage(message: unknown): Step[] {
   if (!isObject(message)) return [];
   const { role, content } = message;
-  if (role === 'user' || role === 'assistant') return readContent(role, content);
+  if (role === 'user' || role === 'assistant') return parseContent(role, content);
   return role === 'system' ? systemSteps('system', content) : otherSteps(message);
 }
 
-function readItem(item: unknown): Step[] {
+function parseItem(item: unknown): Step[] {
   if (!isObject(item)) return [];
   const { type, role, content } = item;
   switch (type) {
     case undefined:
     case null:
     case 'message':
-      if (role === 'user') return [{ kind: 'pause' }, ...readContent('user', content)];
-      if (role === 'assistant') return readContent('assistant', content);
+      if (role === 'user') return [{ kind: 'pause' }, ...parseContent('user', content)];
+      if (role === 'assistant') return parseContent('assistant', content);
       return role === 'system' || role === 'developer' ? systemSteps(role, content) : otherSteps(item);
     case 'function_call':
-      return [said('assistant', '', [{ name: asString(item.name) ?? '', arguments: toArgumentsText(item.arguments) }])];
+      return [messageStep('assistant', '', [{ name: asString(item.name) ?? '', arguments: toArgumentsText(item.arguments) }])];
     case 'function_call_output':
       return [{ kind: 'pause' }, ...toolResultSteps(type, item.output)];
     case 'reasoning':
@@ -145,20 +150,20 @@ function readItem(item: unknown): Step[] {
   }
 }
 
-/** Items of one answer (its text and each of its function calls are items of their own) become one message again. */
+/** Joins the items of one response (its text and each function call are separate items) into one message. */
 function joinItems(steps: readonly Step[]): Step[] {
   const joined: Step[] = [];
-  // Grows in place: a copy for each item would take time with the square of their number.
-  let open: { kind: 'said'; role: 'assistant'; text: string; toolCalls: AssistantTurn['toolCalls'][number][] } | null = null;
+  // Grows in place: copying for each item would take quadratic time.
+  let open: { kind: 'message'; role: 'assistant'; text: string; toolCalls: AssistantTurn['toolCalls'][number][] } | null = null;
   for (const step of steps) {
-    if (step.kind === 'found') joined.push(step);
+    if (step.kind === 'extra') joined.push(step);
     else if (step.kind === 'pause') open = null;
     else if (step.role === 'user') {
       open = null;
       joined.push(step);
     } else {
       if (!open) {
-        open = { kind: 'said', role: 'assistant', text: '', toolCalls: [] };
+        open = { kind: 'message', role: 'assistant', text: '', toolCalls: [] };
         joined.push(open);
       }
       open.text += step.text;
@@ -168,8 +173,8 @@ function joinItems(steps: readonly Step[]): Step[] {
   return joined;
 }
 
-/** Text and blocks of one message of the user or the assistant. */
-function readContent(role: NormalMessage['role'], content: unknown, calls: AssistantTurn['toolCalls'] = []): Step[] {
+/** Steps of the text and blocks of one user or assistant message. */
+function parseContent(role: NormalMessage['role'], content: unknown, calls: AssistantTurn['toolCalls'] = []): Step[] {
   const blocks = newestBlocks(content);
   const texts: string[] = [];
   const toolCalls = [...calls];
@@ -183,7 +188,7 @@ function readContent(role: NormalMessage['role'], content: unknown, calls: Assis
     else if (block.type !== 'tool_use') steps.push(otherSteps(block));
     else if (toolCalls.length < maxToolCalls) toolCalls.push({ name: asString(block.name) ?? '', arguments: toArgumentsText(block.input) });
   }
-  return [...steps.flat(), said(role, texts.join(role === 'assistant' ? '' : '\n'), toolCalls)];
+  return [...steps.flat(), messageStep(role, texts.join(role === 'assistant' ? '' : '\n'), toolCalls)];
 }
 
 function getBlockText(block: unknown): string | null {
@@ -201,41 +206,41 @@ function toolResultSteps(type: string, content: unknown): Step[] {
   return textAndBlocks('tool_result', type, content);
 }
 
-/** One extra with the text, then one for each block that is no text. */
+/** One extra with the text, then one for each block that is not text. */
 function textAndBlocks(kind: 'system' | 'tool_result', type: string, content: unknown): Step[] {
   if (content === undefined || content === null) return [];
   const blocks = newestBlocks(content);
   const texts = blocks.map(getBlockText);
-  const text = stripRecalled(texts.filter((piece) => piece !== null).join('\n'));
+  const text = stripRecalled(texts.filter((text) => text !== null).join('\n'));
   const others = blocks.filter((_, index) => texts[index] === null).flatMap(otherSteps);
-  return [...(text === '' ? [] : [found(() => [textExtra(kind, type, text)], kind === 'system')]), ...others];
+  return [...(text === '' ? [] : [extraStep(() => [textExtra(kind, type, text)], kind === 'system')]), ...others];
 }
 
 /** Thinking blocks of messages and reasoning items of responses. */
 function thinkingSteps(block: JsonObject): Step[] {
-  const pieces = [...asArray(block.summary), ...asArray(block.content)].map((piece) => asString(asObject(piece).text) ?? '');
-  const text = asString(block.thinking) ?? pieces.join('\n');
-  const sealed = asString(block.encrypted_content) ?? asString(block.data);
+  const parts = [...asArray(block.summary), ...asArray(block.content)].map((part) => asString(asObject(part).text) ?? '');
+  const text = asString(block.thinking) ?? parts.join('\n');
+  const opaque = asString(block.encrypted_content) ?? asString(block.data);
   const type = asString(block.type) ?? 'thinking';
   return [
-    ...(text === '' ? [] : [found(() => [textExtra('thinking', type, text)])]),
-    ...(sealed === null ? [] : [found(() => [opaqueExtra(type, sealed)])]),
+    ...(text === '' ? [] : [extraStep(() => [textExtra('thinking', type, text)])]),
+    ...(opaque === null ? [] : [extraStep(() => [opaqueExtra(type, opaque)])]),
   ];
 }
 
 function otherSteps(block: unknown): Step[] {
-  return block === undefined || block === null ? [] : [found(() => toExtras(block))];
+  return block === undefined || block === null ? [] : [extraStep(() => toExtras(block))];
 }
 
-/** Chat sends arguments as text, which is kept as it is; messages as a value, whose JSON keeps the order of keys. */
+/** Chat sends arguments as text, which stays unchanged; messages as a value, whose JSON keeps the order of keys. */
 function toArgumentsText(value: unknown): string {
   return typeof value === 'string' ? value : toJsonText(value ?? {});
 }
 
-function said(role: NormalMessage['role'], text: string, toolCalls: AssistantTurn['toolCalls']): Step {
-  return { kind: 'said', role, text, toolCalls };
+function messageStep(role: NormalMessage['role'], text: string, toolCalls: AssistantTurn['toolCalls']): Step {
+  return { kind: 'message', role, text, toolCalls };
 }
 
-function found(read: () => readonly PromptExtra[], isSystem = false): Step {
-  return { kind: 'found', isSystem, read };
+function extraStep(read: () => readonly PromptExtra[], isSystem = false): Step {
+  return { kind: 'extra', isSystem, read };
 }

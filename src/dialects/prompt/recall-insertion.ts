@@ -1,7 +1,7 @@
 /**
- * Where recalled memories go in a body, and what they are looked up for (decisions 3): on chat one system message behind the caller's own
- * leading system and developer messages, on messages one more text in `system`. All other bytes stay as they are, so the place is found by
- * scanning, and only single messages of the user are parsed.
+ * Inserts recalled memories into a body: on chat as one system message after the caller's leading system and developer messages, on
+ * messages as one more text in `system`. All other bytes stay unchanged, so the position is found by scanning, and only single user
+ * messages are parsed.
  */
 import type { Dialect } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';
@@ -10,18 +10,18 @@ import { decodeString, scanElements, scanMembers, setMember } from '../../core/j
 import { parsePrompt } from './prompt.ts';
 
 export interface RecallInsertion {
-  /** What the user said last. */
+  /** Text of the last user message, the search query. */
   readonly userText: string;
-  /** The changes that put `block` into the body. */
+  /** The splices that insert `block` into the body. */
   insert(block: string): Splice[];
 }
 
-/** Of messages without text (results of tools), so many are passed over. */
+/** Newest user messages searched for text; those with tool results only have none. */
 const maxScannedMessages = 256;
-/** What is parsed of a message: longer ones are documents, and no question. */
+/** Longer messages are documents, not search queries. */
 const maxMessageBytes = 1024 * 1024;
 
-/** Null when the user has said nothing, or the body has no place for more. */
+/** Null when there is no user text, or `system` has a type that nothing can be added to. */
 export function findRecallInsertion(dialect: Dialect, body: Buffer, spans: BodySpans): RecallInsertion | null {
   const list = spans.members.get('messages');
   if (list?.kind !== 'array') return null;
@@ -36,9 +36,9 @@ export function findRecallInsertion(dialect: Dialect, body: Buffer, spans: BodyS
 }
 
 interface ScannedMessages {
-  /** Where the first message begins that is neither of the system nor of the developer. */
+  /** Offset of the first message that is neither a system nor a developer message. */
   readonly afterSystem: number;
-  /** The newest messages of the user, in their order. */
+  /** The newest user messages, oldest first. */
   readonly users: readonly Span[];
 }
 
@@ -68,7 +68,7 @@ function lastText(dialect: Dialect, body: Buffer, users: readonly Span[]): strin
   return null;
 }
 
-/** A text becomes two blocks, a list gets one more; what is absent, null or empty is set. */
+/** Turns a string into two blocks, appends to a list, and sets an absent, null or empty `system`. */
 function addToSystem(body: Buffer, spans: BodySpans, block: string): Splice[] {
   const system = spans.members.get('system');
   const added = JSON.stringify({ type: 'text', text: block });
@@ -77,7 +77,7 @@ function addToSystem(body: Buffer, spans: BodySpans, block: string): Splice[] {
     const isEmpty = scanElements(body, value.start).next().done === true;
     return [insertAt(value.end - 1, isEmpty ? added : `,${added}`)];
   }
-  // An empty text is no block: vendors refuse one.
+  // Vendors reject empty text blocks.
   if (system?.kind !== 'string' || decodeString(body, system.value) === '') return [setMember(spans, 'system', JSON.stringify(block))];
   return [insertAt(system.value.start, '[{"type":"text","text":'), insertAt(system.value.end, `},${added}]`)];
 }

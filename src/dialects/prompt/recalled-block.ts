@@ -1,8 +1,8 @@
 /**
- * The fence around memories in a prompt. By it they are known again: whatever stands inside of it is never stored, searched for or learned,
- * also when a client sends it back in its history (lessons 36).
+ * Delimits recalled memories in a prompt. Delimited text is never stored, searched for or learned from, also when a client sends it back in
+ * its history: otherwise memories would confirm themselves.
  *
- * A block of ours begins with one of our sentences. The marks alone make none: a user who writes them would hide what stands behind them.
+ * A block starts with the mark and one of our introductions. The mark alone does not start one: a user could hide text by writing it.
  */
 
 const begin = '[gateway memory: begin]';
@@ -19,23 +19,23 @@ export function wrapRecalled(about: keyof typeof introductions, lines: readonly 
   return [begin, introductions[about], ...lines, end].join('\n');
 }
 
-/** The text without fenced blocks; one that is never closed goes to the end. */
+/** Removes delimited blocks; a block without an end mark extends to the end of the text. */
 export function stripRecalled(text: string): string {
-  const kept: string[] = [];
+  const parts: string[] = [];
   let at = 0;
   for (let start = text.indexOf(begin); start >= 0; start = text.indexOf(begin, start + begin.length)) {
     if (start < at || !isIntroduced(text, start + begin.length)) continue;
-    kept.push(text.slice(at, start));
+    parts.push(text.slice(at, start));
     const close = text.indexOf(end, start);
     at = close < 0 ? text.length : close + end.length;
   }
   if (at === 0) return text;
-  kept.push(text.slice(at));
-  return kept.join('').trim();
+  parts.push(text.slice(at));
+  return parts.join('').trim();
 }
 
-/** Behind a line's end, also one that is escaped in JSON. */
+/** Whether an introduction follows `at` after line breaks, which may be JSON escapes. */
 function isIntroduced(text: string, at: number): boolean {
-  const behind = text.slice(at, at + 300).replace(/^(?:\s|\\[nr])+/, '');
-  return Object.values(introductions).some((sentence) => behind.startsWith(sentence));
+  const following = text.slice(at, at + 300).replace(/^(?:\s|\\[nr])+/, '');
+  return Object.values(introductions).some((sentence) => following.startsWith(sentence));
 }

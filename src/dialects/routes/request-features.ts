@@ -1,20 +1,20 @@
 /**
- * What the `auto` classifier goes by, read from the bytes of a chat or messages body without parsing them.
+ * Features for the `auto` classifier, detected in the bytes of a chat or messages body without parsing them.
  *
- * Bounded: only the first 256 KiB of a member are searched, with Node's native search: 7 µs for a short body, 0.6 ms for the worst of any size
- * (measured). What is longer is large whatever stands in it. A quote inside a JSON string is always escaped, so that `"image"` with bare
- * quotes is never part of what somebody said.
+ * Bounded: only the first 256 KiB of a member are searched, with Node's native search: 7 µs for a short body, 0.6 ms for the worst case
+ * (measured). A longer request counts as large, whatever it contains. Quotes inside JSON strings are escaped, so `"image"` with bare quotes
+ * is never part of a message text.
  */
 import type { BodySpans, Member } from '../../core/json/spans.ts';
 
 export interface RequestFeatures {
   /** Bytes of the messages and the system prompt, JSON and encoded images included. */
   readonly inputBytes: number;
-  /** How many messages there are; not counted beyond 1,000. */
+  /** Number of messages, at most 1,000. */
   readonly messages: number;
   readonly hasTools: boolean;
   readonly hasImages: boolean;
-  /** Some message holds a fence of three backticks. */
+  /** A message or the system prompt contains a code fence. */
   readonly hasCode: boolean;
 }
 
@@ -24,7 +24,7 @@ const maxCount = 1_000;
 const colon = 0x3a;
 const closeBracket = 0x5d;
 
-/** What `type` may say of a part that shows an image (chat, messages, and the parts of responses that some clients send). */
+/** Values of `type` of an image part: chat, messages, and the responses form that some clients send. */
 const imageTypes: readonly string[] = ['"image_url"', '"image"', '"input_image"'];
 
 export function detectFeatures(body: Buffer, { members }: BodySpans): RequestFeatures {
@@ -40,7 +40,7 @@ export function detectFeatures(body: Buffer, { members }: BodySpans): RequestFea
   };
 }
 
-/** How many images the body shows, wherever they stand; counted up to 1,000 of each kind. */
+/** Number of image parts anywhere in the body, at most 1,000 of each type. */
 export function countImageParts(body: Buffer): number {
   return imageTypes.reduce((sum, type) => sum + countMatches(body, type, (at) => body[skipSpaceBack(body, at - 1)] === colon), 0);
 }
@@ -49,28 +49,28 @@ function sliceMember(body: Buffer, member: Member | undefined): Buffer {
   return member ? body.subarray(member.value.start, member.value.end) : body.subarray(0, 0);
 }
 
-/** A list that is not empty. */
+/** Whether the member is a non-empty list. */
 function hasElements(body: Buffer, member: Member | undefined): boolean {
   if (member?.kind !== 'array') return false;
   return body[skipSpace(body, member.value.start + 1)] !== closeBracket;
 }
 
-/** Whether the quoted text stands as a value somewhere, that is behind a colon. */
+/** Whether the quoted text is a value, which is preceded by a colon. */
 function containsValue(bytes: Buffer, quoted: string): boolean {
   return countMatches(bytes, quoted, (at) => bytes[skipSpaceBack(bytes, at - 1)] === colon) > 0;
 }
 
-/** How often the quoted text stands as a key. */
+/** How often the quoted text is a key, which is followed by a colon. */
 function countKeys(bytes: Buffer, quoted: string): number {
   return countMatches(bytes, quoted, (at) => bytes[skipSpace(bytes, at + quoted.length)] === colon);
 }
 
-/** How many of the first places where the text stands pass the test. */
-function countMatches(bytes: Buffer, text: string, passes: (at: number) => boolean): number {
+/** How many of the first 1,000 occurrences of `text` match. */
+function countMatches(bytes: Buffer, text: string, matches: (at: number) => boolean): number {
   let count = 0;
   let at = bytes.indexOf(text);
   for (let seen = 0; at >= 0 && seen < maxCount; seen += 1) {
-    if (passes(at)) count += 1;
+    if (matches(at)) count += 1;
     at = bytes.indexOf(text, at + text.length);
   }
   return count;

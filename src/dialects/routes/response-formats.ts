@@ -1,7 +1,7 @@
 /**
- * The two forms of an answer, plain and streamed, told in each other within one dialect: for answers that are kept and given again. Pure.
+ * Converts a response of one dialect between its JSON and its stream form, for the response cache. Pure.
  *
- * Nothing is told in the other form that would lose something there, or that is not known to mean the same: then there is no other form.
+ * A conversion that would lose something, or whose meaning is not certain, is not made: it returns null.
  */
 import type { Dialect } from '../../core/call.ts';
 import { createSseParser } from '../../core/sse.ts';
@@ -12,7 +12,7 @@ import { parseLossless } from '../json/parse-lossless.ts';
 import { assembleMessages } from '../messages/assemble.ts';
 import { toMessagesEvents } from '../messages/to-events.ts';
 
-/** The plain answer that a whole stream tells, as JSON text; null when it cannot be told. */
+/** The JSON response with the meaning of a complete stream. Null when it cannot be converted. */
 export function streamToJson(dialect: Dialect, stream: Buffer): string | null {
   const parser = createSseParser();
   const events = [...parser.push(stream).events, ...parser.end().events];
@@ -21,7 +21,7 @@ export function streamToJson(dialect: Dialect, stream: Buffer): string | null {
   return nullIfUntranslatable(() => JSON.stringify(assemble(payloads)));
 }
 
-/** The events of a stream that tells the plain answer, as text that is ready to send; null when it cannot be told. */
+/** The events of a stream with the meaning of a JSON response, ready to send. Null when it cannot be converted. */
 export function jsonToStream(dialect: Dialect, plain: Buffer): string | null {
   const answer = parseLossless(plain.toString('utf8'));
   const replay = dialect === 'chat' ? toChatChunks : toMessagesEvents;

@@ -1,4 +1,4 @@
-/** The rules of each inference route, in one visible list. */
+/** The codec of each inference route. */
 import type { TextRoute } from '../../core/call.ts';
 import { chat } from '../chat/codec.ts';
 import type { RouteCodec } from '../contract/route-codec.ts';

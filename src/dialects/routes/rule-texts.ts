@@ -1,7 +1,7 @@
 /**
- * All text of a request or an answer that a content rule looks at, whoever said it: messages, system prompts, tool calls and results, what
- * is to be embedded, judged or ranked. Read by where text can stand, not block type by block type, so that a block nobody has heard of yet
- * passes no rule unread. What is no text stays out: binary content, sealed thinking, the names of things.
+ * Extracts all text of a request or response that content rules evaluate: messages, system prompts, tool calls and results, input of
+ * embeddings, moderations and rerank. Selects by member, not by block type, so that a block of an unknown type is evaluated too. Excluded:
+ * binary content, encrypted thinking, identifiers.
  */
 import type { TextRoute } from '../../core/call.ts';
 import { asObject, isObject } from '../../core/json/narrow.ts';
@@ -12,7 +12,7 @@ const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {
   chat: ['choices'],
   messages: ['content'],
   responses: ['output'],
-  // Vectors, scores, and the caller's own documents: nothing that a model said.
+  // Vectors, scores and the caller's own documents: no generated text.
   embeddings: [],
   moderations: [],
   rerank: [],
@@ -28,7 +28,7 @@ export function extractResponseTexts(route: TextRoute, answer: unknown): string[
   return extractTexts(responseMembers[route].map((name) => members[name]));
 }
 
-/** What says something of a block, in words of the dialect or sealed, and is nobody's text. */
+/** Members that describe a block or are encrypted, and hold no text. */
 const skippedMembers: ReadonlySet<string> = new Set([
   ...[
     'type',
@@ -50,39 +50,39 @@ const skippedMembers: ReadonlySet<string> = new Set([
 /** Without recursion: a body may be nested deeper than the stack. */
 function extractTexts(values: readonly unknown[]): string[] {
   const texts: string[] = [];
-  // What a tool was given may have members of any name, so all of it is read.
-  const waiting = values.map((value) => ({ value, isToolInput: false })).reverse();
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+  // Tool input may have members of any name, so all of them are evaluated.
+  const stack = values.map((value) => ({ value, isToolInput: false })).reverse();
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
     const { value, isToolInput } = next;
     if (typeof value === 'string') {
       if (value !== '' && !isDataUrl(value)) texts.push(value);
     } else if (Array.isArray(value)) {
-      const whole = joinBlocks(value);
-      if (whole !== null) texts.push(whole);
-      for (let index = value.length - 1; index >= 0; index -= 1) waiting.push({ value: value[index], isToolInput });
+      const joined = joinBlocks(value);
+      if (joined !== null) texts.push(joined);
+      for (let index = value.length - 1; index >= 0; index -= 1) stack.push({ value: value[index], isToolInput });
     } else if (isObject(value)) {
       for (const [name, member] of Object.entries(value).reverse()) {
         if (isToolInput || !(skippedMembers.has(name) || isBinary(name, value)))
-          waiting.push({ value: member, isToolInput: isToolInput || (name === 'input' && 'name' in value) });
+          stack.push({ value: member, isToolInput: isToolInput || (name === 'input' && 'name' in value) });
       }
     }
   }
   return texts;
 }
 
-/** What a model reads as one text: nothing is hidden by cutting it in two. Null for a single block, and for what is no list of blocks. */
+/** The concatenated text of blocks, which a model reads as one text: splitting cannot hide a match. Null for fewer than two text blocks. */
 function joinBlocks(values: readonly unknown[]): string | null {
-  const pieces = values.flatMap((value) => (isObject(value) && typeof value.text === 'string' ? [value.text] : []));
-  return pieces.length < 2 ? null : pieces.join('');
+  const texts = values.flatMap((value) => (isObject(value) && typeof value.text === 'string' ? [value.text] : []));
+  return texts.length < 2 ? null : texts.join('');
 }
 
-/** Base64 of an image, a sound or a file; the `data` of a document may be text. */
+/** Whether the member is base64 of an image, audio or file; the `data` of a document may be text. */
 function isBinary(name: string, owner: Readonly<Record<string, unknown>>): boolean {
   if (name === 'file_data' || name === 'b64_json') return true;
   return name === 'data' && (owner.type === 'base64' || owner.type === 'redacted_thinking' || typeof owner.format === 'string');
 }
 
-/** All of it: words behind such a beginning are words. */
+/** Whether the whole text is a data URL: text after one is still text. */
 function isDataUrl(text: string): boolean {
   const [head] = /^data:[\w.+-]{1,64}\/[\w.+-]{1,64};base64,/i.exec(text) ?? [];
   return head !== undefined && !/[^A-Za-z0-9+/=_-]/.test(text.slice(head.length));

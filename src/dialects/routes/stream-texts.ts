@@ -1,6 +1,6 @@
 /**
- * Collects the text of a streamed answer for content rules, whoever hears it: all choices, thinking, tool calls. Pieces of one place are joined, so
- * that what was cut between two of them is whole again.
+ * Collects the text of a streamed response for content rules: all choices, thinking, tool calls. Deltas of the same position are joined, so
+ * that text split between two of them is evaluated as one.
  */
 import type { TextRoute } from '../../core/call.ts';
 import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
@@ -9,27 +9,27 @@ import { appendBounded } from '../json/bounded-text.ts';
 import { extractResponseTexts } from './rule-texts.ts';
 
 export interface StreamTexts {
-  read(event: SseEvent): void;
+  add(event: SseEvent): void;
   texts(): string[];
 }
 
 export function createStreamTexts(route: TextRoute): StreamTexts {
-  const byPlace = new Map<string, string>();
-  const add = (place: string, piece: unknown): void => {
-    if (typeof piece === 'string' && piece !== '') byPlace.set(place, appendBounded(byPlace.get(place) ?? '', piece));
+  const byKey = new Map<string, string>();
+  const add = (key: string, text: unknown): void => {
+    if (typeof text === 'string' && text !== '') byKey.set(key, appendBounded(byKey.get(key) ?? '', text));
   };
-  const addWhole = (place: string, value: unknown): void => {
+  const addWhole = (key: string, value: unknown): void => {
     extractResponseTexts('messages', { content: value }).forEach((text, index) => {
-      add(`${place}/${index}`, text);
+      add(`${key}/${index}`, text);
     });
   };
 
-  const readChat = (chunk: unknown): void => {
+  const addChat = (chunk: unknown): void => {
     for (const choice of asArray(asObject(chunk).choices)) {
       const { index, delta } = asObject(choice);
-      const { tool_calls: calls, function_call: called, ...rest } = asObject(delta);
-      for (const [name, piece] of Object.entries(rest)) if (name !== 'role') add(`${index}/${name}`, piece);
-      for (const call of [...asArray(calls), { function: called }]) {
+      const { tool_calls: calls, function_call: legacyCall, ...rest } = asObject(delta);
+      for (const [name, text] of Object.entries(rest)) if (name !== 'role') add(`${index}/${name}`, text);
+      for (const call of [...asArray(calls), { function: legacyCall }]) {
         const { name, arguments: input } = asObject(asObject(call).function);
         add(`${index}/${asObject(call).index}/name`, name);
         add(`${index}/${asObject(call).index}/arguments`, input);
@@ -37,7 +37,7 @@ export function createStreamTexts(route: TextRoute): StreamTexts {
     }
   };
 
-  const readMessages = (data: Readonly<Record<string, unknown>>): void => {
+  const addMessages = (data: Readonly<Record<string, unknown>>): void => {
     const { index } = data;
     if (data.type === 'content_block_start') {
       const { text, thinking, ...block } = asObject(data.content_block);
@@ -53,21 +53,21 @@ export function createStreamTexts(route: TextRoute): StreamTexts {
     }
   };
 
-  const readResponses = (data: Readonly<Record<string, unknown>>): void => {
+  const addResponses = (data: Readonly<Record<string, unknown>>): void => {
     const { type, output_index: output, content_index: content, delta, response } = data;
     if (typeof type !== 'string') return;
     if (type.endsWith('.delta')) add(`${type}/${output}/${content}`, delta);
-    // The last event holds the whole answer; of a stream that broke off the pieces are all there is.
+    // The last event contains the complete response; an interrupted stream has only its deltas.
     else if (response !== undefined) addWhole(type, asObject(response).output);
   };
 
   return {
-    read({ data }) {
+    add({ data }) {
       const event = asObject(parseJson(data));
-      if (route === 'chat') readChat(event);
-      else if (route === 'messages') readMessages(event);
-      else if (route === 'responses') readResponses(event);
+      if (route === 'chat') addChat(event);
+      else if (route === 'messages') addMessages(event);
+      else if (route === 'responses') addResponses(event);
     },
-    texts: () => [...byPlace.values()],
+    texts: () => [...byKey.values()],
   };
 }

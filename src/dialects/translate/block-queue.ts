@@ -1,4 +1,4 @@
-/** Orders the pieces of a chat stream into blocks of the messages dialect: one is open, those that came later wait. */
+/** Orders the deltas of a chat stream into blocks of the messages dialect: one block is open, later ones wait. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
@@ -9,10 +9,10 @@ import { createToolId } from './tool-ids.ts';
 export interface BlockQueue {
   addText(text: string): void;
   /** An element of `delta.tool_calls`. */
-  addToolDelta(piece: JsonObject): void;
-  /** Events of what can go out now. */
+  addToolDelta(delta: JsonObject): void;
+  /** Events that can be sent now. */
   drainReady(): string;
-  /** The answer is whole: events of everything, the last block closed. */
+  /** Events of all remaining blocks; closes the last one. Call when the response is complete. */
   drainAll(): string;
   /** Tool calls so far. */
   toolCount(): number;
@@ -20,7 +20,7 @@ export interface BlockQueue {
 
 interface Block {
   readonly tool: Tool | null;
-  /** Text or arguments that have not gone out. */
+  /** Text or arguments that have not been sent. */
   unsent: string;
   isOpen: boolean;
 }
@@ -32,9 +32,9 @@ interface Tool {
   arguments: string;
 }
 
-/** `answerId` is asked when a tool call without id needs one. */
+/** `getResponseId` is called when a tool call has no id. */
 export function createBlockQueue(getResponseId: () => string): BlockQueue {
-  const waiting: Block[] = [];
+  const queue: Block[] = [];
   const tools = new Map<unknown, Block & { readonly tool: Tool }>();
   let lastKey: unknown = null;
   let blockCount = 0;
@@ -61,16 +61,16 @@ export function createBlockQueue(getResponseId: () => string): BlockQueue {
 
   const drain = (isEnd: boolean): string => {
     let events = '';
-    for (let block = waiting[0]; block; block = waiting[0]) {
-      // A call whose name has not come yet cannot be opened.
+    for (let block = queue[0]; block; block = queue[0]) {
+      // A tool block cannot be opened before its name has arrived.
       if (!block.isOpen && block.tool?.name === '' && !isEnd) return events;
       if (!block.isOpen) events += open(block);
       block.isOpen = true;
       events += send(block);
-      const hasEnded = isEnd || (waiting.length > 1 && (block.tool === null || isCompleteJson(block.tool.arguments)));
+      const hasEnded = isEnd || (queue.length > 1 && (block.tool === null || isCompleteJson(block.tool.arguments)));
       if (!hasEnded) return events;
       events += blockEvent('content_block_stop', {});
-      waiting.shift();
+      queue.shift();
     }
     return events;
   };
@@ -78,19 +78,19 @@ export function createBlockQueue(getResponseId: () => string): BlockQueue {
   const startTool = (key: unknown): Block & { readonly tool: Tool } => {
     const block = { tool: { id: null, name: '', arguments: '' }, unsent: '', isOpen: false };
     tools.set(key, block);
-    waiting.push(block);
+    queue.push(block);
     return block;
   };
 
   return {
     addText(text) {
       if (text === '') return;
-      const last = waiting.at(-1);
+      const last = queue.at(-1);
       if (last?.tool === null) last.unsent += text;
-      else waiting.push({ tool: null, unsent: text, isOpen: false });
+      else queue.push({ tool: null, unsent: text, isOpen: false });
     },
     addToolDelta({ index, id, function: fn }) {
-      // Vendors that leave the index out send whole calls, each with its id, or go on with the last one.
+      // Vendors that omit the index send complete calls, each with its id, or continue the last one.
       const key = index ?? asNonEmptyString(id) ?? lastKey;
       lastKey = key;
       const block = tools.get(key) ?? startTool(key);
@@ -107,7 +107,7 @@ export function createBlockQueue(getResponseId: () => string): BlockQueue {
   };
 }
 
-/** No more can come of arguments that are a JSON object already. */
+/** Whether arguments are a JSON object, which no further delta can extend. */
 function isCompleteJson(text: string): boolean {
   return text.trimEnd().endsWith('}') && isObject(parseJson(text));
 }

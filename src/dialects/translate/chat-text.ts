@@ -1,20 +1,20 @@
-/** Text of chat answers, plain and in pieces. */
+/** Text of chat responses, JSON and streamed. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asArray, asString } from '../../core/json/narrow.ts';
 import { asLosslessObject } from '../json/lossless-json.ts';
 
-/** What the model said: the content, then its refusal. Some vendors give content as parts, of which those of thinking are no text. */
+/** Content, then refusal. Some vendors send content as parts, of which thinking parts are not text. */
 export function getResponseText({ content, refusal }: JsonObject): string {
-  const pieces = asArray(content).map(asLosslessObject);
-  const text = asString(content) ?? pieces.map((piece) => (piece.type === 'text' ? (asString(piece.text) ?? '') : '')).join('');
+  const parts = asArray(content).map(asLosslessObject);
+  const text = asString(content) ?? parts.map((part) => (part.type === 'text' ? (asString(part.text) ?? '') : '')).join('');
   return text + (asString(refusal) ?? '');
 }
 
-/** The vendor sends its model's thinking, which the other dialect has no place for. */
+/** Whether the chunk carries thinking, which cannot be translated. */
 export function isThinking({ content, reasoning_content: reasoningContent, reasoning }: JsonObject): boolean {
   return (
     asString(reasoningContent) !== null ||
     asString(reasoning) !== null ||
-    asArray(content).some((piece) => asLosslessObject(piece).type === 'thinking')
+    asArray(content).some((part) => asLosslessObject(part).type === 'thinking')
   );
 }

@@ -1,9 +1,9 @@
 /**
- * The streamed answer of a vendor of chat for a caller of messages (vendor facts 8.4). Pure.
+ * Translates the stream of a chat vendor for a messages caller. Pure.
  *
- * Blocks of the messages dialect do not interleave, pieces of chat may: what belongs to a later block waits until the current one has
- * ended. A tool call ends when its arguments are a whole JSON object and something else waits, so calls that a vendor sends one after
- * the other come through at once.
+ * Content blocks of the messages dialect do not interleave, chat deltas may: deltas of a later block wait until the current block has
+ * ended. A tool call ends when its arguments are a complete JSON object and another block is waiting, so calls that a vendor sends one
+ * after the other are forwarded at once.
  */
 
 import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
@@ -27,13 +27,13 @@ export function createStreamToMessages(identity: ResponseIdentity): StreamTransl
   let id = identity.id;
   const queue = createBlockQueue(() => id);
 
-  const begin = (chunk: JsonObject): string => {
+  const startMessage = (chunk: JsonObject): string => {
     if (begun) return '';
     begun = true;
     id = asNonEmptyString(chunk.id) ?? id;
     const model = asNonEmptyString(chunk.model) ?? identity.model;
-    const ends = { stop_reason: null, stop_sequence: null, usage: toMessagesUsage(null) };
-    const message = { id, type: 'message', role: 'assistant', model, content: [], ...ends };
+    const end = { stop_reason: null, stop_sequence: null, usage: toMessagesUsage(null) };
+    const message = { id, type: 'message', role: 'assistant', model, content: [], ...end };
     return formatEvent('message_start', { type: 'message_start', message });
   };
 
@@ -48,11 +48,11 @@ export function createStreamToMessages(identity: ResponseIdentity): StreamTransl
 
   const addChunk = (chunk: JsonObject): string => {
     tokens = parseChatUsage(chunk.usage) ?? parseChatUsage(asObject(chunk.x_groq).usage) ?? tokens;
-    // Answers that were not asked for (`n`) have no place; a first chunk without choices says nothing of the answer.
+    // Further choices (`n` > 1) have no equivalent; a first chunk without choices carries no content.
     const choices = asArray(chunk.choices).map(asObject);
     const choice = choices.find(({ index }) => index === undefined || index === null || index === 0);
     if (!choice) return '';
-    const events = begin(chunk) + addDelta(asObject(choice.delta));
+    const events = startMessage(chunk) + addDelta(asObject(choice.delta));
     finishReason = asString(choice.finish_reason) ?? finishReason;
     return finishReason === null ? events : events + queue.drainAll();
   };
@@ -89,5 +89,5 @@ export function createStreamToMessages(identity: ResponseIdentity): StreamTransl
   };
 }
 
-/** Sent while the model thinks, so that nobody on the way takes the connection for dead. */
+/** Sent while the model thinks, so that no proxy considers the connection idle. */
 const keepAlive = formatEvent('ping', { type: 'ping' });

@@ -1,10 +1,10 @@
 /**
- * Chat things as messages things: the request of a caller of chat for a vendor of messages, and the plain answer of a vendor of chat
- * for a caller of messages (vendor facts 8.1 and 8.2). Pure. Bodies are parsed by `parseLossless`.
+ * Translates chat to messages: the request of a chat caller for a messages vendor, and the JSON response of a chat vendor for a messages
+ * caller. Pure. Bodies come from `parseLossless`.
  *
- * What a request says and the other dialect cannot say is never left out: it is refused. Left out are only plain parameters that do
- * not change what is asked: `seed`, `logprobs`, `logit_bias`, penalties, `store`, `service_tier`, `metadata`, `verbosity`,
- * `prediction`, the `name` of a message, and those that nobody knows.
+ * A member that changes the meaning and has no equivalent makes the request untranslatable. Dropped are only parameters that do not change
+ * what is asked for: `seed`, `logprobs`, `logit_bias`, penalties, `store`, `service_tier`, `metadata`, `verbosity`, `prediction`, the `name`
+ * of a message, and unknown ones.
  */
 import type { ModelTraits } from '../../core/call.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
@@ -20,21 +20,21 @@ import type { ResponseIdentity } from './response-identity.ts';
 import { toMessagesUsage, toStopReason } from './stop-reasons.ts';
 import { createToolId } from './tool-ids.ts';
 
-/** The model that is asked. */
+/** The model that the request is sent to. */
 export interface MessagesTarget extends Pick<ModelTraits, 'supportsSchema' | 'thinking'> {
   readonly model: string;
-  /** Used when the caller set no bound: the model's own, or 4,096. */
+  /** Used when the caller set no limit: the model's own limit, or 4,096. */
   readonly maxTokens: number;
   readonly stream: boolean;
 }
 
-/** Throws Untranslatable. */
+/** Throws UntranslatableError. */
 export function requestToMessages(body: JsonObject, target: MessagesTarget): JsonObject {
   rejectInexpressible(body);
-  if (!Array.isArray(body.messages)) rejectUntranslatable('messages is no list');
+  if (!Array.isArray(body.messages)) rejectUntranslatable('messages is not a list');
   const { system, turns } = toMessagesTurns(asArray(body.messages));
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? target.maxTokens;
-  // A model that takes no schema is asked for JSON by a tool that it must call.
+  // A model without support for schemas returns JSON through a tool that it is forced to call.
   const settings = toToolSettings(body, turns, target.supportsSchema ?? false);
   const thinking = mayThink(turns, settings)
     ? toThinking(body.reasoning_effort, asNumber(maxTokens) ?? 0, target.thinking ?? 'budget')
@@ -45,7 +45,7 @@ export function requestToMessages(body: JsonObject, target: MessagesTarget): Jso
     max_tokens: maxTokens,
     system: system.length > 0 ? system : null,
     messages: turns,
-    // A thinking model takes neither of the two.
+    // A thinking model accepts neither temperature nor top_p.
     ...(thinking === null ? toSampling(body) : {}),
     stop_sequences: toStopSequences(body.stop),
     tools: settings.tools.length > 0 ? settings.tools : null,
@@ -57,7 +57,7 @@ export function requestToMessages(body: JsonObject, target: MessagesTarget): Jso
   });
 }
 
-/** Null: this is no chat answer, or one of its tool calls has arguments that nobody can read. */
+/** Null when `response` is not a chat response or the arguments of a tool call are not JSON. */
 export function responseToMessages(response: JsonObject, names: ResponseIdentity): JsonObject | null {
   const choice = asLosslessObject(asArray(response.choices)[0]);
   if (!isLosslessObject(choice.message)) return null;
@@ -65,7 +65,7 @@ export function responseToMessages(response: JsonObject, names: ResponseIdentity
   const text = getResponseText(choice.message);
   const calls = getToolCalls(choice.message).map((call, position) => {
     const { name, arguments: argumentText } = asLosslessObject(call.function);
-    // An answer that was cut off may end within the arguments; its stop reason says so.
+    // A truncated response may end within the arguments; its stop reason says so.
     const input = parseToolInput(argumentText) ?? (choice.finish_reason === 'length' ? {} : null);
     return {
       type: 'tool_use',
@@ -96,22 +96,22 @@ function rejectInexpressible(body: JsonObject): void {
   if (n !== undefined && n !== null && asNumber(n) !== 1)
     rejectUntranslatable('n other than 1 cannot be expressed in the messages dialect');
   if (asArray(modalities).some((modality) => modality !== 'text'))
-    rejectUntranslatable('only text can be answered in the messages dialect');
+    rejectUntranslatable('only text output can be expressed in the messages dialect');
   if (isLosslessObject(webSearch)) rejectUntranslatable('web_search_options cannot be expressed in the messages dialect');
   if (asArray(functions).length > 0) rejectUntranslatable('functions cannot be expressed in the messages dialect; tools can');
 }
 
-/** A model may not think when it must call a tool, or when it goes on with a turn that it began without thinking. */
+/** Vendors reject thinking when a tool call is forced, or when the model continues a turn that it started without thinking. */
 function mayThink(turns: readonly MessagesTurn[], { toolChoice }: ToolSettings): boolean {
   const last = turns.at(-1);
-  const goesOn = last?.role === 'assistant' || last?.content.some((block) => block.type === 'tool_result');
-  return !goesOn && toolChoice?.type !== 'any' && toolChoice?.type !== 'tool';
+  const isContinuation = last?.role === 'assistant' || last?.content.some((block) => block.type === 'tool_result');
+  return !isContinuation && toolChoice?.type !== 'any' && toolChoice?.type !== 'tool';
 }
 
 function toSampling({ temperature, top_p: topP }: JsonObject): JsonObject {
-  // The newest models refuse both together; a top_p of 1 says nothing.
-  const saysNothing = asNumber(topP) === 1 && temperature !== undefined && temperature !== null;
-  return { temperature: (asNumber(temperature) ?? 0) > 1 ? 1 : temperature, top_p: saysNothing ? null : topP };
+  // The newest models reject both together; a top_p of 1 is the default.
+  const isDefaultTopP = asNumber(topP) === 1 && temperature !== undefined && temperature !== null;
+  return { temperature: (asNumber(temperature) ?? 0) > 1 ? 1 : temperature, top_p: isDefaultTopP ? null : topP };
 }
 
 function toStopSequences(stop: unknown): unknown {

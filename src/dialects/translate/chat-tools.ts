@@ -1,4 +1,4 @@
-/** Tools, tool choice and answer format of a chat request in the messages dialect. */
+/** Translates tools, tool choice and response format of a chat request to the messages dialect. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
@@ -7,10 +7,10 @@ import type { MessagesTurn } from './chat-turns.ts';
 import { jsonAnswerToolName } from './json-answer-tool.ts';
 import { getCacheControl } from './media.ts';
 
-/** What the request comes to. */
+/** The translated settings. */
 export interface ToolSettings {
   readonly tools: readonly JsonObject[];
-  /** Null: left to the vendor. */
+  /** Null when left to the vendor. */
   readonly toolChoice: JsonObject | null;
   /** For `output_config.format`. */
   readonly format: JsonObject | null;
@@ -18,12 +18,12 @@ export interface ToolSettings {
 
 export function toToolSettings(body: JsonObject, turns: readonly MessagesTurn[], supportsSchema: boolean): ToolSettings {
   const declared = toTools(body.tools, supportsSchema);
-  // A conversation with tool calls needs their tools, also where none may be called any more.
+  // A conversation with tool calls needs their tools, even when none may be called any more.
   const tools = declared.length > 0 ? declared : toolsFromHistory(turns);
   const choice = declared.length === 0 && tools.length > 0 ? { type: 'none' } : toToolChoice(body.tool_choice);
   const isForced = choice?.type === 'any' || choice?.type === 'tool';
   const format = parseFormat(body.response_format);
-  // A caller who wants a tool called gets no text, so the format of the text does not matter.
+  // A forced tool call produces no text, so its format does not matter.
   if (format === null || isForced) return { tools, toolChoice: withParallel(choice, body, tools), format: null };
   if (supportsSchema && format.schema !== null) {
     return { tools, toolChoice: withParallel(choice, body, tools), format: { type: 'json_schema', schema: format.schema } };
@@ -38,18 +38,18 @@ export function toToolSettings(body: JsonObject, turns: readonly MessagesTurn[],
 
 function toTools(tools: unknown, supportsSchema: boolean): JsonObject[] {
   if (tools === undefined || tools === null) return [];
-  if (!Array.isArray(tools)) return rejectUntranslatable('tools is no list');
+  if (!Array.isArray(tools)) return rejectUntranslatable('tools is not a list');
   return tools.map((tool: unknown) => toTool(asLosslessObject(tool), supportsSchema));
 }
 
 function toTool(tool: JsonObject, supportsSchema: boolean): JsonObject {
   const fn = tool.function;
   if (tool.type !== 'function' || !isLosslessObject(fn))
-    return rejectUntranslatable('a tool is no function; tools of a vendor cannot be expressed in the other dialect');
+    return rejectUntranslatable('a tool is not a function; vendor tools cannot be expressed in the other dialect');
   const name = asNonEmptyString(fn.name) ?? rejectUntranslatable('a tool has no name');
-  if (name === jsonAnswerToolName) return rejectUntranslatable('a tool has a name that the gateway uses itself');
+  if (name === jsonAnswerToolName) return rejectUntranslatable('a tool has a name reserved by the gateway');
   const schema = fn.parameters ?? {};
-  if (!isLosslessObject(schema)) return rejectUntranslatable('the parameters of a tool are no schema');
+  if (!isLosslessObject(schema)) return rejectUntranslatable('the parameters of a tool are not a schema');
   return {
     name,
     ...omitNullish({ description: fn.description }),
@@ -59,7 +59,7 @@ function toTool(tool: JsonObject, supportsSchema: boolean): JsonObject {
   };
 }
 
-/** The whole schema, as it stands; the vendor asks for its type, which chat lets be left out. */
+/** The schema unchanged, with the `type` that the vendor requires and chat lets callers omit. */
 function toObjectSchema(schema: JsonObject): JsonObject {
   if (Object.keys(schema).length === 0) return { type: 'object', properties: {} };
   return schema.type === undefined ? { type: 'object', ...schema } : schema;
@@ -96,7 +96,7 @@ function withParallel(choice: JsonObject | null, body: JsonObject, tools: readon
   return { ...(choice ?? { type: 'auto' }), disable_parallel_tool_use: true };
 }
 
-/** The JSON that the answer shall be; null: any text. `schema` null: any object. */
+/** The JSON that the response must be. `schema` is null for any object. */
 interface JsonFormat {
   readonly schema: JsonObject | null;
   readonly description: string | null;
@@ -111,7 +111,7 @@ function parseFormat(format: unknown): JsonFormat | null {
   if (type !== 'json_schema' || !isLosslessObject(jsonSchema))
     return rejectUntranslatable('response_format cannot be expressed in the messages dialect');
   if (schema !== undefined && schema !== null && !isLosslessObject(schema))
-    return rejectUntranslatable('the schema of response_format is no object');
+    return rejectUntranslatable('the schema of response_format is not an object');
   return { schema: schema ?? null, description: asString(description) };
 }
 

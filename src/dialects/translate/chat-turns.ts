@@ -1,4 +1,4 @@
-/** Messages of a chat request as system blocks and turns of the messages dialect, with its rules about roles repaired. */
+/** Translates the messages of a chat request to system blocks and turns of the messages dialect, and repairs the order of roles. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
@@ -14,8 +14,8 @@ export interface MessagesTurn {
 }
 
 /**
- * System texts of any position, in order, and the rest as turns that change sides: neighbours of one role are one turn, tool results
- * stand first in theirs, and the user begins.
+ * All system texts in order, and the rest as alternating turns: neighbours with the same role are merged, tool results come first in
+ * their turn, and the first turn is the user's.
  */
 export function toMessagesTurns(messages: readonly unknown[]): { system: readonly JsonObject[]; turns: readonly MessagesTurn[] } {
   const system: JsonObject[] = [];
@@ -29,7 +29,7 @@ export function toMessagesTurns(messages: readonly unknown[]): { system: readonl
   };
 
   for (const message of messages) {
-    if (!isLosslessObject(message)) rejectUntranslatable('a message is no object');
+    if (!isLosslessObject(message)) rejectUntranslatable('a message is not an object');
     switch (message.role) {
       case 'system':
       case 'developer':
@@ -52,7 +52,7 @@ export function toMessagesTurns(messages: readonly unknown[]): { system: readonl
   return { system, turns: turns.map(repairTurn) };
 }
 
-/** The vendor wants the user to begin; a conversation may have begun with the assistant's greeting, or with instructions alone. */
+/** The vendor requires a user turn first; a conversation may start with a greeting of the assistant, or consist of instructions. */
 const opening = { type: 'text', text: 'Begin.' };
 
 function repairTurn({ role, content }: MessagesTurn, position: number, turns: readonly MessagesTurn[]): MessagesTurn {
@@ -60,26 +60,26 @@ function repairTurn({ role, content }: MessagesTurn, position: number, turns: re
     const isResult = (block: JsonObject): boolean => block.type === 'tool_result';
     return { role, content: [...content.filter(isResult), ...content.filter((block) => !isResult(block))] };
   }
-  // An answer that is begun may not end in white space.
+  // A prefill may not end with white space.
   const last = content.at(-1);
   const text = last?.type === 'text' ? asString(last.text) : null;
   if (position < turns.length - 1 || text === null) return { role, content };
   return { role, content: [...content.slice(0, -1), { ...last, text: text.trimEnd() }] };
 }
 
-/** Blocks of a message's content; blank texts, which the vendor refuses, are left out. */
+/** Blocks of a message's content, without blank texts, which the vendor rejects. */
 function toBlocks(content: unknown, blockOf: (part: JsonObject) => JsonObject): JsonObject[] {
   if (content === undefined || content === null) return [];
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
   if (!Array.isArray(parts)) rejectUntranslatable('the content of a message is neither text nor a list of parts');
   return parts
-    .map((part: unknown) => blockOf(isLosslessObject(part) ? part : rejectUntranslatable('a part of a message is no object')))
+    .map((part: unknown) => blockOf(isLosslessObject(part) ? part : rejectUntranslatable('a part of a message is not an object')))
     .filter((block) => block.type !== 'text' || asString(block.text)?.trim() !== '');
 }
 
 function textBlock(part: JsonObject): JsonObject {
   if (part.type !== 'text' || typeof part.text !== 'string')
-    return rejectUntranslatable('only text can stand in this place of the messages dialect');
+    return rejectUntranslatable('only text is allowed here in the messages dialect');
   return { type: 'text', text: part.text, ...getCacheControl(part) };
 }
 
@@ -100,13 +100,13 @@ function assistantBlock(part: JsonObject): JsonObject {
   return part.type === 'refusal' ? textBlock({ type: 'text', text: part.refusal }) : textBlock(part);
 }
 
-/** Reasoning is left out: a vendor of messages takes only thinking that it signed itself. */
+/** Drops reasoning: a messages vendor accepts only thinking that it has signed. */
 function toAssistantBlocks(message: JsonObject, ids: ToolIds): JsonObject[] {
   if (isLosslessObject(message.function_call)) rejectUntranslatable('function_call cannot be expressed in the messages dialect');
   if (isLosslessObject(message.audio)) rejectUntranslatable('audio of the assistant cannot be expressed in the messages dialect');
   const refusal = asNonEmptyString(message.refusal);
   const calls = message.tool_calls ?? [];
-  if (!Array.isArray(calls)) rejectUntranslatable('tool_calls is no list');
+  if (!Array.isArray(calls)) rejectUntranslatable('tool_calls is not a list');
   return [
     ...toBlocks(message.content, assistantBlock),
     ...toBlocks(refusal, textBlock),
@@ -115,13 +115,13 @@ function toAssistantBlocks(message: JsonObject, ids: ToolIds): JsonObject[] {
 }
 
 function toToolUse({ id, type, function: fn }: JsonObject, ids: ToolIds): JsonObject {
-  if (!isLosslessObject(fn) || (type !== undefined && type !== 'function')) rejectUntranslatable('a tool call is no function call');
+  if (!isLosslessObject(fn) || (type !== undefined && type !== 'function')) rejectUntranslatable('a tool call is not a function call');
   const name = asNonEmptyString(fn.name) ?? rejectUntranslatable('a tool call has no name');
-  const input = parseToolInput(fn.arguments) ?? rejectUntranslatable('the arguments of a tool call are no JSON object');
+  const input = parseToolInput(fn.arguments) ?? rejectUntranslatable('the arguments of a tool call are not a JSON object');
   return { type: 'tool_use', id: ids.forCall(id), name, input };
 }
 
-/** Arguments of a tool call as an object; null when they are none. Nothing at all means no arguments. */
+/** Parses the arguments of a tool call; empty text means no arguments. Null when they are not a JSON object. */
 export function parseToolInput(argumentText: unknown): JsonObject | null {
   const input = typeof argumentText === 'string' && argumentText.trim() !== '' ? parseLossless(argumentText) : (argumentText ?? '');
   if (input === null || (typeof input === 'string' && input.trim() === '')) return {};

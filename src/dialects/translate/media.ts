@@ -1,4 +1,4 @@
-/** Images and documents: chat carries them as addresses (data URLs included), messages as sources. */
+/** Translates images and documents: chat has URLs (data URLs included), messages has sources. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
@@ -8,9 +8,9 @@ const imageTypes = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp'
 
 /** A chat part `image_url` as an image block. */
 export function toImageBlock(part: JsonObject): JsonObject {
-  const url = asString(asLosslessObject(part.image_url).url) ?? asString(part.image_url) ?? rejectUntranslatable('an image has no address');
+  const url = asString(asLosslessObject(part.image_url).url) ?? asString(part.image_url) ?? rejectUntranslatable('an image has no URL');
   if (isWebAddress(url)) return { type: 'image', source: { type: 'url', url } };
-  const content = parseBase64Url(url) ?? rejectUntranslatable('an image address is neither a web address nor a base64 data URL');
+  const content = parseBase64Url(url) ?? rejectUntranslatable('an image URL is neither a web URL nor a base64 data URL');
   const mediaType = content.mediaType === 'image/jpg' ? 'image/jpeg' : content.mediaType;
   if (!imageTypes.has(mediaType)) rejectUntranslatable('an image is neither PNG, JPEG, GIF nor WebP');
   return { type: 'image', source: { type: 'base64', media_type: mediaType, data: content.data } };
@@ -23,13 +23,13 @@ export function toImagePart(block: JsonObject): JsonObject {
   if (type === 'base64' && typeof mediaType === 'string' && typeof data === 'string') {
     return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } };
   }
-  return rejectUntranslatable('an image stands neither in the request nor at a web address');
+  return rejectUntranslatable('an image is neither inline nor a web URL');
 }
 
 /** A chat part `file` as a document block. */
 export function toDocumentBlock(part: JsonObject): JsonObject {
   const { file_data: fileData, filename } = asLosslessObject(part.file);
-  const content = parseBase64Url(asString(fileData) ?? rejectUntranslatable('a file stands at the vendor, not in the request'));
+  const content = parseBase64Url(asString(fileData) ?? rejectUntranslatable('a file must be inline, not stored at the vendor'));
   const title = omitNullish({ title: asNonEmptyString(filename) });
   switch (content?.mediaType) {
     case 'application/pdf':
@@ -43,7 +43,7 @@ export function toDocumentBlock(part: JsonObject): JsonObject {
   }
 }
 
-/** A document block as chat parts; `blocksToParts` translates the blocks of a document that is made of blocks. */
+/** A document block as chat parts; `blocksToParts` translates the content of a document that consists of blocks. */
 export function toDocumentParts(block: JsonObject, blocksToParts: (content: unknown) => readonly JsonObject[]): readonly JsonObject[] {
   const { type, media_type: mediaType, data, content } = asLosslessObject(block.source);
   const title = asNonEmptyString(block.title);
@@ -54,7 +54,7 @@ export function toDocumentParts(block: JsonObject, blocksToParts: (content: unkn
   }
   if (type === 'text' && typeof data === 'string') return textParts(title, context, data);
   if (type === 'content') return [...textParts(title, context), ...blocksToParts(content)];
-  return rejectUntranslatable('a document stands neither in the request nor is it text');
+  return rejectUntranslatable('a document is neither inline nor text');
 }
 
 function textParts(...texts: readonly (string | null)[]): JsonObject[] {
@@ -62,7 +62,7 @@ function textParts(...texts: readonly (string | null)[]): JsonObject[] {
   return filled.length === 0 ? [] : [{ type: 'text', text: filled.join('\n\n') }];
 }
 
-/** Cache marks that a caller of chat sets for vendors of messages; they have no meaning the other way. */
+/** Cache breakpoints that a chat caller sets for messages vendors; chat vendors have no equivalent. */
 export function getCacheControl(part: JsonObject): JsonObject {
   return isLosslessObject(part.cache_control) ? { cache_control: part.cache_control } : {};
 }

@@ -1,4 +1,4 @@
-/** The streamed answer of a vendor of messages for a caller of chat (vendor facts 8.3). Pure. */
+/** Translates the stream of a messages vendor for a chat caller. Pure. */
 
 import { asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
@@ -13,16 +13,16 @@ import { toChatUsage, toFinishReason } from './stop-reasons.ts';
 import type { StreamState, StreamTranslator } from './stream.ts';
 import { createToolId } from './tool-ids.ts';
 
-/** A tool block that is not closed yet. */
+/** A tool block that has not been closed. */
 interface OpenTool {
-  /** Place among the tool calls of the answer; null: its input is the answer's text. */
+  /** Index among the tool calls of the response. Null when its input is the text of the response. */
   readonly position: number | null;
-  /** Input that came with the block's start. Vendors send it empty and give the input in pieces, or whole. */
+  /** Input from the start of the block. Vendors send either this complete, or empty with the input in deltas. */
   readonly input: string;
   hasDeltas: boolean;
 }
 
-/** Sent where there is nothing to say for a while, so that nobody on the way takes the connection for dead. */
+/** Sent while there is no content, so that no proxy considers the connection idle. */
 const keepAlive = ': keep-alive\n\n';
 
 export function createStreamToChat(identity: ResponseIdentity & { readonly createdSeconds: number }): StreamTranslator {
@@ -41,7 +41,7 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
     chunk([{ index: 0, delta, logprobs: null, finish_reason: finishReason }]);
   const textChunk = (text: string | null): string => (text ? deltaChunk({ content: text }) : '');
 
-  const begin = (message: JsonObject): string => {
+  const startMessage = (message: JsonObject): string => {
     if (begun) return '';
     begun = true;
     id = asNonEmptyString(message.id) ?? id;
@@ -53,7 +53,7 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
     const block = asObject(event.content_block);
     if (block.type === 'text') return textChunk(asString(block.text));
     if (block.type !== 'tool_use') return '';
-    // Only here does the vendor send an object instead of text, so only here must its numbers be kept.
+    // Only here does the vendor send an object instead of text, so only here numbers must keep their digits.
     const input = JSON.stringify(objectOfLossless(objectOfLossless(objectOfLossless(parseLossless(data)).content_block).input));
     const isJsonAnswer = block.name === jsonAnswerToolName;
     const position = isJsonAnswer ? null : toolCount;
@@ -97,18 +97,18 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
       case 'message_start': {
         const message = asObject(event.message);
         tokens = parseMessagesUsage(message.usage, tokens);
-        return begin(message);
+        return startMessage(message);
       }
       case 'content_block_start':
-        return begin({}) + startBlock(event, data);
+        return startMessage({}) + startBlock(event, data);
       case 'content_block_delta':
-        return begin({}) + continueBlock(event.index, asObject(event.delta));
+        return startMessage({}) + continueBlock(event.index, asObject(event.delta));
       case 'content_block_stop':
-        return begin({}) + closeTool(event.index);
+        return startMessage({}) + closeTool(event.index);
       case 'message_delta':
         stopReason = asObject(event.delta).stop_reason ?? stopReason;
         tokens = parseMessagesUsage(event.usage, tokens);
-        return begin({});
+        return startMessage({});
       case 'message_stop':
         return begun ? finish() : '';
       case 'ping':
@@ -118,7 +118,7 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
         problem = asString(asObject(event.error).message) ?? 'the vendor reported an error';
         return '';
       default:
-        return ''; // Unknown events must be ignored (vendor facts 2).
+        return ''; // Anthropic asks clients to ignore unknown events (docs/vendors.md).
     }
   };
 

@@ -1,9 +1,9 @@
 /**
- * Messages things as chat things: the request of a caller of messages for a vendor of chat, and the plain answer of a vendor of
- * messages for a caller of chat (vendor facts 8.1 and 8.2). Pure. Bodies are parsed by `parseLossless`.
+ * Translates messages to chat: the request of a messages caller for a chat vendor, and the JSON response of a messages vendor for a chat
+ * caller. Pure. Bodies come from `parseLossless`.
  *
- * What a request says and the other dialect cannot say is never left out: it is refused. Left out are only thinking and cache marks,
- * which are bound to their vendor, and plain parameters: `top_k`, `service_tier`, `context_management`, and those that nobody knows.
+ * A member that changes the meaning and has no equivalent makes the request untranslatable. Dropped are only thinking and cache breakpoints,
+ * which are bound to their vendor, and parameters: `top_k`, `service_tier`, `context_management`, and unknown ones.
  */
 import type { ModelTraits } from '../../core/call.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
@@ -19,15 +19,15 @@ import type { ResponseIdentity } from './response-identity.ts';
 import { toChatUsage, toFinishReason } from './stop-reasons.ts';
 import { createToolId } from './tool-ids.ts';
 
-/** The model that is asked. */
+/** The model that the request is sent to. */
 export interface ChatTarget extends Pick<ModelTraits, 'reasons'> {
   readonly model: string;
   readonly stream: boolean;
-  /** OpenAI's newer models know only the default, `max_completion_tokens`; some other vendors know only `max_tokens`. */
+  /** OpenAI's newer models accept only the default, `max_completion_tokens`; some other vendors only `max_tokens`. */
   readonly maxTokensField?: 'max_completion_tokens' | 'max_tokens';
 }
 
-/** Throws Untranslatable. */
+/** Throws UntranslatableError. */
 export function requestToChat(body: JsonObject, target: ChatTarget): JsonObject {
   if (asArray(body.mcp_servers).length > 0) rejectUntranslatable('mcp_servers cannot be expressed in the chat dialect');
   if (body.container !== undefined && body.container !== null) rejectUntranslatable('container cannot be expressed in the chat dialect');
@@ -45,7 +45,7 @@ export function requestToChat(body: JsonObject, target: ChatTarget): JsonObject 
   });
 }
 
-/** Null: this is no messages answer. */
+/** Null when `response` is not a messages response. */
 export function responseToChat(response: JsonObject, names: ResponseIdentity & { readonly createdSeconds: number }): JsonObject | null {
   if (!Array.isArray(response.content)) return null;
   const blocks = response.content.map(asLosslessObject);

@@ -1,4 +1,4 @@
-/** Tools, tool choice and answer format of a messages request in the chat dialect. */
+/** Translates tools, tool choice and output format of a messages request to the chat dialect. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
@@ -18,19 +18,19 @@ export function toChatTools(body: JsonObject): JsonObject {
 
 function toTools(tools: unknown): JsonObject[] {
   if (tools === undefined || tools === null) return [];
-  if (!Array.isArray(tools)) return rejectUntranslatable('tools is no list');
+  if (!Array.isArray(tools)) return rejectUntranslatable('tools is not a list');
   return tools.map((tool: unknown) => toTool(asLosslessObject(tool)));
 }
 
 function toTool({ type, name, description, input_schema: schema, strict }: JsonObject): JsonObject {
-  const isOurs = type === undefined || type === null || type === 'custom';
-  if (!isOurs) return rejectUntranslatable('tools of a vendor cannot be expressed in the other dialect');
-  const known = asNonEmptyString(name) ?? rejectUntranslatable('a tool has no name');
-  if (!isLosslessObject(schema ?? {})) return rejectUntranslatable('the input schema of a tool is no schema');
+  const isFunction = type === undefined || type === null || type === 'custom';
+  if (!isFunction) return rejectUntranslatable('vendor tools cannot be expressed in the other dialect');
+  const toolName = asNonEmptyString(name) ?? rejectUntranslatable('a tool has no name');
+  if (!isLosslessObject(schema ?? {})) return rejectUntranslatable('the input schema of a tool is not an object');
   const parameters = schema ?? { type: 'object', properties: {} };
   return {
     type: 'function',
-    function: { name: known, ...omitNullish({ description, parameters, strict: strict === true ? true : null }) },
+    function: { name: toolName, ...omitNullish({ description, parameters, strict: strict === true ? true : null }) },
   };
 }
 
@@ -50,7 +50,7 @@ function toToolChoice(choice: unknown): unknown {
   }
 }
 
-/** `strict`, because the caller's own dialect promises an answer that fits the schema. */
+/** `strict`, because the messages dialect guarantees a response that matches the schema. */
 function toResponseFormat(format: unknown): JsonObject | null {
   if (format === undefined || format === null) return null;
   const { type, schema } = asLosslessObject(format);

@@ -1,4 +1,4 @@
-/** System and messages of a messages request as chat messages. */
+/** Translates system and messages of a messages request to chat messages. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
@@ -6,14 +6,14 @@ import { asNonEmptyString, isLosslessObject } from '../json/lossless-json.ts';
 import { toDocumentParts, toImagePart } from './media.ts';
 import { createToolIds, type ToolIds } from './tool-ids.ts';
 
-/** One system message first, then the conversation. Thinking and cache marks are left out: they are bound to their vendor. */
+/** One system message first, then the conversation. Drops thinking and cache breakpoints, which are bound to their vendor. */
 export function toChatMessages(body: JsonObject): JsonObject[] {
-  if (!Array.isArray(body.messages)) return rejectUntranslatable('messages is no list');
+  if (!Array.isArray(body.messages)) return rejectUntranslatable('messages is not a list');
   const messages: readonly unknown[] = body.messages;
   const ids = createToolIds('chat');
   const system = systemText(body.system);
   const turns = messages.flatMap((message) => {
-    if (!isLosslessObject(message)) return rejectUntranslatable('a message is no object');
+    if (!isLosslessObject(message)) return rejectUntranslatable('a message is not an object');
     switch (message.role) {
       case 'system':
         return [{ role: 'system', content: systemText(message.content) }];
@@ -25,39 +25,39 @@ export function toChatMessages(body: JsonObject): JsonObject[] {
         return rejectUntranslatable('a message has a role that the chat dialect does not know');
     }
   });
-  if (turns.at(-1)?.role === 'assistant') rejectUntranslatable('an answer that is begun cannot be expressed in the chat dialect');
+  if (turns.at(-1)?.role === 'assistant') rejectUntranslatable('a prefilled response cannot be expressed in the chat dialect');
   return [...(system === '' ? [] : [{ role: 'system', content: system }]), ...turns];
 }
 
-/** As one text: not every vendor of chat takes parts here. */
+/** System content as one text: not every chat vendor accepts parts here. */
 function systemText(content: unknown): string {
   return asBlocks(content)
-    .map((block) => (block.type === 'text' ? asString(block.text) : null) ?? rejectUntranslatable('system holds something else than text'))
+    .map((block) => (block.type === 'text' ? asString(block.text) : null) ?? rejectUntranslatable('system holds content other than text'))
     .join('\n\n');
 }
 
-/** Results of tools become messages of their own, in front of what the user says. */
+/** Tool results become separate messages before the user message. */
 function toUserMessages(content: unknown, ids: ToolIds): JsonObject[] {
   const blocks = asBlocks(content);
   const results = blocks.filter((block) => block.type === 'tool_result').map((block) => toToolMessage(block, ids));
-  const said = blocks.filter((block) => block.type !== 'tool_result').flatMap(toParts);
-  const parts = [...results.flatMap(({ attached }) => attached), ...said];
+  const userParts = blocks.filter((block) => block.type !== 'tool_result').flatMap(toParts);
+  const parts = [...results.flatMap(({ attached }) => attached), ...userParts];
   const messages = results.map(({ message }) => message);
   return parts.length === 0 && messages.length > 0 ? messages : [...messages, { role: 'user', content: toContent(parts) }];
 }
 
-/** A tool message holds only text: images and files of a result follow in the user's message. */
+/** A tool message holds only text: images and files of a result follow in the user message. */
 function toToolMessage(block: JsonObject, ids: ToolIds): { message: JsonObject; attached: readonly JsonObject[] } {
   const id = ids.forResult(block.tool_use_id);
   const parts = asBlocks(block.content).flatMap(toParts);
   const texts = parts.filter((part) => part.type === 'text');
   const others = parts.filter((part) => part.type !== 'text');
-  const noted = block.is_error === true ? prefixError(texts) : texts;
+  const resultTexts = block.is_error === true ? prefixError(texts) : texts;
   const attached = others.length === 0 ? [] : [{ type: 'text', text: `Attached to the result of tool call ${id}:` }, ...others];
-  return { message: { role: 'tool', tool_call_id: id, content: toContent(noted) }, attached };
+  return { message: { role: 'tool', tool_call_id: id, content: toContent(resultTexts) }, attached };
 }
 
-/** Chat has no member that says so. */
+/** Marks an error in the text, since chat has no `is_error`. */
 function prefixError([first, ...rest]: readonly JsonObject[]): JsonObject[] {
   return [{ type: 'text', text: `Error: ${asString(first?.text) ?? ''}`.trimEnd() }, ...rest];
 }
@@ -86,9 +86,9 @@ function toAssistantMessage(content: unknown, ids: ToolIds): JsonObject {
 }
 
 function toToolCall({ id, name, input }: JsonObject, ids: ToolIds): JsonObject {
-  const known = asNonEmptyString(name) ?? rejectUntranslatable('a tool call has no name');
-  if (!isLosslessObject(input ?? {})) rejectUntranslatable('the input of a tool call is no object');
-  return { id: ids.forCall(id), type: 'function', function: { name: known, arguments: JSON.stringify(input ?? {}) } };
+  const toolName = asNonEmptyString(name) ?? rejectUntranslatable('a tool call has no name');
+  if (!isLosslessObject(input ?? {})) rejectUntranslatable('the input of a tool call is not an object');
+  return { id: ids.forCall(id), type: 'function', function: { name: toolName, arguments: JSON.stringify(input ?? {}) } };
 }
 
 function toParts(block: JsonObject): readonly JsonObject[] {
@@ -110,10 +110,10 @@ function asBlocks(content: unknown): readonly JsonObject[] {
   if (content === undefined || content === null) return [];
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   if (!Array.isArray(content)) return rejectUntranslatable('the content of a message is neither text nor a list of blocks');
-  return content.map((block: unknown) => (isLosslessObject(block) ? block : rejectUntranslatable('a block of a message is no object')));
+  return content.map((block: unknown) => (isLosslessObject(block) ? block : rejectUntranslatable('a block of a message is not an object')));
 }
 
-/** A single text as it is: every vendor of chat takes that, some take nothing else. */
+/** A single text as a string, which every chat vendor accepts and some require. */
 function toContent(parts: readonly JsonObject[]): unknown {
   const [first] = parts;
   if (first === undefined) return '';

@@ -1,4 +1,4 @@
-/** How hard a model shall think: chat names an effort, messages a budget of tokens or, for newer models, an effort beside `adaptive`. */
+/** Translates reasoning settings: chat has an effort, messages a token budget or, for newer models, an effort with `adaptive`. */
 import type { ModelTraits } from '../../core/call.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
@@ -10,7 +10,7 @@ const budgets = new Map([
   ['high', 16_384],
   ['xhigh', 16_384],
 ]);
-/** What every model that takes an effort knows; the highest ones exist on few. */
+/** Mapped to efforts that every model with efforts accepts; few accept the highest ones. */
 const efforts = new Map([
   ['low', 'low'],
   ['medium', 'medium'],
@@ -19,16 +19,16 @@ const efforts = new Map([
   ['max', 'high'],
 ]);
 
-/** What `reasoning_effort` comes to. */
+/** Messages settings for a `reasoning_effort`. */
 export interface Thinking {
   readonly thinking: JsonObject;
-  /** For `output_config`; null with a budget. */
+  /** For `output_config`. Null with a budget. */
   readonly effort: string | null;
 }
 
 /**
- * Null: no thinking is asked for. A budget leaves at least half of `maxTokens` to the answer: a smaller budget is taken where the
- * wished one is too large, and none where even the smallest is.
+ * Null when no thinking is requested. At least half of `maxTokens` stays for the response: a requested budget that is too large is reduced
+ * to the next lower one, and omitted when even the lowest is too large.
  */
 export function toThinking(effort: unknown, maxTokens: number, form: NonNullable<ModelTraits['thinking']>): Thinking | null {
   const name = asString(effort) ?? '';
@@ -39,7 +39,7 @@ export function toThinking(effort: unknown, maxTokens: number, form: NonNullable
   return fitting.length === 0 ? null : { thinking: { type: 'enabled', budget_tokens: Math.max(...fitting) }, effort: null };
 }
 
-/** `reasoning_effort` for a request of the messages dialect; null: the vendor's default. */
+/** The `reasoning_effort` of a messages request. Null means the vendor's default. */
 export function toReasoningEffort(body: JsonObject): string | null {
   const { type, budget_tokens: budgetTokens } = asLosslessObject(body.thinking);
   if (type === 'disabled') return null;

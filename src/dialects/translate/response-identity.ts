@@ -1,6 +1,6 @@
-/** Stands in for what a vendor left out of its answer. */
+/** Defaults for members that a vendor omitted from its response. */
 export interface ResponseIdentity {
-  /** For instance the call's id; ids of tool calls that have none are made of it. */
+  /** The call's id, for instance; missing ids of tool calls are derived from it. */
   readonly id: string;
   readonly model: string;
 }

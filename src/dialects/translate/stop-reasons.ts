@@ -1,9 +1,9 @@
-/** How answers end in both dialects: stop reasons and usage (vendor facts 8.2). */
+/** Translates stop reasons and usage between the dialects. */
 
 import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 
-/** Chat's word for a stop reason. Some vendors stop with another reason although there are tool calls; the calls decide. */
+/** The chat finish reason of a stop reason. Tool calls decide: some vendors report another reason with them. */
 export function toFinishReason(stopReason: unknown, hasToolCalls: boolean): string {
   switch (stopReason) {
     case 'max_tokens':
@@ -16,7 +16,7 @@ export function toFinishReason(stopReason: unknown, hasToolCalls: boolean): stri
   }
 }
 
-/** Messages' word for a finish reason. A forced function ends a chat answer with `stop`; the tool calls decide. */
+/** The messages stop reason of a finish reason. Tool calls decide: a forced function ends with `stop`. */
 export function toStopReason(finishReason: unknown, hasToolCalls: boolean): string {
   switch (finishReason) {
     case 'length':
@@ -28,7 +28,7 @@ export function toStopReason(finishReason: unknown, hasToolCalls: boolean): stri
   }
 }
 
-/** Usage object of a chat answer: the prompt count includes what was read from and written to the cache. */
+/** Usage of a chat response: the prompt count includes cache reads and writes. */
 export function toChatUsage({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): JsonObject {
   const prompt = input + cachedInput + cacheWrite + cacheWrite1h;
   return {
@@ -39,7 +39,7 @@ export function toChatUsage({ input, cachedInput, cacheWrite, cacheWrite1h, outp
   };
 }
 
-/** Usage object of a messages answer, which must have one: zero where the vendor reported nothing. */
+/** Usage of a messages response, which is mandatory there: zero where the vendor reported nothing. */
 export function toMessagesUsage(tokens: Tokens | null): JsonObject {
   return {
     input_tokens: tokens?.input ?? 0,

@@ -1,24 +1,24 @@
-/** A streamed answer on its way from one dialect to the other. */
+/** Contract of the stream translators between the dialects. */
 import type { SseEvent } from '../../core/sse.ts';
 
 /**
- * Takes the vendor's events in order and gives the caller's, as text that is ready to send. Nothing comes out before the first piece
- * of the answer. A stream that breaks gets no closing events and no error event either: how a caller is told is its dialect's rule
- * (`RouteRules.interruption`), and what comes after the break is not read.
+ * Converts the vendor's events, in order, to the caller's events as text that is ready to send. Returns nothing before the first part of
+ * the response. An interrupted stream gets neither closing events nor an error event, which `RouteCodec.formatStreamError` adds; later
+ * events are ignored.
  */
 export interface StreamTranslator {
-  /** Events that the caller gets for this one; empty for none. The events that close a whole answer come with the vendor's last event. */
+  /** The caller's events for this event, possibly empty. The vendor's last event returns the closing events. */
   push(event: SseEvent): string;
-  /** The vendor's stream has ended: closes an answer that is whole although its last event is missing. */
+  /** Call when the vendor's stream has ended: closes a response that is complete although its last event is missing. */
   end(): string;
   state(): StreamState;
 }
 
 export interface StreamState {
-  /** A piece of the answer has come out: from here on no other model can be tried. */
+  /** A part of the response has been returned: from then on failover is impossible. */
   readonly begun: boolean;
-  /** Null: the stream goes on. */
+  /** Null while the stream continues. */
   readonly ended: 'whole' | 'broken' | null;
-  /** Why it is broken: the vendor's words if it gave any. */
+  /** Why it is broken: the vendor's message if it sent one. */
   readonly problem: string | null;
 }

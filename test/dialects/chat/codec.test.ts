@@ -17,7 +17,7 @@ function forVendor(text: string, model: string, stream: boolean): string {
   return splice(body, chat.patchForVendor(body, scanObject(body), model, stream)).toString();
 }
 
-describe('readRequest', () => {
+describe('parseRequest', () => {
   test.each<[string, Partial<RequestSummary>]>([
     ['{"messages":[]}', {}],
     ['{"model":"standard","messages":[]}', { model: 'standard' }],
@@ -54,12 +54,12 @@ describe('readRequest', () => {
     ['{"messages":[],"stream":"true"}', 'stream: must be a boolean'],
     ['{"messages":[],"stream":1}', 'stream: must be a boolean'],
     ['{"messages":[],"stream":null}', 'stream: must be a boolean'],
-    ['{"messages":[],"messages":[]}', 'messages: stands more than once'],
-    ['{"model":"a","messages":[],"model":"a"}', 'model: stands more than once'],
-    ['{"model":"a","messages":[],"mode\\u006c":"b"}', 'model: stands more than once'],
-    ['{"messages":[],"stream_options":{},"stream_options":{}}', 'stream_options: stands more than once'],
-    ['{"messages":[],"user":"a","user":"b"}', 'user: stands more than once'],
-    ['{"messages":[],"max_tokens":1,"max_tokens":2}', 'max_tokens: stands more than once'],
+    ['{"messages":[],"messages":[]}', 'messages: duplicate key'],
+    ['{"model":"a","messages":[],"model":"a"}', 'model: duplicate key'],
+    ['{"model":"a","messages":[],"mode\\u006c":"b"}', 'model: duplicate key'],
+    ['{"messages":[],"stream_options":{},"stream_options":{}}', 'stream_options: duplicate key'],
+    ['{"messages":[],"user":"a","user":"b"}', 'user: duplicate key'],
+    ['{"messages":[],"max_tokens":1,"max_tokens":2}', 'max_tokens: duplicate key'],
   ])('400 bad_json for %s, naming the field', (text, message) => {
     expect(() => readRequest(text)).toThrow(expect.objectContaining({ code: 'bad_json', status: 400, message }));
   });
@@ -161,7 +161,7 @@ describe('spliceForVendor', () => {
   });
 });
 
-describe('readAnswer', () => {
+describe('parseResponse', () => {
   const usage = { prompt_tokens: 9, completion_tokens: 2 };
   const answerOf = (message: unknown, more: object = { usage }): Buffer =>
     Buffer.from(JSON.stringify({ id: 'x', choices: [{ index: 0, message }], ...more }));
@@ -219,7 +219,7 @@ describe('the stream reader', () => {
   const usage = { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 4 } };
   const counted = { ...noTokens, input: 5, cachedInput: 4, output: 2 };
 
-  test('reads the usual stream: role, text, finish, usage chunk, [DONE]', () => {
+  test('reads a typical stream: role, text, finish, usage chunk, [DONE]', () => {
     const reader = chat.createStreamReader();
     const meanings = readStream(
       reader,
@@ -232,7 +232,7 @@ describe('the stream reader', () => {
         '[DONE]',
       ),
     );
-    expect(meanings).toEqual(['piece', 'piece', 'piece', 'piece', 'piece', 'end']);
+    expect(meanings).toEqual(['delta', 'delta', 'delta', 'delta', 'delta', 'end']);
     expect(reader.summary()).toEqual({ tokens: counted, isFinal: true, turn: { text: 'Hello', toolCalls: [] }, finished: true });
     expect(reader.finished()).toBe(true);
     expect(reader.problem()).toBeNull();
@@ -317,16 +317,16 @@ describe('the stream reader', () => {
     ['with a message', { error: { message: 'overloaded', type: 'server_error' } }, 'overloaded'],
     ['without one', { error: {} }, null],
     ['as a text', { error: 'overloaded' }, 'overloaded'],
-    ['beside choices', { choices: [], error: { message: 'cut' } }, 'cut'],
+    ['with choices', { choices: [], error: { message: 'cut' } }, 'cut'],
   ])('knows an error event %s', (_name, event, problem) => {
     const reader = chat.createStreamReader();
-    expect(readStream(reader, streamOf(delta({ content: 'x' }), event))).toEqual(['piece', 'error']);
+    expect(readStream(reader, streamOf(delta({ content: 'x' }), event))).toEqual(['delta', 'error']);
     expect(reader.problem()).toBe(problem);
     expect(reader.finished()).toBe(false);
   });
 
-  test('an error that is null is none', () => {
-    expect(readStream(chat.createStreamReader(), streamOf(delta({ content: 'x' }, { error: null })))).toEqual(['piece']);
+  test('a null error is not an error', () => {
+    expect(readStream(chat.createStreamReader(), streamOf(delta({ content: 'x' }, { error: null })))).toEqual(['delta']);
   });
 
   test('keep-alives are ignored', () => {

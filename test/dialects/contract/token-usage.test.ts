@@ -3,7 +3,7 @@ import type { Tokens } from '../../../src/core/pricing.ts';
 import { noTokens } from '../../../src/core/pricing.ts';
 import { estimateTokens, parseChatUsage, parseMessagesUsage } from '../../../src/dialects/contract/token-usage.ts';
 
-describe('readChatUsage', () => {
+describe('parseChatUsage', () => {
   test.each<[string, unknown, Partial<Tokens> | null]>([
     ['plain counts', { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 }, { input: 9, output: 2 }],
     [
@@ -22,7 +22,7 @@ describe('readChatUsage', () => {
       { input: 9, output: 2 },
     ],
     [
-      'the cache beside the prompt count',
+      'cached tokens next to the prompt count',
       { prompt_tokens: 100, completion_tokens: 5, prompt_cache_hit_tokens: 30, prompt_cache_miss_tokens: 70 },
       { input: 70, cachedInput: 30, output: 5 },
     ],
@@ -30,14 +30,10 @@ describe('readChatUsage', () => {
     ['explicit zeros', { prompt_tokens: 0, completion_tokens: 0 }, {}],
     ['only the prompt, as embeddings report', { prompt_tokens: 8, total_tokens: 8 }, { input: 8 }],
     ['only the output and the sum', { completion_tokens: 3, total_tokens: 10 }, { input: 7, output: 3 }],
-    ['only the output: what the input cost is not told', { completion_tokens: 3 }, null],
+    ['only output tokens: the input is unknown', { completion_tokens: 3 }, null],
     ['only the prompt: nor the output', { prompt_tokens: 3 }, null],
-    ['a prompt count that is none', { prompt_tokens: 1.5, completion_tokens: 2 }, null],
-    [
-      'an output count that is none, beside the sum',
-      { prompt_tokens: 9, completion_tokens: -1, total_tokens: 11 },
-      { input: 9, output: 2 },
-    ],
+    ['an invalid prompt count', { prompt_tokens: 1.5, completion_tokens: 2 }, null],
+    ['an invalid output count next to the total', { prompt_tokens: 9, completion_tokens: -1, total_tokens: 11 }, { input: 9, output: 2 }],
     ['a sum that is smaller than its part', { completion_tokens: 3, total_tokens: 1 }, { input: 0, output: 3 }],
     [
       'more cached tokens than prompt tokens',
@@ -59,11 +55,11 @@ describe('readChatUsage', () => {
   });
 });
 
-describe('readMessagesUsage', () => {
+describe('parseMessagesUsage', () => {
   test.each<[string, unknown, Partial<Tokens> | null]>([
     ['plain counts', { input_tokens: 10, output_tokens: 5 }, { input: 10, output: 5 }],
     [
-      'cache reads and writes stand beside the input',
+      'cache reads and writes are separate from the input',
       { input_tokens: 10, cache_creation_input_tokens: 200, cache_read_input_tokens: 3000, output_tokens: 5 },
       { input: 10, cacheWrite: 200, cachedInput: 3000, output: 5 },
     ],
@@ -117,11 +113,11 @@ describe('readMessagesUsage', () => {
     ['explicit zeros', { input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 }, { input: 0, cachedInput: 0, output: 0 }],
     ['nothing', {}, {}],
     ['no usage', undefined, {}],
-  ])('counts of a stream replace those before them: %s', (_name, usage, tokens) => {
+  ])('later stream counts replace earlier ones: %s', (_name, usage, tokens) => {
     expect(parseMessagesUsage(usage, earlier)).toEqual({ ...earlier, ...tokens });
   });
 
-  test('a sum that comes again after a split does not count the hour twice', () => {
+  test('a total after a split does not count 1-hour writes twice', () => {
     const first = parseMessagesUsage(
       {
         input_tokens: 1,

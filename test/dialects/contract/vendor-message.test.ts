@@ -12,6 +12,6 @@ test.each([
   ['[]', null],
   ['<html>', null],
   ['', null],
-])('the vendor says in %s: %s', (text, message) => {
+])('reads the message of %s: %s', (text, message) => {
   expect(parseVendorMessage(Buffer.from(text))).toBe(message);
 });

@@ -10,7 +10,7 @@ function readRequest(text: string): RequestSummary {
   return messages.parseRequest(body, scanObject(body));
 }
 
-describe('readRequest', () => {
+describe('parseRequest', () => {
   test.each<[string, Partial<RequestSummary>]>([
     ['{"max_tokens":5,"messages":[]}', {}],
     ['{"max_tokens":5,"messages":[],"model":"m","stream":true}', { model: 'm', stream: true }],
@@ -37,10 +37,10 @@ describe('readRequest', () => {
     ['{"max_tokens":5,"messages":[],"model":7}', 'model: Input should be a valid string'],
     ['{"model":7}', 'model: Input should be a valid string'],
     ['{"max_tokens":5,"messages":[],"stream":"yes"}', 'stream: Input should be a valid boolean'],
-    ['{"max_tokens":5,"messages":[],"max_tokens":6}', 'max_tokens: stands more than once'],
-    ['{"max_tokens":5,"messages":[],"metadata":{},"metadata":{"user_id":"u"}}', 'metadata: stands more than once'],
-    ['{"max_tokens":5,"messages":[],"system":"a","syste\\u006d":"b"}', 'system: stands more than once'],
-  ])('400 for %s, in the words of the dialect', (text, message) => {
+    ['{"max_tokens":5,"messages":[],"max_tokens":6}', 'max_tokens: duplicate key'],
+    ['{"max_tokens":5,"messages":[],"metadata":{},"metadata":{"user_id":"u"}}', 'metadata: duplicate key'],
+    ['{"max_tokens":5,"messages":[],"system":"a","syste\\u006d":"b"}', 'system: duplicate key'],
+  ])("400 for %s, with the vendor's message", (text, message) => {
     expect(() => readRequest(text)).toThrow(expect.objectContaining({ code: 'bad_json', status: 400, message }));
   });
 });
@@ -48,16 +48,16 @@ describe('readRequest', () => {
 test.each([
   ['{"max_tokens": 5.0,"model":"standard","stream":true}', '{"max_tokens": 5.0,"model":"claude","stream":true}'],
   ['{ "max_tokens":5}', '{"model":"claude", "max_tokens":5}'],
-])('only the model of %s changes on the way to a vendor', (text, sent) => {
+])('only the model of %s is patched for a vendor', (text, sent) => {
   const body = Buffer.from(text);
   expect(splice(body, messages.patchForVendor(body, scanObject(body), 'claude', true)).toString()).toBe(sent);
 });
 
-describe('readAnswer', () => {
+describe('parseResponse', () => {
   const answerOf = (content: unknown, usage?: unknown): Buffer =>
     Buffer.from(JSON.stringify({ type: 'message', role: 'assistant', content, usage }));
 
-  test('reads text blocks, tool uses and usage, and nothing of thinking', () => {
+  test('reads text blocks, tool uses and usage, but not thinking', () => {
     const content = [
       { type: 'thinking', thinking: 'hm', signature: 's' },
       { type: 'text', text: 'Hel' },
@@ -115,7 +115,7 @@ describe('the stream reader', () => {
   const delta = (usage: unknown): object => ({ type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage });
   const stop = { type: 'message_stop' };
 
-  test('reads the usual stream', () => {
+  test('reads a typical stream', () => {
     const reader = messages.createStreamReader();
     const meanings = readStream(
       reader,
@@ -130,7 +130,7 @@ describe('the stream reader', () => {
         stop,
       ),
     );
-    expect(meanings).toEqual(['piece', 'piece', 'ignored', 'piece', 'piece', 'piece', 'piece', 'end']);
+    expect(meanings).toEqual(['delta', 'delta', 'ignored', 'delta', 'delta', 'delta', 'delta', 'end']);
     expect(reader.summary()).toMatchObject({
       tokens: { ...noTokens, input: 25, output: 15 },
       isFinal: true,
@@ -138,7 +138,7 @@ describe('the stream reader', () => {
     });
   });
 
-  test('counts are cumulative: later ones replace earlier ones, what is not repeated stays', () => {
+  test('counts are cumulative: later ones replace earlier ones, missing ones stay', () => {
     const reader = messages.createStreamReader();
     readStream(
       reader,
@@ -150,7 +150,7 @@ describe('the stream reader', () => {
     expect(reader.summary()).toMatchObject({ tokens: { input: 26, cachedInput: 0, cacheWrite: 7, output: 15 }, isFinal: true });
   });
 
-  test('usage of the start alone is not final, and none at all is unknown', () => {
+  test('usage of the start alone is not final, and missing usage is unknown', () => {
     const begun = messages.createStreamReader();
     readStream(begun, streamOf(start(), text('x'), delta(undefined), stop));
     expect(begun.summary()).toMatchObject({ tokens: { input: 25, output: 1 }, isFinal: false });
@@ -168,7 +168,7 @@ describe('the stream reader', () => {
     expect(reader.summary()).toMatchObject({ tokens: noTokens, isFinal: true });
   });
 
-  test('puts parallel tool uses together by their index; without arguments they mean {}', () => {
+  test('joins parallel tool uses by their index; without arguments they mean {}', () => {
     const reader = messages.createStreamReader();
     readStream(
       reader,
@@ -191,7 +191,7 @@ describe('the stream reader', () => {
     ]);
   });
 
-  test('thinking, signatures and citations are pieces, but not of the text', () => {
+  test('thinking, signatures and citations are deltas, but not text', () => {
     const reader = messages.createStreamReader();
     const deltas = [
       { type: 'thinking_delta', thinking: 'hm' },
@@ -200,20 +200,20 @@ describe('the stream reader', () => {
     ];
     expect(
       readStream(reader, streamOf(start(), ...deltas.map((part) => ({ type: 'content_block_delta', index: 0, delta: part })))),
-    ).toEqual(['piece', 'piece', 'piece', 'piece']);
+    ).toEqual(['delta', 'delta', 'delta', 'delta']);
     expect(reader.summary().turn.text).toBe('');
   });
 
   test.each([
     [{ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }, 'Overloaded'],
     [{ type: 'error' }, null],
-  ])('knows the error event %j', (event, problem) => {
+  ])('recognizes the error event %j', (event, problem) => {
     const reader = messages.createStreamReader();
-    expect(readStream(reader, streamOf(start(), event))).toEqual(['piece', 'error']);
+    expect(readStream(reader, streamOf(start(), event))).toEqual(['delta', 'error']);
     expect(reader.problem()).toBe(problem);
   });
 
-  test('an event of an unknown type is passed by, and is no piece of an answer', () => {
+  test('an event of an unknown type is ignored', () => {
     expect(readStream(messages.createStreamReader(), streamOf({ type: 'something_new' }))).toEqual(['ignored']);
   });
 
@@ -225,14 +225,14 @@ describe('the stream reader', () => {
     expect(readStream(messages.createStreamReader(), ': hi\n\nevent: ping\n\n')).toEqual(['ignored', 'ignored']);
   });
 
-  test('only message_stop makes an answer whole', () => {
+  test('only message_stop completes a response', () => {
     const reader = messages.createStreamReader();
     readStream(reader, streamOf(start(), text('x'), delta({ output_tokens: 1 })));
     expect(reader.finished()).toBe(false);
   });
 });
 
-test('a broken stream ends with an error event', () => {
+test('an interrupted stream ends with an error event', () => {
   expect(messages.formatStreamError('the vendor "stopped"')).toBe(
     'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"the vendor \\"stopped\\""}}\n\n',
   );

@@ -1,4 +1,4 @@
-/** What the gateway reads of the routes that pass through: request, usage, and what memory may know of a response. */
+/** What the gateway reads on passthrough routes: request, usage, and the recorded turn of a response. */
 import { describe, expect, it } from '@jest/globals';
 import { GatewayError } from '../../../src/core/errors.ts';
 import { scanObject, splice } from '../../../src/core/json/spans.ts';
@@ -27,11 +27,11 @@ describe.each([embeddings, moderations, rerank, responses])('a request of $route
     expect(codeOf(() => read(json(body)))).toBe('missing_model');
   });
 
-  it('with a repeated model is refused', () => {
+  it('with a duplicate model is rejected', () => {
     expect(codeOf(() => read(Buffer.from('{"model":"a","model":"b"}')))).toBe('bad_json');
   });
 
-  it('goes to the vendor as it is, but for the model', () => {
+  it('is forwarded unchanged except for the model', () => {
     const body = Buffer.from('{ "input" : [1.0, 1e5] , "model":"a/b", "x":12345678901234567890}');
     const sent = splice(body, rules.patchForVendor(body, scanObject(body), 'b', true));
     expect(sent.toString()).toBe('{ "input" : [1.0, 1e5] , "model":"b", "x":12345678901234567890}');
@@ -67,7 +67,7 @@ describe('usage', () => {
     expect(rules.parseResponse(json(answer))).toMatchObject(expected);
   });
 
-  it('an answer that is none is unreadable', () => {
+  it('an invalid response is unreadable', () => {
     for (const rules of [embeddings, moderations, rerank, responses]) expect(rules.parseResponse(Buffer.from('<html>'))).toBeNull();
     expect(responses.parseResponse(json({ id: 'x' }))).toBeNull();
     for (const rules of [embeddings, moderations, rerank])
@@ -90,29 +90,32 @@ describe('responses', () => {
   ];
   const turn = { text: 'Hello', toolCalls: [{ name: 'f', arguments: '{"a":1}' }] };
 
-  it('memory reads text and calls of own functions', () => {
+  it('memory records text and function calls of the caller', () => {
     expect(responses.parseResponse(json({ output }))?.turn).toEqual(turn);
   });
 
-  it.each(['response.completed', 'response.incomplete'])('a stream that ends with %s is whole, and its last event counts', (type) => {
-    const reader = responses.createStreamReader();
-    const meanings = read(reader, [
-      { type: 'response.created', response: {} },
-      { type: 'response.output_text.delta', delta: 'He' },
-      { type, response: { output, usage: { input_tokens: 3, output_tokens: 2 } } },
-    ]);
-    expect(meanings).toEqual(['piece', 'piece', 'end']);
-    expect(reader.summary()).toEqual({ tokens: { ...none, input: 3, output: 2 }, isFinal: true, turn });
-  });
+  it.each(['response.completed', 'response.incomplete'])(
+    'a stream that ends with %s is complete, and its last event has the usage',
+    (type) => {
+      const reader = responses.createStreamReader();
+      const meanings = read(reader, [
+        { type: 'response.created', response: {} },
+        { type: 'response.output_text.delta', delta: 'He' },
+        { type, response: { output, usage: { input_tokens: 3, output_tokens: 2 } } },
+      ]);
+      expect(meanings).toEqual(['delta', 'delta', 'end']);
+      expect(reader.summary()).toEqual({ tokens: { ...none, input: 3, output: 2 }, isFinal: true, turn });
+    },
+  );
 
-  it('failed and error events are errors; what was said until then is known', () => {
+  it('failed and error events are errors; the text before them is available', () => {
     const failing = responses.createStreamReader();
     expect(
       read(failing, [
         { type: 'response.output_text.delta', delta: 'He' },
         { type: 'response.failed', response: { error: { message: 'overloaded' }, usage: { input_tokens: 3, output_tokens: 1 } } },
       ]),
-    ).toEqual(['piece', 'error']);
+    ).toEqual(['delta', 'error']);
     expect(failing.problem()).toBe('overloaded');
     expect(failing.summary()).toEqual({ tokens: { ...none, input: 3, output: 1 }, isFinal: true, turn: { text: 'He', toolCalls: [] } });
     const broken = responses.createStreamReader();

@@ -9,19 +9,15 @@ const sha256 = (content: string) => createHash('sha256').update(content).digest(
 const base64 = (content: string) => Buffer.from(content).toString('base64');
 
 describe('chat', () => {
-  test('messages keep text and tool calls; system prompts and tool results become extras at their place', () => {
-    const {
-      messages,
-      extras,
-      isPrefilled: answerBegun,
-    } = parsePrompt('chat', {
+  test('messages keep text and tool calls; system prompts and tool results become extras with their position', () => {
+    const { messages, extras, isPrefilled } = parsePrompt('chat', {
       messages: [
         { role: 'system', content: 'Be brief.' },
         { role: 'user', content: 'Weather in Oslo?' },
         {
           role: 'assistant',
           content: null,
-          tool_calls: [{ id: 'c1', type: 'function', function: { name: 'look', arguments: '{"city" : "Oslo"}' } }],
+          tool_calls: [{ id: 'c1', type: 'function', function: { name: 'check', arguments: '{"city" : "Oslo"}' } }],
         },
         { role: 'tool', tool_call_id: 'c1', content: '4 degrees' },
         { role: 'assistant', content: 'It is 4 degrees.' },
@@ -36,7 +32,7 @@ describe('chat', () => {
     });
     expect(messages).toEqual([
       user('Weather in Oslo?'),
-      assistant('', { name: 'look', arguments: '{"city" : "Oslo"}' }),
+      assistant('', { name: 'check', arguments: '{"city" : "Oslo"}' }),
       assistant('It is 4 degrees.'),
     ]);
     expect(extras).toEqual([
@@ -44,10 +40,10 @@ describe('chat', () => {
       { position: 2, kind: 'tool_result', type: 'tool', text: '4 degrees' },
       { position: 3, kind: 'system', type: 'developer', text: 'Use\nKelvin.' },
     ]);
-    expect(answerBegun).toBe(false);
+    expect(isPrefilled).toBe(false);
   });
 
-  test('images, sounds and files are kept as type, size and hash; addresses as text', () => {
+  test('images, audio and files are stored as type, size and hash; URLs as text', () => {
     const { messages, extras } = parsePrompt('chat', {
       messages: [
         {
@@ -74,7 +70,7 @@ describe('chat', () => {
     expect(JSON.stringify(extras)).not.toContain(base64('pixels'));
   });
 
-  test('a refusal is what the assistant said; the older function_call counts as a tool call', () => {
+  test('a refusal is assistant text; the legacy function_call is a tool call', () => {
     const { messages } = parsePrompt('chat', {
       messages: [
         { role: 'assistant', content: null, refusal: 'I cannot.' },
@@ -85,7 +81,7 @@ describe('chat', () => {
     expect(messages).toEqual([assistant('I cannot.'), assistant('', { name: 'f', arguments: '{}' })]);
   });
 
-  test('a data URL inside of text is folded to type, size and hash', () => {
+  test('a data URL within text is replaced by type, size and hash', () => {
     const pixels = 'pixels'.repeat(30);
     const { messages } = parsePrompt('chat', {
       messages: [{ role: 'user', content: `see ![](data:image/png;base64,${base64(pixels)}) here` }],
@@ -93,17 +89,17 @@ describe('chat', () => {
     expect(messages).toEqual([user(`see ![]([image/png, 180 bytes, sha256 ${sha256(pixels)}]) here`)]);
   });
 
-  test('a data URL that would grow by that stays as it is', () => {
+  test('a data URL that would grow stays unchanged', () => {
     const text = `see ![](data:image/png;base64,${base64('pixels')}) here`;
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 
-  test('a text of two million characters that are all marks of data URLs is read like any other', () => {
+  test('a text of two million characters of data URL marks takes no longer than others', () => {
     const text = ';base64,'.repeat(250_000);
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 
-  test('of too many messages the newest thousands are kept with the system prompt, and calls of one conversation begin alike', () => {
+  test('of too many messages the newest thousands and the system prompt are stored, and calls of one conversation start alike', () => {
     const read = (count: number) => {
       const said = Array.from({ length: count }, (_value, index) => ({ role: 'user', content: String(index) }));
       return parsePrompt('responses', { input: [{ role: 'developer', content: 'Be brief.' }, ...said] });
@@ -115,34 +111,34 @@ describe('chat', () => {
     expect(read(1_999).messages).toHaveLength(1_999);
   });
 
-  test('a million blocks of one message are read, and the newest findings kept', () => {
+  test('of a million blocks in one message the newest extras are stored', () => {
     const blocks = Array.from({ length: 1_000_000 }, (_value, n) => ({ type: 'image', n }));
     const { extras } = parsePrompt('messages', { messages: [{ role: 'user', content: [{ type: 'tool_result', content: blocks }] }] });
     expect(extras).toHaveLength(2_000);
     expect(extras.at(-1)).toEqual({ position: 0, kind: 'other', type: 'image', text: '{"type":"image","n":999999}' });
   });
 
-  test('a block with a million data URLs in it is kept as it is', () => {
+  test('a block with a million data URLs is stored unchanged', () => {
     const { extras } = parsePrompt('chat', {
       messages: [{ role: 'user', content: [{ type: 'x', all: Array(1_000_000).fill('data:,') }] }],
     });
     expect(extras).toMatchObject([{ kind: 'other', type: 'x', text: expect.stringMatching(/^\{"type":"x","all":\["data:,",/) }]);
   });
 
-  test('a text ends after four million characters, and a message after 128 calls', () => {
-    const turn = { text: 'x'.repeat(9_000_000), toolCalls: Array(1_000_000).fill({ name: 'look', arguments: '{}' }) };
+  test('texts are truncated after four million characters, messages after 128 calls', () => {
+    const turn = { text: 'x'.repeat(9_000_000), toolCalls: Array(1_000_000).fill({ name: 'check', arguments: '{}' }) };
     const message = normalizeMessage('assistant', turn);
     expect([message?.text.length, message?.toolCalls.length]).toEqual([4_194_304, 128]);
   });
 
-  test('text that only mentions data URLs stays as it is', () => {
+  test('text that only mentions data URLs stays unchanged', () => {
     const text = 'a data: URL ends its head with ;base64, you know; data:x,;base64,y';
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);
   });
 });
 
 describe('messages', () => {
-  test('blocks become messages; results, thinking and cache marks do not', () => {
+  test('text and tool blocks become messages; results, thinking and cache breakpoints do not', () => {
     const { messages, extras } = parsePrompt('messages', {
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }],
       messages: [
@@ -153,8 +149,8 @@ describe('messages', () => {
             { type: 'thinking', thinking: 'Hmm.', signature: 'c2ln' },
             { type: 'redacted_thinking', data: base64('sealed') },
             { type: 'text', text: 'Let me ' },
-            { type: 'text', text: 'look.' },
-            { type: 'tool_use', id: 't1', name: 'look', input: { city: 'Oslo', days: 1 } },
+            { type: 'text', text: 'check.' },
+            { type: 'tool_use', id: 't1', name: 'check', input: { city: 'Oslo', days: 1 } },
           ],
         },
         {
@@ -182,7 +178,7 @@ describe('messages', () => {
     });
     expect(messages).toEqual([
       user('Weather?'),
-      assistant('Let me look.', { name: 'look', arguments: '{"city":"Oslo","days":1}' }),
+      assistant('Let me check.', { name: 'check', arguments: '{"city":"Oslo","days":1}' }),
       assistant('4 degrees.'),
       user('Thanks'),
     ]);
@@ -197,7 +193,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('a last message of the assistant is the beginning of the answer', () => {
+  test('a last message of the assistant is a prefill', () => {
     const begun = parsePrompt('messages', {
       messages: [
         { role: 'user', content: 'JSON please' },
@@ -216,15 +212,15 @@ describe('messages', () => {
 });
 
 describe('responses', () => {
-  test('a string input is what the user said', () => {
+  test('a string input is a user message', () => {
     expect(parsePrompt('responses', { instructions: 'Be brief.', input: 'Hi' })).toEqual({
       messages: [user('Hi')],
       extras: [{ position: 0, kind: 'system', type: 'instructions', text: 'Be brief.' }],
-      answerBegun: false,
+      isPrefilled: false,
     });
   });
 
-  test('items of one answer become one message again', () => {
+  test('items of one response become one message', () => {
     const { messages, extras } = parsePrompt('responses', {
       input: [
         {
@@ -235,9 +231,9 @@ describe('responses', () => {
           ],
         },
         { type: 'reasoning', summary: [{ type: 'summary_text', text: 'Hmm.' }], encrypted_content: base64('sealed') },
-        { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Let me look.', annotations: [] }] },
-        { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{"city":"Oslo"}' },
-        { type: 'function_call', call_id: 'c2', name: 'look', arguments: '{"city":"Rome"}' },
+        { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Let me check.', annotations: [] }] },
+        { type: 'function_call', call_id: 'c1', name: 'check', arguments: '{"city":"Oslo"}' },
+        { type: 'function_call', call_id: 'c2', name: 'check', arguments: '{"city":"Rome"}' },
         { type: 'function_call_output', call_id: 'c1', output: '4' },
         { type: 'function_call_output', call_id: 'c2', output: [{ type: 'input_text', text: '14' }] },
         { role: 'assistant', content: [{ type: 'output_text', text: '4 and 14.' }] },
@@ -247,7 +243,7 @@ describe('responses', () => {
     });
     expect(messages).toEqual([
       user('Weather?'),
-      assistant('Let me look.', { name: 'look', arguments: '{"city":"Oslo"}' }, { name: 'look', arguments: '{"city":"Rome"}' }),
+      assistant('Let me check.', { name: 'check', arguments: '{"city":"Oslo"}' }, { name: 'check', arguments: '{"city":"Rome"}' }),
       assistant('4 and 14.'),
       user('Thanks'),
     ]);
@@ -262,7 +258,7 @@ describe('responses', () => {
   });
 });
 
-describe('whatever is sent', () => {
+describe('any input', () => {
   const routes = fc.constantFrom<PromptRoute>('chat', 'messages', 'responses');
   const word = fc.constantFrom(
     'user',
@@ -306,7 +302,7 @@ describe('whatever is sent', () => {
     ),
   }));
 
-  test('reading never throws, and what it makes is storable JSON', () => {
+  test('parsing never throws and returns JSON that PostgreSQL can store', () => {
     fc.assert(
       fc.property(routes, body, (route, json) => {
         for (const request of [json, { messages: json, input: json, system: json }, { messages: [json], input: [json] }]) {
@@ -321,7 +317,7 @@ describe('whatever is sent', () => {
     );
   });
 
-  test('a value nested a hundred thousand deep is survived', () => {
+  test('a value nested a hundred thousand levels deep does not throw', () => {
     const deep: unknown = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
     const content = [
       { type: 'tool_use', name: 'f', input: deep },
@@ -333,7 +329,7 @@ describe('whatever is sent', () => {
     ]);
   });
 
-  test('long base64 in a block that nobody knows is folded away', () => {
+  test('long base64 in an unknown block is replaced by its hash', () => {
     const data = base64('x'.repeat(3_000));
     const { extras } = parsePrompt('chat', { messages: [{ role: 'user', content: [{ type: 'hologram', payload: { blob: data } }] }] });
     expect(extras).toEqual([
@@ -347,7 +343,7 @@ describe('whatever is sent', () => {
     ]);
   });
 
-  test('a message without words and tool calls is none', () => {
+  test('a message without text and tool calls is dropped', () => {
     expect(normalizeMessage('assistant', { text: ' \n', toolCalls: [{ name: '', arguments: '{}' }] })).toBeNull();
     expect(normalizeMessage('user', { text: 'a\0\ud800', toolCalls: [] })).toEqual(user('a\ufffd'));
   });

@@ -7,7 +7,7 @@ import { wrapRecalled } from '../../../src/dialects/prompt/recalled-block.ts';
 
 const block = 'a "block"\nof two lines';
 
-/** The body with the block in its place; null where there is none. */
+/** The body with the block inserted. Null when nothing can be inserted. */
 function insert(dialect: Dialect, text: string): { text: string; userText: string } | null {
   const body = Buffer.from(text);
   const place = findRecallInsertion(dialect, body, scanObject(body));
@@ -17,7 +17,7 @@ function insert(dialect: Dialect, text: string): { text: string; userText: strin
 const message = `{"role":"system","content":${JSON.stringify(block)}}`;
 const textBlock = `{"type":"text","text":${JSON.stringify(block)}}`;
 
-describe('chat: one system message behind the leading run of system and developer messages', () => {
+describe('chat: one system message after the leading system and developer messages', () => {
   test.each([
     ['no system message', '[ {"role":"user","content":"hi"} ]', `[ ${message},{"role":"user","content":"hi"} ]`],
     [
@@ -62,12 +62,12 @@ describe('messages: one more text in `system`', () => {
     expect(insert('messages', before)?.text).toBe(after);
   });
 
-  test('of another type it has no place', () => {
+  test('a system member of another type prevents insertion', () => {
     expect(insert('messages', `{"system":7,${rest}}`)).toBeNull();
   });
 });
 
-describe('what the user said last', () => {
+describe('the last user text', () => {
   test.each<[string, Dialect, unknown[], string | null]>([
     [
       'the last message of the user',
@@ -122,7 +122,7 @@ describe('what the user said last', () => {
   });
 });
 
-/** JSON as clients write it: any white space, escapes and numbers that do not survive being parsed. */
+/** JSON as clients write it: any white space, escapes, and numbers that parsing would change. */
 const space = fc.constantFrom('', ' ', '\n  ', '\t');
 const scalar = fc.constantFrom('1.0', '1e5', '12345678901234567890', '-0.10', '"\\u0041\\/"', 'null', 'true', '[ 1 ,2.50]', '{"b" : {} }');
 const said = fc
@@ -143,7 +143,7 @@ const bodies = fc
       `${gap}{"first":${odd},${gap}"messages":${gap}[${gap}${messages.join(',')}]${gap},${system === null ? '' : `"system":${gap}${system},`}"last":${odd}}${gap}`,
   );
 
-test('all other bytes stay as they are, and the body holds the block once, at its place', () => {
+test('all other bytes stay unchanged, and the body contains the block once, at its position', () => {
   fc.assert(
     fc.property(bodies, fc.constantFrom<Dialect>('chat', 'messages'), (before, dialect) => {
       const after = insert(dialect, before);

@@ -1,4 +1,4 @@
-/** Whether an answer says why it ended, in all of its choices: only such answers may be given again. */
+/** Whether all choices of a response have a finish reason: only such responses may be cached. */
 import { expect, test } from '@jest/globals';
 import { routeCodecs } from '../../../src/dialects/routes/route-codecs.ts';
 import { readStream, streamOf } from '../events.ts';
@@ -13,7 +13,7 @@ test.each<[boolean, 'chat' | 'messages', object]>([
   [false, 'chat', { choices: [] }],
   [true, 'messages', { content: [], stop_reason: 'end_turn' }],
   [false, 'messages', { content: [], stop_reason: null }],
-])('%s for the plain answer of %s %j', (finished, dialect, answer) => {
+])('%s for the JSON response of %s %j', (finished, dialect, answer) => {
   expect(routeCodecs[dialect].parseResponse(Buffer.from(JSON.stringify(answer)))?.finished).toBe(finished);
 });
 

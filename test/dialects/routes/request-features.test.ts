@@ -19,7 +19,7 @@ describe('features of a body', () => {
       { messages: 2 },
     ],
     [
-      'a role that somebody speaks of is none',
+      'a role mentioned in a text does not count',
       JSON.stringify({ messages: [{ role: 'user', content: '{"role": "user"}' }] }),
       { messages: 1 },
     ],
@@ -34,7 +34,7 @@ describe('features of a body', () => {
       { hasImages: true },
     ],
     ['an image of messages', '{"messages":[{"role":"user","content":[{"type" :\n"image","source":{}}]}]}', { hasImages: true }],
-    ['an image that somebody speaks of', JSON.stringify({ messages: [{ role: 'user', content: '"type":"image"' }] }), { hasImages: false }],
+    ['an image mentioned in a text', JSON.stringify({ messages: [{ role: 'user', content: '"type":"image"' }] }), { hasImages: false }],
     ['a member called image', '{"messages":[{"role":"assistant","content":[{"input":{"image":1}}]}]}', { hasImages: false }],
     ['code', JSON.stringify({ messages: [{ role: 'user', content: 'see\n```js\n1\n```' }] }), { hasCode: true }],
     ['code in the system prompt', JSON.stringify({ system: '```', messages: [] }), { hasCode: true }],
@@ -44,7 +44,7 @@ describe('features of a body', () => {
     expect(featuresOf(text)).toMatchObject(expected);
   });
 
-  test('a body of 32 MiB is looked at in its first 256 KiB only', () => {
+  test('only the first 256 KiB of a body are searched', () => {
     const text = JSON.stringify({ messages: [{ role: 'user', content: `${'x'.repeat(33_000_000)}\`\`\`` }] });
     expect(featuresOf(text)).toMatchObject({ hasCode: false, messages: 1 });
   });
@@ -54,7 +54,7 @@ describe('features of a body', () => {
   });
 });
 
-describe('what the user said last', () => {
+describe('the last user text', () => {
   const read = (body: unknown) => {
     const bytes = Buffer.from(JSON.stringify(body));
     return parseLastUserText('chat', bytes, scanObject(bytes));

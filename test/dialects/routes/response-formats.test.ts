@@ -1,13 +1,13 @@
-/** What is kept in one form can be given in the other, and says the same there; what cannot is not told at all. */
+/** A response cached in one form can be sent in the other with the same meaning, or is not converted at all. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Dialect } from '../../../src/core/call.ts';
 import { jsonToStream, streamToJson } from '../../../src/dialects/routes/response-formats.ts';
 import { streamOf as eventsOf } from '../events.ts';
-import { hearChat, hearChatStream, hearMessages, hearMessagesStream } from '../translate/callers.ts';
+import { readChatResponse, readChatStream, readMessagesResponse, readMessagesStream } from '../translate/callers.ts';
 import { chatAnswer, chatStream, messagesAnswer, messagesStream, said } from '../translate/vendors.ts';
 
-// Without ids the SDKs cannot read the vendor's own answers.
+// The SDKs cannot parse responses without ids.
 const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: true }));
 
 function plain(dialect: Dialect, stream: string): unknown {
@@ -20,25 +20,25 @@ function stream(dialect: Dialect, answer: unknown): string | null {
 }
 
 describe('chat', () => {
-  test('the assembled stream is the plain answer', () => {
+  test('the assembled stream equals the JSON response', () => {
     fc.assert(
       fc.property(said, (answer) => {
         fc.pre(answer.hasToolIds || answer.tools.length === 0);
-        const told = plain('chat', chatStream(answer));
-        expect(told).toMatchObject({ object: 'chat.completion', created: 1 });
-        expect(hearChat(told)).toEqual(hearChat(chatAnswer(answer)));
+        const converted = plain('chat', chatStream(answer));
+        expect(converted).toMatchObject({ object: 'chat.completion', created: 1 });
+        expect(readChatResponse(converted)).toEqual(readChatResponse(chatAnswer(answer)));
       }),
     );
   });
 
-  test('the replayed plain answer is what the SDK reads of the stream', () =>
+  test('the SDK reads the converted JSON response like the original stream', () =>
     fc.assert(
       fc.asyncProperty(whole, async (answer) => {
-        expect(await hearChatStream(stream('chat', chatAnswer(answer)) ?? '')).toEqual(hearChat(chatAnswer(answer)));
+        expect(await readChatStream(stream('chat', chatAnswer(answer)) ?? '')).toEqual(readChatResponse(chatAnswer(answer)));
       }),
     ));
 
-  test('there and back again nothing is lost', () => {
+  test('converting there and back loses nothing', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         const there = plain('chat', chatStream(answer));
@@ -55,8 +55,8 @@ describe('chat', () => {
   const first = chunk(0, { role: 'assistant', content: 'Hi' });
   const last = chunk(0, {}, 'stop');
 
-  test('every choice is told, in its place', () => {
-    const told = plain(
+  test('every choice is converted, at its index', () => {
+    const converted = plain(
       'chat',
       eventsOf(chunk(1, { content: 'b' }), chunk(0, { content: 'a' }), chunk(1, { content: 'c' }, 'length'), last, '[DONE]'),
     );
@@ -64,11 +64,11 @@ describe('chat', () => {
       { index: 0, message: { role: 'assistant', content: 'a', refusal: null }, logprobs: null, finish_reason: 'stop' },
       { index: 1, message: { role: 'assistant', content: 'bc', refusal: null }, logprobs: null, finish_reason: 'length' },
     ];
-    expect(told).toEqual({ id: 'c', object: 'chat.completion', created: 1, model: 'm', choices });
-    expect(plain('chat', stream('chat', told) ?? '')).toEqual(told);
+    expect(converted).toEqual({ id: 'c', object: 'chat.completion', created: 1, model: 'm', choices });
+    expect(plain('chat', stream('chat', converted) ?? '')).toEqual(converted);
   });
 
-  test('numbers, members of the head, refusals and legacy calls keep what they say', () => {
+  test('numbers, top-level members, refusals and legacy calls stay unchanged', () => {
     const text = `{"id":"c","object":"chat.completion","created":1.0,"model":"m","provider":{"seed":12345678901234567890},"choices":[
       {"index":0,"message":{"role":"assistant","content":null,"refusal":"No."},"logprobs":null,"finish_reason":"stop"},
       {"index":1,"message":{"role":"assistant","content":null,"refusal":null,"function_call":{"name":"f","arguments":"{\\"n\\":1.0}"}},"logprobs":null,"finish_reason":"function_call"}
@@ -80,20 +80,20 @@ describe('chat', () => {
     expect(plain('chat', events)).toEqual(JSON.parse(text));
   });
 
-  test('a long text comes in pieces, none of which ends within a character', async () => {
+  test('a long text is split into chunks, never within a character', async () => {
     const content = `${'x'.repeat(2_047)}${'😀'.repeat(3_000)}`;
     const message = { role: 'assistant', content, refusal: null };
     const answer = { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices: [{ index: 0, message, finish_reason: 'stop' }] };
     const events = stream('chat', answer) ?? '';
     expect(events.match(/data: /g)?.length).toBeGreaterThan(4);
     expect(Buffer.from(events).toString()).not.toContain('\ufffd');
-    expect((await hearChatStream(events)).blocks).toEqual([content]);
+    expect((await readChatStream(events)).blocks).toEqual([content]);
   });
 
   test.each<[string, readonly unknown[]]>([
     ['log probabilities', [chunk(0, { content: 'Hi' }, null, { logprobs: { content: [{ token: 'Hi' }] } }), last]],
-    ['members of a choice that nobody knows', [first, chunk(0, {}, 'stop', { content_filter_results: { hate: {} } })]],
-    ['members of a delta that nobody knows', [first, chunk(0, { audio: { id: 'a' } }), last]],
+    ['unknown members of a choice', [first, chunk(0, {}, 'stop', { content_filter_results: { hate: {} } })]],
+    ['unknown members of a delta', [first, chunk(0, { audio: { id: 'a' } }), last]],
     ['tool calls of another type', [first, chunk(0, { tool_calls: [{ index: 0, id: 't', type: 'custom', custom: { name: 'f' } }] }), last]],
     ['pieces of a tool call without their place', [first, chunk(0, { tool_calls: [{ id: 't', function: { name: 'f' } }] }), last]],
     [
@@ -111,7 +111,7 @@ describe('chat', () => {
     ],
     ['no choices', [{ ...head, choices: [] }]],
     ['what is no JSON', ['{"cut']],
-  ])('a stream with %s has no plain form', (_what, chunks) => {
+  ])('a stream with %s has no JSON form', (_what, chunks) => {
     expect(plain('chat', eventsOf(...chunks, '[DONE]'))).toBeNull();
   });
 
@@ -125,7 +125,7 @@ describe('chat', () => {
     ['no end', { choices: [{ message, finish_reason: null }] }],
     ['no choices', { choices: [] }],
     ['no JSON in it', 'Hi'],
-  ])('an answer with %s has no streamed form', (_what, answer) => {
+  ])('a response with %s has no stream form', (_what, answer) => {
     expect(stream('chat', answer)).toBeNull();
   });
 });
@@ -134,24 +134,24 @@ describe('messages', () => {
   const named = (text: string): string =>
     text.replace(/^data: (\{.*\})$/gm, (line, json: string) => `event: ${JSON.parse(json).type}\n${line}`);
 
-  test('the assembled stream is the plain answer', () => {
+  test('the assembled stream equals the JSON response', () => {
     fc.assert(
       fc.property(whole, (answer) => {
-        const told = plain('messages', named(messagesStream(answer)));
-        expect(hearMessages(told)).toEqual(hearMessages(messagesAnswer(answer)));
+        const converted = plain('messages', named(messagesStream(answer)));
+        expect(readMessagesResponse(converted)).toEqual(readMessagesResponse(messagesAnswer(answer)));
       }),
     );
   });
 
-  test('the replayed plain answer is what the SDK reads of the stream', () =>
+  test('the SDK reads the converted JSON response like the original stream', () =>
     fc.assert(
       fc.asyncProperty(whole, async (answer) => {
-        const heard = await hearMessagesStream(stream('messages', messagesAnswer(answer)) ?? '');
-        expect(heard).toEqual(hearMessages(messagesAnswer(answer)));
+        const received = await readMessagesStream(stream('messages', messagesAnswer(answer)) ?? '');
+        expect(received).toEqual(readMessagesResponse(messagesAnswer(answer)));
       }),
     ));
 
-  test('there and back again nothing is lost', () => {
+  test('converting there and back loses nothing', () => {
     fc.assert(
       fc.property(whole, (answer) => {
         const there = messagesAnswer(answer);
@@ -160,7 +160,7 @@ describe('messages', () => {
     );
   });
 
-  test('citations, thoughts, searches, numbers and members that nobody knows keep what they say', () => {
+  test('citations, thinking, searches, numbers and unknown members stay unchanged', () => {
     const text = `{"id":"m","type":"message","role":"assistant","model":"c","content":[
       {"type":"thinking","thinking":"Hm","signature":"c2ln"},{"type":"redacted_thinking","data":"x"},
       {"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"q","n":1.50}},
@@ -188,15 +188,15 @@ describe('messages', () => {
   const stop = { type: 'message_stop' };
   const text = block({ type: 'text', text: '' });
 
-  test('later counts take the place of earlier ones, and management of the context is told', () => {
-    const told = plain('messages', eventsOf(start, { type: 'ping' }, { ...end, context_management: { applied_edits: [] } }, stop));
+  test('later counts replace earlier ones, and context management is included', () => {
+    const converted = plain('messages', eventsOf(start, { type: 'ping' }, { ...end, context_management: { applied_edits: [] } }, stop));
     const ends = { stop_reason: 'end_turn', stop_sequence: null, usage: { input_tokens: 1, output_tokens: 3 } };
-    expect(told).toEqual({ ...message, ...ends, context_management: { applied_edits: [] } });
+    expect(converted).toEqual({ ...message, ...ends, context_management: { applied_edits: [] } });
   });
 
   test.each<[string, readonly unknown[]]>([
-    ['an event that nobody knows', [start, { type: 'message_note' }, end, stop]],
-    ['a delta that nobody knows', [start, text, delta({ type: 'odd_delta' }), end, stop]],
+    ['an unknown event', [start, { type: 'message_note' }, end, stop]],
+    ['an unknown delta', [start, text, delta({ type: 'odd_delta' }), end, stop]],
     ['a delta with more in it', [start, text, delta({ type: 'text_delta', text: 'x', mark: 1 }), end, stop]],
     ['a delta of no block', [start, delta({ type: 'text_delta', text: 'x' }), end, stop]],
     ['blocks out of order', [start, block({ type: 'text', text: '' }, 1), end, stop]],
@@ -208,17 +208,17 @@ describe('messages', () => {
     ['two beginnings', [start, start, end, stop]],
     ['no end', [start, text, end]],
     ['no reason of its end', [start, text, stop]],
-  ])('a stream with %s has no plain form', (_what, events) => {
+  ])('a stream with %s has no JSON form', (_what, events) => {
     expect(plain('messages', eventsOf(...events))).toBeNull();
   });
 
   test.each<[string, unknown]>([
     ['no usage', { content: [], stop_reason: 'end_turn' }],
     ['no end', { content: [], stop_reason: null, usage: {} }],
-    ['a block that is none', { content: ['Hi'], stop_reason: 'end_turn', usage: {} }],
+    ['an invalid block', { content: ['Hi'], stop_reason: 'end_turn', usage: {} }],
     ['input that is no object', { content: [{ type: 'tool_use', input: 'x' }], stop_reason: 'tool_use', usage: {} }],
     ['no JSON in it', 'Hi'],
-  ])('an answer with %s has no streamed form', (_what, answer) => {
+  ])('a response with %s has no stream form', (_what, answer) => {
     expect(stream('messages', answer)).toBeNull();
   });
 });

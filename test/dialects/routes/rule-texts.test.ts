@@ -1,10 +1,10 @@
-/** What content rules read of a request: all of its text, as a model reads it. */
+/** Content rules evaluate all text of a request, as a model reads it. */
 import { expect, test } from '@jest/globals';
 import { extractRequestTexts } from '../../../src/dialects/routes/rule-texts.ts';
 
 const of = (content: unknown): string[] => extractRequestTexts({ messages: [{ role: 'user', content }] });
 
-test('blocks of one message are read one by one, and as the text that they make together', () => {
+test('blocks of one message are evaluated one by one and joined', () => {
   const texts = of([
     { type: 'text', text: '4111 1111 ' },
     { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
@@ -15,7 +15,7 @@ test('blocks of one message are read one by one, and as the text that they make 
   expect(of([{ type: 'text', text: 'one' }])).toEqual(['one']);
 });
 
-test('words behind what looks like a picture are words', () => {
+test('text after what resembles an image is text', () => {
   expect(of('data:image/png;base64,iVBORw0KGgo=')).toEqual([]);
   for (const text of ['data:a/b;base64, call 4111 1111 1111 1111', 'data:text/plain;base64,AAAA\nada@example.com'])
     expect(of(text)).toEqual([text]);

@@ -5,7 +5,7 @@ import { createSseParser } from '../../../src/core/sse.ts';
 import type { StreamTranslator } from '../../../src/dialects/translate/stream.ts';
 
 /** What a caller makes of an answer, in a form in which plain and streamed answers can be compared. */
-export interface Heard {
+export interface Received {
   readonly id: unknown;
   readonly model: unknown;
   /** Texts and tool calls in order; neighbouring texts are one. */
@@ -32,16 +32,16 @@ function answering(text: string): () => Promise<Response> {
   return async () => new Response(text, { headers: { 'content-type': 'text/event-stream' } });
 }
 
-export async function hearChatStream(text: string): Promise<Heard> {
+export async function readChatStream(text: string): Promise<Received> {
   const client = new OpenAI({ apiKey: 'k', baseURL: 'http://vendor.example/v1', fetch: answering(text), maxRetries: 0 });
   const stream = client.chat.completions.stream({ model: 'm', messages: [{ role: 'user', content: 'Hi' }] });
-  return hearChat(await stream.finalChatCompletion());
+  return readChatResponse(await stream.finalChatCompletion());
 }
 
-export async function hearMessagesStream(text: string): Promise<Heard> {
+export async function readMessagesStream(text: string): Promise<Received> {
   const client = new Anthropic({ apiKey: 'k', baseURL: 'http://vendor.example', fetch: answering(text), maxRetries: 0 });
   const stream = client.messages.stream({ model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] });
-  return hearMessages(await stream.finalMessage());
+  return readMessagesResponse(await stream.finalMessage());
 }
 
 // The vendors' types say more than their answers do, so answers are read as what they are: JSON.
@@ -63,7 +63,7 @@ interface MessagesJson {
   usage?: Record<string, unknown>;
 }
 
-export function hearChat(answer: unknown): Heard {
+export function readChatResponse(answer: unknown): Received {
   const { id, model, choices, usage }: ChatJson = JSON.parse(JSON.stringify(answer));
   const [choice] = choices;
   const calls = (choice?.message.tool_calls ?? []).map((call) => ({
@@ -75,7 +75,7 @@ export function hearChat(answer: unknown): Heard {
   return { id, model, blocks: [...(text === null ? [] : [text]), ...calls], end: choice?.finish_reason, usage: usage ?? null };
 }
 
-export function hearMessages(answer: unknown): Heard {
+export function readMessagesResponse(answer: unknown): Received {
   const { id, model, content, stop_reason: end, usage }: MessagesJson = JSON.parse(JSON.stringify(answer));
   const blocks: unknown[] = [];
   for (const block of content) {

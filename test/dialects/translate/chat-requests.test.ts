@@ -1,11 +1,11 @@
-/** Vendor facts 8.1, row by row: requests of chat for vendors of messages. */
+/** Translation of chat requests for messages vendors, member by member. */
 import { describe, expect, test } from '@jest/globals';
 import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';
 import { jsonAnswerToolName } from '../../../src/dialects/translate/json-answer-tool.ts';
 import { format, nativeTool, png, schema, text, toMessages, tool } from './examples.ts';
 
-describe('a chat request for a vendor of messages', () => {
-  test('holds the model, a bound and the turns, and nothing else', () => {
+describe('a chat request for a messages vendor', () => {
+  test('contains the model, a token limit and the turns only', () => {
     expect(toMessages({})).toEqual({ model: 'claude', max_tokens: 4096, messages: [{ role: 'user', content: [text('Hi')] }] });
   });
 
@@ -17,7 +17,7 @@ describe('a chat request for a vendor of messages', () => {
     ['temperature above 1', { temperature: 1.7 }, { temperature: 1 }],
     ['temperature of zero', { temperature: 0 }, { temperature: 0 }],
     ['top_p', { top_p: 0.9 }, { top_p: 0.9 }],
-    ['top_p of 1 beside a temperature', { top_p: 1, temperature: 0.5 }, { temperature: 0.5, top_p: undefined }],
+    ['top_p of 1 with a temperature', { top_p: 1, temperature: 0.5 }, { temperature: 0.5, top_p: undefined }],
     ['a stop text', { stop: 'END' }, { stop_sequences: ['END'] }],
     ['stop texts', { stop: ['A', 'B'] }, { stop_sequences: ['A', 'B'] }],
     ['stop that is null', { stop: null }, { stop_sequences: undefined }],
@@ -69,21 +69,17 @@ describe('a chat request for a vendor of messages', () => {
     ['low effort', { reasoning_effort: 'low', max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 1024 } }],
     ['medium effort', { reasoning_effort: 'medium', max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 4096 } }],
     ['high effort', { reasoning_effort: 'high', max_tokens: 40000 }, { thinking: { type: 'enabled', budget_tokens: 16384 } }],
-    [
-      'high effort with little room',
-      { reasoning_effort: 'high', max_tokens: 9000 },
-      { thinking: { type: 'enabled', budget_tokens: 4096 } },
-    ],
-    ['effort with no room', { reasoning_effort: 'low', max_tokens: 1500 }, { thinking: undefined }],
+    ['high effort with few tokens', { reasoning_effort: 'high', max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 4096 } }],
+    ['effort with too few tokens', { reasoning_effort: 'low', max_tokens: 1500 }, { thinking: undefined }],
     ['no effort', { reasoning_effort: 'none', max_tokens: 9000 }, { thinking: undefined }],
-    ['an effort that nobody knows', { reasoning_effort: 'toString', max_tokens: 9000 }, { thinking: undefined }],
+    ['an unknown effort', { reasoning_effort: 'toString', max_tokens: 9000 }, { thinking: undefined }],
     [
       'a thinking model takes no temperature',
       { reasoning_effort: 'low', max_tokens: 9000, temperature: 0.5, top_p: 0.5 },
       { thinking: { type: 'enabled', budget_tokens: 1024 } },
     ],
     [
-      'effort beside a forced call',
+      'effort with a forced call',
       { reasoning_effort: 'low', max_tokens: 9000, tools: [tool], tool_choice: 'required' },
       { tool_choice: { type: 'any' } },
     ],
@@ -108,7 +104,7 @@ describe('a chat request for a vendor of messages', () => {
       { messages: [{ role: 'user', content: [text('Hi')] }] },
     ],
   ])('%s', (_name, members, expected) => {
-    // What every row has, unless it says something else; nothing beside it may be sent.
+    // Expected in every row unless it overrides them; no other members may be sent.
     const max_tokens = 'max_tokens' in members ? (members.max_tokens ?? 4096) : 4096;
     const tools = 'tools' in members ? [nativeTool] : undefined;
     const messages = [{ role: 'user', content: [text('Hi')] }];
@@ -120,7 +116,7 @@ describe('a chat request for a vendor of messages', () => {
     expect(toMessages({ stream: true })).not.toHaveProperty('stream');
   });
 
-  test('a model that wants an effort gets one, a model that does not think gets none', () => {
+  test('a model with efforts gets one, a model without thinking gets none', () => {
     const members = { reasoning_effort: 'high', response_format: format };
     expect(toMessages(members, { thinking: 'adaptive', supportsSchema: true })).toMatchObject({
       thinking: { type: 'adaptive' },
@@ -129,7 +125,7 @@ describe('a chat request for a vendor of messages', () => {
     expect(toMessages({ reasoning_effort: 'high', max_tokens: 90000 }, { thinking: 'none' })).not.toHaveProperty('thinking');
   });
 
-  test('strict tools reach models that know them', () => {
+  test('strict tools are sent to models that support them', () => {
     const tools = [{ type: 'function', function: { name: 'f', parameters: schema, strict: true } }];
     expect(toMessages({ tools }, { supportsSchema: true }).tools).toEqual([{ name: 'f', input_schema: schema, strict: true }]);
     expect(toMessages({ tools }).tools).toEqual([{ name: 'f', input_schema: schema }]);
@@ -139,17 +135,17 @@ describe('a chat request for a vendor of messages', () => {
     const answerTool = { name: jsonAnswerToolName, description: expect.stringContaining('An a.'), input_schema: schema };
     const onlyAnswer = { type: 'tool', name: jsonAnswerToolName, disable_parallel_tool_use: true };
 
-    test('is output_config.format where the model knows it', () => {
+    test('is output_config.format when the model supports it', () => {
       expect(toMessages({ response_format: format }, { supportsSchema: true })).toMatchObject({
         output_config: { format: { type: 'json_schema', schema } },
       });
     });
 
-    test('is a tool that must be called where it does not', () => {
+    test('is a forced tool when the model does not support it', () => {
       expect(toMessages({ response_format: format })).toMatchObject({ tools: [answerTool], tool_choice: onlyAnswer });
     });
 
-    test('leaves the model the choice between the answer and the tools of the caller', () => {
+    test('lets the model choose between the JSON answer and the caller’s tools', () => {
       expect(toMessages({ response_format: format, tools: [tool] })).toMatchObject({
         tools: [nativeTool, answerTool],
         tool_choice: { type: 'any', disable_parallel_tool_use: true },
@@ -157,7 +153,7 @@ describe('a chat request for a vendor of messages', () => {
       expect(toMessages({ response_format: format, tools: [tool], tool_choice: 'none' }).tool_choice).toEqual(onlyAnswer);
     });
 
-    test('does not matter where a tool must be called', () => {
+    test('is ignored when a tool call is forced', () => {
       const request = toMessages({ response_format: format, tools: [tool], tool_choice: 'required' });
       expect(request).toMatchObject({ tools: [nativeTool], tool_choice: { type: 'any' } });
     });
@@ -184,7 +180,7 @@ describe('a chat request for a vendor of messages', () => {
     ['a new answer format', { response_format: { type: 'grammar' } }],
     ['a new role', { messages: [{ role: 'function', name: 'f', content: '1' }] }],
     ['messages that are none', { messages: 'Hi' }],
-    ['a call of the old form', { messages: [{ role: 'assistant', function_call: { name: 'f', arguments: '' } }] }],
+    ['a legacy function_call', { messages: [{ role: 'assistant', function_call: { name: 'f', arguments: '' } }] }],
     ['sound of the assistant', { messages: [{ role: 'assistant', audio: { id: 'a' } }] }],
     ['a custom call', { messages: [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'custom', custom: {} }] }] }],
     [
@@ -197,7 +193,7 @@ describe('a chat request for a vendor of messages', () => {
     ],
     ['a result without a call', { messages: [{ role: 'tool', content: 'R' }] }],
     ['an image in the instructions', { messages: [{ role: 'system', content: [png] }] }],
-  ])('%s is refused, in words of our own', (_name, members) => {
+  ])('%s is rejected with a message of the gateway', (_name, members) => {
     expect(() => toMessages(members)).toThrow(UntranslatableError);
     expect(() => toMessages(members)).toThrow(/^[a-z_][^"]{10,100}$/);
   });

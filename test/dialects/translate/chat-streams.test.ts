@@ -1,4 +1,4 @@
-/** Vendor facts 8.4: streams of chat vendors for callers of messages. */
+/** Translation of streams of chat vendors for messages callers. */
 import { describe, expect, test } from '@jest/globals';
 import { createStreamToMessages } from '../../../src/dialects/translate/chat-to-messages-stream.ts';
 import { names, run, whole } from './steps.ts';
@@ -54,30 +54,30 @@ describe('from chat to messages', () => {
   ];
 
   const translate = (...datas: unknown[]) => run(createStreamToMessages(names), datas);
-  /** What comes out for each of the chunks behind the first. */
+  /** The output for each chunk after the first. */
   const steps = (...datas: unknown[]): unknown[][] => run(createStreamToMessages(names), [first, ...datas], false).steps.slice(1);
 
-  test('text: start, pieces, end of the block with the reason, the rest with the last event', () => {
+  test('text: start, deltas, end of the block with the finish reason, the rest with the last event', () => {
     expect(translate(first, chunk({ content: 'Hi' }), chunk({ content: '!' }), chunk({}, 'stop'), usage, '[DONE]')).toEqual({
       steps: [[opening], [textStart(0), text(0, 'Hi')], [text(0, '!')], [stop(0)], [], closing('end_turn', counted), []],
       state: whole,
     });
   });
 
-  test('usage in the finishing chunk, or where Groq has it', () => {
+  test('usage in the last chunk, or in Groq’s member', () => {
     const { usage: counts } = usage;
     expect(steps(chunk({}, 'stop', { usage: counts }), '[DONE]').flat()).toEqual(closing('end_turn', counted));
     expect(steps(chunk({}, 'stop', { x_groq: { usage: counts } }), '[DONE]').flat()).toEqual(closing('end_turn', counted));
   });
 
-  test('a vendor that omits [DONE] is whole once it gave its reason', () => {
+  test('a stream without [DONE] is complete after its finish reason', () => {
     expect(translate(first, chunk({ content: 'Hi' }, 'length'))).toEqual({
       steps: [[opening], [textStart(0), text(0, 'Hi'), stop(0)], closing('max_tokens')],
       state: whole,
     });
   });
 
-  test('a vendor that says [DONE] is done, reason or not', () => {
+  test('a stream with [DONE] is complete with or without a finish reason', () => {
     expect(translate(first, chunk({ content: 'Hi' }), '[DONE]')).toMatchObject({ state: whole });
     expect(steps(call(0, { name: 'f', arguments: '{}' }, 'c0'), '[DONE]').flat()).toEqual([
       useStart(0, 'c0'),
@@ -87,7 +87,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('tool calls one after the other come through at once', () => {
+  test('sequential tool calls are forwarded at once', () => {
     expect(
       steps(
         chunk({ content: 'Wait' }),
@@ -111,7 +111,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('pieces of a later call wait until the current one is whole', () => {
+  test('deltas of a later call wait until the current call is complete', () => {
     expect(
       steps(
         call(0, { name: 'f', arguments: '' }, 'c0'),
@@ -135,7 +135,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('several calls in one chunk, and text behind a call', () => {
+  test('several calls in one chunk, and text after a call', () => {
     const both = chunk({
       tool_calls: [
         { index: 0, id: 'c0', function: { name: 'f', arguments: '{}' } },
@@ -150,7 +150,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('calls without index: a new id is a new call, no id goes on with the last', () => {
+  test('calls without an index: a new id starts a call, no id continues the last one', () => {
     expect(
       steps(
         call(undefined, { name: 'f', arguments: '{' }, 'c0'),
@@ -160,7 +160,7 @@ describe('from chat to messages', () => {
     ).toEqual([[useStart(0, 'c0'), json(0, '{')], [json(0, '}')], [stop(0), useStart(1, 'c1', 'g'), json(1, '{}')]]);
   });
 
-  test('a call waits for its name, is named once, and gets an id where it has none', () => {
+  test('a call waits for its name, is named once, and gets an id when it has none', () => {
     const made = expect.stringMatching(/^toolu_[0-9a-f]{24}$/);
     expect(steps(more(0, '{'), call(0, { name: 'f', arguments: '' }), call(0, { name: 'f', arguments: '}' }))).toEqual([
       [],
@@ -170,7 +170,7 @@ describe('from chat to messages', () => {
     expect(steps(more(0, '{}'), chunk({}, 'tool_calls')).flat()).toEqual([useStart(0, made, ''), json(0, '{}'), stop(0)]);
   });
 
-  test('a call of the old form', () => {
+  test('a legacy function_call', () => {
     const old = [
       chunk({ function_call: { name: 'f', arguments: '' } }),
       chunk({ function_call: { arguments: '{}' } }),
@@ -194,24 +194,24 @@ describe('from chat to messages', () => {
     expect(steps(...thinking.map((delta) => chunk(delta))).flat()).toEqual(thinking.map(() => ({ type: 'ping' })));
   });
 
-  test('further choices have no place, chunks without choices say nothing', () => {
+  test('further choices and chunks without choices produce no output', () => {
     const { steps: out } = translate({ id: '', choices: [] }, { id: 'x', choices: [{ index: 1, delta: { content: 'B' } }] }, first);
     expect(out.flat()).toEqual([opening]);
   });
 
-  test('what the vendor left out is made', () => {
+  test('members that the vendor omitted are generated', () => {
     expect(translate({ choices: [{ delta: {} }] }).steps.flat()).toEqual([
       { ...opening, message: { ...message, id: 'gw-1', model: 'asked' } },
     ]);
   });
 
-  test('nothing comes out before the answer begins', () => {
+  test('there is no output before the response starts', () => {
     const { steps: out, state } = translate({ choices: [] }, '[DONE]', 'no json', { error: 'Overloaded' });
     expect(out.flat()).toEqual([]);
     expect(state).toEqual({ begun: false, ended: 'broken', problem: 'Overloaded' });
   });
 
-  test('an error stops the stream, and nothing behind it is read', () => {
+  test('an error ends the stream, and later events are ignored', () => {
     const { steps: out, state } = translate(first, { error: { message: 'Overloaded' } }, chunk({ content: 'x' }, 'stop'), '[DONE]');
     expect(out.flat()).toEqual([opening]);
     expect(state).toEqual({ begun: true, ended: 'broken', problem: 'Overloaded' });

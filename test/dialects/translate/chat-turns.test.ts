@@ -1,4 +1,4 @@
-/** Vendor facts 8.1: the messages of chat requests for vendors of messages. */
+/** Translation of the messages of chat requests for vendors of the messages dialect. */
 import { describe, expect, test } from '@jest/globals';
 import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
@@ -50,7 +50,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('tool calls follow the text; a refusal is text; reasoning stays behind', () => {
+  test('tool calls follow the text; a refusal is text; reasoning is dropped', () => {
     const message = { role: 'assistant', content: 'Wait', refusal: 'No', reasoning_content: 'Hm', tool_calls: [call] };
     expect(turns(hello, message, { role: 'tool', tool_call_id: 'c1', content: 'R' })).toEqual([
       { role: 'user', content: [text('Hi')] },
@@ -59,7 +59,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('tool results are one user message, and what the user says comes behind them', () => {
+  test('tool results are one user message, followed by the text of the user', () => {
     const calls = { role: 'assistant', content: null, tool_calls: [call, { ...call, id: 'c2' }] };
     const results = [
       { role: 'tool', tool_call_id: 'c2', content: [text('two'), png] },

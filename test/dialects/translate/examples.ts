@@ -1,4 +1,4 @@
-/** Requests for tests of the translation, and short ways to translate one. */
+/** Requests for translation tests, and shortcuts to translate one. */
 
 import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';

@@ -1,4 +1,4 @@
-/** What comes from outside may be anything: it is translated or refused, it never breaks the call. */
+/** External input may be anything: it is translated or rejected, and never breaks the call. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { JsonObject } from '../../../src/core/json/narrow.ts';
@@ -80,7 +80,7 @@ const messagesRequest = {
   output_config: { effort: 'low', format: { type: 'json_schema', schema: {} } },
 };
 
-/** The value with some of its members, however deep, replaced by other JSON or taken away. */
+/** The value with some of its members, at any depth, replaced by other JSON or removed. */
 function damaged(value: unknown): fc.Arbitrary<string> {
   const places = JSON.stringify(value, (_key, member) => member).length;
   const damage = fc.tuple(
@@ -102,7 +102,7 @@ function countMembers(value: unknown): number {
   return Object.values(value).reduce((count: number, member) => count + 1 + countMembers(member), 0);
 }
 
-/** JSON text with the member of that number (counted as `countMembers` does) replaced; undefined takes it away. */
+/** JSON text with the member of that number (counted as `countMembers` does) replaced; undefined removes it. */
 function replaceMember(value: unknown, place: number, replacement: string | null): string {
   let at = -1;
   const mark = '\u0000place\u0000';
@@ -132,7 +132,7 @@ function translatesOrRefuses(translate: () => JsonObject | null): void {
 
 const runs = { numRuns: 2_000 };
 
-describe('any damage to a member is translated or refused', () => {
+describe('a request with a damaged member is translated or rejected', () => {
   test('chat requests', () => {
     const target = fc.record({
       supportsSchema: fc.boolean(),

@@ -27,7 +27,7 @@ describe('parseLossless', () => {
     expect(JSON.stringify(parseLossless(text))).toBe(text);
   });
 
-  test('reads what JSON.parse reads, and writes text that means the same', () => {
+  test('accepts what JSON.parse accepts, and serializes to equivalent text', () => {
     fc.assert(
       fc.property(valueText, (text) => {
         const written = JSON.stringify(parseLossless(text));
@@ -37,7 +37,7 @@ describe('parseLossless', () => {
     );
   });
 
-  test('reads nothing that JSON.parse does not read', () => {
+  test('rejects what JSON.parse rejects', () => {
     const broken = fc
       .tuple(
         valueText,
@@ -83,7 +83,7 @@ describe('parseLossless', () => {
     'nulll',
     '\ufeff{}',
     '\u00a0{}',
-  ])('%j is no JSON', (text) => {
+  ])('%j is not JSON', (text) => {
     expect(parseLossless(text)).toBeUndefined();
   });
 
@@ -94,17 +94,17 @@ describe('parseLossless', () => {
     },
   );
 
-  test('more values than anybody means count as no JSON instead of holding up all other calls', () => {
+  test('more values than the limit count as invalid JSON instead of blocking other calls', () => {
     const listOf = (count: number): string => `[${Array.from({ length: count }, () => '1').join(',')}]`;
     expect(parseLossless(listOf(499_999))).toHaveLength(499_999);
     expect(parseLossless(listOf(500_000))).toBeUndefined();
   });
 
-  test('text that is nested too deeply counts as no JSON instead of breaking the call', () => {
+  test('text that is nested too deeply counts as invalid JSON instead of breaking the call', () => {
     expect(parseLossless(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)).toBeUndefined();
   });
 
-  test('what can be read can be written again, with room around it', () => {
+  test('a parsed value can be serialized again, nested in another one', () => {
     let low = 1;
     let high = 100_000;
     while (low < high) {
@@ -118,7 +118,7 @@ describe('parseLossless', () => {
   });
 });
 
-test('a number whose text is kept is a number and no object', () => {
+test('a number with its original text is a number, not an object', () => {
   const value = parseLossless('1.0');
   expect(isLosslessObject(value)).toBe(false);
   expect(asLosslessObject(value)).toEqual({});
@@ -127,7 +127,7 @@ test('a number whose text is kept is a number and no object', () => {
   expect(asNumber('2')).toBeUndefined();
 });
 
-test('given leaves out what is not there, and keeps everything else in order', () => {
+test('omitNullish removes null and undefined and keeps the order of the rest', () => {
   expect(Object.entries(omitNullish({ b: 0, a: null, c: '', d: undefined, e: false }))).toEqual([
     ['b', 0],
     ['c', ''],

@@ -1,4 +1,4 @@
-/** Vendor facts 8.1, row by row: requests of messages for vendors of chat. */
+/** Translation of messages requests for chat vendors, member by member. */
 import { describe, expect, test } from '@jest/globals';
 import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
@@ -6,7 +6,7 @@ import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
 import { requestToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
 import { hello, nativeTool, png, schema, text, toChat, tool } from './examples.ts';
 
-describe('a messages request for a vendor of chat', () => {
+describe('a messages request for a chat vendor', () => {
   test('holds the model, the bound and the messages, and nothing else', () => {
     expect(toChat({})).toEqual({ model: 'gpt', max_completion_tokens: 50, messages: [hello] });
   });
@@ -73,7 +73,7 @@ describe('a messages request for a vendor of chat', () => {
       expect(toChat({ system }).messages).toEqual([{ role: 'system', content }, hello]);
     });
 
-    test.each([[''], [[]], [null]])('system that is %j is none', (system) => {
+    test.each([[''], [[]], [null]])('an empty system of %j is omitted', (system) => {
       expect(toChat({ system }).messages).toEqual([hello]);
     });
 
@@ -84,7 +84,7 @@ describe('a messages request for a vendor of chat', () => {
       ]);
     });
 
-    test('texts of the assistant are one, thinking stays behind', () => {
+    test('texts of the assistant are joined, thinking is dropped', () => {
       const content = [
         { type: 'thinking', thinking: 'Hm', signature: 'x' },
         { type: 'redacted_thinking', data: 'x' },
@@ -109,7 +109,7 @@ describe('a messages request for a vendor of chat', () => {
       ]);
     });
 
-    test('an error without words is still an error', () => {
+    test('an error without text is still an error', () => {
       const result = { type: 'tool_result', tool_use_id: 't1', is_error: true };
       expect(messagesOf(hello, { role: 'assistant', content: [use] }, { role: 'user', content: [result] })).toMatchObject([
         {},
@@ -205,7 +205,7 @@ describe('a messages request for a vendor of chat', () => {
       'an input that is no object',
       { messages: [{ role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: [1] }] }, hello] },
     ],
-  ])('%s is refused, in words of our own', (_name, members) => {
+  ])('%s is rejected with a message of the gateway', (_name, members) => {
     expect(() => toChat(members)).toThrow(UntranslatableError);
     expect(() => toChat(members)).toThrow(/^[a-z_][^"]{10,100}$/);
   });

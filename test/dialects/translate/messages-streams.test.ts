@@ -1,4 +1,4 @@
-/** Vendor facts 8.3: streams of messages vendors for callers of chat. */
+/** Translation of streams of messages vendors for chat callers. */
 import { describe, expect, test } from '@jest/globals';
 import { jsonAnswerToolName } from '../../../src/dialects/translate/json-answer-tool.ts';
 import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
@@ -38,13 +38,13 @@ describe('from messages to chat', () => {
   };
 
   const translate = (...datas: unknown[]) => run(createStreamToChat(names), datas);
-  /** What comes out for the events between start and end. */
+  /** The output for the events between start and end. */
   const pieces = (...datas: object[]): unknown[] =>
     run(createStreamToChat(names), [start, ...datas], false)
       .steps.slice(1)
       .flat();
 
-  test('text: role, pieces, reason, usage, end', () => {
+  test('text: role, deltas, finish reason, usage, end', () => {
     const datas = [start, block(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'Hi' }), stop(0), ...ends('end_turn')];
     expect(translate(...datas)).toEqual({
       steps: [[opening], [], [chunk({ content: 'Hi' })], [], [], [chunk({}, 'stop'), usage, '[DONE]'], []],
@@ -52,7 +52,7 @@ describe('from messages to chat', () => {
     });
   });
 
-  test('tool calls are counted from 0, whatever the index of their block', () => {
+  test('tool calls are numbered from 0, independent of the index of their block', () => {
     const datas = [
       block(0, { type: 'text', text: '' }),
       stop(0),
@@ -80,7 +80,7 @@ describe('from messages to chat', () => {
     expect(pieces(toolBlock(0), ...ends('tool_use'))).toContainEqual(callPiece(0, '{}'));
   });
 
-  test('an input that comes whole with the start of its block, numbers as they are', () => {
+  test('an input that is complete at the start of its block keeps its numbers', () => {
     const datas = [
       JSON.stringify(start),
       '{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t0","name":"f","input":{"z":1.0,"a":2}}}',
@@ -103,12 +103,12 @@ describe('from messages to chat', () => {
     ).toEqual([': keep-alive', ': keep-alive']);
   });
 
-  test('what nobody knows says nothing', () => {
+  test('unknown events produce no output', () => {
     const unknown = [{ type: 'news' }, delta(0, { type: 'citations_delta' }), block(1, { type: 'news' }), json(7, '{}')];
     expect(pieces(...unknown)).toEqual([]);
   });
 
-  test('the tool that stands for an answer format is text', () => {
+  test('the JSON answer tool becomes text', () => {
     const datas = [toolBlock(0, { name: jsonAnswerToolName }), json(0, '{"a":'), json(0, '1}'), stop(0)];
     expect(pieces(...datas)).toEqual([chunk({ content: '{"a":' }), chunk({ content: '1}' })]);
     expect(pieces(...datas, ...ends('tool_use'))).toContainEqual(chunk({}, 'stop'));
@@ -128,13 +128,13 @@ describe('from messages to chat', () => {
     expect(bare.steps.flat()).toEqual([opening, chunk({}, 'stop'), '[DONE]']);
   });
 
-  test('what the vendor left out is made', () => {
+  test('members that the vendor omitted are generated', () => {
     const { steps } = translate({ type: 'message_start', message: {} });
     expect(steps.flat()).toEqual([{ ...opening, id: 'gw-1', model: 'asked' }]);
     expect(translate(delta(0, { type: 'text_delta', text: 'Hi' })).steps[0]).toHaveLength(2);
   });
 
-  test('nothing comes out before the answer begins', () => {
+  test('there is no output before the response starts', () => {
     const { steps, state } = translate({ type: 'ping' }, { type: 'news' }, { type: 'message_stop' }, 'no json', {
       type: 'error',
       error: { message: 'Overloaded' },
@@ -143,7 +143,7 @@ describe('from messages to chat', () => {
     expect(state).toEqual({ begun: false, ended: 'broken', problem: 'Overloaded' });
   });
 
-  test('an error stops the stream, and nothing behind it is read', () => {
+  test('an error ends the stream, and later events are ignored', () => {
     const { steps, state } = translate(
       start,
       { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } },

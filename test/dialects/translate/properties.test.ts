@@ -1,4 +1,4 @@
-/** Vendor facts 8.5: what holds for every answer and every request. */
+/** Properties of every translated response and request. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { asArray, asObject, asString, isObject } from '../../../src/core/json/narrow.ts';
@@ -11,21 +11,21 @@ import { createStreamToMessages } from '../../../src/dialects/translate/chat-to-
 import { requestToChat, responseToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
 import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
 import { objectText } from '../../core/json/json-texts.ts';
-import { hearChat, hearChatStream, hearMessages, hearMessagesStream, translateStream } from './callers.ts';
+import { readChatResponse, readChatStream, readMessagesResponse, readMessagesStream, translateStream } from './callers.ts';
 import { chatAnswer, chatStream, messagesAnswer, messagesStream, type Said, said } from './vendors.ts';
 
 const names = { id: 'call-1', model: 'm', createdSeconds: 1 };
 const toMessages = (answer: Said) => responseToMessages(losslessObjectOf(parseLossless(JSON.stringify(chatAnswer(answer)))), names);
 const toChat = (answer: Said) => responseToChat(losslessObjectOf(parseLossless(JSON.stringify(messagesAnswer(answer)))), names);
 
-describe('a stream that the caller has put together is the plain answer', () => {
-  // Without ids the SDKs cannot read the vendor's own answers, which come through unchanged.
+describe('a stream assembled by the caller equals the JSON response', () => {
+  // The SDKs cannot parse responses without ids, which are forwarded unchanged.
   const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: true }));
 
   test('from chat to chat', async () => {
     await fc.assert(
       fc.asyncProperty(whole, async (answer) => {
-        expect(await hearChatStream(chatStream(answer))).toEqual(hearChat(chatAnswer(answer)));
+        expect(await readChatStream(chatStream(answer))).toEqual(readChatResponse(chatAnswer(answer)));
       }),
     );
   });
@@ -33,7 +33,7 @@ describe('a stream that the caller has put together is the plain answer', () => 
   test('from messages to messages', async () => {
     await fc.assert(
       fc.asyncProperty(whole, async (answer) => {
-        expect(await hearMessagesStream(named(messagesStream(answer)))).toEqual(hearMessages(messagesAnswer(answer)));
+        expect(await readMessagesStream(named(messagesStream(answer)))).toEqual(readMessagesResponse(messagesAnswer(answer)));
       }),
     );
   });
@@ -42,7 +42,7 @@ describe('a stream that the caller has put together is the plain answer', () => 
     await fc.assert(
       fc.asyncProperty(said, async (answer) => {
         const stream = translateStream(createStreamToMessages(names), chatStream(answer));
-        expect(await hearMessagesStream(stream)).toEqual(hearMessages(toMessages(answer)));
+        expect(await readMessagesStream(stream)).toEqual(readMessagesResponse(toMessages(answer)));
       }),
     );
   });
@@ -51,28 +51,28 @@ describe('a stream that the caller has put together is the plain answer', () => 
     await fc.assert(
       fc.asyncProperty(said, async (answer) => {
         const stream = translateStream(createStreamToChat(names), messagesStream(answer));
-        expect(await hearChatStream(stream)).toEqual(hearChat(toChat(answer)));
+        expect(await readChatStream(stream)).toEqual(readChatResponse(toChat(answer)));
       }),
     );
   });
 
-  test('and both callers hear the same', () => {
+  test('both callers receive the same content', () => {
     fc.assert(
       fc.property(said, (answer) => {
-        const { blocks, id, model } = hearMessages(toMessages(answer));
-        const direct = hearChat(chatAnswer({ ...answer, hasToolIds: true }));
-        const heard = answer.hasToolIds ? blocks : blocks.map((block) => (isObject(block) ? { ...block, call: null } : block));
+        const { blocks, id, model } = readMessagesResponse(toMessages(answer));
+        const direct = readChatResponse(chatAnswer({ ...answer, hasToolIds: true }));
+        const received = answer.hasToolIds ? blocks : blocks.map((block) => (isObject(block) ? { ...block, call: null } : block));
         const expected = answer.hasToolIds
           ? direct.blocks
           : direct.blocks.map((block) => (isObject(block) ? { ...block, call: null } : block));
-        expect({ blocks: heard, id, model }).toEqual({ blocks: expected, id: direct.id, model: direct.model });
-        expect(hearChat(toChat({ ...answer, hasToolIds: true })).blocks).toEqual(direct.blocks);
+        expect({ blocks: received, id, model }).toEqual({ blocks: expected, id: direct.id, model: direct.model });
+        expect(readChatResponse(toChat({ ...answer, hasToolIds: true })).blocks).toEqual(direct.blocks);
       }),
     );
   });
 });
 
-test('any split of the bytes gives the same events', () => {
+test('any split of the bytes produces the same events', () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(said, sizes, fc.constantFrom('\n', '\r\n', '\r'), (answer, split, lineEnd) => {
@@ -91,7 +91,7 @@ test('any split of the bytes gives the same events', () => {
 describe('usage sums agree', () => {
   const sum = (tokens: Tokens | null): number => Object.values(tokens ?? {}).reduce((total, count) => total + count, 0);
 
-  test('a chat answer keeps each of its counts', () => {
+  test('a chat response keeps each of its counts', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const counted = { ...answer, hasUsage: true };
@@ -100,7 +100,7 @@ describe('usage sums agree', () => {
     );
   });
 
-  test('a messages answer keeps its sum; what was written to the cache becomes part of the prompt', () => {
+  test('a messages response keeps its total; cache writes become part of the prompt', () => {
     fc.assert(
       fc.property(said, (answer) => {
         const counted = { ...answer, hasUsage: true };
@@ -113,24 +113,24 @@ describe('usage sums agree', () => {
   });
 });
 
-describe('a request that went to the other dialect and back', () => {
-  const words = fc.string({ unit: 'grapheme', maxLength: 12 });
+describe('a request translated to the other dialect and back', () => {
+  const plainText = fc.string({ unit: 'grapheme', maxLength: 12 });
   const image = fc
     .constantFrom('data:image/png;base64,iVBO', 'data:image/webp;base64,UklG', 'https://a.example/b.png')
     .map((url) => ({ type: 'image_url', image_url: { url } }));
   const file = fc.constant({ type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBE' } });
   const part = fc.oneof(
-    words.map((text) => ({ type: 'text', text })),
+    plainText.map((text) => ({ type: 'text', text })),
     image,
     file,
   );
-  const content = fc.oneof(words, fc.array(part, { minLength: 1, maxLength: 3 }));
+  const content = fc.oneof(plainText, fc.array(part, { minLength: 1, maxLength: 3 }));
   const call = fc.record({ name: fc.stringMatching(/^[a-z]{1,8}$/), arguments: objectText });
   const results = fc.array(
     fc.oneof(
-      words,
+      plainText,
       fc.array(
-        words.map((text) => ({ type: 'text', text })),
+        plainText.map((text) => ({ type: 'text', text })),
         { minLength: 1, maxLength: 2 },
       ),
     ),
@@ -140,17 +140,23 @@ describe('a request that went to the other dialect and back', () => {
     },
   );
   const exchange = fc.oneof(
-    fc.record({ role: fc.constantFrom('system', 'developer'), content: words }).map((message) => [message]),
+    fc.record({ role: fc.constantFrom('system', 'developer'), content: plainText }).map((message) => [message]),
     content.map((said) => [{ role: 'user', content: said }]),
-    words.map((said) => [{ role: 'assistant', content: said }]),
-    fc.tuple(fc.oneof(fc.constant(null), words), fc.array(call, { minLength: 1, maxLength: 3 }), results).map(([said, calls, answers]) => [
-      {
-        role: 'assistant',
-        content: said,
-        tool_calls: calls.map(({ name, arguments: text }, at) => ({ id: `c${at}`, type: 'function', function: { name, arguments: text } })),
-      },
-      ...calls.map((_, at) => ({ role: 'tool', tool_call_id: `c${at}`, content: answers[at] })),
-    ]),
+    plainText.map((said) => [{ role: 'assistant', content: said }]),
+    fc
+      .tuple(fc.oneof(fc.constant(null), plainText), fc.array(call, { minLength: 1, maxLength: 3 }), results)
+      .map(([said, calls, answers]) => [
+        {
+          role: 'assistant',
+          content: said,
+          tool_calls: calls.map(({ name, arguments: text }, at) => ({
+            id: `c${at}`,
+            type: 'function',
+            function: { name, arguments: text },
+          })),
+        },
+        ...calls.map((_, at) => ({ role: 'tool', tool_call_id: `c${at}`, content: answers[at] })),
+      ]),
   );
   const messages = fc
     .tuple(fc.array(exchange, { maxLength: 6 }), content)
@@ -170,7 +176,7 @@ describe('a request that went to the other dialect and back', () => {
     );
   });
 
-  test('keeps tools, choices, bounds and the answer format', () => {
+  test('keeps tools, choices, limits and the response format', () => {
     const strict = fc.constantFrom({}, { strict: true });
     const tools = fc.array(
       fc.tuple(fc.stringMatching(/^[a-z]{1,8}$/), objectText, strict).map(([name, properties, mark]) => ({
@@ -202,7 +208,7 @@ describe('a request that went to the other dialect and back', () => {
     return JSON.stringify(Object.entries(body).sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** Texts of the system, which end up as one. Blank ones say nothing. */
+  /** System texts, which are joined into one. Blank ones are dropped. */
   function systemOf(list: unknown): string {
     const texts = asArray(list)
       .map(asObject)
@@ -211,7 +217,7 @@ describe('a request that went to the other dialect and back', () => {
     return texts.filter((text) => text.trim() !== '').join('\n\n');
   }
 
-  /** Everything else, piece by piece; what the assistant says without a break is one piece. */
+  /** Everything else, part by part; consecutive texts of the assistant are one part. */
   function linesOf(list: unknown): string[] {
     const lines: string[] = [];
     let spoken = false;
@@ -238,7 +244,7 @@ describe('a request that went to the other dialect and back', () => {
   }
 });
 
-/** With the names of its events, which the vendor's SDK goes by. */
+/** With event names, which the vendor's SDK requires. */
 function named(stream: string): string {
   return stream.replaceAll(/^data: \{"type":"([a-z_]+)"/gm, 'event: $1\ndata: {"type":"$1"');
 }

@@ -1,4 +1,4 @@
-/** What a relay that goes by the reader of the vendor's dialect may rely on. */
+/** Guarantees for a relay that uses the stream reader of the vendor's dialect. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createSseParser } from '../../../src/core/sse.ts';
@@ -11,13 +11,13 @@ import { names } from './steps.ts';
 import { chatStream, messagesStream, said } from './vendors.ts';
 
 describe("the translator and the relay's reader of the vendor's dialect", () => {
-  /** How the relay, which goes by the reader alone, sees the stream. */
+  /** The stream as the relay sees it through the reader. */
   function relayed(rules: RouteCodec, text: string): { begun: boolean; ended: 'whole' | 'broken' } {
     const reader = rules.createStreamReader();
     let begun = false;
     for (const event of createSseParser().push(Buffer.from(text)).events) {
       const meaning = reader.read(event);
-      if (meaning === 'piece') begun = true;
+      if (meaning === 'delta') begun = true;
       if (meaning === 'end' && begun) return { begun, ended: 'whole' };
       if (meaning === 'error') return { begun, ended: 'broken' };
     }
@@ -27,7 +27,7 @@ describe("the translator and the relay's reader of the vendor's dialect", () => 
   test.each([
     ['chat', chat, () => createStreamToMessages(names), chatStream, '{"error":{"message":"x"}}'],
     ['messages', messages, () => createStreamToChat(names), messagesStream, '{"type":"error","error":{"message":"x"}}'],
-  ])('agree on begin and end of %s streams, wherever they are cut or fail', (_name, rules, create, streamFor, fault) => {
+  ])('agree on the start and end of %s streams, wherever they are split or fail', (_name, rules, create, streamFor, fault) => {
     fc.assert(
       fc.property(said, fc.nat(), fc.boolean(), (answer, place, fails) => {
         const events = streamFor(answer)
@@ -46,7 +46,7 @@ describe("the translator and the relay's reader of the vendor's dialect", () => 
     );
   });
 
-  test('of a whole stream the last thing comes with the last event, so that it can be recorded before it leaves', () => {
+  test('a complete stream produces its last output with the last event, so that it can be recorded before it is sent', () => {
     fc.assert(
       fc.property(said, (answer) => {
         for (const [translator, text] of [

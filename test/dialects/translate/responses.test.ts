@@ -1,4 +1,4 @@
-/** Vendor facts 8.2: plain answers. */
+/** Translation of JSON responses. */
 import { describe, expect, test } from '@jest/globals';
 import { asArray, type JsonObject } from '../../../src/core/json/narrow.ts';
 import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
@@ -23,12 +23,12 @@ function ofMessages(content: unknown, members: object = {}): JsonObject | null {
   );
 }
 
-/** The only choice of a translated answer. */
+/** The only choice of a translated response. */
 function choiceOf(answer: JsonObject | null): JsonObject {
   return asLosslessObject(asArray(answer?.choices)[0]);
 }
 
-describe('a chat answer for a caller of messages', () => {
+describe('a chat response for a messages caller', () => {
   test('becomes a message with text, tool calls and usage', () => {
     const usage = { prompt_tokens: 100, completion_tokens: 5, total_tokens: 105, prompt_tokens_details: { cached_tokens: 64 } };
     expect(ofChat({ content: 'Hi', tool_calls: [call] }, { finish_reason: 'tool_calls' }, { usage })).toEqual({
@@ -75,7 +75,7 @@ describe('a chat answer for a caller of messages', () => {
       },
       [{ type: 'text', text: 'AB' }],
     ],
-    ['thinking beside the text', { content: 'A', reasoning_content: 'Hm' }, [{ type: 'text', text: 'A' }]],
+    ['thinking next to the text', { content: 'A', reasoning_content: 'Hm' }, [{ type: 'text', text: 'A' }]],
     [
       'a call without arguments',
       { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '' } }] },
@@ -87,7 +87,7 @@ describe('a chat answer for a caller of messages', () => {
       [{ ...use, id: 'call_1' }],
     ],
     [
-      'a call of the old form',
+      'a legacy function_call',
       { function_call: { name: 'f', arguments: '{"a":1}' } },
       [{ ...use, id: expect.stringMatching(/^toolu_[0-9a-f]{24}$/) }],
     ],
@@ -100,7 +100,7 @@ describe('a chat answer for a caller of messages', () => {
     expect(JSON.stringify(ofChat({ tool_calls: [{ ...call, function: { name: 'f', arguments: text } }] }))).toContain(`"input":${text}`);
   });
 
-  test('what the vendor left out is made, each tool call with an id of its own', () => {
+  test('members that the vendor omitted are generated, with a separate id per tool call', () => {
     const anonymous = { function: { name: 'f', arguments: '' } };
     const answer = ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' });
     expect(answer).toMatchObject({ id: 'gw-1', model: 'asked', usage: { input_tokens: 0, output_tokens: 0 } });
@@ -114,11 +114,11 @@ describe('a chat answer for a caller of messages', () => {
     ['no choices', { choices: [] }],
     ['a choice without message', { choices: [{ index: 0, text: 'old' }] }],
     ['a messages answer', { type: 'message', content: [] }],
-  ])('%s is no chat answer', (_name, answer) => {
+  ])('%s is not a chat response', (_name, answer) => {
     expect(responseToMessages(answer, names)).toBeNull();
   });
 
-  test('arguments that nobody can read make the answer unreadable, unless it was cut off', () => {
+  test('invalid arguments make the response unreadable, unless it was truncated', () => {
     const broken = { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '{"a":' } }] };
     expect(ofChat(broken, { finish_reason: 'tool_calls' })).toBeNull();
     expect(ofChat(broken, { finish_reason: 'length' })).toMatchObject({
@@ -128,7 +128,7 @@ describe('a chat answer for a caller of messages', () => {
   });
 });
 
-describe('a messages answer for a caller of chat', () => {
+describe('a messages response for a chat caller', () => {
   test('becomes a completion with text, tool calls and usage', () => {
     const usage = {
       input_tokens: 10,
@@ -183,7 +183,7 @@ describe('a messages answer for a caller of chat', () => {
     expect(JSON.stringify(ofMessages(content))).toContain(JSON.stringify(text));
   });
 
-  test('the tool that stands for an answer format is the text of the answer', () => {
+  test('the JSON answer tool becomes the text of the response', () => {
     const content = [{ ...use, name: jsonAnswerToolName, input: { a: [1, 'é'] } }];
     expect(choiceOf(ofMessages(content, { stop_reason: 'tool_use' }))).toMatchObject({
       message: { content: '{"a":[1,"é"]}' },
@@ -192,7 +192,7 @@ describe('a messages answer for a caller of chat', () => {
     expect(choiceOf(ofMessages(content)).message).not.toHaveProperty('tool_calls');
   });
 
-  test('and so it is in what is remembered of the answer', () => {
+  test('the JSON answer tool is text in the recorded turn too', () => {
     const others = [{ name: 'f', arguments: '{}' }];
     expect(toCallerTurn({ text: '', toolCalls: [...others, { name: jsonAnswerToolName, arguments: '{"a":1}' }] })).toEqual({
       text: '{"a":1}',
@@ -201,11 +201,11 @@ describe('a messages answer for a caller of chat', () => {
     expect(toCallerTurn({ text: 'A', toolCalls: others })).toEqual({ text: 'A', toolCalls: others });
   });
 
-  test('usage that the vendor did not report is not made up', () => {
+  test('unreported usage is not invented', () => {
     expect(ofMessages([{ type: 'text', text: 'A' }])).not.toHaveProperty('usage');
   });
 
-  test('counts whose text is kept count', () => {
+  test('counts with their original text are counted', () => {
     const usage = parseLossless('{"input_tokens":1.0,"output_tokens":2e0}');
     expect(ofMessages([], { usage })?.usage).toMatchObject({ prompt_tokens: 1, completion_tokens: 2 });
   });
@@ -214,7 +214,7 @@ describe('a messages answer for a caller of chat', () => {
     ['an error', { type: 'error', error: { type: 'api_error', message: 'x' } }],
     ['text as content', { content: 'x' }],
     ['a chat answer', { choices: [] }],
-  ])('%s is no messages answer', (_name, answer) => {
+  ])('%s is not a messages response', (_name, answer) => {
     expect(responseToChat(answer, names)).toBeNull();
   });
 });

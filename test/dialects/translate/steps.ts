@@ -1,4 +1,4 @@
-/** Gives a stream translator events one by one, and reads what comes out. */
+/** Passes events to a stream translator one by one and parses its output. */
 import { expect } from '@jest/globals';
 import { createSseParser } from '../../../src/core/sse.ts';
 import type { StreamState, StreamTranslator } from '../../../src/dialects/translate/stream.ts';
@@ -6,7 +6,7 @@ import { streamOf } from '../events.ts';
 
 export const names = { id: 'gw-1', model: 'asked', createdSeconds: 1700000000 };
 
-/** What comes out for each event, and at the end: JSON, `[DONE]`, or a comment's text. */
+/** The output for each event, and at the end: JSON, `[DONE]`, or the text of a comment. */
 export function run(translator: StreamTranslator, datas: readonly unknown[], ends = true): { steps: unknown[][]; state: StreamState } {
   const events = createSseParser().push(Buffer.from(streamOf(...datas))).events;
   const outputs = [...events.map((event) => translator.push(event)), ...(ends ? [translator.end()] : [])];

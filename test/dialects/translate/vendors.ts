@@ -1,23 +1,23 @@
-/** Vendors' answers for tests of the translation: one answer, as each dialect sends it, plain and in random pieces. */
+/** Vendor responses for translation tests: one response in each dialect, as JSON and as a stream in random chunks. */
 import fc from 'fast-check';
 import type { Tokens } from '../../../src/core/pricing.ts';
 import { streamOf } from '../events.ts';
 
-/** What a model said. */
+/** The content of a response. */
 export interface Said {
   readonly id: string;
   readonly model: string;
-  /** Cut at random for the dialect that has blocks. */
+  /** Split at random for the dialect with blocks. */
   readonly text: string;
   readonly thinking: string;
   readonly tools: readonly { readonly id: string; readonly name: string; readonly arguments: object }[];
   readonly end: 'stop' | 'length' | 'filtered';
   readonly tokens: Tokens;
-  /** How the vendor cuts what it sends: lengths of the pieces, again and again. */
+  /** Lengths of the vendor's chunks, repeated cyclically. */
   readonly cuts: readonly number[];
-  /** The pieces of the tool calls come in turns (chat). */
+  /** The deltas of the tool calls interleave (chat). */
   readonly interleaved: boolean;
-  /** The vendor gives its tool calls ids, and counts tokens. */
+  /** The vendor sends tool call ids and token counts. */
   readonly hasToolIds: boolean;
   readonly hasUsage: boolean;
 }
@@ -63,7 +63,7 @@ function finishReason({ end, tools }: Said): string {
   return end === 'stop' && tools.length > 0 ? 'tool_calls' : finishReasons[end];
 }
 
-/** A chat vendor knows no writes to its cache. */
+/** Chat vendors do not report cache writes. */
 function chatUsage({ input, cachedInput, output }: Tokens): object {
   const prompt = input + cachedInput;
   const details = { prompt_tokens_details: { cached_tokens: cachedInput, audio_tokens: 0 } };
@@ -146,7 +146,7 @@ function messagesBlocks(answer: Said): { start: object; whole: object; deltas: o
   }));
   const ofTools = tools.map((tool) => {
     const start = { type: 'tool_use', ...(hasToolIds ? { id: tool.id } : {}), name: tool.name, input: {} };
-    // A tool without arguments may send only an empty piece.
+    // A tool without arguments may send one empty delta.
     const pieces = Object.keys(tool.arguments).length === 0 ? [''] : ['', ...cut(JSON.stringify(tool.arguments), cuts)];
     return {
       start,
