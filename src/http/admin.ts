@@ -1,7 +1,7 @@
 /**
- * The door of the provisioning routes: whoever holds the admin token, and JSON bodies up to a limit of the route.
+ * Middleware of the provisioning routes: the admin token, and JSON bodies up to a limit of the route.
  *
- * The token is looked at before anything else, so an unknown caller learns neither what there is nor what a body should hold.
+ * The token is checked first, so an unauthenticated caller learns neither which objects exist nor what a body must contain.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
@@ -11,12 +11,12 @@ import { parseKey } from './authenticate.ts';
 import { checkContentType } from './body.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-/** Refuses whoever does not hold the token. Hashes are compared, so that neither length nor content shows in the time. */
+/** Rejects requests without the admin token. Compares hashes, so that timing reveals neither length nor content. */
 export function requireToken(adminToken: string) {
   const expected = sha256(adminToken);
   return (request: Request, _response: Response, next: NextFunction): void => {
     if (!timingSafeEqual(sha256(parseToken(request)), expected))
-      throw gatewayError('invalid_key', { message: 'the admin token is not valid' });
+      throw gatewayError('invalid_key', { message: 'the admin token is invalid' });
     next();
   };
 }
@@ -29,11 +29,13 @@ function parseToken(request: Request): string {
   }
 }
 
-/** Leaves the parsed body in `request.body`, undefined when there is none. Text that the database cannot keep is refused, in the address too. */
+/**
+ * Sets `request.body` to the parsed body, undefined when there is none. Rejects text that PostgreSQL cannot store, also in the URL.
+ */
 export function readJson(limitBytes: number) {
   const readBytes = express.raw({ type: () => true, limit: limitBytes, inflate: false });
   return (request: Request, response: Response, next: NextFunction): void => {
-    if (request.originalUrl.includes('%00')) throw gatewayError('bad_request', { message: 'the address holds U+0000' });
+    if (request.originalUrl.includes('%00')) throw gatewayError('bad_request', { message: 'url: must not contain U+0000' });
     const hasBody = request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0;
     if (!hasBody) {
       request.body = undefined;
@@ -46,8 +48,8 @@ export function readJson(limitBytes: number) {
         if (error) throw toBodyError(error, limitBytes);
         request.body = parseBody(request.body);
         next();
-      } catch (fault) {
-        next(fault);
+      } catch (parseError) {
+        next(parseError);
       }
     });
   };
@@ -63,18 +65,18 @@ function parseBody(bytes: unknown): unknown {
   } catch (cause) {
     throw gatewayError('bad_request', { message: 'the body is not valid JSON', cause });
   }
-  // Valid UTF-8 and JSON hold such characters only as escapes; most bodies have none, and are not looked at again.
+  // In valid UTF-8 JSON such characters occur only as escapes; most bodies have none and skip the second check.
   if (/\\u(?:0000|d[89a-f])/i.test(text) && !isStorable(body))
-    throw gatewayError('bad_request', { message: 'the body holds U+0000 or half of a surrogate pair' });
+    throw gatewayError('bad_request', { message: 'body: must not contain U+0000 or lone surrogates' });
   return body;
 }
 
-/** PostgreSQL keeps neither U+0000 nor halves of surrogate pairs. Written anew, JSON has just these two, and other control characters, as escapes. */
+/** PostgreSQL stores neither U+0000 nor lone surrogates. JSON.stringify escapes just these and other control characters. */
 function isStorable(body: unknown): boolean {
   return !/(?<!\\)(?:\\\\)*\\u(?:0000|d)/.test(JSON.stringify(body));
 }
 
-/** What Express's reader says is an error of `http-errors` with a type. */
+/** Maps the errors of Express's body reader, which have a `type` from `http-errors`. */
 function toBodyError(error: unknown, limitBytes: number): Error {
   const type = error instanceof Error && 'type' in error ? error.type : undefined;
   if (type === 'entity.too.large') return new PlainTextError(413, `the body is larger than ${limitBytes} bytes`);

@@ -1,12 +1,15 @@
-/** Reads the virtual key from the headers and finds its owner, before any byte of the body (specification 5). */
+/** Parses the virtual key from the headers, before any byte of the body is read (docs/api/reference.md#authentication). */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Caller } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 
-/** Where callers are found; what it throws are the codes of specification 5. Synchronous while the key is in memory. */
+/** Finds the caller of a key. Throws the authentication codes. Synchronous while the key is cached. */
 export type FindCaller = (secret: string) => Caller | Promise<Caller>;
 
-/** The key: `Bearer`, one space, the key (scheme in any case, RFC 9110 11.1). `x-api-key` counts on messages, and only without `Authorization`. */
+/**
+ * The key of `Authorization: Bearer <key>`, with the scheme in any case (RFC 9110 11.1). `x-api-key` is used on messages, and only
+ * without `Authorization`. Throws `missing_key`.
+ */
 export function parseKey(headers: IncomingHttpHeaders, allowsApiKey: boolean): string {
   const { authorization } = headers;
   if (authorization !== undefined) {

@@ -1,7 +1,7 @@
 /**
- * Reads a request's body as bytes: content type, declared length, then at most 32 MiB (specification 4.1, 8).
+ * Reads request bodies as bytes: checks content type and declared length, then reads at most 32 MiB (docs/api/reference.md#limits).
  *
- * 413 is plain text on every route; content type and syntax errors are the route's own (decisions 3).
+ * 413 is plain text on every route; content type and syntax errors have the format of the route.
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError, gatewayError } from '../core/errors.ts';
@@ -26,11 +26,11 @@ function isJsonType(type: string | undefined): boolean {
   return essence === 'application/json' || /^[^\s/]+\/[^\s/]+\+json$/.test(essence);
 }
 
-/** Throws 413 as soon as it is known; a promise that is never settled does not exist: a caller who leaves rejects it. */
+/** Rejects with 413 as soon as the limit is exceeded, and with ClientDisconnectedError when the caller disconnects. */
 export function readBody(request: IncomingMessage): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
   if (declared > maxBodyBytes) return Promise.reject(tooLarge());
-  // A caller who left while its key was looked up: the events below have passed already.
+  // The caller disconnected during the key lookup: the events below have already been emitted.
   if (request.destroyed) return Promise.reject(new ClientDisconnectedError());
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -49,13 +49,13 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
       const [only] = chunks;
       resolve(only && chunks.length === 1 ? only : Buffer.concat(chunks, size));
     });
-    // Every request closes, most after their end: an error for each of them, with its stack, was 7 µs of CPU a call (measured).
+    // Every request emits `close`, most after `end`: creating an error for each cost 7 µs of CPU per call (measured).
     request.once('close', () => request.readableEnded || reject(new ClientDisconnectedError()));
     request.once('error', () => reject(new ClientDisconnectedError()));
   });
 }
 
-/** The caller closed the connection before its request was whole: there is nobody to answer. */
+/** The caller closed the connection before its request was complete; no response can be sent. */
 export class ClientDisconnectedError extends Error {
   constructor() {
     super('the caller closed the connection');
@@ -67,7 +67,7 @@ function tooLarge(): PlainTextError {
   return new PlainTextError(413, `the body is larger than ${maxBodyBytes} bytes`);
 }
 
-/** Where the `wanted` members of a JSON body stand. Throws `bad_json`. */
+/** Positions of the members `keys` of a JSON body. Throws `bad_json`. */
 export function scanJson(body: Buffer, keys: ReadonlySet<string>): BodySpans {
   try {
     return scanObject(body, keys);
@@ -78,7 +78,7 @@ export function scanJson(body: Buffer, keys: ReadonlySet<string>): BodySpans {
   }
 }
 
-/** On all routes but chat and messages syntax and content type are answered with plain text (specification 7.2). */
+/** Converts syntax and content type errors to plain text, as on all routes but chat and messages (docs/api/reference.md#plain-text-errors). */
 export function toPlainTextError(error: unknown): unknown {
   if (!(error instanceof GatewayError)) return error;
   if (error.code === 'bad_json') return new PlainTextError(400, error.message);
@@ -87,8 +87,8 @@ export function toPlainTextError(error: unknown): unknown {
 }
 
 /**
- * The body of a route that answers content type and syntax errors with plain text (specification 7.2), parsed; undefined when there is
- * none. JSON is UTF-8 (RFC 8259), so other bytes are no JSON.
+ * The parsed body of a route with plain-text errors (docs/api/reference.md#plain-text-errors). Undefined when there is no body. JSON is
+ * UTF-8 (RFC 8259), so other encodings are not JSON.
  */
 export async function readOptionalJson(request: IncomingMessage): Promise<unknown> {
   const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
@@ -103,10 +103,10 @@ export async function readOptionalJson(request: IncomingMessage): Promise<unknow
   try {
     return JSON.parse(utf8.decode(bytes));
   } catch {
-    // What is wrong would quote the body.
+    // The parser's message would quote the body.
     throw new PlainTextError(400, 'the body is not valid JSON');
   }
 }
 
-/** Refuses bytes that are no UTF-8; `JSON.parse` refuses the byte-order mark it keeps. */
+/** Rejects invalid UTF-8; keeps a byte-order mark, which `JSON.parse` rejects. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -1,8 +1,8 @@
-/** On usage and memory routes a database that cannot be reached is `no_db`, a query that fails `query_failed` (specification 7.4, shapes 21). */
+/** Maps database errors to API error codes (docs/api/reference.md#error-codes). */
 import { GatewayError, gatewayError } from '../core/errors.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 
-/** Runs `query`; what it throws is one of the table's codes. */
+/** Runs `query` and throws `no_db` when the database is unreachable, `query_failed` for other errors that are not gateway errors. */
 export async function mapDatabaseErrors<Result>(query: () => Promise<Result>): Promise<Result> {
   try {
     return await query();

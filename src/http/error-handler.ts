@@ -1,4 +1,4 @@
-/** The one place where an error becomes a status and a body (specification 2 'Error bodies', 7). */
+/** Converts errors to status and body; the only place that does (docs/api/reference.md#errors). */
 
 import type { ServerResponse } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
@@ -8,29 +8,29 @@ import { ClientDisconnectedError } from './body.ts';
 import { endWithLinger } from './lingering-close.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-/** Which body an error has: the messages route has its own (specification 2). */
+/** Format of an error body: the messages route has its own. */
 export type ErrorStyle = 'chat' | 'messages';
 
-/** Sends `error` in `style`. What is not ours becomes a fixed sentence; the original goes to the log. */
+/** Sends `error` in `style`. An unexpected error is logged and sent as `internal_error`. */
 export function sendError(response: ServerResponse, error: unknown, style: ErrorStyle, logger: Logger): void {
   if (error instanceof ClientDisconnectedError || response.destroyed) return;
   if (response.headersSent) {
-    // Too late for a status: the connection is all that is left to tell the caller that the answer is not whole.
-    if (!(error instanceof GatewayError)) logger.error({ error }, 'failed after the answer had begun');
+    // Too late for a status: closing the connection signals an incomplete response.
+    if (!(error instanceof GatewayError)) logger.error({ err: error }, 'response failed after it had started');
     response.destroy();
     return;
   }
   if (error instanceof PlainTextError || error instanceof URIError) {
-    sendPlainText(response, error instanceof PlainTextError ? error : new PlainTextError(400, 'the address is not valid'));
+    sendPlainText(response, error instanceof PlainTextError ? error : new PlainTextError(400, 'the URL is invalid'));
     return;
   }
-  const gatewayErr = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
-  // A vendor's words may quote the prompt; the call's own log line tells of its failure.
-  if (gatewayErr.status >= 500 && gatewayErr.cause !== undefined && !(gatewayErr.cause instanceof VendorError))
-    logger.error({ error: gatewayErr.cause, code: gatewayErr.code }, 'call failed');
-  const { retryAfterSeconds } = errorSpec(gatewayErr.code);
+  const apiError = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
+  // A vendor's message may quote the prompt; the log line of the call reports its failure.
+  if (apiError.status >= 500 && apiError.cause !== undefined && !(apiError.cause instanceof VendorError))
+    logger.error({ err: apiError.cause, code: apiError.code }, 'call failed');
+  const { retryAfterSeconds } = errorSpec(apiError.code);
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
-  sendJson(response, gatewayErr.status, style === 'messages' ? messagesBody(gatewayErr) : chatBody(gatewayErr));
+  sendJson(response, apiError.status, style === 'messages' ? messagesBody(apiError) : chatBody(apiError));
 }
 
 function chatBody({ code, message }: GatewayError): unknown {
@@ -41,7 +41,7 @@ function messagesBody({ status, message }: GatewayError): unknown {
   return { type: 'error', error: { type: messagesErrorType(status), message } };
 }
 
-/** Specification 7.3. */
+/** Error type of the messages dialect for a status (docs/api/reference.md#errors). */
 export function messagesErrorType(status: number): string {
   switch (status) {
     case 400:
@@ -66,7 +66,7 @@ export function messagesErrorType(status: number): string {
   }
 }
 
-/** A JSON answer of our own; never cached on the way (lessons 25). */
+/** Sends JSON of the gateway. `no-store`, because an intermediate cache would serve it to another caller. */
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   const bytes = Buffer.from(JSON.stringify(body));
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length, 'cache-control': 'no-store' });
@@ -79,7 +79,7 @@ function sendPlainText(response: ServerResponse, { status, message }: PlainTextE
   endWithLinger(response, bytes);
 }
 
-/** For routes whose handlers throw: Express hands the error over. */
+/** Express error handler for routes whose handlers throw. */
 export function createErrorHandler(logger: Logger): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
     sendError(response, error, 'chat', logger);

@@ -1,28 +1,28 @@
 /**
- * A caller may close its sending side behind its request and still wait for the answer (`shutdown(SHUT_WR)`, `nc -N`). On the wire that is what
- * a caller looks like who has left: only what is sent to it tells them apart, since whoever is gone answers with a reset.
+ * Detects callers that disconnected after closing their sending side. A caller may close it (`shutdown(SHUT_WR)`, `nc -N`) and still wait
+ * for the response; a disconnected caller is indistinguishable until data sent to it returns a reset.
  *
- * A plain call needs no such word, it is made and paid for either way. While a stream is silent its caller is asked: before the head by an
- * interim answer (102, RFC 9110 15.2: clients skip those), behind it, between events, by a comment line. Callers who keep their side open get
- * neither.
+ * A JSON response needs no probe: the call is made and charged either way. While a stream is silent, probes are sent: before the head an
+ * interim response (102, RFC 9110 15.2, which clients skip), after it, between events, a comment line. Callers with an open sending side get
+ * neither. See docs/decisions/2026-11-21-half-closed-connections.md.
  */
 import type { Server, ServerResponse } from 'node:http';
 
-/** Answers what comes over half-closed connections; the connection ends with its answer. Node leaves this member out of its documentation and types. */
+/** Keeps half-closed connections open until their response ends. Node neither documents nor types this option. */
 export function allowHalfOpen(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true });
 }
 
-/** The second word to a caller who is gone fails, so it must not be late; one who waits is not to be told every moment. */
+/** A closed peer fails the second write, so the first probes are sent early; later ones back off. */
 const initialBackoffMs = 100;
 const maxBackoffMs = 10_000;
 
-/** What a stream of events holds that says nothing; other streams have no such thing. */
+/** A comment line of server-sent events, which clients ignore. */
 export const keepAliveComment = ':\n\n';
 
 /**
- * For a call that is streamed: closes `response` soon after its caller has left behind a half-closed connection. `filler` may stand between
- * any two writes; null: there is none, and behind the head only the stream itself tells.
+ * Closes a streamed `response` soon after its caller has disconnected from a half-closed connection. `filler` is sent between writes; null
+ * when the format has none, so that after the head only the stream itself detects a disconnect.
  */
 export function detectAbandonedStream(response: ServerResponse, filler: string | null): void {
   const { socket } = response.req;
@@ -42,7 +42,7 @@ export function detectAbandonedStream(response: ServerResponse, filler: string |
 }
 
 function sendProbe(response: ServerResponse, filler: string | null): void {
-  // What has not been taken yet is word enough.
+  // Unsent data already serves as a probe.
   if (response.writableNeedDrain) return;
   if (response.headersSent) {
     if (filler !== null) response.write(filler);

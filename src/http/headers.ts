@@ -1,4 +1,4 @@
-/** Reads the gateway's own request headers (specification 4.2). Header values are read as UTF-8 bytes (shapes 21). */
+/** Parses the gateway's request headers (docs/api/reference.md#request-headers). Values are UTF-8. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { CacheDirectives, Correlation, MemoryOptions } from '../core/call.ts';
@@ -8,15 +8,15 @@ import { isSubject } from '../core/subject.ts';
 const maxTimeoutMs = 120_000;
 const forwardedNames = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'idempotency-key'] as const;
 
-/** Value of a header as text, null when it is absent or empty. Bytes that are no UTF-8 become U+FFFD. */
+/** Value of a header as text; invalid UTF-8 becomes U+FFFD. Null when absent or empty. */
 export function parseTextHeader(headers: IncomingHttpHeaders, name: string): string | null {
   const value = headers[name];
   if (typeof value !== 'string' || value === '') return null;
-  // Node hands header bytes over as Latin-1; plain ASCII, the usual case, is the same in both.
+  // Node decodes header bytes as Latin-1; ASCII, the common case, is the same in both.
   return hasOnlyAscii(value) ? value : Buffer.from(value, 'latin1').toString('utf8');
 }
 
-/** `x-gateway-timeout-ms`: a positive integer, reduced to 120,000; anything else is ignored. */
+/** `x-gateway-timeout-ms`, at most 120,000. Null when absent or not a positive integer. */
 export function parseTimeoutMs(headers: IncomingHttpHeaders): number | null {
   const value = headers['x-gateway-timeout-ms'];
   if (typeof value !== 'string' || !/^\d+$/.test(value)) return null;
@@ -24,7 +24,7 @@ export function parseTimeoutMs(headers: IncomingHttpHeaders): number | null {
   return timeoutMs > 0 ? Math.min(timeoutMs, maxTimeoutMs) : null;
 }
 
-/** Throws `invalid_memory_mode`. Empty equals `write`, but does not count as sent explicitly. */
+/** `x-gateway-memory`. An empty value means `write`, but not an explicit one. Throws `invalid_memory_mode`. */
 export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
   const value = headers['x-gateway-memory'];
   if (value === undefined || value === '') return { mode: 'write', explicitWrite: false };
@@ -41,9 +41,8 @@ export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOption
 }
 
 /**
- * The end user: the header, else what the body names. A header that is no subject throws `invalid_memory_subject` when the call is
- * recorded, otherwise it counts as none (specification 4.2), as does a body value that is none (shapes 21). A call sent with `off`
- * keeps its subject, since an erasure must find its prompt.
+ * The end user from the header, else from the body. An invalid header throws `invalid_memory_subject` when the call is recorded; otherwise,
+ * like an invalid body value, it counts as absent. Calls with `off` keep their subject, so that an erasure finds their prompts.
  */
 export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | null, isRecorded: boolean): string | null {
   const value = headers['x-gateway-memory-subject'];
@@ -56,8 +55,8 @@ export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | nu
 }
 
 /**
- * `cache-control`: `no-cache` skips the read of the response cache, `no-store` also the write, `max-age` bounds the age of what is read (RFC 9111
- * 5.2.1); all else says nothing here.
+ * `cache-control`: `no-cache` skips reading the response cache, `no-store` also writing, `max-age` limits the age of what is read (RFC 9111
+ * 5.2.1). Other directives are ignored.
  */
 export function parseCacheControl(headers: IncomingHttpHeaders): CacheDirectives {
   const value = headers['cache-control'];
@@ -93,7 +92,7 @@ function parseIntegerHeader(headers: IncomingHttpHeaders, name: string): number 
   return Number.isSafeInteger(integer) ? integer : null;
 }
 
-/** The caller's headers that vendors may see (decisions 3); everything else stays here. */
+/** The caller's headers that are forwarded to vendors; all others may carry credentials or internal data. */
 export function pickForwardedHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const forwarded: Record<string, string> = {};
   for (const name of forwardedNames) {

@@ -1,14 +1,14 @@
 /**
- * Ends an answer that may come before its request is whole (a refusal of the key, the content type or the size). A connection that is to be
- * closed behind it stays open until the caller has sent all: a close before that is a reset, which throws the answer away at callers who
- * send first and read then. Node does this by itself for connections that are kept.
+ * Ends a response that may precede the end of its request (an invalid key, content type or size). A connection that is closed afterwards
+ * stays open until the caller has sent everything: an earlier close resets it, and callers that send before they read lose the response.
+ * Node handles kept-alive connections itself.
  */
 import type { ServerResponse } from 'node:http';
 
-/** For so long a caller may go on sending what nobody reads. */
+/** How long a caller may continue sending data that is discarded. */
 const lingerTimeoutMs = 30_000;
 
-/** `bytes` are all of the body, and its length has been told. */
+/** `bytes` is the complete body; the `content-length` header must have been sent. */
 export function endWithLinger(response: ServerResponse, bytes: Buffer): void {
   const { req: request } = response;
   if (request.complete || response.shouldKeepAlive) {

@@ -1,14 +1,14 @@
-/** Starts and ends the HTTP server's listening. */
+/** Opens and closes the listening socket of the HTTP server. */
 import { once } from 'node:events';
 import type { Server, ServerResponse } from 'node:http';
 
 /**
- * Connections that may wait to be accepted; the system's own bound holds too. With Node's 511 a crowd of a thousand callers that came in one
- * moment, while the process was busy, had some of its connections reset.
+ * Maximum number of connections waiting to be accepted; the operating system's limit applies too. With Node's default of 511 some of a
+ * thousand simultaneous connections to a busy process were reset.
  */
 const backlog = 4_096;
 
-/** Listens; returns the address. Rejects with the system's error when it cannot. */
+/** Listens and returns the URL. Rejects with the operating system's error. */
 export async function listenOn(server: Server, host: string, port: number): Promise<string> {
   server.listen({ port, host, backlog });
   await once(server, 'listening');
@@ -21,22 +21,22 @@ export async function listenOn(server: Server, host: string, port: number): Prom
 const idleSweepMs = 100;
 
 export interface CloseTimeouts {
-  /** How long running answers may take to end by themselves. */
+  /** Time that responses in progress have to complete. */
   readonly drainTimeoutMs: number;
-  /** Told then: ends what the rest of them wait for. */
+  /** Called after that time, to cancel what the remaining responses wait for. */
   readonly onDrainTimeout: () => void;
-  /** How long they may take to end after that, before their connections are cut. */
+  /** Further time before their connections are closed. */
   readonly abortTimeoutMs: number;
 }
 
-/** Accepts no more and lets running answers end, within both limits. */
+/** Accepts no more connections and resolves when all responses are complete or both timeouts have passed. */
 export async function closeServer(server: Server, { drainTimeoutMs, onDrainTimeout, abortTimeoutMs }: CloseTimeouts): Promise<void> {
   if (!server.listening) return;
   const closed = once(server, 'close');
-  // A caller that keeps its connection asks elsewhere next time.
+  // Callers with a kept-alive connection reconnect, to another process, for their next request.
   server.prependListener('request', (_request, response: ServerResponse) => response.setHeader('connection', 'close'));
   server.close();
-  // Connections whose answer was under way become idle later; without this they would be waited for until their callers gave them up.
+  // Connections become idle when their response ends; without the sweep they stay open until their callers close them.
   const sweep = setInterval(() => server.closeIdleConnections(), idleSweepMs);
   const limit = setTimeout(onDrainTimeout, drainTimeoutMs);
   const cut = setTimeout(() => server.closeAllConnections(), drainTimeoutMs + abortTimeoutMs);

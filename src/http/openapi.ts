@@ -1,28 +1,31 @@
 /**
- * The interface description, OpenAPI 3.1 (specification 9): every route that exists, with what the gateway asks of requests and promises of
- * answers. Made of zod schemas and of the table of error codes; `docs/api/openapi.json` is a copy of it that a test keeps up to date.
+ * The API description, OpenAPI 3.1: every route with its requests and responses. Generated from zod schemas and the table of error codes;
+ * a test compares `docs/api/openapi.json` with it.
  */
 import { z } from 'zod';
 import type { TextRoute } from '../core/call.ts';
 import type { JsonObject } from '../core/json/narrow.ts';
 import { describeParameters, responseHeaders } from './openapi/contract/parameters.ts';
-import { describeInference, inferenceRoutes } from './openapi/operations/inference.ts';
-import { describeMedia, mediaRequests, mediaResponses } from './openapi/operations/media.ts';
-import { describeOperations } from './openapi/operations/operations.ts';
-import { describeVideo, videoRequests, videoResponses } from './openapi/operations/video.ts';
-import { inferenceRequests } from './openapi/schemas/inference-requests.ts';
-import { memoryRequests } from './openapi/schemas/memory-requests.ts';
-import { provisionRequests } from './openapi/schemas/provision-requests.ts';
+import { describeOperations } from './openapi/describe-operation.ts';
 import { responseSchemas } from './openapi/schemas/responses.ts';
+import { describeInference, inferenceRoutes } from './routes/inference/operations.ts';
+import { inferenceRequests } from './routes/inference/request-schemas.ts';
+import { describeMedia, mediaRequests, mediaResponses } from './routes/media/operations.ts';
+import { memoryOperations } from './routes/memory/operations.ts';
+import { memoryRequests } from './routes/memory/request-schemas.ts';
+import { provisionOperations } from './routes/provision/operations.ts';
+import { provisionRequests } from './routes/provision/request-schemas.ts';
+import { statusOperations } from './routes/status/operations.ts';
+import { describeVideo, videoRequests, videoResponses } from './routes/video/operations.ts';
 
-/** The same document each time; it is plain JSON. */
+/** The document as plain JSON; deterministic. */
 export function describeApi(): JsonObject {
   return {
     openapi: '3.1.0',
     info: {
       title: 'Model gateway',
       version: '0.1.0',
-      description: 'One key for every model vendor: routed inference with failover, cost records, project memory.',
+      description: 'One key for all model vendors: routed inference with failover, cost records and project memory.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
@@ -33,12 +36,12 @@ export function describeApi(): JsonObject {
       parameters: describeParameters(),
       headers: responseHeaders,
       securitySchemes: {
-        virtualKey: { type: 'http', scheme: 'bearer', description: 'A virtual key; it names the project.' },
+        virtualKey: { type: 'http', scheme: 'bearer', description: 'A virtual key, which belongs to a project.' },
         messagesKey: {
           type: 'apiKey',
           in: 'header',
           name: 'x-api-key',
-          description: 'A virtual key; `Authorization` wins when both are sent.',
+          description: 'A virtual key; `Authorization` takes precedence when both are sent.',
         },
         adminToken: { type: 'http', scheme: 'bearer', description: 'The admin token of the deployment.' },
       },
@@ -52,7 +55,7 @@ function describePaths(): JsonObject {
     ...describeInference(),
     ...describeMedia(),
     ...describeVideo(),
-    ...describeOperations(),
+    ...describeOperations({ ...statusOperations, ...memoryOperations, ...provisionOperations }),
     describeItself(),
   ]) {
     paths[path] = { ...paths[path], [method]: { operationId: operationId(method, path), ...operation } };
@@ -73,8 +76,8 @@ function describeItself(): [string, string, JsonObject] {
 
 /** `post /v1/chat/completions` is `postV1ChatCompletions`. */
 function operationId(method: string, path: string): string {
-  const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
-  return method + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+  const segments = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
+  return method + segments.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
 function describeSchemas(): JsonObject {
@@ -82,7 +85,7 @@ function describeSchemas(): JsonObject {
   const { project, key, rotate, application, rules, catalog, reprice } = provisionRequests;
   const named: Readonly<Record<string, z.ZodType>> = {
     ...Object.fromEntries(
-      Object.entries(inferenceRoutes).map(([route, { body }]) => [body, inferenceRequests[route as TextRoute]]), // The keys of that very record.
+      Object.entries(inferenceRoutes).map(([route, { body }]) => [body, inferenceRequests[route as TextRoute]]), // Object.entries loses the key type.
     ),
     ProjectBody: project,
     KeyBody: key,
@@ -107,6 +110,6 @@ function describeSchemas(): JsonObject {
   };
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, { io: 'input', uri: (id) => `#/components/schemas/${id}` });
-  // Both are the document's own: its dialect is that of OpenAPI 3.1, and its place says what a schema is called.
+  // OpenAPI 3.1 defines the JSON Schema dialect, and the component key is the id.
   return Object.fromEntries(Object.entries(schemas).map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [id, schema]));
 }

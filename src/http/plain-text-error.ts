@@ -1,4 +1,4 @@
-/** Errors that the HTTP layer answers with plain text before a handler runs (specification 7.2). */
+/** Errors that are sent as plain text (docs/api/reference.md#plain-text-errors). */
 export class PlainTextError extends Error {
   readonly status: 400 | 413 | 415 | 422;
 

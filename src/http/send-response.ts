@@ -1,4 +1,4 @@
-/** Writes an answer to the caller: bytes, or a stream with back pressure (a slow reader makes the vendor wait, not our memory grow). */
+/** Writes a response to the caller: bytes, or a stream with back pressure, so that a slow reader delays the vendor instead of using memory. */
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import type { VideoStart } from '../pipeline/video/start-video.ts';
 import type { FileResponse } from '../pipeline/video/video-queries.ts';
 import { sendJson } from './error-handler.ts';
 
-/** Resolves when all is handed to the connection, or the caller has left. */
+/** Resolves when the response is handed to the connection, or the caller has disconnected. */
 export async function sendCallResponse(response: ServerResponse, callResponse: CallResponse): Promise<void> {
   response.setHeader('x-gateway-model', toHeaderValue(callResponse.model));
   if (callResponse.cache !== null) response.setHeader('x-gateway-cache', callResponse.cache);
@@ -26,27 +26,27 @@ export async function sendCallResponse(response: ServerResponse, callResponse: C
   await sendChunks(response, callResponse.chunks);
 }
 
-/** An image result (shapes 9). */
+/** Sends an image result. */
 export function sendImages(response: ServerResponse, { model, json }: ImageResult): void {
   response.setHeader('x-gateway-model', toHeaderValue(model));
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': json.length, 'cache-control': 'no-store' });
   response.end(json);
 }
 
-/** Audio as it comes. Without a length: its end is told by the connection, behind the settling of the call. */
+/** Streams audio. Without content-length: closing the response marks its end, after the call has been settled. */
 export async function sendMedia(response: ServerResponse, { model, contentType, chunks }: MediaStream): Promise<void> {
   response.setHeader('x-gateway-model', toHeaderValue(model));
   response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
   await sendChunks(response, chunks);
 }
 
-/** A video that was started (shapes 11). */
+/** Sends the operation of a started video. */
 export function sendVideoStart(response: ServerResponse, { operation, model }: VideoStart): void {
   response.setHeader('x-gateway-model', toHeaderValue(model));
   sendJson(response, 200, { operation, done: false, model });
 }
 
-/** A file of any size as it comes. */
+/** Streams a file of any size. */
 export async function sendFile(response: ServerResponse, { contentType, lengthBytes, chunks }: FileResponse): Promise<void> {
   const length = lengthBytes === null ? {} : { 'content-length': lengthBytes };
   response.writeHead(200, { 'content-type': contentType, ...length, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
@@ -61,20 +61,20 @@ async function sendChunks(response: ServerResponse, chunks: AsyncIterable<Buffer
   response.end();
 }
 
-/** A caller that takes nothing for so long has left; it would hold its vendor's connection for ever. */
+/** A caller that reads nothing for this long is disconnected; otherwise it would hold the vendor's connection forever. */
 const readerTimeoutMs = 60_000;
 
-/** Waits until the connection takes more, or is gone; false when neither happens in time. */
+/** Resolves when the connection accepts more data or is closed. False after the timeout. */
 async function waitUntilDrained(response: ServerResponse): Promise<boolean> {
   if (response.destroyed) return true;
-  const waiting = new AbortController();
-  const { signal } = waiting;
-  const tooLate = sleep(readerTimeoutMs, false, { signal }).catch(() => true);
+  const abort = new AbortController();
+  const { signal } = abort;
+  const timedOut = sleep(readerTimeoutMs, false, { signal }).catch(() => true);
   const moved = Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]).then(() => true);
-  return await Promise.race([moved, tooLate]).finally(() => waiting.abort());
+  return await Promise.race([moved, timedOut]).finally(() => abort.abort());
 }
 
-/** Model ids may hold any character; header values may not. */
+/** Replaces characters of model ids that are not allowed in header values. */
 function toHeaderValue(text: string): string {
   return text.replace(/[^\x20-\x7e]/g, '?');
 }

@@ -1,4 +1,4 @@
-/** Every URL of the gateway, one line each, and the HTTP server that serves them. */
+/** Registers every URL of the gateway, one line each, and creates the HTTP server. */
 import type { Server } from 'node:http';
 import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import type { Express, NextFunction, Request, Response, Router } from 'express';
@@ -85,7 +85,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   return serve(app);
 }
 
-/** A worker answers for its health alone. */
+/** Server of a worker process: health routes only. */
 export function createHealthServer({ health, logger }: Pick<ServerDeps, 'health' | 'logger'>): Server {
   const app = express();
   app.disable('x-powered-by');
@@ -103,21 +103,21 @@ export function createHealthServer({ health, logger }: Pick<ServerDeps, 'health'
 function serve(app: Express): Server {
   const server = createServer(prototypedMessageClasses(app), app);
   allowHalfOpen(server);
-  // Above the idle limits of common load balancers (60 s), so that they, not we, close idle connections (lessons, design note 6).
+  // Longer than the idle timeout of common load balancers (60 s): a request sent while we close an idle connection would fail.
   server.keepAliveTimeout = 65_000;
   server.headersTimeout = 66_000;
   return server;
 }
 
-/** A router would tell the methods of its addresses by itself, to whoever asks. */
+/** Express routers answer OPTIONS with their methods, which unauthenticated callers must not learn. */
 function rejectOptionsRequests(request: Request, _response: Response, next: NextFunction): void {
   if (request.method === 'OPTIONS') throw gatewayError('not_found');
   next();
 }
 
 /**
- * Express sets the prototype of each request and response, which costs more than the rest of its work (70 µs of CPU a call, measured).
- * Objects that are born with the prototype it would set are left alone.
+ * Express sets the prototype of each request and response, which costs more than the rest of its work (70 µs of CPU per call, measured). It
+ * leaves objects alone that are created with that prototype.
  */
 function prototypedMessageClasses(app: Express): { IncomingMessage: typeof IncomingMessage; ServerResponse: typeof ServerResponse } {
   class FastRequest extends IncomingMessage {}

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { expect, test } from '@jest/globals';
 import { ClientDisconnectedError, readBody } from '../../src/http/body.ts';
 
-/** Sends `head` and `body` on a connection of its own, leaves it, and hands over the request when it has been closed. */
+/** Sends `head` and `body` on a separate connection, closes it, and returns the request when it has been closed. */
 async function abandoned(head: string, use: (request: IncomingMessage) => Promise<void>): Promise<void> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -26,7 +26,7 @@ async function abandoned(head: string, use: (request: IncomingMessage) => Promis
   }
 }
 
-test('a caller who left before its body was looked at rejects it, instead of leaving it waiting for ever', async () => {
+test('readBody rejects when the caller disconnected before, instead of waiting forever', async () => {
   await abandoned('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nabc', async (request) => {
     await expect(readBody(request)).rejects.toBeInstanceOf(ClientDisconnectedError);
   });

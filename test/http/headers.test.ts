@@ -10,12 +10,12 @@ import {
   pickForwardedHeaders,
 } from '../../src/http/headers.ts';
 
-/** A header value the way Node hands it over: its bytes as Latin-1. */
+/** A header value as Node passes it: its bytes as Latin-1. */
 function wire(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
-describe('readText', () => {
+describe('parseTextHeader', () => {
   test.each([
     ['app', 'app'],
     [wire('Anwendung größer 漢字 😀'), 'Anwendung größer 漢字 😀'],
@@ -102,7 +102,7 @@ describe('the subject', () => {
     ['half a character', wire('é').slice(0, 1)],
     ['a surrogate as UTF-8', '\u00ed\u00a0\u0080'],
     ['an overlong form', '\u00c0\u00af'],
-  ])('400 invalid_memory_subject for %s when the call is recorded; else it counts as none', (_name, value) => {
+  ])('400 invalid_memory_subject for %s when the call is recorded; otherwise it counts as absent', (_name, value) => {
     expect(() => parseSubject(headerOf(value), null, true)).toThrow(
       expect.objectContaining({ code: 'invalid_memory_subject', status: 400 }),
     );
@@ -111,7 +111,7 @@ describe('the subject', () => {
 });
 
 describe('correlation', () => {
-  test('is read from its headers, and absent where they are', () => {
+  test('is parsed from its headers, with null for absent ones', () => {
     expect(
       parseCorrelation({
         'x-gateway-task-id': 't-17',
@@ -154,7 +154,7 @@ describe('correlation', () => {
   });
 });
 
-test('of the headers, vendors see only those of decisions 3', () => {
+test('only four headers are forwarded to vendors', () => {
   const passed = { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a,b', 'openai-beta': 'x', 'idempotency-key': 'i' };
   const kept = {
     authorization: 'Bearer sk-gw',

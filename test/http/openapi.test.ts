@@ -1,4 +1,4 @@
-/** The interface description says what the code does: its routes, what it accepts, what it answers. */
+/** The OpenAPI document matches the code: its routes, what they accept and return. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
@@ -9,10 +9,10 @@ import { asObject, asString, isObject } from '../../src/core/json/narrow.ts';
 import { scanObject } from '../../src/core/json/spans.ts';
 import { routeCodecs } from '../../src/dialects/routes/route-codecs.ts';
 import { parseRulesInput } from '../../src/guardrails/content-rule.ts';
-import { inferenceRequests } from '../../src/http/openapi/schemas/inference-requests.ts';
-import { memoryRequests } from '../../src/http/openapi/schemas/memory-requests.ts';
-import { provisionRequests } from '../../src/http/openapi/schemas/provision-requests.ts';
 import { describeApi } from '../../src/http/openapi.ts';
+import { inferenceRequests } from '../../src/http/routes/inference/request-schemas.ts';
+import { memoryRequests } from '../../src/http/routes/memory/request-schemas.ts';
+import { provisionRequests } from '../../src/http/routes/provision/request-schemas.ts';
 import { parseGraceSeconds, parseKeyInput } from '../../src/keys/key-input.ts';
 import { parseCorrection, parseNewItem, parseRating, parseRemember, parseWakeUp } from '../../src/memory/items/item-schemas.ts';
 import { defaultMemorySettings, parseMemorySettingsChange, toMemorySettingsJson } from '../../src/memory/records/settings.ts';
@@ -29,7 +29,7 @@ const operations = Object.entries(paths).flatMap(([path, methods]) =>
   Object.entries(asObject(methods)).map(([method, operation]) => ({ path, method, operation: asObject(operation) })),
 );
 
-test('it is version 0.1.0 of the interface, in OpenAPI 3.1', () => {
+test('it is version 0.1.0 of the API, in OpenAPI 3.1', () => {
   expect(document).toMatchObject({ openapi: '3.1.0', info: { version: '0.1.0' } });
 });
 
@@ -37,8 +37,9 @@ test('docs/api/openapi.json is up to date (node scripts/write-openapi.js)', () =
   expect(JSON.parse(readFileSync(join(root, 'docs/api/openapi.json'), 'utf8'))).toEqual(document);
 });
 
-test('every route of the code is described, and no other', () => {
-  const files = ['src/http/server.ts', ...readdirSync(join(root, 'src/http/routes')).map((name) => `src/http/routes/${name}`)];
+test('exactly the routes of the code are described', () => {
+  const names = readdirSync(join(root, 'src/http/routes'), { encoding: 'utf8', recursive: true }).filter((name) => name.endsWith('.ts'));
+  const files = ['src/http/server.ts', ...names.map((name) => `src/http/routes/${name}`)];
   const found = files.flatMap((file) => {
     const base = file.includes('/provision') ? '/provision' : '';
     const calls = readFileSync(join(root, file), 'utf8').matchAll(/\b(?:app|router)\.(get|put|post|patch|delete)\(\s*'([^']+)'/g);
@@ -47,7 +48,7 @@ test('every route of the code is described, and no other', () => {
   expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([...new Set(found)].sort());
 });
 
-test('what it refers to is there, and everything that is there is referred to', () => {
+test('all references resolve, and all components are referenced', () => {
   const refs = new Set<string>();
   const collect = (value: unknown): void => {
     if (isObject(value) && typeof value.$ref === 'string') refs.add(value.$ref);
@@ -59,7 +60,7 @@ test('what it refers to is there, and everything that is there is referred to', 
   expect([...refs].sort()).toEqual(there.sort());
 });
 
-test('operations have names of their own, a door, and a description of each place in their address', () => {
+test('operations have unique ids, security, and all path parameters', () => {
   const names = operations.map(({ operation }) => operation.operationId);
   expect(new Set(names).size).toBe(operations.length);
   const schemes = Object.keys(asObject(asObject(document.components).securitySchemes));
@@ -67,11 +68,11 @@ test('operations have names of their own, a door, and a description of each plac
     const parameters = resolveRefs(operation.parameters ?? [], document);
     const inPath = (parameters as JsonObject[]).filter((parameter) => parameter.in === 'path').map(({ name }) => name);
     expect([path, inPath]).toEqual([path, [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)]);
-    for (const door of operation.security as JsonObject[]) expect(schemes).toEqual(expect.arrayContaining(Object.keys(door)));
+    for (const scheme of operation.security as JsonObject[]) expect(schemes).toEqual(expect.arrayContaining(Object.keys(scheme)));
   }
 });
 
-test('every route with a key tells of 401 and 503, every route with a body of 413 and 415', () => {
+test('every route with a key describes 401 and 503, every route with a body 413 and 415', () => {
   for (const { path, method, operation } of operations) {
     const statuses = Object.keys(asObject(operation.responses));
     const needsKey = (operation.security as unknown[]).length > 0;
@@ -115,14 +116,14 @@ describe('the schema of an inference body accepts what the gateway accepts', () 
   });
 });
 
-describe('the schema of a body accepts what its room accepts', () => {
+describe('the schema of a body accepts what its module accepts', () => {
   const now = Date.parse('2026-11-21T00:00:00Z');
-  /** Rules that no schema can tell: a time that is to come, a window only beside its ceiling, what an expression must be. */
+  /** Rules that no schema expresses: a time in the future, a window only with its ceiling, the form of an expression. */
   const isBeyondSchemas = (message: string): boolean =>
     message
       .split('; ')
       .every((part) =>
-        /must be in the future|there is no ceiling|must be shorter than|is no regular expression|matches the empty text/.test(part),
+        /must be in the future|there is no ceiling|must be shorter than|is not a regular expression|matches the empty text/.test(part),
       );
   const defaults = toMemorySettingsJson(defaultMemorySettings);
 

@@ -1,9 +1,9 @@
-/** `/healthz`: the process lives, nothing else is asked. `/readyz`: it can serve calls under the policy in force (decisions 11). */
+/** `/healthz`: the process runs; checks nothing else. `/readyz`: the process can serve calls. */
 import type { Request, Response } from 'express';
 import { sendJson } from '../error-handler.ts';
 
 export interface HealthDeps {
-  /** Why calls cannot be served now; empty when they can. */
+  /** Why calls cannot be served; empty when they can. */
   readonly getNotReadyReasons: () => Promise<readonly string[]>;
 }
 

@@ -1,4 +1,4 @@
-/** What the image, speech and video routes do with a request before they differ: the order of the refusals, the form of errors, the call. */
+/** Shared part of the image, speech and video routes: the order of checks, the error format, the call. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller, MediaCall, MediaRoute } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
@@ -19,7 +19,7 @@ export interface MediaRequestDeps {
   readonly logger: Logger;
 }
 
-/** A request whose caller and body are known. */
+/** An authenticated request with its body. */
 export interface MediaRequestContext {
   readonly id: string;
   readonly startedAt: number;
@@ -31,7 +31,7 @@ export interface MediaRequestContext {
 
 export type MediaHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** A route whose requests `answer` answers; what that throws is sent as an error. */
+/** Creates the handler of a route; `handle` sends the response, and its errors are sent to the caller. */
 export function createMediaHandler(
   { findCaller, findProject, clock, logger }: MediaRequestDeps,
   handle: (received: MediaRequestContext, response: ServerResponse) => Promise<void>,
@@ -53,7 +53,7 @@ export function createMediaHandler(
   };
 }
 
-/** The call that a request makes. */
+/** The call of a request. */
 export function toMediaCall(
   { id, startedAt, caller, project, headers, body }: MediaRequestContext,
   route: MediaRoute,
@@ -73,10 +73,10 @@ export function toMediaCall(
   };
 }
 
-/** Calls `leave` when the caller leaves before its answer, a stream of bytes, is sent whole. */
+/** Calls `disconnected` when the caller disconnects before a streamed response is complete. */
 export function onClientDisconnect(response: ServerResponse, disconnected: () => void): void {
   response.once('close', () => {
-    // An answer that was sent whole closes too; its vendor's connection can be used again.
+    // A complete response emits `close` too; its vendor connection can be reused.
     if (!response.writableFinished) disconnected();
   });
   detectAbandonedStream(response, null);

@@ -1,4 +1,4 @@
-/** The image and speech routes (specification 4.6): from a request to a call of one provider, and its result back. */
+/** The image and speech routes (docs/api/reference.md#images): converts a request to a call of one provider, and sends its result. */
 import type { MediaCall } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { MediaFields } from '../../dialects/media/image-speech.ts';
@@ -37,10 +37,10 @@ function parseCall(received: MediaRequestContext, route: 'images' | 'speech'): {
   const { body } = received;
   const read = route === 'images' ? parseImageRequest : parseSpeechRequest;
   const { model, fields } = read(body, scanJson(body, mediaBodyKeys));
-  // No model has such a name; it would only be carried through records and logs, and half a character has no place in an address.
+  // No model has so long a name; rejecting it keeps it out of records and logs. Lone surrogates cannot be part of a URL.
   if (model.length > maxModelLength || !model.isWellFormed()) throw gatewayError('no_route');
   return { call: toMediaCall(received, route, model), fields };
 }
 
-/** As the catalog bounds the ids of models. */
+/** The catalog's limit for model ids. */
 const maxModelLength = 300;

@@ -1,8 +1,8 @@
 /**
- * The memory routes (specification 4.7): every one needs a key, which names the project.
+ * The memory routes (docs/api/reference.md#memory); the key determines the project.
  *
- * Bodies: content type, size and syntax are answered with plain text (7.2). JSON of the wrong shape is 422 plain text on search and graph,
- * `bad_request` on the others (shapes 21).
+ * Content type, size and syntax errors are plain text. A body that does not match the schema is a plain-text 422 on search and graph,
+ * `bad_request` on the others.
  */
 import type { NextFunction, Request, Response } from 'express';
 import type { Caller } from '../../core/call.ts';
@@ -10,6 +10,8 @@ import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { isSubject } from '../../core/subject.ts';
+import type { Episode } from '../../memory/conversations/episodes.ts';
+import type { ErasureSummary } from '../../memory/erasure/erasure-report.ts';
 import {
   type NewItem,
   parseCorrection,
@@ -19,29 +21,42 @@ import {
   parseWakeUp,
   type Rating,
 } from '../../memory/items/item-schemas.ts';
-import { type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
-import { type SearchRequest, searchRequestSchema } from '../../memory/search/search.ts';
+import type { RememberReceipt } from '../../memory/learning/begin-batch.ts';
+import type { WakeUp } from '../../memory/recall/wake-up.ts';
+import type { Item } from '../../memory/records/item-record.ts';
+import { type Fact, type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
+import { type SearchRequest, type SearchResult, searchRequestSchema } from '../../memory/search/search.ts';
 import type { FindCaller } from '../authenticate.ts';
 import { parseKey } from '../authenticate.ts';
 import { readOptionalJson } from '../body.ts';
 import { sendJson } from '../error-handler.ts';
 import { PlainTextError } from '../plain-text-error.ts';
+import {
+  toEpisodeJson,
+  toErasureJson,
+  toFactsJson,
+  toItemJson,
+  toRememberJson,
+  toRemovalJson,
+  toSearchJson,
+  toWakeUpJson,
+} from './memory-json.ts';
 
-/** What the rooms answer, as JSON of shapes 3 to 8 and 14. They throw the codes of specification 7.4. */
+/** The operations of the memory routes. They throw the codes of docs/api/reference.md#error-codes. */
 export interface MemoryRouteDeps {
   readonly findCaller: FindCaller;
-  /** Null when there is none with that id. */
-  readonly getEpisode: (projectId: string, id: string) => Promise<unknown>;
+  /** Null when no conversation has that id. */
+  readonly getEpisode: (projectId: string, id: string) => Promise<Episode | null>;
   /** Throws `not_found`. */
-  readonly remember: (caller: Caller, id: string, focus: string | null) => Promise<unknown>;
-  readonly writeItem: (caller: Caller, item: NewItem) => Promise<unknown>;
-  readonly correctItem: (caller: Caller, id: string, text: string) => Promise<unknown>;
-  readonly removeItem: (caller: Caller, id: string) => Promise<unknown>;
-  readonly rateItem: (caller: Caller, id: string, rating: Rating) => Promise<unknown>;
-  readonly search: (caller: Caller, request: SearchRequest) => Promise<unknown>;
-  readonly wakeUp: (caller: Caller, subject: string | null) => Promise<unknown>;
-  readonly findFacts: (caller: Caller, query: GraphQuery) => Promise<unknown>;
-  readonly eraseSubject: (caller: Caller, subject: string) => Promise<unknown>;
+  readonly remember: (caller: Caller, id: string, focus: string | null) => Promise<RememberReceipt>;
+  readonly writeItem: (caller: Caller, item: NewItem) => Promise<Item>;
+  readonly correctItem: (caller: Caller, id: string, text: string) => Promise<Item>;
+  readonly removeItem: (caller: Caller, id: string) => Promise<Item>;
+  readonly rateItem: (caller: Caller, id: string, rating: Rating) => Promise<Item>;
+  readonly search: (caller: Caller, request: SearchRequest) => Promise<SearchResult>;
+  readonly wakeUp: (caller: Caller, subject: string | null) => Promise<WakeUp>;
+  readonly findFacts: (caller: Caller, query: GraphQuery) => Promise<readonly Fact[]>;
+  readonly eraseSubject: (caller: Caller, subject: string) => Promise<ErasureSummary>;
 }
 
 export function createMemoryRoutes(deps: MemoryRouteDeps) {
@@ -52,60 +67,64 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
       const { projectId } = await findCaller(request);
       const episode = await deps.getEpisode(projectId, parseId(request));
       if (episode === null) throw gatewayError('not_found', { message: 'no such conversation' });
-      sendJson(response, 200, episode);
+      sendJson(response, 200, toEpisodeJson(episode));
     },
     async remember(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
       const id = parseId(request);
-      sendJson(response, 202, await deps.remember(caller, id, parseRemember(await readOptionalJson(request))));
+      const receipt = await deps.remember(caller, id, parseRemember(await readOptionalJson(request)));
+      sendJson(response, 202, toRememberJson(receipt));
     },
     async writeItem(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
-      sendJson(response, 201, await deps.writeItem(caller, parseNewItem(await readRequiredJson(request))));
+      const item = await deps.writeItem(caller, parseNewItem(await readRequiredJson(request)));
+      sendJson(response, 201, toItemJson(item));
     },
     async correctItem(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
       const id = parseId(request);
-      sendJson(response, 200, await deps.correctItem(caller, id, parseCorrection(await readRequiredJson(request))));
+      const item = await deps.correctItem(caller, id, parseCorrection(await readRequiredJson(request)));
+      sendJson(response, 200, toItemJson(item));
     },
     async removeItem(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
-      sendJson(response, 200, await deps.removeItem(caller, parseId(request)));
+      sendJson(response, 200, toRemovalJson(await deps.removeItem(caller, parseId(request))));
     },
     async rateItem(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
       const id = parseId(request);
-      sendJson(response, 200, await deps.rateItem(caller, id, parseRating(await readRequiredJson(request))));
+      const item = await deps.rateItem(caller, id, parseRating(await readRequiredJson(request)));
+      sendJson(response, 200, toItemJson(item));
     },
     async search(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
       const parsed = searchRequestSchema.safeParse(await readRequiredJson(request));
       if (!parsed.success) throw schemaMismatch(formatIssues(parsed.error));
-      sendJson(response, 200, await deps.search(caller, parsed.data));
+      sendJson(response, 200, toSearchJson(await deps.search(caller, parsed.data)));
     },
     async wakeUp(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
-      sendJson(response, 200, await deps.wakeUp(caller, parseWakeUp(await readOptionalJson(request))));
+      sendJson(response, 200, toWakeUpJson(await deps.wakeUp(caller, parseWakeUp(await readOptionalJson(request)))));
     },
     async findFacts(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
       const parsed = graphQuerySchema.safeParse(await readOptionalJson(request));
       if (!parsed.success) throw schemaMismatch(formatIssues(parsed.error));
-      sendJson(response, 200, await deps.findFacts(caller, parsed.data));
+      sendJson(response, 200, toFactsJson(await deps.findFacts(caller, parsed.data)));
     },
-    /** Before the router takes the address apart: what is no subject in percent-encoded UTF-8 is this route's `bad_request`, never another subject. */
+    /** Runs before routing: a path that is not a subject in percent-encoded UTF-8 is `bad_request`, never another subject. */
     async checkSubject(request: Request, _response: Response, next: NextFunction): Promise<void> {
-      // Behind a `?` that is not written `%3F` the rest of a subject would be lost, and somebody else be erased.
+      // An unescaped `?` would cut off the rest of the subject, and another subject would be erased.
       if (request.method === 'DELETE' && !(isEncodedSubject(request.path.slice(1)) && !request.url.includes('?'))) {
         await findCaller(request);
-        throw gatewayError('bad_request', { message: `the subject must be ${subjectForm}` });
+        throw gatewayError('bad_request', { message: `subject: must be ${subjectForm}` });
       }
       next();
     },
     async eraseSubject(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
       const { subject = '' } = request.params;
-      sendJson(response, 200, await deps.eraseSubject(caller, String(subject)));
+      sendJson(response, 200, toErasureJson(await deps.eraseSubject(caller, String(subject))));
     },
   };
 }
@@ -122,7 +141,7 @@ function isEncodedSubject(text: string): boolean {
   try {
     return !text.includes('/') && isSubject(decodeURIComponent(text));
   } catch {
-    return false; // No percent-encoded UTF-8.
+    return false; // Not percent-encoded UTF-8.
   }
 }
 
@@ -133,5 +152,5 @@ function parseId(request: Request): string {
 }
 
 function schemaMismatch(issues: readonly string[]): PlainTextError {
-  return new PlainTextError(422, `the body does not fit the schema: ${issues.join('; ')}`);
+  return new PlainTextError(422, `the body does not match the schema: ${issues.join('; ')}`);
 }

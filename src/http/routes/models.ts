@@ -1,4 +1,4 @@
-/** `GET /v1/models`: what the key may ask for, in the shape that every SDK reads (shapes 10). Uses no call slot. */
+/** `GET /v1/models`: lists what the key may use, in the format of the OpenAI SDKs. Does not count as a call. */
 import type { Request, Response } from 'express';
 import type { Caller } from '../../core/call.ts';
 import type { ModelRow } from '../../routing/list-models.ts';

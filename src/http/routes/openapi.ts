@@ -1,4 +1,4 @@
-/** `GET /openapi.json`: the interface description, for everybody. */
+/** `GET /openapi.json`: the API description, without authentication. */
 import type { Request, Response } from 'express';
 import { sendJson } from '../error-handler.ts';
 import { describeApi } from '../openapi.ts';
@@ -6,7 +6,7 @@ import { describeApi } from '../openapi.ts';
 export function createOpenApiRoute() {
   let document: unknown;
   return function openApiRoute(_request: Request, response: Response): void {
-    // Made when it is first asked for: most processes never are.
+    // Generated on first use: most processes never need it.
     document ??= describeApi();
     sendJson(response, 200, document);
   };

@@ -1,4 +1,4 @@
-/** `/provision/teams/{project}/applications`: what applications override (shapes 19). Mounted by `provision.ts`, behind the admin token. */
+/** `/provision/teams/{project}/applications`: settings of applications. Mounted by `provision.ts`, which checks the admin token. */
 import type { Request, Response } from 'express';
 import { type Applications, toApplicationJson } from '../../projects/applications.ts';
 import type { Project } from '../../projects/projects.ts';
@@ -6,7 +6,7 @@ import { sendJson } from '../error-handler.ts';
 
 export interface ApplicationHandlerDeps {
   readonly applications: Applications;
-  /** The project that the address names. Throws `not_found`. */
+  /** The project in the URL. Throws `not_found`. */
   readonly findProject: (request: Request) => Promise<Project>;
 }
 
@@ -20,7 +20,7 @@ export function createApplicationHandlers({ applications, findProject }: Applica
       const { id } = await findProject(request);
       sendJson(response, 200, toApplicationJson(await applications.find(id, getSource(request))));
     },
-    /** Always 200: an application exists without being provisioned, so nothing is made. */
+    /** Always 200: applications exist without being provisioned, so nothing is created. */
     async put(request: Request, response: Response): Promise<void> {
       const { id } = await findProject(request);
       sendJson(response, 200, toApplicationJson(await applications.put(id, getSource(request), request.body)));
@@ -28,7 +28,7 @@ export function createApplicationHandlers({ applications, findProject }: Applica
   };
 }
 
-/** Decoded by Express; slashes in a name come as `%2F`. */
+/** Decoded by Express; a slash in a name is sent as `%2F`. */
 function getSource(request: Request): string {
   const { source } = request.params;
   return typeof source === 'string' ? source : '';

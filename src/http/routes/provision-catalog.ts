@@ -1,14 +1,13 @@
 /**
- * `/provision/catalog`: the models in force with their prices, and rows that are imported over the built-in ones, for whoever holds the admin
- * token. `gateway catalog` calls these. Money goes out as USD in JSON numbers, of tokens per million.
+ * `/provision/catalog`: the active models with their prices, and imported rows that override the built-in ones. Used by `gateway catalog`.
+ * Prices are JSON numbers in USD, of tokens per million.
  */
 import type { Request, Response, Router } from 'express';
 import express from 'express';
 import { z } from 'zod';
 import type { ModelTraits } from '../../core/call.ts';
 import { toUsd } from '../../core/cost.ts';
-import { formatIssues } from '../../core/error-messages.ts';
-import { gatewayError } from '../../core/errors.ts';
+import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import type { Price, TokenPrice } from '../../core/pricing.ts';
 import type { ImportReceipt } from '../../usage/prices/active-models.ts';
 import type { ModelPrices } from '../../usage/prices/stored-price.ts';
@@ -16,7 +15,7 @@ import { readJson, requireToken } from '../admin.ts';
 import { mapDatabaseErrors } from '../database-errors.ts';
 import { sendJson } from '../error-handler.ts';
 
-/** A model in force. */
+/** An active model. */
 export interface CatalogEntry extends ModelPrices {
   readonly id: string;
   readonly kind: string;
@@ -27,7 +26,7 @@ export interface CatalogEntry extends ModelPrices {
   readonly serves: readonly string[] | null;
 }
 
-/** What an importer must know of a provider to find its models in a public table; never a key. */
+/** What an importer needs to find the models of a provider in a public table; never its key. */
 export interface CatalogProviderEntry {
   readonly name: string;
   readonly host: string;
@@ -42,7 +41,7 @@ export interface ProvisionCatalogDeps {
   readonly adminToken: string;
 }
 
-/** A table of ten thousand models has about 2 MiB of rows. */
+/** Ten thousand models take about 2 MiB. */
 const maxBodyBytes = 16 * 1024 * 1024;
 
 export function createProvisionCatalogRoutes(deps: ProvisionCatalogDeps): Router {
@@ -54,18 +53,17 @@ export function createProvisionCatalogRoutes(deps: ProvisionCatalogDeps): Router
     sendJson(response, 200, { object: 'list', data: listModels().map(toEntryJson), providers: listProviders() });
   });
   router.put('/catalog', guard, readJson(maxBodyBytes), async (request: Request, response: Response) => {
-    const parsed = importBody.safeParse(request.body);
-    if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
-    const receipt = await mapDatabaseErrors(() => importModels(parsed.data.models));
+    const { models } = parseOrBadRequest(importBody, request.body);
+    const receipt = await mapDatabaseErrors(() => importModels(models));
     sendJson(response, 200, { object: 'catalog_import', ...receipt });
   });
   return router;
 }
 
-/** The rows are read by the configuration, which knows their form and the providers. */
+/** The configuration parses the rows, since it knows the providers. */
 const importBody = z.strictObject({ models: z.record(z.string(), z.unknown()) });
 
-/** What nobody has said of a model (`supports_schema`, `thinking`, `reasons`, `serves`) is left out. */
+/** Omits unknown traits (`supports_schema`, `thinking`, `reasons`, `serves`). */
 function toEntryJson({
   id,
   kind,
@@ -83,7 +81,7 @@ function toEntryJson({
   };
 }
 
-/** In the words of gateway.yaml; null: unknown. */
+/** Prices with the member names of gateway.yaml. Null when unknown. */
 function toPricesJson({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): Record<string, unknown> | null {
   const json = {
     ...(price && toPriceJson(price)),

@@ -1,6 +1,6 @@
 /**
- * `/provision/leases`: what processes hold of ceilings, and how to write off what one held whose journal nobody can reach (decisions 6). A
- * journal that can be reached gives its leases back by itself, within a minute of its process's death.
+ * `/provision/leases`: lists the ceiling leases of processes, and releases those of a dead process whose journal is lost. When the journal
+ * is reachable, another process recovers it and releases the leases within a minute (docs/architecture/ceilings.md).
  */
 import type { Request, Response } from 'express';
 import type { LeaseStore } from '../../ceilings/lease-store.ts';
@@ -11,9 +11,9 @@ import { sendJson } from '../error-handler.ts';
 
 export interface LeaseHandlerDeps {
   readonly leases: Pick<LeaseStore, 'list'>;
-  /** Gives up what a process held; returns of how many counters, null when it was heard of within the last minute. */
+  /** Releases the leases of a process and returns their number. Null when it sent a heartbeat within the last minute. */
   readonly revokeLeases: (process: string) => Promise<number | null>;
-  /** Ids of the processes that were heard of within the last minute. */
+  /** Ids of the processes that sent a heartbeat within the last minute. */
   readonly listLiveProcesses: () => Promise<readonly string[]>;
 }
 
@@ -33,9 +33,11 @@ export function createLeaseHandlers({ leases, listLiveProcesses, revokeLeases }:
       const { process = '' } = request.params;
       if (typeof process !== 'string' || !isUuid(process)) throw gatewayError('bad_request', { message: 'process: must be a UUID' });
       const released = await revokeLeases(process);
-      // It would go on admitting from what has been given to others.
+      // A live process would continue to admit calls from quota that is now available to others.
       if (released === null) {
-        throw gatewayError('conflict', { message: 'the process was heard of within the last minute: what it holds is not written off' });
+        throw gatewayError('conflict', {
+          message: 'the process sent a heartbeat within the last 60 seconds; its leases cannot be released',
+        });
       }
       if (released === 0) throw gatewayError('not_found', { message: 'the process holds no lease' });
       sendJson(response, 200, { process, released });

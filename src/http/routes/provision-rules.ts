@@ -1,4 +1,4 @@
-/** Content rules in `/provision` (shapes 19). */
+/** `/provision/teams/{project}/rules`: content rules. Mounted by `provision.ts`, which checks the admin token. */
 import type { Request, Response } from 'express';
 import type { ContentRules } from '../../projects/content-rules.ts';
 import type { Project } from '../../projects/projects.ts';
@@ -6,7 +6,7 @@ import { sendJson } from '../error-handler.ts';
 
 export interface RulesHandlerDeps {
   readonly contentRules: ContentRules;
-  /** The project that the address names. Throws `not_found`. */
+  /** The project in the URL. Throws `not_found`. */
   readonly findProject: (request: Request) => Promise<Project>;
 }
 

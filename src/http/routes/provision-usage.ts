@@ -1,4 +1,4 @@
-/** `/provision/usage`: stored calls are charged again after a price was wrong or unknown (lessons 26). `gateway usage` calls this. */
+/** `/provision/usage`: recalculates stored calls after a price was wrong or unknown. Used by `gateway usage`. */
 import type { Request, Response, Router } from 'express';
 import express from 'express';
 import { gatewayError } from '../../core/errors.ts';

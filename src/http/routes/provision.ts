@@ -1,14 +1,14 @@
 /**
- * `/provision`: projects, keys, applications and call rows, for whoever holds the admin token (shapes 19). The command line calls these.
+ * `/provision`: projects, keys, applications and call rows, with the admin token. Used by the command line.
  *
- * The token is looked at before anything else, so an unknown caller learns neither which projects there are nor what a body should hold.
+ * The token is checked first, so an unauthenticated caller learns neither which projects exist nor what a body must contain.
  */
 import type { Request, Response, Router } from 'express';
 import express from 'express';
 import { z } from 'zod';
-import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
+import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import { toKeyJson } from '../../keys/key-record.ts';
 import type { IssuedKey, Keyring } from '../../keys/keyring.ts';
 import type { Batches } from '../../memory/learning/batches.ts';
@@ -36,7 +36,7 @@ export interface ProvisionRouteDeps {
   readonly keyring: Keyring;
   readonly memorySettings: MemorySettingsStore;
   readonly batches: Batches;
-  /** Rows of shapes 21, newest first. */
+  /** Rows of the `CallList` schema, newest first. */
   readonly listCalls: (projectId: string, filter: CallsFilter) => Promise<readonly unknown[]>;
   readonly leases: LeaseHandlerDeps;
   readonly erasures: ErasureHandlerDeps;
@@ -55,7 +55,7 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
     return project;
   };
 
-  /** A handler whose database faults become answers of the table. */
+  /** Maps the database errors of a handler to API errors. */
   const route = (handle: (request: Request, response: Response) => Promise<void>) => (request: Request, response: Response) =>
     mapDatabaseErrors(() => handle(request, response));
 
@@ -153,9 +153,7 @@ const callsQuery = z.object({
 });
 
 function parseCallsFilter(query: unknown): CallsFilter {
-  const parsed = callsQuery.safeParse(query);
-  if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
-  const { limit, before = null, task_id: taskId = null, source = null } = parsed.data;
+  const { limit, before = null, task_id: taskId = null, source = null } = parseOrBadRequest(callsQuery, query);
   return { limit, before, taskId, source };
 }
 
@@ -168,7 +166,7 @@ function toListJson(data: readonly unknown[]): Record<string, unknown> {
   return { object: 'list', data };
 }
 
-/** Express 5 types a parameter as text or a list; ours are never wildcards. */
+/** Express 5 types wildcard parameters as lists; these routes have none. */
 function param(request: Request, name: string): string {
   const value = request.params[name];
   return typeof value === 'string' ? value : '';

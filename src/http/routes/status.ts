@@ -1,4 +1,4 @@
-/** `GET /status/peek` and `GET /usage/me` (specification 4.4). Neither uses a call slot. */
+/** `GET /status/peek` and `GET /usage/me` (docs/api/reference.md#status-and-usage). Neither counts as a call. */
 import type { Request, Response } from 'express';
 import type { Caller } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
@@ -8,9 +8,9 @@ import { sendJson } from '../error-handler.ts';
 
 export interface StatusRouteDeps {
   readonly findCaller: FindCaller;
-  /** The status response of shapes 1. Throws `limits_unavailable`, `no_db`, `query_failed`. */
+  /** The `Status` response. Throws `limits_unavailable`, `no_db`, `query_failed`. */
   readonly getStatus: (caller: Caller) => Promise<unknown>;
-  /** The usage response of shapes 2. Throws `no_db`, `query_failed`. */
+  /** The `Usage` response. Throws `no_db`, `query_failed`. */
   readonly getUsage: (caller: Caller) => Promise<unknown>;
 }
 
@@ -26,7 +26,7 @@ export function createStatusRoutes({ findCaller, getStatus, getUsage }: StatusRo
   };
 }
 
-/** What the key has used is a part of its limits; this route knows no other code for a store that is down (specification 4.4). */
+/** Usage is part of the limits of a key: this route reports every store outage as `limits_unavailable`. */
 function asLimitsUnavailable(error: unknown): never {
   if (error instanceof GatewayError && (error.code === 'no_db' || error.code === 'query_failed'))
     throw gatewayError('limits_unavailable', { cause: error });

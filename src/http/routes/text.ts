@@ -1,4 +1,4 @@
-/** The six inference routes (specification 4.5): from a request to a Call, and from its answer back. */
+/** The six inference routes: converts a request to a Call, and sends its response. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Call, Caller, TextRoute } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
@@ -28,7 +28,7 @@ import {
 } from '../headers.ts';
 import { sendCallResponse } from '../send-response.ts';
 
-/** A project as the text routes need it. */
+/** The part of a project that the inference routes need. */
 export interface RoutedProject {
   readonly slug: string;
   readonly settings: ProjectContext;
@@ -36,7 +36,7 @@ export interface RoutedProject {
 
 export interface TextRouteDeps {
   readonly findCaller: FindCaller;
-  /** Synchronous while the project is in memory. */
+  /** Synchronous while the project is cached. */
   readonly findProject: (projectId: string) => RoutedProject | Promise<RoutedProject>;
   readonly memorySettings: (projectId: string) => MemorySettings | Promise<MemorySettings>;
   readonly handleCall: HandleCall;
@@ -53,18 +53,18 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
     const id = newId(startedAt);
     response.setHeader('x-gateway-call-id', id);
     try {
-      const found = findCaller(parseKey(request.headers, route === 'messages'));
-      const caller = found instanceof Promise ? await found : found;
+      const callerLookup = findCaller(parseKey(request.headers, route === 'messages'));
+      const caller = callerLookup instanceof Promise ? await callerLookup : callerLookup;
       checkContentType(request);
       const body = await readBody(request);
-      const known = findProject(caller.projectId);
-      const project = known instanceof Promise ? await known : known;
+      const projectLookup = findProject(caller.projectId);
+      const project = projectLookup instanceof Promise ? await projectLookup : projectLookup;
       const source = { id, startedAt, now: clock.now(), codec, caller, project, headers: request.headers, body };
-      const read = parseCheckedCall(source);
-      const call = read instanceof Promise ? await read : read;
+      const parsed = parseCheckedCall(source);
+      const call = parsed instanceof Promise ? await parsed : parsed;
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
       response.once('close', () => {
-        // An answer that was sent whole closes too; a hang-up then would end the vendor's connection, which can be used again.
+        // A complete response emits `close` too; cancelling then would close a reusable vendor connection.
         if (!response.writableFinished) cancellation.clientDisconnected();
       });
       if (call.stream) detectAbandonedStream(response, keepAliveComment);
@@ -83,7 +83,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
     }
   };
 
-  /** A subject header that is none is a fault only where the call is recorded (specification 4.2), or recall would go by it. */
+  /** An invalid subject header is an error only when the call is recorded or recall would use it. */
   function parseCheckedCall(source: CallSource): Call | Promise<Call> {
     try {
       return parseCall(source, true);
@@ -96,19 +96,19 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
   async function parseWithoutSubject(source: CallSource, error: GatewayError): Promise<Call> {
     const settings = await memorySettings(source.caller.projectId);
     const call = parseCall(source, false);
-    const goesByIt = isSourceRecorded(settings, call) || (settings.enabled && call.memory.mode === 'recall');
-    if (goesByIt) throw error;
+    const needsSubject = isSourceRecorded(settings, call) || (settings.enabled && call.memory.mode === 'recall');
+    if (needsSubject) throw error;
     return call;
   }
 }
 
-/** As the catalog bounds the ids of models. */
+/** The catalog's limit for model ids. */
 const maxModelLength = 300;
 
 interface CallSource {
   readonly id: string;
   readonly startedAt: number;
-  /** When the body was there. */
+  /** When the body was complete. */
   readonly now: number;
   readonly codec: RouteCodec;
   readonly caller: Caller;
@@ -117,15 +117,15 @@ interface CallSource {
   readonly body: Buffer;
 }
 
-/** Headers and bytes to a Call. Throws the specification's 400s. */
+/** Builds the Call from headers and body. Throws the 400 codes of the route. */
 function parseCall({ id, startedAt, now, codec, caller, project, headers, body }: CallSource, checksSubject: boolean): Call {
   const memoryMode = parseMemoryMode(headers);
   const timeoutMs = parseTimeoutMs(headers);
   const source = parseTextHeader(headers, 'x-gateway-source');
   const spans = scanJson(body, bodyKeys);
-  const facts = codec.parseRequest(body, spans);
-  // No model has such a name; a longer one would only be carried through plan, records and logs.
-  if (facts.model !== null && facts.model.length > maxModelLength) throw gatewayError('no_route');
+  const summary = codec.parseRequest(body, spans);
+  // No model has so long a name; rejecting it keeps it out of plan, records and logs.
+  if (summary.model !== null && summary.model.length > maxModelLength) throw gatewayError('no_route');
   return {
     id,
     startedAt,
@@ -134,24 +134,24 @@ function parseCall({ id, startedAt, now, codec, caller, project, headers, body }
     projectSlug: project.slug,
     source: source ?? project.slug,
     sourceGiven: source !== null,
-    modelAsked: facts.model ?? 'auto',
-    stream: facts.stream,
+    modelAsked: summary.model ?? 'auto',
+    stream: summary.stream,
     body,
     spans,
-    maxOutputTokens: facts.maxOutputTokens,
+    maxOutputTokens: summary.maxOutputTokens,
     memory: {
       ...memoryMode,
-      subject: isRecorded(codec.route) ? parseSubject(headers, facts.user, checksSubject && memoryMode.mode !== 'off') : null,
+      subject: isRecorded(codec.route) ? parseSubject(headers, summary.user, checksSubject && memoryMode.mode !== 'off') : null,
     },
     cache: parseCacheControl(headers),
     correlation: parseCorrelation(headers),
-    // The limit is one of the failover attempts (specification 4.2): the time that the body took to come is not theirs.
+    // The timeout limits the attempts: it does not include the time to receive the body.
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     forwardedHeaders: pickForwardedHeaders(headers),
   };
 }
 
-/** Memory records chat, messages and responses alone (specification 4.8 rule 3): elsewhere a subject has no meaning. */
+/** Memory records only these routes (docs/api/reference.md#memory-rules); elsewhere a subject has no meaning. */
 function isRecorded(route: TextRoute): boolean {
   return route === 'chat' || route === 'messages' || route === 'responses';
 }

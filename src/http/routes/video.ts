@@ -1,4 +1,4 @@
-/** The three video routes (specification 4.6, shapes 11): start a video, ask how far it is, fetch its file. */
+/** The video routes (docs/api/reference.md#video): start a video, get its state, download its file. */
 import { gatewayError } from '../../core/errors.ts';
 import { parseStringMember as readMemberText } from '../../dialects/json/body-members.ts';
 import { parseVideoRequest, videoBodyKeys } from '../../dialects/media/video.ts';
@@ -34,11 +34,11 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
     }),
 
     download: createMediaHandler(deps, async (context, response) => {
-      const address = parseName(context.body, 'uri');
-      if (address === null) throw gatewayError('missing_uri');
-      const leaving = new AbortController();
-      onClientDisconnect(response, () => leaving.abort());
-      await sendFile(response, await answers.openFile(requesterOf(context), address, leaving.signal));
+      const uri = parseName(context.body, 'uri');
+      if (uri === null) throw gatewayError('missing_uri');
+      const abort = new AbortController();
+      onClientDisconnect(response, () => abort.abort());
+      await sendFile(response, await answers.openFile(requesterOf(context), uri, abort.signal));
     }),
   };
 }
@@ -47,10 +47,10 @@ function requesterOf({ caller, project }: MediaRequestContext): VideoRequester {
   return { projectId: caller.projectId, providers: project.settings.providers };
 }
 
-/** The one member that is read of the body; null when it is not there. A value that is no text is a malformed address. */
+/** The only member that is read from the body. Null when absent or empty. Throws `forbidden_target` for a value that is not a string. */
 function parseName(body: Buffer, key: 'operation' | 'uri'): string | null {
   const { members, repeated } = scanJson(body, new Set([key]));
-  if (repeated.has(key)) throw gatewayError('bad_json', { message: `${key}: stands more than once` });
+  if (repeated.has(key)) throw gatewayError('bad_json', { message: `${key}: duplicate key` });
   const member = members.get(key);
   if (member === undefined || member.kind === 'null') return null;
   const text = readMemberText(body, member);
@@ -58,7 +58,7 @@ function parseName(body: Buffer, key: 'operation' | 'uri'): string | null {
   return text === '' ? null : text;
 }
 
-/** Shapes 11. */
+/** JSON of the `VideoOperation` schema. */
 function toOperationJson({ operation, uris }: OperationStatus): unknown {
   if (uris === null) return { operation, done: false };
   return { operation, done: true, video_uri: uris[0], videos: uris.map((uri) => ({ video_uri: uri })) };

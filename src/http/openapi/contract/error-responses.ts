@@ -1,4 +1,4 @@
-/** The error answers of a route by status, from the one table of codes (specification 2 'Error bodies', 7). */
+/** Error responses of a route by status, from the table of error codes (docs/api/reference.md#errors). */
 import type { ErrorCode } from '../../../core/errors.ts';
 import { errorSpec } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
@@ -12,17 +12,17 @@ export type PlainTextStatus = 400 | 413 | 415 | 422;
 export interface ErrorResponsesSpec {
   readonly style: ErrorStyle;
   readonly codes: readonly ErrorCode[];
-  /** Statuses that have plain text (specification 7.2). */
+  /** Statuses with plain-text bodies (docs/api/reference.md#plain-text-errors). */
   readonly plain: readonly PlainTextStatus[];
-  /** Headers of every answer of the route. */
+  /** Headers of every response of the route. */
   readonly headers: readonly ResponseHeader[];
 }
 
 const plainReasons: Readonly<Record<PlainTextStatus, string>> = {
-  400: 'plain text: the body is not valid JSON, or the address is not valid',
+  400: 'plain text: the body is not valid JSON, or the URL is invalid',
   413: 'plain text: the body is too large',
   415: 'plain text: the content type is not JSON',
-  422: 'plain text: the body does not fit the schema',
+  422: 'plain text: the body does not match the schema',
 };
 
 export function describeErrors({ style, codes, plain, headers }: ErrorResponsesSpec): JsonObject {
@@ -33,7 +33,7 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
   const plainTexts = new Map(plain.map((status) => [String(status), plainReasons[status]]));
   const described = [...byStatus].sort().map(([status, codesOfStatus]) => {
     const plainText = plainTexts.get(status);
-    const waits = codesOfStatus.flatMap((code) => errorSpec(code).retryAfterSeconds ?? []);
+    const retryDelays = codesOfStatus.flatMap((code) => errorSpec(code).retryAfterSeconds ?? []);
     const names = codesOfStatus.map((code) =>
       errorSpec(code).retryAfterSeconds === undefined ? code : `${code} (${errorSpec(code).retryAfterSeconds} s)`,
     );
@@ -43,7 +43,7 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
         description: [...(codesOfStatus.length === 0 ? [] : [names.join(', ')]), ...(plainText === undefined ? [] : [plainText])].join(
           '; ',
         ),
-        headers: responseHeaderRefs([...headers, ...(waits.length > 0 ? ['retry-after' as const] : [])]),
+        headers: responseHeaderRefs([...headers, ...(retryDelays.length > 0 ? ['retry-after' as const] : [])]),
         content: {
           ...(codesOfStatus.length > 0 && {
             'application/json': { schema: style === 'messages' ? messagesSchema(status, codesOfStatus) : chatSchema(codesOfStatus) },
@@ -56,7 +56,7 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
   return { ...Object.fromEntries(described), '431': { description: 'The header block is too large. No body.' } };
 }
 
-/** A refusal has the first vendor's status; where the gateway itself answers with that status too, both are described there. */
+/** A refusal has the first vendor's status; a status that the gateway also uses itself describes both. */
 function getStatuses(code: ErrorCode): string[] {
   switch (code) {
     case 'upstream_refused':
@@ -73,7 +73,7 @@ function chatSchema(codes: readonly ErrorCode[]): JsonObject {
   return { allOf: [{ $ref: '#/components/schemas/ChatError' }, { properties: { error: { properties: { code } } } }] };
 }
 
-/** The code is not in the body; the type says only the status. A refusal's status is the vendor's. */
+/** The body has no code, and a type that depends on the status alone. A refusal has the vendor's status. */
 function messagesSchema(status: string, codes: readonly ErrorCode[]): JsonObject {
   const types = status === '4XX' ? ['invalid_request_error', 'api_error'] : [messagesErrorType(Number(status))];
   return {

@@ -1,4 +1,4 @@
-/** What is told of a route that is not of inference, and the codes that routes share. */
+/** Specification of an operation, and the error codes that routes share. */
 import type { ErrorCode } from '../../../core/errors.ts';
 import type { ResponseName } from '../schemas/responses.ts';
 import type { PlainTextStatus } from './error-responses.ts';
@@ -8,7 +8,7 @@ export interface OperationSpec {
   readonly summary: string;
   readonly auth: 'key' | 'admin' | 'none';
   readonly parameters?: readonly string[];
-  /** Name of the schema of the body; `optional`: it may be left out. */
+  /** Name of the request schema; `optional`: the body may be omitted. */
   readonly body?: { readonly name: string; readonly optional?: true };
   readonly responses: Readonly<Record<string, ResponseName>>;
   readonly codes: readonly ErrorCode[];
@@ -16,7 +16,7 @@ export interface OperationSpec {
 }
 
 export const keyCodes = ['missing_key', 'invalid_key', 'keystore_unavailable', 'limits_unavailable'] as const;
-/** What a call of a model may be answered with on every route that makes one. */
+/** Error codes of every route that calls a model. */
 export const callCodes = [
   ...keyCodes,
   'no_route',

@@ -1,4 +1,4 @@
-/** Request headers (specification 4.2), parameters of addresses and queries, and the answer headers the gateway adds (4.3, shapes 20). */
+/** Request headers, path and query parameters, and the response headers of the gateway (docs/api/reference.md#request-headers). */
 
 import type { TextRoute } from '../../../core/call.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
@@ -11,19 +11,19 @@ interface Header {
   readonly description: string;
 }
 
-const headers: Readonly<Record<string, Header>> = {
+const requestHeaders: Readonly<Record<string, Header>> = {
   'x-gateway-source': {
     schema: text,
-    description: 'The application: its routing, its budget, its cost. Default: the slug of the project.',
+    description: 'The application, for routing, ceilings and cost. Default: the slug of the project.',
   },
   'x-gateway-timeout-ms': {
     schema: { type: 'integer', minimum: 1 },
-    description: 'Milliseconds for all attempts together, reduced to 120000. Anything but a positive integer is ignored.',
+    description: 'Timeout of all attempts together in milliseconds, at most 120000. Ignored unless a positive integer.',
   },
   'x-gateway-memory': {
     schema: { type: 'string', pattern: '^([Ww][Rr][Ii][Tt][Ee]|[Rr][Ee][Cc][Aa][Ll][Ll]|[Oo][Ff][Ff])?$', default: 'write' },
     description:
-      '`write`: the call is recorded when memory is on. `recall`: what memory knows is inserted too (chat and messages). `off`: not recorded. In any case of letters.',
+      '`write`: the call is recorded when memory is on. `recall`: relevant memories are inserted too (chat and messages). `off`: not recorded. Case-insensitive.',
   },
   'x-gateway-memory-subject': {
     schema: { type: 'string', maxLength: 256 },
@@ -31,7 +31,7 @@ const headers: Readonly<Record<string, Header>> = {
   },
   'cache-control': {
     schema: text,
-    description: '`no-cache`: a vendor is asked, and its answer kept for the next call. `no-store`: a vendor is asked and nothing kept.',
+    description: '`no-cache`: bypasses the response cache and stores the response. `no-store`: bypasses it and stores nothing.',
   },
   'x-gateway-task-id': { schema: text, description: 'Recorded with the call; `GET /usage/me` groups cost by it.' },
   'x-gateway-turn-id': { schema: text, description: 'Recorded with the call.' },
@@ -45,10 +45,10 @@ const headers: Readonly<Record<string, Header>> = {
   },
 };
 
-const others: Readonly<Record<string, JsonObject>> = {
+const otherParameters: Readonly<Record<string, JsonObject>> = {
   project: pathParameter('project', { type: 'string', pattern: '^[a-z0-9][a-z0-9-]{0,62}$' }, 'slug of the project'),
   prefix: pathParameter('prefix', { type: 'string', minLength: 1 }, 'prefix of the key'),
-  process: pathParameter('process', { type: 'string', format: 'uuid' }, 'id of the process, as the list tells it'),
+  process: pathParameter('process', { type: 'string', format: 'uuid' }, 'id of the process, from the list'),
   source: pathParameter(
     'source',
     { type: 'string', minLength: 1, maxLength: 256 },
@@ -66,9 +66,9 @@ const others: Readonly<Record<string, JsonObject>> = {
   batch_state: queryParameter(
     'state',
     { type: 'string', enum: ['running', 'waiting', 'retrying', 'done', 'failed'] },
-    'only batches in this state; `waiting`: for a model, or for memory to be on, `retrying`: after a failure',
+    'only batches in this state; `waiting`: for a model or for memory to be enabled; `retrying`: after a failure',
   ),
-  limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'rows at most'),
+  limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'maximum number of rows'),
   before: queryParameter('before', { type: 'string', format: 'uuid' }, 'only calls older than the one with this id'),
   task_id: queryParameter('task_id', { type: 'string', minLength: 1, maxLength: 256 }, 'only calls of this task'),
   source_only: queryParameter('source', { type: 'string', minLength: 1, maxLength: 256 }, 'only calls of this application'),
@@ -76,35 +76,35 @@ const others: Readonly<Record<string, JsonObject>> = {
 
 /** `components.parameters` of the document, by the names that `parameterRefs` takes. */
 export function describeParameters(): JsonObject {
-  const described = Object.entries(headers).map(([name, header]) => [name, { name, in: 'header', required: false, ...header }]);
-  return { ...Object.fromEntries(described), ...others };
+  const described = Object.entries(requestHeaders).map(([name, header]) => [name, { name, in: 'header', required: false, ...header }]);
+  return { ...Object.fromEntries(described), ...otherParameters };
 }
 
 export function parameterRefs(names: readonly string[]): JsonObject[] {
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
-/** Headers that a route reads: the subject has a meaning only where memory records, the cache is of chat and messages. */
+/** Headers that a route reads: the subject only where memory records, `cache-control` only on chat and messages. */
 export function requestHeadersFor(route: TextRoute): string[] {
   const isRecorded = route === 'chat' || route === 'messages' || route === 'responses';
   const isCached = route === 'chat' || route === 'messages';
   const isRead = (name: string): boolean => (name === 'cache-control' ? isCached : isRecorded || name !== 'x-gateway-memory-subject');
-  return Object.keys(headers).filter(isRead);
+  return Object.keys(requestHeaders).filter(isRead);
 }
 
-/** What is stored with a call, on every route that has one. */
-export const correlationHeaders: readonly string[] = Object.keys(headers).filter(
+/** Headers that are stored with a call, on every route that makes one. */
+export const correlationHeaders: readonly string[] = Object.keys(requestHeaders).filter(
   (name) => !/^x-gateway-(?:source|timeout-ms|memory.*)$/.test(name),
 );
 
 /** `components.headers` of the document. */
 export const responseHeaders = {
   'x-gateway-call-id': { schema: { type: 'string', format: 'uuid' }, description: 'id of the call' },
-  'x-gateway-model': { schema: text, description: '`<provider>/<model>` that answered' },
-  'x-gateway-cache': { schema: { type: 'string', enum: ['hit', 'miss'] }, description: 'whether the response cache answered' },
+  'x-gateway-model': { schema: text, description: '`<provider>/<model>` that responded' },
+  'x-gateway-cache': { schema: { type: 'string', enum: ['hit', 'miss'] }, description: 'whether the response came from the cache' },
   'retry-after': { schema: integer, description: 'seconds to wait' },
-  'cache-control': { schema: text, description: '`no-cache` on a streamed answer, else `no-store`' },
-  'x-accel-buffering': { schema: { type: 'string', const: 'no' }, description: 'on a streamed answer' },
+  'cache-control': { schema: text, description: '`no-cache` on a streamed response, else `no-store`' },
+  'x-accel-buffering': { schema: { type: 'string', const: 'no' }, description: 'on a streamed response' },
 };
 
 export type ResponseHeader = keyof typeof responseHeaders;

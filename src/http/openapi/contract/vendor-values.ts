@@ -1,7 +1,4 @@
-/**
- * Members of a body as vendors document them. The gateway passes them on as they are written, and what a vendor does not take it refuses;
- * null counts as absent.
- */
+/** Members as vendors document them. The gateway forwards them unchanged, and the vendor rejects invalid values; null counts as absent. */
 import { z } from 'zod';
 
 export const vendorText = z.string().nullable().optional();

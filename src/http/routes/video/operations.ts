@@ -1,12 +1,12 @@
-/** The three video routes (specification 4.6, shapes 11). */
+/** Operations and schemas of the video routes (docs/api/reference.md#video). */
 import { z } from 'zod';
 import type { ErrorCode } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
-import { describeErrors } from '../contract/error-responses.ts';
-import { callCodes, keyCodes } from '../contract/operation-spec.ts';
-import type { ResponseHeader } from '../contract/parameters.ts';
-import { correlationHeaders, parameterRefs, responseHeaderRefs } from '../contract/parameters.ts';
-import { vendorInteger, vendorNumber, vendorText } from '../contract/vendor-values.ts';
+import { describeErrors } from '../../openapi/contract/error-responses.ts';
+import { callCodes, keyCodes } from '../../openapi/contract/operation-spec.ts';
+import type { ResponseHeader } from '../../openapi/contract/parameters.ts';
+import { correlationHeaders, parameterRefs, responseHeaderRefs } from '../../openapi/contract/parameters.ts';
+import { vendorInteger, vendorNumber, vendorText } from '../../openapi/contract/vendor-values.ts';
 
 export const videoRequests = {
   VideoBody: z
@@ -17,22 +17,22 @@ export const videoRequests = {
         .nullable()
         .optional()
         .describe('`<provider>/<model>`, or a model of the default video provider; without it the default video model'),
-      prompt: z.string().regex(/\S/).describe('what is to be seen'),
+      prompt: z.string().regex(/\S/).describe('what the video shows'),
       image: z
         .looseObject({ b64_json: z.string().min(1), mime_type: z.string().min(1) })
         .nullable()
         .optional()
         .describe('the first frame'),
       aspect_ratio: vendorText.describe('such as `16:9`'),
-      duration_seconds: vendorNumber.describe('the length of one video'),
+      duration_seconds: vendorNumber.describe('length of one video'),
       resolution: vendorText.describe('such as `720p`'),
-      negative_prompt: vendorText.describe('what is not to be seen'),
+      negative_prompt: vendorText.describe('what the video must not show'),
       seed: vendorInteger,
-      n: vendorInteger.describe('how many videos; default 1'),
+      n: vendorInteger.describe('number of videos; default 1'),
     })
-    .describe('A video. What is not given is left to the vendor; members that are not named here are ignored.'),
+    .describe('A video. The vendor chooses omitted values; members not listed here are ignored.'),
   VideoOperationBody: z.looseObject({
-    operation: z.string().min(1).describe('of the answer of `/v1/video/generations`, or its address at the vendor'),
+    operation: z.string().min(1).describe('from the response of `/v1/video/generations`, or its URL at the vendor'),
   }),
   VideoDownloadBody: z.looseObject({ uri: z.string().min(1).describe('the `video_uri` of a finished video') }),
 } as const;
@@ -48,10 +48,10 @@ export const videoResponses = {
       video_uri: uri.optional(),
       videos: z.array(z.looseObject({ video_uri: uri })).optional(),
     })
-    .describe('`video_uri` and `videos` are there when it is done.'),
+    .describe('`video_uri` and `videos` are present when `done` is true.'),
 };
 
-/** Asking for what was started is no call of a model. */
+/** Polling and downloading are not model calls. */
 const laterCodes = [
   ...keyCodes,
   'no_route',
@@ -75,14 +75,14 @@ export function describeVideo(): [string, string, JsonObject][] {
     }),
     describeRoute({
       path: '/v1/video/operations',
-      summary: 'Whether a video is done',
+      summary: 'Gets the state of a video',
       body: 'VideoOperationBody',
       content: jsonContent('VideoOperation'),
       codes: [...laterCodes, 'missing_operation', 'video_failed'],
     }),
     describeRoute({
       path: '/v1/video/download',
-      summary: 'The file of a video, as it comes',
+      summary: 'Streams the file of a video',
       body: 'VideoDownloadBody',
       // The vendor's type, or video/mp4.
       content: { 'video/*': {} },

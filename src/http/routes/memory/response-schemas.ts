@@ -1,10 +1,7 @@
-/** What the memory routes answer with (shapes 3 to 6, 8, 12). Objects are open: members may be added without a new version. */
+/** Response schemas of the memory routes. Objects are open: members may be added without a new version. */
 import { z } from 'zod';
+import { count, id, text, time } from '../../openapi/schemas/primitives.ts';
 
-const time = z.string().meta({ format: 'date-time' });
-const id = z.string().meta({ format: 'uuid' });
-const count = z.int().min(0);
-const text = z.string().nullable();
 const score = z.number().min(0).max(1);
 
 const item = z.looseObject({
@@ -37,7 +34,7 @@ const removal = z.looseObject({
 });
 
 const searchResult = z.looseObject({
-  vector: z.boolean().describe('vectors took part: the project has a route for embeddings, and it answered in time'),
+  vector: z.boolean().describe('vectors were used: the project has an embeddings route, which responded in time'),
   memories: z.array(z.looseObject({ item, score, matched_by: z.array(z.enum(['vector', 'text'])) })),
   episodes: z.array(z.looseObject({ id, title: text, subject: text, snippet: z.string(), score, started_at: time, last_turn_at: time })),
 });
@@ -51,7 +48,7 @@ const wakeUp = z.looseObject({
   episodes: z.array(z.looseObject({ id, title: text, last_turn_at: time })),
   knowledge_page: page,
   profile: page,
-  text: z.string().describe('all of it as a block for a prompt; empty when nothing is known'),
+  text: z.string().describe('all of it as a prompt block; empty when memory has nothing'),
 });
 
 const entity = z.looseObject({ id, name: z.string() });
@@ -79,7 +76,7 @@ const progress = {
   messages: count,
   attempts: count.describe('calls of the memory model'),
   next_try_at: time.nullable(),
-  error: z.looseObject({ code: z.string(), message: text }).nullable().describe('of the last try; null after one that succeeded'),
+  error: z.looseObject({ code: z.string(), message: text }).nullable().describe('of the last attempt; null after a successful one'),
   cost: z.number().min(0).describe('USD'),
   memories: z.looseObject({ written: count, repeated: count, dropped: count, merged: count }),
   facts: count,
@@ -88,10 +85,10 @@ const progress = {
 const batch = z.looseObject({
   id,
   object: z.literal('memory.batch'),
-  kind: z.enum(['normal', 'remember', 'page']).describe('page: writes a page anew after a memory it told was removed or corrected'),
+  kind: z.enum(['normal', 'remember', 'page']).describe('`page`: rebuilds a page after one of its memories was removed or corrected'),
   state: z.enum(['running', 'waiting', 'retrying', 'done', 'failed']),
-  episode_id: id.nullable().describe('of remember'),
-  workflow_id: z.string().describe('where Temporal shows its runs'),
+  episode_id: id.nullable().describe('for `remember`'),
+  workflow_id: z.string().describe('the workflow id in Temporal'),
   ...progress,
   created_at: time,
   finished_at: time.nullable(),
@@ -113,16 +110,16 @@ const erasure = z.looseObject({
   object: z.literal('memory.erasure'),
   id,
   subject_sha256: z.string().describe('hexadecimal'),
-  erased_at: time.describe('what was sent before is gone; what is sent later is kept'),
+  erased_at: time.describe('data from before this time is deleted; later data is kept'),
   deleted: z.looseObject({
     memories: count,
     profile_pages: count,
     episodes: count,
-    calls: count.describe('calls that named the subject; their cost stays'),
+    calls: count.describe('calls that named the subject; their cost is kept'),
     call_parts: count,
     graph_facts: count,
     cache_entries: count,
-    queued_messages: count.describe('calls that were under way, or not yet stored'),
+    queued_messages: count.describe('calls in progress or not yet stored'),
   }),
   workflows: z.looseObject({
     id: z.string(),
@@ -138,7 +135,30 @@ const erasureOfAll = erasure.extend({
   done_at: time.nullable(),
 });
 
+const episode = z.looseObject({
+  id,
+  object: z.literal('memory.episode'),
+  title: text,
+  subject: text,
+  source: z.string(),
+  state: z.enum(['stored', 'read']),
+  turns: count,
+  started_at: time,
+  last_turn_at: time,
+  read_at: time.nullable(),
+  text: z.string().describe('what the memory worker reads'),
+  messages: z.array(
+    z.looseObject({
+      role: z.enum(['user', 'assistant']),
+      content: z.string(),
+      tool_calls: z.array(z.looseObject({ name: z.string(), arguments: z.string() })).optional(),
+      created_at: time,
+    }),
+  ),
+});
+
 export const memoryResponses = {
+  Episode: episode,
   MemoryErasure: erasure,
   ProjectErasure: erasureOfAll,
   ProjectErasureList: z.looseObject({ object: z.literal('list'), data: z.array(erasureOfAll) }),

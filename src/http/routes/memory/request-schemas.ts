@@ -1,6 +1,6 @@
 /**
- * Bodies of the memory routes and of the memory settings. They are validated in the memory room; a property test holds these schemas and
- * those validators together. Unknown members of memory routes are ignored.
+ * Request schemas of the memory routes and memory settings. The memory module validates the bodies; a property test compares both. Memory
+ * routes ignore unknown members.
  */
 import { z } from 'zod';
 
@@ -10,7 +10,7 @@ const subject = z
   .max(256)
   .regex(/^[^\p{Cc}\p{Cs}]+$/u)
   .nullish()
-  .describe('the end user; none for the whole project');
+  .describe('the end user; omit for the whole project');
 const nonBlankText = z.string().regex(/[^\s\0]/);
 const text = nonBlankText.max(4_000).describe('1 to 4,000 characters after trimming; credentials in it are replaced');
 const kind = z.enum(['fact', 'preference', 'decision', 'event', 'procedure']);
@@ -24,14 +24,14 @@ const itemBody = z
       .optional()
       .describe('default: 3, which is normal'),
     subject,
-    pinned: z.boolean().optional().describe('true is refused: only a person pins'),
+    pinned: z.boolean().optional().describe('true is rejected: only a person can pin'),
   })
   .describe('A new memory.');
 
 const correctionBody = z.looseObject({ text }).describe('The new text.');
 const ratingBody = z.looseObject({ rating: z.enum(['useful', 'wrong']) });
 const rememberBody = z
-  .looseObject({ focus: z.string().max(2_000).nullish().describe('what to look for; none: everything worth knowing') })
+  .looseObject({ focus: z.string().max(2_000).nullish().describe('what to learn; default: everything relevant') })
   .nullable();
 const wakeUpBody = z.looseObject({ subject }).nullable();
 
@@ -39,19 +39,19 @@ const searchBody = z.looseObject({
   query: nonBlankText.max(2_000),
   subject,
   limit: z.int().min(1).max(50).optional().describe('default: 10'),
-  kinds: z.array(kind).max(20).optional().describe('of memories; none: all'),
+  kinds: z.array(kind).max(20).optional().describe('of memories; default: all'),
   include: z
     .array(z.enum(['memories', 'episodes']))
     .max(20)
     .optional()
-    .describe('none: both'),
+    .describe('default: both'),
   min_score: z.number().min(0).max(1).optional(),
 });
 
 const name = z.string().max(2_000).nullish();
 const graphBody = z
   .looseObject({
-    query: name.describe('words of the fact'),
+    query: name.describe('text of the fact'),
     entity: name.describe('name of either end'),
     relation: name,
     subject,
@@ -71,14 +71,14 @@ const settingsBody = z
           .regex(/^[^\0\p{Cs}]+$/u),
       )
       .max(1_000)
-      .describe('applications; none: all'),
+      .describe('applications; empty: all'),
     delete_conversations_after_days: z.int().min(1).max(36_500).nullable().describe('null keeps everything'),
     batch_of: z.int().min(1).max(1_000),
     at_least_every_minutes: z.int().min(1).max(43_200).describe('shorter than the deletion period'),
   })
   .partial()
   .nullable()
-  .describe('What is left out stays as it is.');
+  .describe('Omitted members stay unchanged.');
 
 export const memoryRequests = {
   item: itemBody,

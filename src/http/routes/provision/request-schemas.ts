@@ -1,6 +1,6 @@
 /**
- * Bodies of the provisioning routes: the schemas by which the rooms read them. Rows of the catalog are read by the configuration, which this
- * room may not know; a property test holds what is said of them here and its reading together.
+ * Request schemas of the provisioning routes, shared with the modules that parse them. Catalog rows are parsed by the configuration, which
+ * this module may not import; a property test compares both.
  */
 import { z } from 'zod';
 import { keyInput, rotateInput } from '../../../keys/key-input.ts';
@@ -23,7 +23,7 @@ const rulesBody = z
           z.strictObject({
             class: z.literal('expression'),
             ...placeAndAction,
-            expression: z.string().min(1).max(500).describe('in the syntax of RE2; must not match the empty text'),
+            expression: z.string().min(1).max(500).describe('RE2 syntax; must not match the empty string'),
           }),
         ]),
       )
@@ -33,16 +33,16 @@ const rulesBody = z
 
 const catalogBody = z
   .strictObject({ models: z.record(modelId, z.record(z.string(), z.unknown()).nullable()) })
-  .describe('Rows in the form of `models` of gateway.yaml, by `<provider>/<model>`; null takes an imported row away.');
+  .describe('Rows in the format of `models` in gateway.yaml, by `<provider>/<model>`; null removes an imported row.');
 
-const partial = 'What is left out stays as it is.';
+const partial = 'Omitted members stay unchanged.';
 
 export const provisionRequests = {
   project: projectInput.nullable().describe(partial),
   key: keyInput.describe('A new virtual key.'),
-  rotate: rotateInput.nullable().describe('Without it the old key ends at once.'),
+  rotate: rotateInput.nullable().describe('Without a body the old key is revoked at once.'),
   application: applicationInput.nullable().describe(partial),
   rules: rulesBody,
   catalog: catalogBody,
-  reprice: repriceInput.describe('The window, and the prices by which its calls are charged again.'),
+  reprice: repriceInput.describe('The window, and the prices for recalculating its calls.'),
 };

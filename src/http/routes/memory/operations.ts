@@ -1,6 +1,6 @@
-/** The memory routes (specification 4.7). */
-import type { OperationSpec } from '../contract/operation-spec.ts';
-import { databaseCodes, keyCodes } from '../contract/operation-spec.ts';
+/** Operations of the memory routes (docs/api/reference.md#memory). */
+import type { OperationSpec } from '../../openapi/contract/operation-spec.ts';
+import { databaseCodes, keyCodes } from '../../openapi/contract/operation-spec.ts';
 
 const base = { tag: 'memory', auth: 'key' } as const;
 const codes = [...keyCodes, ...databaseCodes];
@@ -8,7 +8,7 @@ const withBody = [400, 413, 415] as const;
 const withSchema = [...withBody, 422] as const;
 
 /** By method and path. */
-export const memoryRoutes: Readonly<Record<string, OperationSpec>> = {
+export const memoryOperations: Readonly<Record<string, OperationSpec>> = {
   'post /v1/memory/items': {
     ...base,
     summary: 'Saves a memory',
@@ -19,7 +19,7 @@ export const memoryRoutes: Readonly<Record<string, OperationSpec>> = {
   },
   'patch /v1/memory/items/{id}': {
     ...base,
-    summary: 'Corrects a memory: closes it and writes a new one in its place',
+    summary: 'Corrects a memory: closes it and creates its replacement',
     parameters: ['item'],
     body: { name: 'MemoryCorrectionBody' },
     responses: { 200: 'MemoryItem' },
@@ -36,7 +36,7 @@ export const memoryRoutes: Readonly<Record<string, OperationSpec>> = {
   },
   'post /v1/memory/items/{id}/rating': {
     ...base,
-    summary: 'Rates a memory; two `wrong` leave it out of recall',
+    summary: 'Rates a memory; two `wrong` ratings exclude it from recall',
     parameters: ['item'],
     body: { name: 'MemoryRatingBody' },
     responses: { 200: 'MemoryItem' },
@@ -45,7 +45,7 @@ export const memoryRoutes: Readonly<Record<string, OperationSpec>> = {
   },
   'post /v1/memory/search': {
     ...base,
-    summary: 'Memories and conversations that match, by words and by meaning',
+    summary: 'Searches memories and conversations by text and by meaning',
     body: { name: 'MemorySearchBody' },
     responses: { 200: 'MemorySearch' },
     codes: [...codes, 'bad_request'],
@@ -53,7 +53,7 @@ export const memoryRoutes: Readonly<Record<string, OperationSpec>> = {
   },
   'post /v1/memory/wake-up': {
     ...base,
-    summary: 'What an agent wants to know when it begins',
+    summary: 'Gets the context for the start of an agent',
     body: { name: 'MemoryWakeUpBody', optional: true },
     responses: { 200: 'MemoryWakeUp' },
     codes: [...codes, 'bad_request'],
@@ -61,7 +61,7 @@ export const memoryRoutes: Readonly<Record<string, OperationSpec>> = {
   },
   'post /v1/memory/graph': {
     ...base,
-    summary: 'Live facts of the graph',
+    summary: 'Lists live facts of the graph',
     body: { name: 'MemoryGraphBody', optional: true },
     responses: { 200: 'MemoryFacts' },
     codes,
@@ -69,14 +69,14 @@ export const memoryRoutes: Readonly<Record<string, OperationSpec>> = {
   },
   'delete /v1/memory/subjects/{subject}': {
     ...base,
-    summary: 'Erases a subject: memories, profile, conversations, and the prompts and answers of its calls',
+    summary: 'Erases a subject: memories, profile, conversations, and the prompts and responses of its calls',
     parameters: ['subject'],
     responses: { 200: 'MemoryErasure' },
     codes: [...codes, 'bad_request'],
   },
   'post /v1/memory/episodes/{id}/remember': {
     ...base,
-    summary: 'Has a conversation read from its start by the memory model, at once',
+    summary: 'Learns from a whole conversation at once',
     parameters: ['id'],
     body: { name: 'MemoryRememberBody', optional: true },
     responses: { 202: 'MemoryRemembered' },
@@ -85,7 +85,7 @@ export const memoryRoutes: Readonly<Record<string, OperationSpec>> = {
   },
   'get /v1/memory/episodes/{id}': {
     ...base,
-    summary: 'One conversation',
+    summary: 'Gets a conversation',
     parameters: ['id'],
     responses: { 200: 'Episode' },
     codes: [...codes, 'not_found'],

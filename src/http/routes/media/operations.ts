@@ -1,15 +1,15 @@
-/** The image and speech routes (specification 4.6). */
+/** Operations and schemas of the image and speech routes (docs/api/reference.md#images). */
 import { z } from 'zod';
 import type { ErrorCode } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
-import { describeErrors } from '../contract/error-responses.ts';
-import { callCodes } from '../contract/operation-spec.ts';
-import { correlationHeaders, parameterRefs, responseHeaderRefs } from '../contract/parameters.ts';
-import { vendorInteger, vendorNumber, vendorText } from '../contract/vendor-values.ts';
+import { describeErrors } from '../../openapi/contract/error-responses.ts';
+import { callCodes } from '../../openapi/contract/operation-spec.ts';
+import { correlationHeaders, parameterRefs, responseHeaderRefs } from '../../openapi/contract/parameters.ts';
+import { vendorInteger, vendorNumber, vendorText } from '../../openapi/contract/vendor-values.ts';
 
 const modelForms = '`<provider>/<model>`, a tier of the route, or a model of its default provider';
 
-/** All other members are ignored. */
+/** Request schemas; members not listed are ignored. */
 export const mediaRequests = {
   ImageBody: z
     .looseObject({
@@ -17,28 +17,28 @@ export const mediaRequests = {
         .string()
         .regex(/^[A-Za-z0-9._:-]+(\/[A-Za-z0-9._:-]+)?$/)
         .describe(modelForms),
-      prompt: vendorText.describe('what is to be seen'),
-      n: vendorInteger.describe('how many images; default 1; standard shape alone'),
+      prompt: vendorText.describe('what the image shows'),
+      n: vendorInteger.describe('number of images; default 1; standard shape only'),
       size: vendorText.describe('`<width>x<height>`; default `1024x1024`'),
-      steps: vendorInteger.describe('default 4; artifacts shape alone'),
-      seed: vendorInteger.describe('artifacts shape alone'),
-      cfg_scale: vendorNumber.describe('artifacts shape alone'),
+      steps: vendorInteger.describe('default 4; artifacts shape only'),
+      seed: vendorInteger.describe('artifacts shape only'),
+      cfg_scale: vendorNumber.describe('artifacts shape only'),
     })
-    .describe('An image. Members that are not named here are ignored.'),
+    .describe('An image. Members not listed here are ignored.'),
   SpeechBody: z
     .looseObject({
       model: z.string().min(1).describe(`${modelForms}; of a vendor whose models are voices \`<provider>/<voice>\``),
       input: vendorText.describe('the text to speak'),
-      voice: vendorText.describe('default `alloy`; standard shape alone'),
-      response_format: vendorText.describe('default `mp3`; standard shape alone'),
+      voice: vendorText.describe('default `alloy`; standard shape only'),
+      response_format: vendorText.describe('default `mp3`; standard shape only'),
     })
-    .describe('Speech. Members that are not named here are ignored.'),
+    .describe('Speech. Members not listed here are ignored.'),
 } as const;
 
 export const mediaResponses = {
   ImageResult: z
     .object({ created: z.int(), data: z.array(z.object({ b64_json: z.string().min(1) })).min(1) })
-    .describe('One entry an image, in base64, whatever the vendor answers with.'),
+    .describe('One base64 entry per image, in any response format of the vendor.'),
 };
 
 const codes = [
@@ -52,11 +52,11 @@ const codes = [
 
 export function describeMedia(): [string, string, JsonObject][] {
   const images = { 'application/json': { schema: { $ref: '#/components/schemas/ImageResult' } } };
-  // A type is that of the provider's row, of the vendor, or audio/mpeg.
+  // The content type is that of the provider's configuration, of the vendor, or audio/mpeg.
   const audio = { 'audio/*': {} };
   return [
-    ['/v1/images/generations', 'post', describeRoute('Images', 'ImageBody', images)],
-    ['/v1/audio/speech', 'post', describeRoute('Speech, as it comes', 'SpeechBody', audio)],
+    ['/v1/images/generations', 'post', describeRoute('Generates images', 'ImageBody', images)],
+    ['/v1/audio/speech', 'post', describeRoute('Streams speech', 'SpeechBody', audio)],
   ];
 }
 

@@ -1,12 +1,12 @@
-/** The six inference routes (specification 4.5). */
+/** Operations of the six inference routes. */
 import type { TextRoute } from '../../../core/call.ts';
 import type { ErrorCode } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
-import { describeErrors } from '../contract/error-responses.ts';
-import { callCodes } from '../contract/operation-spec.ts';
-import type { ResponseHeader } from '../contract/parameters.ts';
-import { parameterRefs, requestHeadersFor, responseHeaderRefs } from '../contract/parameters.ts';
-import type { ResponseName } from '../schemas/responses.ts';
+import { describeErrors } from '../../openapi/contract/error-responses.ts';
+import { callCodes } from '../../openapi/contract/operation-spec.ts';
+import type { ResponseHeader } from '../../openapi/contract/parameters.ts';
+import { parameterRefs, requestHeadersFor, responseHeaderRefs } from '../../openapi/contract/parameters.ts';
+import type { ResponseName } from '../../openapi/schemas/responses.ts';
 
 interface InferenceRouteSpec {
   readonly path: string;
@@ -16,7 +16,7 @@ interface InferenceRouteSpec {
   readonly streams?: true;
 }
 
-/** By route, so that none can be forgotten; a body's name is that of its schema. */
+/** By route, so that the compiler finds a missing one; `body` is the name of the request schema. */
 export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = {
   chat: { path: '/v1/chat/completions', summary: 'Chat completion', body: 'ChatBody', response: 'ChatCompletion', streams: true },
   messages: { path: '/v1/messages', summary: 'Message', body: 'MessagesBody', response: 'Message', streams: true },
@@ -52,7 +52,7 @@ function describeRoute(route: TextRoute): JsonObject {
     requestBody: { required: true, content: { 'application/json': { schema: { $ref: `#/components/schemas/${body}` } } } },
     responses: {
       '200': {
-        description: streams ? 'The answer; with `stream: true` as server-sent events.' : 'The answer.',
+        description: streams ? 'The response; with `stream: true` as server-sent events.' : 'The response.',
         headers: responseHeaderRefs(headers),
         content: {
           'application/json': { schema: { $ref: `#/components/schemas/${responseSchema}` } },

@@ -1,0 +1,174 @@
+/** Response schemas of the provisioning routes. Objects are open: members may be added without a new version. */
+import { z } from 'zod';
+import { count, id, listSchema, text, time, usd, windowName } from '../../openapi/schemas/primitives.ts';
+
+const tiers = z.record(z.string(), z.array(z.string()));
+
+const project = z.looseObject({
+  id,
+  project: z.string().describe('the slug'),
+  name: z.string(),
+  providers: z.array(z.string()).nullable(),
+  tiers,
+  image_tiers: tiers,
+  speech_tiers: tiers,
+  retired: z.array(z.string()),
+  catalog_fill: z.boolean().nullable(),
+  may_call: z.boolean(),
+  monthly_cap: usd.nullable(),
+  cache: z.looseObject({ enabled: z.boolean(), ttl_seconds: z.int() }),
+  created_at: time,
+  updated_at: time,
+});
+
+const keyFields = {
+  prefix: z.string(),
+  name: z.string(),
+  models: z.array(z.string()).nullable(),
+  ceilings: z.looseObject({ calls: count.nullable(), cost: usd.nullable(), rpm: count.nullable(), tpm: count.nullable() }),
+  windows: z.looseObject({ calls: windowName, cost: windowName }),
+  expires_at: time.nullable(),
+  created_at: time,
+};
+
+const key = z.looseObject({ ...keyFields, revoked_at: time.nullable() });
+const issuedKey = z.looseObject({ key: z.string().describe('the secret; shown only once'), ...keyFields });
+
+const application = z.looseObject({
+  source: z.string(),
+  ceilings: z.looseObject({ calls: count.nullable(), cost: usd.nullable() }),
+  windows: z.looseObject({ calls: windowName, cost: windowName }),
+  tiers,
+  image_tiers: tiers,
+  speech_tiers: tiers,
+  created_at: time.nullable(),
+  updated_at: time.nullable(),
+});
+
+const rules = z.looseObject({
+  rules: z.array(z.looseObject({ class: z.string(), place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) })),
+});
+
+const outcome = z.enum(['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown']);
+
+const attempt = z.looseObject({
+  n: z.int().min(1),
+  provider: z.string(),
+  model: z.string(),
+  status: z.int().nullable(),
+  outcome,
+  wait_ms: count,
+  started_at: time,
+  first_byte_ms: count.nullable(),
+  duration_ms: count,
+  cost: usd.nullable().describe('null: the price is unknown'),
+  price_unknown: z.boolean().describe('The model has no price in the catalog'),
+});
+
+const call = z.looseObject({
+  id,
+  created_at: time,
+  key: z.string().describe('prefix of the key'),
+  source: z.string(),
+  route: z.string(),
+  model_asked: z.string(),
+  model: text,
+  status: z.int(),
+  code: text,
+  outcome,
+  stream: z.boolean(),
+  cache: z.enum(['hit', 'miss']).nullable(),
+  tokens: z.looseObject({ input: count, cached_input: count, cache_write: count, output: count }),
+  cost: usd.nullable().describe('null: the price is unknown'),
+  price_unknown: z.boolean().describe('The model has no price in the catalog; the call is excluded from cost totals'),
+  estimated: z.boolean(),
+  unmetered: z.boolean().describe('admitted without its ceilings while the quota store was unavailable'),
+  duration_ms: count,
+  first_byte_ms: count.nullable(),
+  task_id: text,
+  turn_id: text,
+  agent_id: text,
+  trigger_kind: text,
+  trigger_detail: text,
+  iteration: z.int().nullable(),
+  distil_saved: z.int().nullable(),
+  subject_sha256: text,
+  plan: z.array(z.looseObject({ model: z.string(), skipped: text })),
+  attempts: z.array(attempt),
+});
+
+const lease = z.looseObject({
+  process: z.string(),
+  alive: z.boolean().describe('sent a heartbeat within the last minute'),
+  counters: z.int(),
+  oldest_window: z.string(),
+});
+
+const catalogModel = z.looseObject({
+  id: z.string(),
+  kind: z.string(),
+  source: z.enum(['file', 'import', 'starter']),
+  price: z.record(z.string(), z.unknown()).nullable().describe('null: unknown'),
+  max_input_tokens: z.int().nullable(),
+  max_output_tokens: z.int().nullable(),
+  supports_schema: z.boolean().optional(),
+  thinking: z.enum(['budget', 'adaptive', 'none']).optional(),
+  reasons: z.boolean().optional(),
+  serves: z.array(z.string()).optional().describe('The vendor routes that the model supports; absent: all that its provider serves'),
+});
+
+const catalog = z.looseObject({
+  object: z.literal('list'),
+  data: z.array(catalogModel),
+  providers: z.array(z.looseObject({ name: z.string(), host: z.string(), dialect: z.string(), serves: z.array(z.string()) })),
+});
+
+const ids = z.array(z.string());
+const catalogImport = z.looseObject({
+  object: z.literal('catalog_import'),
+  added: ids,
+  changed: ids,
+  unchanged: ids,
+  removed: ids,
+  kept_by_file: ids,
+});
+
+const reprice = z.looseObject({
+  object: z.literal('usage_reprice'),
+  from: time,
+  to: time,
+  prices: z.enum(['dated', 'now']),
+  models: ids.nullable(),
+  project: text.describe('null: all projects'),
+  prices_corrected: ids.describe('Models whose price history was corrected (`prices: now`)'),
+  calls: count.describe('Calls in the window'),
+  calls_changed: count,
+  calls_newly_priced: count.describe('Changed calls whose cost was unknown'),
+  attempts_changed: count,
+  counters_changed: count.describe('Counters of ceilings'),
+  left: z
+    .looseObject({
+      price_unknown: count.describe('The model had no price at that time'),
+      units_not_kept: count.describe('Charged by images, characters, seconds or searches that older call rows do not store'),
+      video: count.describe('Videos keep the price of their start'),
+    })
+    .describe('Calls that were not recalculated'),
+  difference: z.number().describe('USD by which the cost increased; unknown costs count as zero'),
+});
+
+export const provisionResponses = {
+  Project: project,
+  ProjectList: listSchema(project),
+  Key: key,
+  KeyList: listSchema(key),
+  IssuedKey: issuedKey,
+  Application: application,
+  ApplicationList: listSchema(application),
+  Rules: rules,
+  CallList: listSchema(call),
+  LeaseList: listSchema(lease),
+  ReleasedLeases: z.looseObject({ process: z.string(), released: z.int() }),
+  Catalog: catalog,
+  CatalogImport: catalogImport,
+  Reprice: reprice,
+};
