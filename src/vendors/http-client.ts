@@ -1,7 +1,7 @@
 /**
- * The only door to the network: every call to a vendor goes through here and comes back as an answer or as one VendorError.
+ * The HTTP client for vendors: every request to a vendor goes through it and ends with a response or one VendorError.
  *
- * One undici pool per provider origin, redirects off (undici follows none), sizes bounded, every wait limited (lessons, design note 7).
+ * One undici pool per origin, no redirects (undici follows none), bounded sizes, and a timeout for every wait.
  */
 import type { Readable } from 'node:stream';
 import { errors, Pool } from 'undici';
@@ -13,32 +13,32 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | null;
   readonly connectTimeoutMs: number;
-  /** Until the answer's headers. */
+  /** Until the response headers. */
   readonly firstByteTimeoutMs: number;
-  /** Between two chunks of the answer. */
+  /** Between two chunks of the response. */
   readonly idleTimeoutMs: number;
-  /** Ends the request; what is thrown then is a VendorError `aborted`. Absent: nobody can end it but the timeouts. */
+  /** Aborts the request with VendorError `aborted`. When absent, only the timeouts end it. */
   readonly signal?: AbortSignal;
 }
 
 export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Its errors become VendorErrors through `readAll` and `vendorErrorOf`. */
+  /** `readBody` and `toVendorError` turn its errors into VendorErrors. */
   readonly body: Readable;
-  /** Must be called when the body may not have been read to its end. A short rest is read, so that the connection can be used again; a longer one ends it. */
+  /** Call unless the body was read to its end. Drains a short remainder, so that the connection is reused; a longer one closes it. */
   release(): void;
 }
 
 export interface VendorHttpClient {
   send(request: HttpRequest): Promise<HttpResponse>;
-  /** Ends running requests with VendorError `stopped`, and refuses new ones with `connect`: what still waits for its vendor settles at once. */
+  /** Ends running requests with VendorError `stopped` and rejects new ones with `connect`, so that waiting calls settle at once. */
   abort(): void;
-  /** Ends idle connections and waits for running requests. */
+  /** Closes idle connections and waits for running requests. */
   close(): Promise<void>;
 }
 
-/** Behind the last event of a stream there is at most a line end. */
+/** After the last event of a stream there is at most a line end. */
 const maxDrainBytes = 16 * 1024;
 
 export function createVendorHttpClient(): VendorHttpClient {
@@ -84,7 +84,7 @@ export function createVendorHttpClient(): VendorHttpClient {
   };
 }
 
-/** Reads what is left of a body, up to `releaseLimitBytes`. (undici's own `dump` counts what was read before too, and so ends every longer stream.) */
+/** Reads the rest of a body, up to `maxDrainBytes`. (undici's `dump` also counts bytes read before, and so ends every longer stream.) */
 function drainRemainder(body: Readable): void {
   if (body.destroyed || body.readableEnded) return;
   let drainedBytes = 0;
@@ -96,16 +96,16 @@ function drainRemainder(body: Readable): void {
   body.resume();
 }
 
-/** Ends a body of which nothing more is wanted, and with it its connection. */
+/** Destroys a body, and with it its connection. */
 export function destroyBody(body: Readable): void {
   if (!body.destroyed) body.on('error', ignoreLateError).destroy();
 }
 
 function ignoreLateError(): void {
-  // The answer has been used or given up; that its connection breaks afterwards changes nothing.
+  // The response is already complete or abandoned, so a later connection error has no effect.
 }
 
-/** The whole body; VendorError `unreadable` when it is larger than `limitBytes`, `broken` when it stops early. */
+/** Reads a whole body; VendorError `unreadable` when it is larger than `limitBytes`, `broken` when it ends early. */
 export async function readBody(body: Readable, limitBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -115,7 +115,7 @@ export async function readBody(body: Readable, limitBytes: number): Promise<Buff
       size += bytes.length;
       if (size > limitBytes) {
         body.destroy();
-        throw new VendorError('unreadable', `the answer is larger than ${limitBytes} bytes`);
+        throw new VendorError('unreadable', `the response is larger than ${limitBytes} bytes`);
       }
       chunks.push(bytes);
     }
@@ -126,14 +126,14 @@ export async function readBody(body: Readable, limitBytes: number): Promise<Buff
   return only && chunks.length === 1 ? only : Buffer.concat(chunks, size);
 }
 
-/** What a failure of the connection means. `phase` tells whether the answer had begun. */
+/** Classifies a connection error. `phase` is `body` once the response headers have arrived. */
 export function toVendorError(cause: unknown, phase: 'start' | 'body'): VendorError {
   if (cause instanceof VendorError) return cause;
   if (isAbort(cause)) return new VendorError('aborted', 'the request was ended', { cause });
-  if (cause instanceof errors.HeadersTimeoutError) return new VendorError('timeout', 'no answer in time', { cause });
-  if (cause instanceof errors.BodyTimeoutError) return new VendorError('broken', 'the answer stopped coming', { cause });
-  if (phase === 'body') return new VendorError('broken', 'the answer broke off', { cause });
-  // A connection that closes before any byte of the answer counts as no connection: the vendor cannot be reached.
+  if (cause instanceof errors.HeadersTimeoutError) return new VendorError('timeout', 'no response in time', { cause });
+  if (cause instanceof errors.BodyTimeoutError) return new VendorError('broken', 'the response stalled', { cause });
+  if (phase === 'body') return new VendorError('broken', 'the response broke off', { cause });
+  // A connection that closes before any byte of the response counts as unreachable.
   return new VendorError('connect', `no connection (${systemCode(cause)})`, { cause });
 }
 
@@ -144,7 +144,7 @@ function isAbort(cause: unknown): boolean {
   );
 }
 
-/** The system's short code, such as ECONNREFUSED; never an address or a message. */
+/** Returns the system's error code, such as ECONNREFUSED; never an address or a message. */
 function systemCode(cause: unknown): string {
   const code = typeof cause === 'object' && cause !== null && 'code' in cause ? cause.code : undefined;
   return typeof code === 'string' ? code : 'closed';

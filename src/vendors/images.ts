@@ -1,22 +1,24 @@
 /**
- * Asks a vendor for images, in one of two shapes (vendor facts 1.6, 5): OpenAI's, and the `artifacts` of NVIDIA and Stability. Whatever the
- * vendor answers with, base64 comes back. What is asked throws VendorError.
+ * Requests images in one of two formats: OpenAI's, and the `artifacts` of NVIDIA and Stability (docs/vendors.md). Images are always returned
+ * as base64. Sending throws VendorError.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { backoffDelays } from '../core/backoff.ts';
 import { gatewayError, VendorError } from '../core/errors.ts';
-import { asArray, asCount, asObject, asString, isObject, parseJson } from '../core/json/narrow.ts';
+import { asArray, asCount, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
 import type { Tokens } from '../core/pricing.ts';
 import { parseResponsesUsage } from '../dialects/contract/token-usage.ts';
 import type { MediaFields } from '../dialects/media/image-speech.ts';
 import { formatFields, getImageCount, parseSize } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { readBody } from './http-client.ts';
+import { getHeader, readJsonObject } from './http-response.ts';
 import type { MediaProvider } from './media.ts';
-import { fetchVendorFile, getHeader, sendMediaRequest, vendorErrorText } from './media.ts';
+import { fetchVendorFile, sendMediaRequest, vendorErrorText } from './media.ts';
 
 export interface ImageRequest {
   readonly provider: MediaProvider;
-  /** The vendor's own id. */
+  /** The vendor's model id. */
   readonly model: string;
   readonly fields: MediaFields;
   readonly now: () => number;
@@ -24,9 +26,9 @@ export interface ImageRequest {
 
 export interface ImageResponse {
   readonly status: number;
-  /** Unix seconds; null: the vendor gave none. */
+  /** Unix seconds; null when the vendor sent none. */
   readonly created: number | null;
-  /** Base64, one text an image. */
+  /** Base64, one string per image. */
   readonly images: readonly string[];
   readonly tokens: Tokens | null;
 }
@@ -34,14 +36,14 @@ export interface ImageResponse {
 /** Ten images of ten megabytes, in base64. */
 const maxResponseBytes = 128 * 1024 * 1024;
 
-/** What can be made ready before the vendor is asked. */
+/** A request that is ready to be sent. */
 export interface PreparedImages {
-  /** How many the vendor is asked for. */
+  /** Number of requested images. */
   readonly count: number;
   readonly send: (httpClient: VendorHttpClient) => Promise<ImageResponse>;
 }
 
-/** Throws GatewayError `bad_shape`, and `bad_json` for what the shape cannot say. */
+/** Prepares the request. Throws GatewayError `bad_shape`, and `bad_json` for values that the format cannot express. */
 export function prepareImages(request: ImageRequest): PreparedImages {
   switch (request.provider.imageShape) {
     case 'openai':
@@ -53,7 +55,7 @@ export function prepareImages(request: ImageRequest): PreparedImages {
   }
 }
 
-/** Defaults of the specification (4.6); what the caller sent goes on as it was written. */
+/** Applies the defaults of docs/api/reference.md#images; values of the caller are forwarded unchanged. */
 function prepareOpenAi({ provider, model, fields, now }: ImageRequest): PreparedImages {
   const body = formatFields({
     model: JSON.stringify(model),
@@ -78,12 +80,12 @@ async function readOpenAiImages(
   { provider, now }: Pick<ImageRequest, 'provider' | 'now'>,
 ): Promise<ImageResponse> {
   const { status } = response;
-  const answer = await readObject(response);
-  const rows = asArray(answer.data);
-  if (rows.length === 0) throw unreadable('the answer holds no image', status);
+  const body = await readObject(response);
+  const rows = asArray(body.data);
+  if (rows.length === 0) throw unreadable('the response contains no image', status);
   const images: string[] = [];
   let remainingBytes = maxResponseBytes;
-  // One after the other: they are all held until the last is there.
+  // Sequentially, because all images are in memory until the last one is downloaded.
   for (const row of rows) {
     const { b64_json, url: address } = asObject(row);
     const image = isNonEmptyString(b64_json)
@@ -91,11 +93,11 @@ async function readOpenAiImages(
       : isNonEmptyString(address)
         ? await fetchImage(httpClient, { provider, address, remainingBytes, now })
         : null;
-    if (image === null) throw unreadable('an image of the answer has neither b64_json nor url', status);
+    if (image === null) throw unreadable('an image of the response has neither b64_json nor url', status);
     remainingBytes -= image.length;
     images.push(image);
   }
-  return { status, created: asCount(answer.created) ?? null, images, tokens: parseResponsesUsage(answer.usage) };
+  return { status, created: asCount(body.created) ?? null, images, tokens: parseResponsesUsage(body.usage) };
 }
 
 interface ImageFile {
@@ -105,12 +107,12 @@ interface ImageFile {
   readonly now: () => number;
 }
 
-/** A file that the vendor answers for; that it cannot be had makes the vendor's answer unreadable, whatever the reason. */
+/** Downloads an image. A failure makes the vendor's response unreadable, for whatever reason. */
 async function fetchImage(httpClient: VendorHttpClient, { provider, address, remainingBytes, now }: ImageFile): Promise<string> {
   try {
     const response = await fetchVendorFile(httpClient, { provider, address, accept: 'image/*', now });
     const bytes = await readBody(response.body, Math.floor((remainingBytes / 4) * 3));
-    if (bytes.length === 0) throw new VendorError('unreadable', 'it is empty');
+    if (bytes.length === 0) throw new VendorError('unreadable', 'the file is empty');
     return bytes.toString('base64');
   } catch (cause) {
     if (!(cause instanceof VendorError) || cause.kind === 'stopped') throw cause;
@@ -118,7 +120,7 @@ async function fetchImage(httpClient: VendorHttpClient, { provider, address, rem
   }
 }
 
-/** The model is in the path, the size in two members; only what the caller sent and the number of steps is named (vendor facts 5.1). */
+/** Puts the model into the path and the size into two members; adds only the number of steps to the caller's values. */
 function prepareArtifacts({ provider, model, fields, now }: ImageRequest): PreparedImages {
   const size = parseSize(fields.size);
   const body = formatFields({
@@ -138,7 +140,7 @@ function prepareArtifacts({ provider, model, fields, now }: ImageRequest): Prepa
       const { status } = response;
       const { artifacts } = await readObject(response);
       const images = asArray(artifacts).map((artifact) => parseArtifact(asObject(artifact), provider, status));
-      if (images.length === 0) throw unreadable('the answer holds no image', status);
+      if (images.length === 0) throw unreadable('the response contains no image', status);
       return { status, created: null, images, tokens: null };
     },
   };
@@ -147,20 +149,17 @@ function prepareArtifacts({ provider, model, fields, now }: ImageRequest): Prepa
 function parseArtifact({ base64, finishReason }: Readonly<Record<string, unknown>>, provider: MediaProvider, status: number): string {
   if (isNonEmptyString(base64)) return base64;
   const reason = asString(finishReason);
-  if (reason === null || reason === 'SUCCESS') throw unreadable('an image of the answer is empty', status);
-  throw new VendorError('status', `the vendor answered ${status} without an image: ${vendorErrorText(reason, provider)}`, { status });
+  if (reason === null || reason === 'SUCCESS') throw unreadable('an image of the response is empty', status);
+  throw new VendorError('status', `the vendor responded with ${status} without an image: ${vendorErrorText(reason, provider)}`, { status });
 }
 
-/** NVIDIA answers for the slow jobs of one host at another (vendor facts 5.1); every other vendor at its own. */
+/** NVIDIA serves jobs of these hosts at another host; every other vendor at its own. */
 const jobHosts: Readonly<Record<string, string>> = {
   'https://ai.api.nvidia.com': 'https://api.nvcf.nvidia.com',
   'https://integrate.api.nvidia.com': 'https://api.nvcf.nvidia.com',
 };
 
-const initialBackoffMs = 250;
-const maxBackoffMs = 2_000;
-
-/** Asks for a job until it is done, at most as long as the provider may take for its first byte. */
+/** Polls a job until it is done, at most for the provider's first-byte timeout. */
 async function pollJob(
   httpClient: VendorHttpClient,
   provider: MediaProvider,
@@ -168,12 +167,13 @@ async function pollJob(
   now: () => number,
 ): Promise<HttpResponse> {
   const id = getHeader(accepted, 'nvcf-reqid') ?? '';
-  if (!/^[A-Za-z0-9-]{1,128}$/.test(id)) throw unreadable('the vendor accepted the job without naming it', accepted.status);
+  if (!/^[A-Za-z0-9-]{1,128}$/.test(id)) throw unreadable('the vendor accepted the job without sending its id', accepted.status);
   accepted.release();
   const { origin } = provider.hosts;
   const url = new URL(`${jobHosts[origin] ?? origin}/v2/nvcf/pexec/status/${id}`);
   const deadline = now() + provider.firstByteTimeoutMs;
-  for (let waitMs = initialBackoffMs; now() + waitMs <= deadline; waitMs = Math.min(2 * waitMs, maxBackoffMs)) {
+  for (const waitMs of backoffDelays({ initialMs: 250, maxMs: 2_000 })) {
+    if (now() + waitMs > deadline) break;
     await sleep(waitMs);
     const response = await sendMediaRequest(httpClient, provider, { url, method: 'GET', accept: 'application/json', body: null, now });
     if (response.status !== 202) return response;
@@ -182,15 +182,11 @@ async function pollJob(
   throw new VendorError('timeout', 'the images were not ready in time');
 }
 
-async function readObject(response: HttpResponse): Promise<Readonly<Record<string, unknown>>> {
-  const { status } = response;
-  const bytes = await readBody(response.body, maxResponseBytes).catch((cause: unknown) => {
-    // What broke off after it had begun is an answer that cannot be read.
-    throw cause instanceof VendorError && cause.kind === 'broken' ? unreadable(cause.message, status, cause) : cause;
+/** Reads the response; one that breaks off is unreadable. */
+function readObject(response: HttpResponse): Promise<JsonObject> {
+  return readJsonObject(response, maxResponseBytes).catch((cause: unknown) => {
+    throw cause instanceof VendorError && cause.kind === 'broken' ? unreadable(cause.message, response.status, cause) : cause;
   });
-  const answer = parseJson(bytes.toString('utf8'));
-  if (!isObject(answer)) throw unreadable('the answer is no JSON object', status);
-  return answer;
 }
 
 function isNonEmptyString(value: unknown): value is string {

@@ -1,22 +1,19 @@
-/**
- * What the media routes share at the door to the network: a provider as they need it, a request whose refusal tells the vendor's words, and
- * the fetching of files that a vendor names.
- */
+/** Shared by the media routes: providers, requests whose errors contain the vendor's message, and downloads of files from a vendor's hosts. */
 import type { Readable } from 'node:stream';
 import type { MediaRoute } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { destroyBody } from './http-client.ts';
+import { getHeader, isSuccess, toStatusError } from './http-response.ts';
 import { buildHeaders, type ProviderSource } from './registry.ts';
-import { parseRetryAfter } from './retry-after.ts';
 import { collectSecrets, stripSecrets } from './strip-secrets.ts';
 import type { ProviderConnection } from './vendor.ts';
 import type { VendorHosts } from './vendor-hosts.ts';
 import { buildVendorHosts, parseVendorAddress, resolveRedirect } from './vendor-hosts.ts';
 
-/** A provider row as the media routes need it. Shapes are plain text: one that is not known is told to the caller as `bad_shape`. */
+/** A provider of the media routes. Formats are plain strings, because an unknown one is reported to the caller as `bad_shape`. */
 export interface MediaProvider extends ProviderConnection {
-  /** What its videos are spoken in: only `gemini` is known. */
+  /** Dialect of its video API; only `gemini` is supported. */
   readonly dialect: string;
   readonly hosts: VendorHosts;
   readonly imageShape: string;
@@ -26,7 +23,7 @@ export interface MediaProvider extends ProviderConnection {
   readonly speech: VoiceShape;
 }
 
-/** How a vendor of the shape `voice` is asked. */
+/** Request format of a vendor with the speech shape `voice`. */
 export interface VoiceShape {
   readonly voiceIn: 'path' | 'query';
   readonly path: string;
@@ -47,7 +44,7 @@ export interface MediaProviderSource extends ProviderSource {
 
 const mediaRoutes: readonly string[] = ['images', 'speech', 'video'] satisfies readonly MediaRoute[];
 
-/** By name; those that serve a media route. Rebuilt as a whole at reload. */
+/** Returns the providers that serve a media route, by name. Rebuilt completely at each reload. */
 export function buildMediaProviders(sources: Readonly<Record<string, MediaProviderSource>>): ReadonlyMap<string, MediaProvider> {
   const serving = Object.entries(sources).filter(([, { serves }]) => serves.some((route) => mediaRoutes.includes(route)));
   return new Map(
@@ -67,13 +64,13 @@ export interface MediaHttpRequest {
   readonly accept: string;
   /** JSON; null for GET. */
   readonly body: Buffer | null;
-  /** Absent: nobody can end it but the timeouts. */
+  /** When absent, only the timeouts end the request. */
   readonly signal?: AbortSignal;
   /** For a `Retry-After` that is a date. */
   readonly now: () => number;
 }
 
-/** One request to the provider's own host. Throws VendorError; a refusal's message holds the vendor's status and body. */
+/** Sends a request to the provider's origin. Throws VendorError; the message of an error response contains its status and body. */
 export async function sendMediaRequest(
   httpClient: VendorHttpClient,
   provider: MediaProvider,
@@ -93,23 +90,19 @@ export async function sendMediaRequest(
     ...timeoutsFor(provider),
     ...(signal ? { signal } : {}),
   });
-  if (response.status < 200 || response.status > 299) throw await readRefusal(response, provider, now);
+  if (!isSuccess(response)) throw await readStatusError(response, provider, now);
   return response;
 }
 
 const maxErrorBytes = 64 * 1024;
 const maxErrorTextLength = 2_000;
 
-async function readRefusal(response: HttpResponse, provider: MediaProvider, now: () => number): Promise<VendorError> {
-  const { status } = response;
+async function readStatusError(response: HttpResponse, provider: MediaProvider, now: () => number): Promise<VendorError> {
   const bytes = await readErrorBody(response.body);
-  const errorText = vendorErrorText(bytes.toString('utf8'), provider);
-  const retryAfterMs = status === 429 ? parseRetryAfter(response.headers, bytes, now()) : undefined;
-  const message = `the vendor answered ${status}${errorText === '' ? '' : `: ${errorText}`}`;
-  return new VendorError('status', message, { status, vendorMessage: errorText, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+  return toStatusError(response, bytes, vendorErrorText(bytes.toString('utf8'), provider), now());
 }
 
-/** An error body that cannot be read to its end does not change what the status says: what came of it is told. */
+/** Returns the beginning of an error body. A body that breaks off does not change the meaning of the status. */
 async function readErrorBody(body: Readable): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -121,17 +114,17 @@ async function readErrorBody(body: Readable): Promise<Buffer> {
       if (size > maxErrorBytes) break;
     }
   } catch {
-    // It broke off: the beginning is there.
+    // The body broke off: use what was received.
   }
   return Buffer.concat(chunks).subarray(0, maxErrorBytes);
 }
 
-/** A vendor's words as they may be shown: bounded, without the provider's key, which some vendors repeat. */
+/** Returns a vendor's message for the caller: bounded, without the provider's key, which some vendors repeat. */
 export function vendorErrorText(text: string, { secrets }: MediaProvider): string {
   return stripSecrets(text, secrets).trim().slice(0, maxErrorTextLength);
 }
 
-/** The address is not one of the provider's hosts: the cause of a VendorError `unreadable`. */
+/** A URL is not on one of the provider's hosts; the cause of a VendorError `unreadable`. */
 export class HostNotAllowedError extends Error {
   constructor() {
     super('the address is not on a host of the vendor');
@@ -141,7 +134,7 @@ export class HostNotAllowedError extends Error {
 
 export interface FileRequest {
   readonly provider: MediaProvider;
-  /** As the vendor or the caller wrote it. */
+  /** URL as sent by the vendor or the caller. */
   readonly address: string;
   readonly accept: string;
   readonly signal?: AbortSignal;
@@ -151,8 +144,8 @@ export interface FileRequest {
 const maxRedirects = 5;
 
 /**
- * Fetches a file by the host rule. Redirects are followed within the provider's hosts only, and its key goes to its own host alone.
- * Throws VendorError; with the cause ForeignAddress, and without having asked there, where an address is not allowed.
+ * Downloads a file from the provider's hosts. Follows redirects within these hosts only, and sends the key to the provider's origin only.
+ * Throws VendorError, with the cause HostNotAllowedError when a URL is not allowed; such a URL is not requested.
  */
 export async function fetchVendorFile(
   httpClient: VendorHttpClient,
@@ -175,7 +168,7 @@ export async function fetchVendorFile(
     });
     const location = isRedirect(response.status) ? getHeader(response, 'location') : null;
     if (location === null) {
-      if (response.status < 200 || response.status > 299) throw await readRefusal(response, provider, now);
+      if (!isSuccess(response)) throw await readStatusError(response, provider, now);
       return response;
     }
     destroyBody(response.body);
@@ -190,9 +183,4 @@ function isRedirect(status: number): boolean {
 
 function timeoutsFor({ connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs }: MediaProvider) {
   return { connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs };
-}
-
-export function getHeader(response: HttpResponse, name: string): string | null {
-  const value = response.headers[name];
-  return typeof value === 'string' ? value : (value?.[0] ?? null);
 }

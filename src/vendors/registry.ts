@@ -1,4 +1,4 @@
-/** Provider rows of the configuration as this room uses them. Rebuilt as a whole at reload. */
+/** Builds the connections of configured providers. Rebuilt completely at each reload. */
 import type { Dialect } from '../core/call.ts';
 import { collectSecrets } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';
@@ -29,7 +29,7 @@ function isTextDialect(dialect: string): dialect is Dialect {
   return dialect === 'chat' || dialect === 'messages';
 }
 
-/** Headers of every request to the provider, with its key. */
+/** Returns the headers of every request to the provider, including its key. */
 export function buildHeaders({ apiKey, auth, headers }: ProviderSource): Record<string, string> {
   const all: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) all[name.toLowerCase()] = value;

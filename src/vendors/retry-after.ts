@@ -1,12 +1,12 @@
 /**
- * How long a vendor asks us to wait, in every form vendors use (vendor facts 3), in that order: millisecond headers, `retry-after`, a
- * hint in the body, reset headers. A time in the past is 0.
+ * Parses how long a vendor asks to wait. In order of precedence: millisecond headers, `retry-after`, a hint in the body, reset headers
+ * (docs/vendors.md). A time in the past is 0.
  */
 import { asArray, asObject, asString, isObject, parseJson } from '../core/json/narrow.ts';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Milliseconds to wait; null: no wait helps (a spend limit or quota); undefined: the vendor named none that can be read. */
+/** Returns milliseconds to wait. Null when waiting does not help (a spend limit or quota); undefined when no valid hint was sent. */
 export function parseRetryAfter(headers: Headers, body: Buffer, nowMs: number): number | null | undefined {
   const parsed = parseJson(body.toString('utf8'));
   if (isQuotaExhausted(parsed)) return null;
@@ -20,7 +20,7 @@ export function parseRetryAfter(headers: Headers, body: Buffer, nowMs: number): 
   );
 }
 
-/** OpenAI's used-up quota and Anthropic's enforced spend limit: 429s that no wait ends. */
+/** Reports OpenAI's exhausted quota or Anthropic's enforced spend limit: 429s that do not end by waiting. */
 function isQuotaExhausted(body: unknown): boolean {
   const error = asObject(asObject(body).error);
   if (error.code === 'insufficient_quota' || error.type === 'insufficient_quota') return true;
@@ -34,12 +34,12 @@ function parseNumber(value: string | string[] | undefined, unitMs: number): numb
   return Number.isFinite(waitMs) ? waitMs : undefined;
 }
 
-/** An HTTP date or an RFC 3339 time. The form is checked, because `Date.parse` makes a date of nearly any text with a number in it. */
+/** Parses an HTTP date or an RFC 3339 time. Checks the format first, because `Date.parse` accepts nearly any text with a number. */
 function parseDate(value: string | string[] | undefined, nowMs: number): number | undefined {
   const text = firstValue(value);
   if (text === undefined || !/^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*|\d{4}-\d{2}-\d{2}T)\d{2}:\d{2}:\d{2}/.test(text))
     return undefined;
-  // The oldest of the three HTTP forms names no zone: it is UTC too (RFC 9110 5.6.7).
+  // The oldest of the three HTTP date formats has no zone: it is UTC too (RFC 9110, section 5.6.7).
   const at = Date.parse(/^[A-Z][a-z]{2} .* \d{4}$/.test(text) ? `${text} GMT` : text);
   return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
 }
@@ -48,7 +48,7 @@ function firstValue(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : value?.[0];
 }
 
-/** Google's `google.rpc.RetryInfo`: `"retryDelay": "37s"`. */
+/** Parses Google's `google.rpc.RetryInfo`: `"retryDelay": "37s"`. */
 function parseRetryInfo(body: unknown): number | undefined {
   for (const detail of asArray(asObject(asObject(body).error).details)) {
     const delay = isObject(detail) ? asString(detail.retryDelay) : null;
@@ -57,7 +57,7 @@ function parseRetryInfo(body: unknown): number | undefined {
   return undefined;
 }
 
-/** The latest of the vendor's reset headers: durations (`6m0s`, `120ms`) or RFC 3339 times. Only limits that are used up count. */
+/** Returns the latest of the reset headers: durations (`6m0s`, `120ms`) or RFC 3339 times. Only exhausted limits count. */
 function parseResetHeaders(headers: Headers, nowMs: number): number | undefined {
   const waits: number[] = [];
   for (const [name, value] of Object.entries(headers)) {
@@ -74,7 +74,7 @@ function parseResetHeaders(headers: Headers, nowMs: number): number | undefined 
 
 const unitsMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
 
-/** A Go duration in milliseconds, undefined when it is none. */
+/** Parses a Go duration to milliseconds; undefined when invalid. */
 function parseDuration(text: string): number | undefined {
   if (!/^(\d+(\.\d+)?(h|ms|m|s))+$/.test(text)) return undefined;
   let total = 0;

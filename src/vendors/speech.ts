@@ -1,6 +1,6 @@
 /**
- * Asks a vendor to speak, in one of two shapes (vendor facts 1.7, 6): OpenAI's, and that of vendors whose voice stands in the address. The
- * audio comes as a stream that is read only as fast as it is taken. What is asked throws VendorError.
+ * Requests speech in one of two formats: OpenAI's, and that of vendors whose URL contains the voice (docs/vendors.md). The audio is streamed
+ * with back pressure. Sending throws VendorError.
  */
 import type { Readable } from 'node:stream';
 import { gatewayError, VendorError } from '../core/errors.ts';
@@ -8,12 +8,13 @@ import type { MediaFields } from '../dialects/media/image-speech.ts';
 import { formatFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { destroyBody, toVendorError } from './http-client.ts';
+import { getHeader } from './http-response.ts';
 import type { MediaProvider } from './media.ts';
-import { getHeader, sendMediaRequest } from './media.ts';
+import { sendMediaRequest } from './media.ts';
 
 export interface SpeechRequest {
   readonly provider: MediaProvider;
-  /** The vendor's own id, or its voice. */
+  /** The vendor's model id or voice. */
   readonly model: string;
   readonly fields: MediaFields;
   readonly now: () => number;
@@ -22,14 +23,14 @@ export interface SpeechRequest {
 export interface SpeechResponse {
   readonly status: number;
   readonly contentType: string;
-  /** Audio in order. Throws VendorError `broken` and `aborted`; stopping early (`return`) ends the vendor's request. */
+  /** Audio in order. Throws VendorError `broken` and `aborted`; returning it early ends the vendor's request. */
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
-/** Resolves when the first audio is there: until then a vendor's failure can still be told with a status. */
+/** Resolves with the first audio chunk: until then a vendor error can still be returned with a status. */
 export type SendSpeech = (httpClient: VendorHttpClient, signal: AbortSignal | undefined) => Promise<SpeechResponse>;
 
-/** Makes ready what can be made ready before the vendor is asked. Throws GatewayError `bad_shape` and `no_route`. */
+/** Prepares the request. Throws GatewayError `bad_shape` and `no_route`. */
 export function prepareSpeech(request: SpeechRequest): SendSpeech {
   const { provider, now } = request;
   const { url, body } = writeRequest(request);
@@ -40,11 +41,11 @@ export function prepareSpeech(request: SpeechRequest): SendSpeech {
     const contentType = audioType(response, provider);
     if (contentType === null) {
       destroyBody(response.body);
-      throw new VendorError('unreadable', 'the answer is no audio', { status });
+      throw new VendorError('unreadable', 'the response is not audio', { status });
     }
     const chunks = relay(response.body);
     const first = await chunks.next();
-    if (first.done) throw new VendorError('unreadable', 'the answer is empty', { status });
+    if (first.done) throw new VendorError('unreadable', 'the response is empty', { status });
     return { status, contentType, chunks: resume(first.value, chunks) };
   };
 }
@@ -71,9 +72,9 @@ function writeRequest({ provider, model, fields }: SpeechRequest): { url: URL; b
   }
 }
 
-/** The voice as a segment of the path, or in the query: where the row marks its place with `{voice}`, else as `voice` or `model` would stand. */
+/** Inserts the voice at `{voice}` in the configured path, otherwise as the last path segment or as the query parameter `model`. */
 function voiceUrl(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], voice: string): URL {
-  // An address would take such a segment for a step to another path.
+  // URL parsing would resolve such a segment to another path.
   if (voice === '.' || voice === '..') throw gatewayError('no_route');
   const encoded = encodeURIComponent(voice);
   if (path.includes('{voice}')) return new URL(baseUrl + path.replaceAll('{voice}', encoded));
@@ -81,7 +82,7 @@ function voiceUrl(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], v
   return new URL(`${baseUrl}${path}${path.includes('?') ? '&' : '?'}model=${encoded}`);
 }
 
-/** As the row says, else the vendor's own audio type, else `audio/mpeg` (specification 4.3, shapes 21); null: text, which is no audio. */
+/** Returns the configured media type, else the vendor's audio type, else `audio/mpeg`; null for text, which is not audio. */
 function audioType(response: HttpResponse, { speechMediaType }: MediaProvider): string | null {
   const type = getHeader(response, 'content-type') ?? '';
   if (/^(?:text\/|application\/(?:[\w.+-]*\+)?json\b)/i.test(type)) return null;

@@ -1,4 +1,4 @@
-/** Relays a vendor's event stream: whole events, unchanged bytes, and word of how it ended. */
+/** Relays a vendor's event stream as complete events with unchanged bytes, and returns how it ended. */
 import type { Readable } from 'node:stream';
 import type { SseEvent } from '../core/sse.ts';
 import { createSseParser, SseEventTooLargeError } from '../core/sse.ts';
@@ -6,35 +6,35 @@ import type { StreamReader } from '../dialects/contract/route-codec.ts';
 import { destroyBody, toVendorError } from './http-client.ts';
 import { stripSecrets, stripSecretsFromBytes } from './strip-secrets.ts';
 
-/** How a stream ended: whole, or broken by the vendor. `told`: the vendor's own error event has been passed on. */
+/** How a stream ended: complete, or broken by the vendor. `errorForwarded`: the vendor's error event has been relayed. */
 export type StreamEnd =
   | { readonly kind: 'whole' }
   | { readonly kind: 'broken'; readonly message: string; readonly errorForwarded: boolean };
 
-/** Bytes of whole events; `last` marks those that complete the answer, so that it can be recorded before they leave. */
+/** Bytes of complete events. `isLast` marks the chunk that completes the response, so that the call is recorded before it is sent. */
 export interface StreamChunk {
   readonly bytes: Buffer;
   readonly isLast: boolean;
 }
 
-/** What a batch of whole events comes to. */
+/** Result of reading a batch of complete events. */
 interface Step {
   readonly bytes: Buffer;
-  /** Null: the stream goes on. */
+  /** Null when the stream continues. */
   readonly end: StreamEnd | null;
-  /** The last event of the batch is one of the dialect. */
+  /** The last event of the batch belongs to the dialect. */
   readonly isReadable: boolean;
 }
 
-/** Keep-alives that may wait for the first piece; a vendor that sends nothing else must not fill the memory. */
+/** Limit of buffered keep-alives before the first chunk: a vendor that sends nothing else must not fill the memory. */
 const maxBufferedBytes = 1024 * 1024;
 
 /**
- * Yields nothing before the first piece of the answer has come: keep-alives wait, since until then another model can still be tried.
- * A stream that fails before that returns `broken` without having yielded. Throws VendorError `aborted` when our own side
- * ended it, and `stopped` before the first piece when the service ends. The vendor's error event is passed on without the `secrets` it may repeat.
+ * Yields nothing before the first chunk of the response: until then keep-alives are buffered and another model can be tried. A stream that
+ * fails earlier returns `broken` without having yielded. Throws VendorError `aborted` when the caller cancelled it, and `stopped` when the
+ * service stops before the first chunk. The vendor's error event is relayed without the `secrets` that it may repeat.
  *
- * Behind a whole answer `body` stays open, so that its connection can be used again; in every other case it is ended.
+ * After a complete response `body` stays open, so that its connection is reused; in every other case it is destroyed.
  */
 export async function* relayEvents(
   body: Readable,
@@ -52,15 +52,15 @@ export async function* relayEvents(
     for (const [index, event] of events.entries()) {
       const kind = reader.read(event);
       isReadable = kind !== 'unreadable';
-      if (kind === 'piece') hasStarted = true;
+      if (kind === 'delta') hasStarted = true;
       else if (kind === 'end' && hasStarted) return { bytes, end: { kind: 'whole' }, isReadable };
       else if (kind === 'error') {
-        // What the vendor sends behind its error, such as `[DONE]`, would make the answer look whole: it is cut off.
+        // Anything after the error, such as `[DONE]`, would make the response appear complete, so it is cut off.
         const cut = stripSecretsFromBytes(bytes.subarray(0, events[index + 1]?.start ?? bytes.length), secrets);
         const message = stripSecrets(reader.problem() ?? 'the vendor reported an error', secrets);
         return { bytes: cut, end: { kind: 'broken', message, errorForwarded: hasStarted }, isReadable };
       } else if (!isReadable && !hasStarted) {
-        return { bytes, end: { kind: 'broken', message: 'the stream is not of this dialect', errorForwarded: false }, isReadable };
+        return { bytes, end: { kind: 'broken', message: 'the stream does not use this dialect', errorForwarded: false }, isReadable };
       }
     }
     return { bytes, end: null, isReadable };
@@ -80,7 +80,7 @@ export async function* relayEvents(
       if (!hasStarted) {
         if (bytes.length > 0) buffered.push(bytes);
         bufferedBytes += bytes.length;
-        if (bufferedBytes > maxBufferedBytes) return { kind: 'broken', message: 'no piece of an answer came', errorForwarded: false };
+        if (bufferedBytes > maxBufferedBytes) return { kind: 'broken', message: 'only keep-alive events arrived', errorForwarded: false };
         continue;
       }
       isWhole = end?.kind === 'whole';
@@ -91,7 +91,7 @@ export async function* relayEvents(
     const ended: StreamEnd =
       end ??
       (reader.finished() ? { kind: 'whole' } : { kind: 'broken', message: 'the vendor ended the stream early', errorForwarded: false });
-    // An event without its end is passed on only where it completes the answer: behind it no error event could be told apart.
+    // An incomplete event is relayed only if it completes the response: a client could not parse an error event after it.
     if (hasStarted && isReadable && bytes.length > 0 && (ended.kind === 'whole' || ended.errorForwarded))
       yield { bytes: takeBuffered(bytes), isLast: ended.kind === 'whole' };
     return ended;

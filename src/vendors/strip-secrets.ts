@@ -1,9 +1,9 @@
-/** A vendor's own words, as they may be shown to callers: some vendors repeat the key that they were sent. Pure. */
+/** Removes keys from vendor messages before callers see them: some vendors repeat the key that they received. Pure. */
 
-/** What is shorter is a placeholder for a vendor that takes any key, or a word such as `true`: cut out, it would tear holes into messages. */
+/** Shorter values are placeholder keys or values such as `true`, whose removal would garble messages. */
 const minSecretLength = 5;
 
-/** Values of a provider row that no message may hold. A fixed header may hold a second key. */
+/** Returns the values that no message may contain: the key, and fixed headers, which may contain another key. */
 export function collectSecrets({
   apiKey,
   headers,
@@ -18,7 +18,7 @@ export function stripSecrets(text: string, secrets: readonly string[]): string {
   return secrets.reduce((rest, secret) => rest.replaceAll(secret, '[key]'), text);
 }
 
-/** The same for bytes on their way to a caller: they are the same bytes where they hold none. */
+/** Strips secrets from bytes; returns the same buffer when it contains none. */
 export function stripSecretsFromBytes(bytes: Buffer, secrets: readonly string[]): Buffer {
   const containsSecret = secrets.some((secret) => bytes.includes(secret));
   return containsSecret ? Buffer.from(stripSecrets(bytes.toString('utf8'), secrets)) : bytes;

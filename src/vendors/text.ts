@@ -1,15 +1,15 @@
 /**
- * One attempt at a vendor of the text routes: sends the body, waits until it is certain that an answer comes, and hands it over.
+ * Makes one attempt at a vendor of the text routes: sends the body and returns the response once it has begun.
  *
- * Until the first piece of a stream has been seen everything that goes wrong is thrown as a VendorError, so that another model can be
- * tried. After that the stream ends with how it ended; it does not throw.
+ * Until the first chunk of a stream every failure is thrown as a VendorError, so that another model can be tried. After that the stream
+ * returns how it ended instead of throwing.
  */
 import { VendorError } from '../core/errors.ts';
 import type { ResponseSummary, RouteCodec } from '../dialects/contract/route-codec.ts';
 import { parseVendorMessage } from '../dialects/contract/vendor-message.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { readBody } from './http-client.ts';
-import { parseRetryAfter } from './retry-after.ts';
+import { getHeader, isSuccess, toStatusError } from './http-response.ts';
 import type { StreamChunk, StreamEnd } from './stream.ts';
 import { relayEvents } from './stream.ts';
 import { stripSecrets } from './strip-secrets.ts';
@@ -26,7 +26,7 @@ export interface TextRequest {
   readonly stream: boolean;
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** For a vendor's `Retry-After` that is a date: asked when the answer is there, which may be long after the request. */
+  /** For a `Retry-After` that is a date. Called when the response arrives, which may be long after the request. */
   readonly now: () => number;
 }
 
@@ -35,15 +35,15 @@ export interface JsonResponse {
   readonly status: number;
   readonly contentType: string;
   readonly bytes: Buffer;
-  readonly reading: ResponseSummary;
+  readonly summary: ResponseSummary;
 }
 
 export interface StreamResponse {
   readonly kind: 'stream';
   readonly status: number;
   /** Pieces in order; returns how the stream ended. Stopping early (`return`) ends the vendor's request. Throws VendorError `aborted`. */
-  pieces(): AsyncGenerator<StreamChunk, StreamEnd>;
-  reading(): ResponseSummary;
+  chunks(): AsyncGenerator<StreamChunk, StreamEnd>;
+  summary(): ResponseSummary;
 }
 
 export type VendorResponse = JsonResponse | StreamResponse;
@@ -68,7 +68,7 @@ export async function sendToVendor(httpClient: VendorHttpClient, request: TextRe
     idleTimeoutMs: provider.idleTimeoutMs,
     ...(signal ? { signal } : {}),
   });
-  if (response.status < 200 || response.status > 299) throw await readRefusal(response, request);
+  if (!isSuccess(response)) throw await readStatusError(response, request);
   return stream ? openStream(response, request) : readJson(response, request);
 }
 
@@ -76,72 +76,64 @@ async function readJson(response: HttpResponse, { provider, codec }: TextRequest
   const bytes = await readBody(response.body, maxResponseBytes);
   const summary = codec.parseResponse(bytes);
   if (summary === null) {
-    // An error that some vendors tell with status 200.
+    // Some vendors report errors with status 200.
     const errorText = bytes.length > maxErrorBytes ? null : vendorErrorText(parseVendorMessage(bytes), provider);
-    const message = `the answer is no answer of ${codec.route}${errorText === null ? '' : `: ${errorText}`}`;
+    const message = `not a valid response of ${codec.route}${errorText === null ? '' : `: ${errorText}`}`;
     throw new VendorError('unreadable', message, { status: response.status });
   }
   return {
     kind: 'plain',
     status: response.status,
-    contentType: headerOf(response, 'content-type') ?? 'application/json',
+    contentType: getHeader(response, 'content-type') ?? 'application/json',
     bytes,
-    reading: summary,
+    summary,
   };
 }
 
-async function readRefusal(response: HttpResponse, { provider, now }: TextRequest): Promise<VendorError> {
-  const { status } = response;
-  // An error body that cannot be read does not change what the status says.
+async function readStatusError(response: HttpResponse, { provider, now }: TextRequest): Promise<VendorError> {
+  // An unreadable error body does not change the meaning of the status.
   const bytes = await readBody(response.body, maxErrorBytes).catch(() => Buffer.alloc(0));
-  const vendorMessage = vendorErrorText(parseVendorMessage(bytes) ?? plainTextBody(response, bytes), provider);
-  const retryAfterMs = status === 429 ? parseRetryAfter(response.headers, bytes, now()) : undefined;
-  const message = `the vendor answered ${status}${vendorMessage === null ? '' : `: ${vendorMessage}`}`;
-  return new VendorError('status', message, { status, vendorMessage, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+  const errorText = vendorErrorText(parseVendorMessage(bytes) ?? plainTextBody(response, bytes), provider);
+  return toStatusError(response, bytes, errorText, now());
 }
 
 function vendorErrorText(text: string | null, { secrets }: Provider): string | null {
   return text === null ? null : stripSecrets(text, secrets).slice(0, maxVendorMessageLength);
 }
 
-/** What proxies in front of vendors say is often no JSON. */
+/** Returns a plain-text body: proxies in front of vendors often do not send JSON. */
 function plainTextBody(response: HttpResponse, bytes: Buffer): string | null {
-  return /^text\/plain\b/i.test(headerOf(response, 'content-type') ?? '') ? bytes.toString('utf8').trim() || null : null;
+  return /^text\/plain\b/i.test(getHeader(response, 'content-type') ?? '') ? bytes.toString('utf8').trim() || null : null;
 }
 
 async function openStream(response: HttpResponse, { provider, codec }: TextRequest): Promise<StreamResponse> {
-  const type = headerOf(response, 'content-type') ?? 'text/event-stream';
+  const type = getHeader(response, 'content-type') ?? 'text/event-stream';
   if (!/^text\/event-stream\b/i.test(type)) {
     response.release();
-    throw new VendorError('unreadable', 'the answer is no event stream', { status: response.status });
+    throw new VendorError('unreadable', 'the response is not an event stream', { status: response.status });
   }
   const reader = codec.createStreamReader();
   const relay = relayEvents(response.body, reader, provider.secrets);
-  // Keep-alives are no piece: a vendor that sends nothing else is as silent as one that sends nothing.
+  // Keep-alives do not count: a vendor that sends nothing else is treated like one that sends nothing.
   const firstChunkTimer = setTimeout(
-    () => response.body.destroy(new VendorError('timeout', 'no piece of the answer in time')),
+    () => response.body.destroy(new VendorError('timeout', 'no chunk of the response in time')),
     provider.firstByteTimeoutMs,
   );
   const first = await relay.next().finally(() => clearTimeout(firstChunkTimer));
   if (first.done) {
     const reason = first.value.kind === 'broken' ? first.value.message : 'it was empty';
-    throw new VendorError('broken', `the stream failed before its first piece: ${reason}`, { status: response.status });
+    throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, { status: response.status });
   }
   const firstChunk = first.value;
-  async function* pieces(): AsyncGenerator<StreamChunk, StreamEnd> {
+  async function* chunks(): AsyncGenerator<StreamChunk, StreamEnd> {
     try {
       yield firstChunk;
       return yield* relay;
     } finally {
-      // Where the reader stopped early this ends the request; behind a whole answer it does nothing.
+      // Ends the request if the reader stopped early; no effect after a complete response.
       await relay.return({ kind: 'whole' });
       response.release();
     }
   }
-  return { kind: 'stream', status: response.status, pieces, reading: () => reader.summary() };
-}
-
-function headerOf(response: HttpResponse, name: string): string | null {
-  const value = response.headers[name];
-  return typeof value === 'string' ? value : (value?.[0] ?? null);
+  return { kind: 'stream', status: response.status, chunks, summary: () => reader.summary() };
 }

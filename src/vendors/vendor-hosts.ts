@@ -1,26 +1,26 @@
 /**
- * The host rule: which addresses that a vendor or a caller names may be asked at all, and which of them may see the provider's key.
+ * Decides which URLs from vendors and callers may be requested, and which of them get the provider's key.
  *
- * An address is judged after the URL parser has read it, since that is what will be asked: scheme, host and port must equal those of the
- * provider's base address, or of one of its asset hosts. Whatever the parser would first have to repair (spaces, invisible characters,
- * backslashes, missing slashes, user-info) is refused, because others may read it differently. Pure: no name is resolved here.
+ * A URL is checked after parsing, because the parsed URL is what is requested: its origin must be that of the provider's base URL or of one
+ * of its asset hosts. URLs that the parser would repair (spaces, invisible characters, backslashes, missing slashes, user info) are rejected,
+ * because other parsers may read them differently. Pure: resolves no host names.
  */
 
-/** Where a provider's files and operations may lie. */
+/** Origins of a provider's files and operations. */
 export interface VendorHosts {
-  /** Scheme, host and port of its base address: the only place that gets its key. */
+  /** Origin of the base URL: the only one that gets the key. */
   readonly origin: string;
   readonly assetOrigins: readonly string[];
 }
 
-/** An address that may be asked. */
+/** A URL that may be requested. */
 export interface VendorAddress {
   readonly url: URL;
-  /** It is the provider's own: its key may go there. */
+  /** The URL has the origin of the provider's base URL, so it may get the key. */
   readonly isProviderOrigin: boolean;
 }
 
-/** `assetHosts` are hosts, or hosts with a port: with https, and without it only where the provider itself is asked so. */
+/** `assetHosts` are hosts with an optional port. They use https, and http only if the provider's base URL does. */
 export function buildVendorHosts(baseUrl: string, assetHosts: readonly string[]): VendorHosts {
   const base = new URL(baseUrl);
   const schemes = new Set(['https:', base.protocol]);
@@ -30,17 +30,17 @@ export function buildVendorHosts(baseUrl: string, assetHosts: readonly string[])
   };
 }
 
-/** No vendor has longer ones; Google's signed addresses are the longest, of about 2,000 characters. */
+/** Vendors use shorter ones; the longest known are Google's signed URLs of about 2,000 characters. */
 const maxAddressLength = 8_192;
 
 const ambiguousCharacters = /[\p{C}\s\\]/u;
 
-/** It can be an address, of whomever. */
+/** Reports whether a text is an absolute URL that needs no repair, on any host. */
 export function isAddress(text: string): boolean {
   return text.length <= maxAddressLength && !ambiguousCharacters.test(text) && URL.canParse(text);
 }
 
-/** An absolute address by the rule; null: it may not be asked. */
+/** Parses an absolute URL; null when it may not be requested. */
 export function parseVendorAddress(text: string, hosts: VendorHosts): VendorAddress | null {
   if (!isAddress(text)) return null;
   const authority = /^https?:\/\/([^/?#]+)/i.exec(text)?.[1];
@@ -50,7 +50,7 @@ export function parseVendorAddress(text: string, hosts: VendorHosts): VendorAddr
   return isProviderOrigin || hosts.assetOrigins.includes(url.origin) ? { url, isProviderOrigin } : null;
 }
 
-/** Where a redirect of `from` leads, by the same rule. A relative one stays at its host. */
+/** Resolves a redirect by the same rule; a relative location stays on its host. */
 export function resolveRedirect(location: string, from: URL, hosts: VendorHosts): VendorAddress | null {
   if (/^[a-z][a-z0-9+.-]*:/i.test(location)) return parseVendorAddress(location, hosts);
   if (ambiguousCharacters.test(location) || !URL.canParse(location, from.href)) return null;

@@ -1,21 +1,21 @@
-/** Provider rows as this room needs them. `app.ts` makes them from the configuration. */
+/** Providers as requests to vendors need them; built from the configuration by `registry.ts` and `media.ts`. */
 import type { Dialect } from '../core/call.ts';
 
-/** Where a provider is, what it is sent with every request, and how long it may take. */
+/** Address, headers and timeouts of a provider. */
 export interface ProviderConnection {
   readonly name: string;
-  /** With the version prefix, without a slash at its end; the route's tail is appended (vendor facts 1). */
+  /** With the version prefix and without a trailing slash; the path of the route is appended. */
   readonly baseUrl: string;
-  /** Authentication and fixed headers of the row, lower-case names: for its own host alone. */
+  /** Authentication and fixed headers with lower-case names. Sent to the provider's origin only. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Values that no message may hold. */
+  /** Values that no message may contain. */
   readonly secrets: readonly string[];
   readonly connectTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
   readonly idleTimeoutMs: number;
 }
 
-/** Of the inference routes. */
+/** A provider of the text routes. */
 export interface Provider extends ProviderConnection {
   readonly dialect: Dialect;
 }

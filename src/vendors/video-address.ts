@@ -1,47 +1,43 @@
 /**
- * Addresses as callers of the video routes name them: operations and files. Pure.
+ * Parses the operations and files that callers of the video routes name. Pure.
  *
- * A caller's address is taken only as a URL parser would write it. What a parser would mend (a decimal or upper-case host, a default port, a
- * backslash, a tab, dot segments) is no honest address, so it is refused instead of being understood. Whether it is the vendor's is the host
- * rule's to say (vendor-hosts.ts).
+ * A URL is accepted only in the form that a URL parser would write. One that a parser would change (a decimal or upper-case host, a default
+ * port, a backslash, a tab, dot segments) is rejected. vendor-hosts.ts decides whether its host belongs to the vendor.
  */
 import { createHash } from 'node:crypto';
 import type { VendorHosts } from './vendor-hosts.ts';
 import { parseVendorAddress } from './vendor-hosts.ts';
 
-/** A model may hold what specification 4.6 allows; neither part may be a dot segment, which an address would lose. */
+/** Neither part may be a dot segment, which URL parsing would remove. */
 const operationName = /^(?:models\/(?!\.{1,2}\/)[A-Za-z0-9._:-]+\/)?operations\/(?!\.{1,2}$)[A-Za-z0-9._-]+$/;
 const maxNameLength = 1_024;
 
-/** The operation's name out of a name or an absolute address under the vendor's base address; null for anything else. */
+/** Returns the operation name from a name or a URL below the vendor's base URL; null for anything else. */
 export function parseOperationName(text: string, baseUrl: string): string | null {
   const base = `${new URL(baseUrl).href.replace(/\/+$/, '')}/`;
   const name = text.startsWith(base) ? text.slice(base.length) : text;
   return isOperationName(name) ? name : null;
 }
 
-/** It can be asked for below the vendor's base address. */
+/** Reports whether a name can be polled below the vendor's base URL. */
 export function isOperationName(name: string): boolean {
   return name.length <= maxNameLength && operationName.test(name);
 }
 
-/** The address of a file as a caller names it; null when it is malformed or not on a host of the vendor. */
+/** Parses the URL of a file; null when it is malformed or not on a host of the vendor. */
 export function parseFileAddress(text: string, hosts: VendorHosts): URL | null {
   const address = parseVendorAddress(text, hosts);
   if (address === null || address.url.href !== text || /%(?:2f|5c|00)/i.test(address.url.pathname)) return null;
   return address.url;
 }
 
-/** `files/{id}` out of the address of a file of the Gemini form, however it is written; null where the path is of something else. */
+/** Returns `files/{id}` from the URL of a Gemini file in any spelling; null when the path is not one of a file. */
 export function getFileName({ pathname }: URL): string | null {
   const id = /\/files\/([A-Za-z0-9._-]+)(?::[a-z]+)?$/i.exec(pathname)?.[1];
   return id === undefined ? null : `files/${id}`;
 }
 
-/**
- * What all spellings of a file's address have in common. A project's files are recognised by it, so that no other spelling leads to the file
- * of another project.
- */
+/** Returns a key that is equal for all spellings of a file's URL, so that no spelling gives access to another project's file. */
 export function getFileKey(address: string): string {
   if (!URL.canParse(address)) return address;
   const url = new URL(address);
@@ -49,5 +45,5 @@ export function getFileKey(address: string): string {
   return key.length <= maxKeyLength ? key : `sha256:${createHash('sha256').update(key).digest('hex')}`;
 }
 
-/** The database's index takes none of some thousands. */
+/** PostgreSQL rejects index entries of more than about 2,700 bytes. */
 const maxKeyLength = 1_024;

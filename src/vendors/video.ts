@@ -1,16 +1,17 @@
 /**
- * The vendor of videos in the Gemini form (vendor facts 7): a start gives an operation, polls say what became of it, a file is fetched from
- * where the vendor says. The key travels in a header, to the vendor's own origin and nowhere else.
+ * Client of Gemini's video API (docs/vendors.md): a start returns an operation, polls return its state, and a file is downloaded from the URL
+ * that the vendor returns. The key is sent in a header, to the provider's origin only.
  *
- * Everything that goes wrong is thrown as a VendorError, whose message holds the vendor's status and words.
+ * Every failure is thrown as a VendorError, whose message contains the vendor's status and message.
  */
 import type { Readable } from 'node:stream';
 import { VendorError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json/narrow.ts';
-import { asArray, asCount, asObject, asString, isObject, parseJson } from '../core/json/narrow.ts';
-import type { HttpResponse, VendorHttpClient } from './http-client.ts';
-import { destroyBody, readBody, toVendorError } from './http-client.ts';
-import { fetchVendorFile, getHeader, type MediaProvider, sendMediaRequest, vendorErrorText } from './media.ts';
+import { asArray, asCount, asObject, asString, isObject } from '../core/json/narrow.ts';
+import type { VendorHttpClient } from './http-client.ts';
+import { destroyBody, toVendorError } from './http-client.ts';
+import { getHeader, readJsonObject } from './http-response.ts';
+import { fetchVendorFile, type MediaProvider, sendMediaRequest, vendorErrorText } from './media.ts';
 import { isAddress } from './vendor-hosts.ts';
 import { isOperationName } from './video-address.ts';
 
@@ -20,32 +21,32 @@ export interface VideoVendorDeps {
   readonly now: () => number;
 }
 
-/** What became of an operation. `reason` is the vendor's class of the failure, `message` its sentence, which may quote the prompt. */
+/** State of an operation. `reason` is the vendor's failure code, `message` its message, which may quote the prompt. */
 export type VideoState =
   | { readonly kind: 'running' }
   | { readonly kind: 'done'; readonly uris: readonly string[] }
   | { readonly kind: 'failed'; readonly reason: string; readonly message: string };
 
-/** A file on its way. */
+/** A file download. */
 export interface VideoFile {
   readonly contentType: string;
-  /** As the vendor declared it; null when it did not. */
+  /** The declared length; null when the vendor declared none. */
   readonly lengthBytes: number | null;
-  /** Read only as fast as it is taken. Throws VendorError `broken` and `aborted`; stopping early (`return`) ends the vendor's request. */
+  /** Applies back pressure. Throws VendorError `broken` and `aborted`; returning it early ends the vendor's request. */
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
 export interface VideoVendor {
-  /** The name of the operation that was started with `body`, the vendor's own form of the wish. */
+  /** Starts a video with a request body in the vendor's format; returns the name of the operation. */
   start(provider: MediaProvider, model: string, body: Buffer): Promise<string>;
   poll(provider: MediaProvider, operation: string, signal?: AbortSignal): Promise<VideoState>;
-  /** Follows redirects within the vendor's hosts; VendorError `unreadable` where they leave them or do not end. */
+  /** Downloads a file. Follows redirects within the vendor's hosts; VendorError `unreadable` for others, and for too many. */
   open(provider: MediaProvider, address: URL, signal: AbortSignal): Promise<VideoFile>;
 }
 
 const maxResponseBytes = 1024 * 1024;
 const maxFailureMessageLength = 500;
-/** A poll tells what the vendor knows; one that takes longer is asked again later. */
+/** A poll that takes longer is repeated later. */
 const pollTimeoutMs = 30_000;
 
 export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVendor {
@@ -53,10 +54,10 @@ export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVe
     async start(provider, model, body) {
       const url = new URL(`${provider.baseUrl}/models/${model}:predictLongRunning`);
       const response = await sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now });
-      const name = asString((await readObject(response)).name);
-      // One that nobody could be asked about is none: the video would be lost to its caller.
+      const name = asString((await readJsonObject(response, maxResponseBytes)).name);
+      // A name that cannot be polled is an error: the caller could never get the video.
       if (name === null || !isOperationName(name))
-        throw new VendorError('unreadable', 'the answer names no operation', { status: response.status });
+        throw new VendorError('unreadable', 'the response names no operation', { status: response.status });
       return name;
     },
 
@@ -65,7 +66,7 @@ export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVe
       const url = new URL(`${provider.baseUrl}/${operation}`);
       const request = { url, method: 'GET' as const, accept: 'application/json', body: null, now, ...(signal && { signal }) };
       const response = await sendMediaRequest(httpClient, connection, request);
-      return toVideoState(await readObject(response), response.status, provider);
+      return toVideoState(await readJsonObject(response, maxResponseBytes), response.status, provider);
     },
 
     async open(provider, address, signal) {
@@ -90,12 +91,6 @@ async function* relay(body: Readable): AsyncGenerator<Buffer, void> {
   }
 }
 
-async function readObject({ body, status }: HttpResponse): Promise<JsonObject> {
-  const json = parseJson((await readBody(body, maxResponseBytes)).toString('utf8'));
-  if (!isObject(json)) throw new VendorError('unreadable', 'the answer is no JSON object', { status });
-  return json;
-}
-
 function toVideoState(json: JsonObject, status: number, provider: MediaProvider): VideoState {
   if (json.done !== true) return { kind: 'running' };
   const failedAs = (reason: string, message: string): VideoState => ({
@@ -110,10 +105,10 @@ function toVideoState(json: JsonObject, status: number, provider: MediaProvider)
   const { generatedSamples, raiMediaFilteredCount, raiMediaFilteredReasons } = asObject(asObject(json.response).generateVideoResponse);
   const samples = asArray(generatedSamples);
   const reasons = asArray(raiMediaFilteredReasons);
-  // None is there, and none is billed: all were filtered, or the vendor does not say why.
+  // A response without samples is not billed: all were filtered, or the vendor gives no reason.
   if (samples.length === 0)
     return failedAs(reasons.length > 0 || asCount(raiMediaFilteredCount) ? 'FILTERED' : 'NO_VIDEO', reasons.map(String).join(' '));
   const uris = samples.map((sample) => asString(asObject(asObject(sample).video).uri) ?? '').filter(isAddress);
-  if (uris.length < samples.length) throw new VendorError('unreadable', 'the answer does not say where the video is', { status });
+  if (uris.length < samples.length) throw new VendorError('unreadable', 'the response does not contain the URL of the video', { status });
   return { kind: 'done', uris };
 }

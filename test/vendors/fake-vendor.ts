@@ -1,4 +1,4 @@
-/** Lends a vendor's machine: a real HTTP server on loopback that does what the test says, and a door to it. Both are closed afterwards. */
+/** Runs a test with a scripted HTTP server on loopback and an HTTP client, and closes both afterwards. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -10,22 +10,22 @@ export interface Received {
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
-  /** Number of the connection it came on, from 1. */
+  /** Number of the connection, from 1. */
   readonly connection: number;
 }
 
 export interface FakeVendor {
   readonly url: string;
-  readonly door: VendorHttpClient;
+  readonly httpClient: VendorHttpClient;
   readonly received: Received[];
   /** Resolves when the connection of the latest request is closed. */
   connectionClosed(): Promise<void>;
 }
 
-/** Answers a request; what it returns is not looked at. */
-export type Answerer = (response: ServerResponse, request: Received) => unknown;
+/** Responds to a request; its return value is ignored. */
+export type Responder = (response: ServerResponse, request: Received) => unknown;
 
-export async function withVendor<Result>(answer: Answerer, use: (vendor: FakeVendor) => Promise<Result>): Promise<Result> {
+export async function withVendor<Result>(respond: Responder, use: (vendor: FakeVendor) => Promise<Result>): Promise<Result> {
   const received: Received[] = [];
   const connections: Socket[] = [];
   let latest: Socket | null = null;
@@ -35,18 +35,24 @@ export async function withVendor<Result>(answer: Answerer, use: (vendor: FakeVen
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const { method = '', url: path = '', headers } = request;
-      const told = { method, path, headers, body: Buffer.concat(chunks).toString(), connection: connections.indexOf(request.socket) + 1 };
-      received.push(told);
-      answer(response, told);
+      const receivedRequest = {
+        method,
+        path,
+        headers,
+        body: Buffer.concat(chunks).toString(),
+        connection: connections.indexOf(request.socket) + 1,
+      };
+      received.push(receivedRequest);
+      respond(response, receivedRequest);
     });
   });
   server.on('connection', (socket) => connections.push(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const door = createVendorHttpClient();
+  const httpClient = createVendorHttpClient();
   try {
     return await use({
       url: `http://127.0.0.1:${portOf(server.address())}`,
-      door,
+      httpClient,
       received,
       connectionClosed: () =>
         new Promise((resolve) => (latest === null || latest.closed ? resolve() : latest.once('close', () => resolve()))),
@@ -54,11 +60,11 @@ export async function withVendor<Result>(answer: Answerer, use: (vendor: FakeVen
   } finally {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
-    await door.close();
+    await httpClient.close();
   }
 }
 
-/** A port on which nobody listens. */
+/** Returns a port without a listener. */
 export async function closedPort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -16,21 +16,21 @@ function requestOf(url: string, more: Partial<HttpRequest> = {}): HttpRequest {
   };
 }
 
-/** undici counts a connection as free one turn of the event loop after its answer ended. */
+/** undici marks a connection as free one event loop iteration after its response ended. */
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Reads until some bytes are there. */
+/** Reads the first chunk. */
 async function firstChunk({ body }: HttpResponse): Promise<string> {
   for await (const chunk of body.iterator({ destroyOnReturn: false })) return String(chunk);
   return '';
 }
 
 describe('send', () => {
-  test('carries method, path, query, headers and body as they are, and brings back status, headers and body', async () => {
+  test('sends method, path, query, headers and body unchanged, and returns status, headers and body', async () => {
     await withVendor(
       (response) => response.writeHead(418, { 'x-answer': 'yes' }).end('tea'),
-      async ({ url, door, received }) => {
-        const response = await door.send(requestOf(`${url}/v1/a%2Fb?c=%20d`));
+      async ({ url, httpClient, received }) => {
+        const response = await httpClient.send(requestOf(`${url}/v1/a%2Fb?c=%20d`));
         expect(response).toMatchObject({ status: 418, headers: { 'x-answer': 'yes' } });
         expect((await readBody(response.body, 100)).toString()).toBe('tea');
         expect(received).toMatchObject([
@@ -43,8 +43,8 @@ describe('send', () => {
   test('does not follow a redirect', async () => {
     await withVendor(
       (response) => response.writeHead(307, { location: '/elsewhere' }).end(),
-      async ({ url, door, received }) => {
-        const { status, body } = await door.send(requestOf(url));
+      async ({ url, httpClient, received }) => {
+        const { status, body } = await httpClient.send(requestOf(url));
         await readBody(body, 100);
         expect(status).toBe(307);
         expect(received).toHaveLength(1);
@@ -52,55 +52,55 @@ describe('send', () => {
     );
   });
 
-  test('fault connect when nobody listens, with the short code and no address', async () => {
-    const door = createVendorHttpClient();
-    const failed = door.send(requestOf(`http://127.0.0.1:${await closedPort()}/`));
+  test('throws connect without a listener, with the error code and no address', async () => {
+    const httpClient = createVendorHttpClient();
+    const failed = httpClient.send(requestOf(`http://127.0.0.1:${await closedPort()}/`));
     await expect(failed).rejects.toMatchObject({
       name: 'VendorError',
       kind: 'connect',
       status: null,
       message: 'no connection (ECONNREFUSED)',
     });
-    await door.close();
+    await httpClient.close();
   });
 
-  test('fault connect when the name cannot be found', async () => {
-    const door = createVendorHttpClient();
-    await expect(door.send(requestOf('http://vendor.invalid/'))).rejects.toMatchObject({ kind: 'connect' });
-    await door.close();
+  test('throws connect when the host name cannot be resolved', async () => {
+    const httpClient = createVendorHttpClient();
+    await expect(httpClient.send(requestOf('http://vendor.invalid/'))).rejects.toMatchObject({ kind: 'connect' });
+    await httpClient.close();
   });
 
-  test('fault connect when the vendor closes the connection without a word', async () => {
+  test('throws connect when the vendor closes the connection before responding', async () => {
     await withVendor(
       (response) => response.destroy(),
-      async ({ url, door }) => {
-        await expect(door.send(requestOf(url))).rejects.toMatchObject({ kind: 'connect', status: null });
+      async ({ url, httpClient }) => {
+        await expect(httpClient.send(requestOf(url))).rejects.toMatchObject({ kind: 'connect', status: null });
       },
     );
   });
 
-  test('fault timeout when no answer comes in time', async () => {
+  test('throws timeout when no response arrives in time', async () => {
     await withVendor(
       () => {},
-      async ({ url, door, connectionClosed }) => {
-        await expect(door.send(requestOf(url, { firstByteTimeoutMs: 30 }))).rejects.toMatchObject({
+      async ({ url, httpClient, connectionClosed }) => {
+        await expect(httpClient.send(requestOf(url, { firstByteTimeoutMs: 30 }))).rejects.toMatchObject({
           kind: 'timeout',
-          message: 'no answer in time',
+          message: 'no response in time',
         });
         await connectionClosed();
       },
     );
   });
 
-  test('fault aborted when our signal ends it, before the request and while it waits', async () => {
+  test('throws aborted when the signal is aborted before the request or while waiting', async () => {
     await withVendor(
       () => {},
-      async ({ url, door, received, connectionClosed }) => {
-        await expect(door.send(requestOf(url, { signal: AbortSignal.abort() }))).rejects.toMatchObject({ kind: 'aborted' });
+      async ({ url, httpClient, received, connectionClosed }) => {
+        await expect(httpClient.send(requestOf(url, { signal: AbortSignal.abort() }))).rejects.toMatchObject({ kind: 'aborted' });
         expect(received).toHaveLength(0);
 
         const controller = new AbortController();
-        const failed = door.send(requestOf(url, { signal: controller.signal }));
+        const failed = httpClient.send(requestOf(url, { signal: controller.signal }));
         while (received.length === 0) await nextTurn();
         controller.abort();
         await expect(failed).rejects.toMatchObject({ kind: 'aborted' });
@@ -110,59 +110,59 @@ describe('send', () => {
   });
 });
 
-describe('readAll', () => {
-  test('gives the whole body, up to its bound', async () => {
+describe('readBody', () => {
+  test('returns the whole body up to its limit', async () => {
     await withVendor(
       (response) => response.end('x'.repeat(100_000)),
-      async ({ url, door }) => {
-        expect(await readBody((await door.send(requestOf(url))).body, 100_000)).toHaveLength(100_000);
+      async ({ url, httpClient }) => {
+        expect(await readBody((await httpClient.send(requestOf(url))).body, 100_000)).toHaveLength(100_000);
       },
     );
   });
 
-  test('fault unreadable for a larger one, and the connection is closed', async () => {
+  test('throws unreadable for a larger body and closes the connection', async () => {
     await withVendor(
       (response) => response.end('x'.repeat(1_000_000)),
-      async ({ url, door, connectionClosed }) => {
-        const { body } = await door.send(requestOf(url));
+      async ({ url, httpClient, connectionClosed }) => {
+        const { body } = await httpClient.send(requestOf(url));
         await expect(readBody(body, 99_999)).rejects.toMatchObject({
           kind: 'unreadable',
-          message: 'the answer is larger than 99999 bytes',
+          message: 'the response is larger than 99999 bytes',
         });
         await connectionClosed();
       },
     );
   });
 
-  test('fault broken when the answer breaks off', async () => {
+  test('throws broken when the response breaks off', async () => {
     await withVendor(
       (response) => {
         response.writeHead(200, { 'content-length': '10' });
         response.write('half', () => response.destroy());
       },
-      async ({ url, door }) => {
-        const { body } = await door.send(requestOf(url));
+      async ({ url, httpClient }) => {
+        const { body } = await httpClient.send(requestOf(url));
         await expect(readBody(body, 100)).rejects.toMatchObject({ kind: 'broken' });
       },
     );
   });
 
-  test('fault broken when the answer stops coming', async () => {
+  test('throws broken when the response stalls', async () => {
     await withVendor(
       (response) => response.write('half'),
-      async ({ url, door }) => {
-        const { body } = await door.send(requestOf(url, { idleTimeoutMs: 30 }));
-        await expect(readBody(body, 100)).rejects.toMatchObject({ kind: 'broken', message: 'the answer stopped coming' });
+      async ({ url, httpClient }) => {
+        const { body } = await httpClient.send(requestOf(url, { idleTimeoutMs: 30 }));
+        await expect(readBody(body, 100)).rejects.toMatchObject({ kind: 'broken', message: 'the response stalled' });
       },
     );
   });
 
-  test('fault aborted when our signal ends it in the middle', async () => {
+  test('throws aborted when the signal is aborted in the middle', async () => {
     await withVendor(
       (response) => response.write('half'),
-      async ({ url, door, connectionClosed }) => {
+      async ({ url, httpClient, connectionClosed }) => {
         const controller = new AbortController();
-        const { body } = await door.send(requestOf(url, { signal: controller.signal }));
+        const { body } = await httpClient.send(requestOf(url, { signal: controller.signal }));
         const failed = readBody(body, 100);
         controller.abort();
         await expect(failed).rejects.toMatchObject({ kind: 'aborted' });
@@ -173,12 +173,12 @@ describe('readAll', () => {
 });
 
 describe('connections', () => {
-  test('a connection is used again when its answer has been read', async () => {
+  test('a connection is reused after its response has been read', async () => {
     await withVendor(
       (response) => response.end('x'),
-      async ({ url, door, received }) => {
+      async ({ url, httpClient, received }) => {
         for (let n = 0; n < 3; n += 1) {
-          await readBody((await door.send(requestOf(url))).body, 10);
+          await readBody((await httpClient.send(requestOf(url))).body, 10);
           await nextTurn();
         }
         expect(received.map(({ connection }) => connection)).toEqual([1, 1, 1]);
@@ -187,18 +187,18 @@ describe('connections', () => {
   });
 
   test.each([
-    ['after a short answer', 10],
-    ['after a long one', 3_000_000],
-  ])('release reads a short rest, so that the connection is used again: %s', async (_name, size) => {
+    ['after a short response', 10],
+    ['after a long response', 3_000_000],
+  ])('release drains a short remainder, so that the connection is reused: %s', async (_name, size) => {
     const open: (() => void)[] = [];
     await withVendor(
       (response) => {
         response.write('x'.repeat(size));
         open.push(() => response.end('.'));
       },
-      async ({ url, door, received }) => {
+      async ({ url, httpClient, received }) => {
         for (let n = 0; n < 2; n += 1) {
-          const response = await door.send(requestOf(url));
+          const response = await httpClient.send(requestOf(url));
           let seen = 0;
           for await (const chunk of response.body.iterator({ destroyOnReturn: false })) {
             seen += Buffer.from(chunk).length;
@@ -214,11 +214,11 @@ describe('connections', () => {
     );
   });
 
-  test('release ends the connection when the rest is long', async () => {
+  test('release closes the connection when the remainder is long', async () => {
     await withVendor(
       (response) => response.end('x'.repeat(3_000_000)),
-      async ({ url, door, connectionClosed }) => {
-        const response = await door.send(requestOf(url));
+      async ({ url, httpClient, connectionClosed }) => {
+        const response = await httpClient.send(requestOf(url));
         await firstChunk(response);
         response.release();
         await connectionClosed();
@@ -227,14 +227,14 @@ describe('connections', () => {
     );
   });
 
-  test('release does nothing to an answer that has been read, or has failed', async () => {
+  test('release has no effect on a response that was read or has failed', async () => {
     await withVendor(
       (response) => response.end('x'),
-      async ({ url, door }) => {
-        const read = await door.send(requestOf(url));
+      async ({ url, httpClient }) => {
+        const read = await httpClient.send(requestOf(url));
         await readBody(read.body, 10);
         read.release();
-        const failed = await door.send(requestOf(url));
+        const failed = await httpClient.send(requestOf(url));
         failed.body.on('error', () => {}).destroy(new Error('x'));
         failed.release();
         failed.release();
@@ -242,15 +242,15 @@ describe('connections', () => {
     );
   });
 
-  test('a released answer that breaks afterwards harms nobody', async () => {
+  test('an error of a released response is ignored', async () => {
     const open: (() => void)[] = [];
     await withVendor(
       (response) => {
         response.write('x');
         open.push(() => response.destroy());
       },
-      async ({ url, door }) => {
-        const response = await door.send(requestOf(url));
+      async ({ url, httpClient }) => {
+        const response = await httpClient.send(requestOf(url));
         await firstChunk(response);
         response.release();
         const closed = new Promise((resolve) => response.body.once('close', resolve));
@@ -260,13 +260,13 @@ describe('connections', () => {
     );
   });
 
-  test('close waits for what is running', async () => {
+  test('close waits for running requests', async () => {
     await withVendor(
       (response) => response.end('x'),
       async ({ url }) => {
-        const door = createVendorHttpClient();
-        const { body } = await door.send(requestOf(url));
-        const closed = door.close();
+        const httpClient = createVendorHttpClient();
+        const { body } = await httpClient.send(requestOf(url));
+        const closed = httpClient.close();
         expect((await readBody(body, 10)).toString()).toBe('x');
         await closed;
       },

@@ -46,16 +46,16 @@ describe('retry-after', () => {
     'NaN',
     'Infinity',
     '9'.repeat(400),
-  ])('%s cannot be read', (value) => {
+  ])('%s is ignored', (value) => {
     expect(wait({ 'retry-after': value })).toBeUndefined();
   });
 
-  test('a header that came twice counts once', () => {
+  test('a repeated header counts once', () => {
     expect(wait({ 'retry-after': ['5', '5'] })).toBe(5000);
   });
 });
 
-describe('milliseconds come first', () => {
+describe('millisecond headers take precedence', () => {
   test.each<[string, Headers, number]>([
     ['retry-after-ms', { 'retry-after-ms': '250', 'retry-after': '9' }, 250],
     ['x-ms-retry-after-ms', { 'x-ms-retry-after-ms': '250.4', 'retry-after': '9' }, 250],
@@ -92,12 +92,12 @@ describe('a hint in the body', () => {
     expect(wait({}, retryInfo(delay))).toBe(ms);
   });
 
-  test('stands behind the headers, before the resets', () => {
+  test('is used after the headers and before the resets', () => {
     expect(wait({ 'retry-after': '2', 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(2000);
     expect(wait({ 'x-ratelimit-reset-requests': '9s' }, retryInfo('37s'))).toBe(37_000);
   });
 
-  test('bodies that are no object say nothing', () => {
+  test('is ignored in bodies that are not objects', () => {
     for (const body of ['x', [], [{ error: 1 }], { error: 'x' }, { error: { details: {} } }]) expect(wait({}, body)).toBeUndefined();
     expect(parseRetryAfter({}, Buffer.from('<html>'), now)).toBeUndefined();
   });
@@ -140,14 +140,14 @@ describe('reset headers', () => {
       { 'x-ratelimit-reset-requests': 'soon', 'anthropic-ratelimit-tokens-reset': 'later', 'x-ratelimit-reset-tokens': '' },
       undefined,
     ],
-    ['an unreadable one beside a good one', { 'x-ratelimit-reset-requests': 'soon', 'x-ratelimit-reset-tokens': '2s' }, 2000],
+    ['an unreadable one and a valid one', { 'x-ratelimit-reset-requests': 'soon', 'x-ratelimit-reset-tokens': '2s' }, 2000],
     ['other headers', { 'x-ratelimit-limit-requests': '5', 'anthropic-ratelimit-requests-limit': '5', 'x-request-id': '7s' }, undefined],
   ])('%s', (_name, headers, ms) => {
     expect(wait(headers)).toBe(ms);
   });
 });
 
-describe('limits that no wait ends', () => {
+describe('limits that do not end by waiting', () => {
   test.each<[string, unknown]>([
     ["OpenAI's quota by code", { error: { type: 'requests', code: 'insufficient_quota' } }],
     ["OpenAI's quota by type", { error: { type: 'insufficient_quota', code: null } }],
@@ -155,7 +155,7 @@ describe('limits that no wait ends', () => {
       "Anthropic's spend limit",
       { type: 'error', error: { type: 'rate_limit_error', details: { error_code: 'enforced_spend_limit_reached' } } },
     ],
-  ])('%s: null, whatever the headers say', (_name, body) => {
+  ])('%s: null, independent of the headers', (_name, body) => {
     expect(wait({ 'retry-after': '5' }, body)).toBeNull();
     expect(wait({}, body)).toBeNull();
   });

@@ -7,7 +7,7 @@ import type { StreamResponse, TextRequest, VendorResponse } from '../../src/vend
 import { sendToVendor } from '../../src/vendors/text.ts';
 import type { Provider } from '../../src/vendors/vendor.ts';
 import { streamOf } from '../dialects/events.ts';
-import type { Answerer } from './fake-vendor.ts';
+import type { Responder } from './fake-vendor.ts';
 import { withVendor } from './fake-vendor.ts';
 
 const delta = (content: string): object => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
@@ -42,18 +42,18 @@ function requestOf(url: string, more: Partial<TextRequest> = {}, provider: Parti
   };
 }
 
-/** What the gateway sees of a vendor that answers so. */
-function ask(answer: Answerer, more: Partial<TextRequest> = {}): Promise<VendorResponse> {
-  return withVendor(answer, ({ url, door }) => sendToVendor(door, requestOf(url, more)));
+/** Sends a request to a vendor with this response. */
+function ask(answer: Responder, more: Partial<TextRequest> = {}): Promise<VendorResponse> {
+  return withVendor(answer, ({ url, httpClient }) => sendToVendor(httpClient, requestOf(url, more)));
 }
 
 function streamed(answer: VendorResponse): StreamResponse {
-  if (answer.kind !== 'stream') throw new Error('the answer is no stream');
+  if (answer.kind !== 'stream') throw new Error('the response is not a stream');
   return answer;
 }
 
-async function readPieces(answer: StreamResponse): Promise<{ text: string; end: StreamEnd }> {
-  const pieces = answer.pieces();
+async function readChunks(answer: StreamResponse): Promise<{ text: string; end: StreamEnd }> {
+  const pieces = answer.chunks();
   let text = '';
   for (;;) {
     const step = await pieces.next();
@@ -64,12 +64,12 @@ async function readPieces(answer: StreamResponse): Promise<{ text: string; end: 
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-describe('what the vendor gets', () => {
-  test('the body as it is, and only the headers of decisions 3', async () => {
+describe('the request to the vendor', () => {
+  test('has the unchanged body and only the allowed headers', async () => {
     await withVendor(
       (response) => response.end(plain),
-      async ({ url, door, received }) => {
-        await sendToVendor(door, requestOf(url, { forwardedHeaders: { 'idempotency-key': 'i-1' } }));
+      async ({ url, httpClient, received }) => {
+        await sendToVendor(httpClient, requestOf(url, { forwardedHeaders: { 'idempotency-key': 'i-1' } }));
         expect(received).toMatchObject([{ method: 'POST', path: '/v1/chat/completions', body: '{"model":"m"}' }]);
         expect(received[0]?.headers).toEqual({
           host: new URL(url).host,
@@ -85,43 +85,43 @@ describe('what the vendor gets', () => {
     );
   });
 
-  test('a stream is asked for as one', async () => {
+  test('accepts an event stream for streaming calls', async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).end(opening + rest),
-      async ({ url, door, received }) => {
-        await readPieces(streamed(await sendToVendor(door, requestOf(url, { stream: true }))));
+      async ({ url, httpClient, received }) => {
+        await readChunks(streamed(await sendToVendor(httpClient, requestOf(url, { stream: true }))));
         expect(received[0]?.headers.accept).toBe('text/event-stream');
       },
     );
   });
 
   test.each([
-    ['none of the caller', {}, {}, '2023-06-01'],
+    ['the default one', {}, {}, '2023-06-01'],
     ["the caller's", { 'anthropic-version': '2024-01-01' }, {}, '2024-01-01'],
-    ["the provider row's before the caller's", { 'anthropic-version': '2024-01-01' }, { 'anthropic-version': '2025-01-01' }, '2025-01-01'],
-  ])('a version on the messages dialect: %s', async (_name, passedHeaders, headers, version) => {
+    ["the provider's before the caller's", { 'anthropic-version': '2024-01-01' }, { 'anthropic-version': '2025-01-01' }, '2025-01-01'],
+  ])('has a version header on the messages dialect: %s', async (_name, passedHeaders, headers, version) => {
     await withVendor(
       (response) => response.end('{"content":[]}'),
-      async ({ url, door, received }) => {
-        await sendToVendor(door, requestOf(url, { codec: messages, forwardedHeaders: passedHeaders }, { headers }));
+      async ({ url, httpClient, received }) => {
+        await sendToVendor(httpClient, requestOf(url, { codec: messages, forwardedHeaders: passedHeaders }, { headers }));
         expect(received[0]).toMatchObject({ path: '/v1/messages', headers: { 'anthropic-version': version } });
       },
     );
   });
 
-  test("a caller's header never replaces the provider row's key", async () => {
+  test("never has a caller's header in place of the provider's key", async () => {
     await withVendor(
       (response) => response.end(plain),
-      async ({ url, door, received }) => {
-        await sendToVendor(door, requestOf(url, { forwardedHeaders: { authorization: 'Bearer other' } }));
+      async ({ url, httpClient, received }) => {
+        await sendToVendor(httpClient, requestOf(url, { forwardedHeaders: { authorization: 'Bearer other' } }));
         expect(received[0]?.headers.authorization).toBe('Bearer secret');
       },
     );
   });
 });
 
-describe('a plain answer', () => {
-  test('comes back byte for byte, with what was read of it', async () => {
+describe('a plain response', () => {
+  test('is returned byte for byte, with its summary', async () => {
     const body = ` ${plain}\n`;
     const answer = await ask((response) => response.writeHead(201, { 'content-type': 'application/json; charset=utf-8' }).end(body));
     expect(answer).toMatchObject({
@@ -129,24 +129,24 @@ describe('a plain answer', () => {
       status: 201,
       contentType: 'application/json; charset=utf-8',
       bytes: Buffer.from(body),
-      reading: { isFinal: true, turn: { text: 'Hi' } },
+      summary: { isFinal: true, turn: { text: 'Hi' } },
     });
   });
 
-  test('without a content type is JSON', async () => {
+  test('without a content type counts as JSON', async () => {
     expect(await ask((response) => response.end(plain))).toMatchObject({ contentType: 'application/json' });
   });
 
-  test.each<[string, Answerer, object]>([
+  test.each<[string, Responder, object]>([
     [
-      'is none of the dialect',
+      'is not of the dialect',
       (response) => response.end('<html>'),
-      { kind: 'unreadable', status: 200, message: 'the answer is no answer of chat' },
+      { kind: 'unreadable', status: 200, message: 'not a valid response of chat' },
     ],
     [
       'is an error with status 200',
       (response) => response.end('{"error":{"message":"x"}}'),
-      { kind: 'unreadable', status: 200, message: 'the answer is no answer of chat: x' },
+      { kind: 'unreadable', status: 200, message: 'not a valid response of chat: x' },
     ],
     ['is empty', (response) => response.writeHead(204).end(), { kind: 'unreadable', status: 204 }],
     ['is a redirect', (response) => response.writeHead(302, { location: '/' }).end(), { kind: 'status', status: 302 }],
@@ -155,24 +155,24 @@ describe('a plain answer', () => {
       (response) => void response.writeHead(200, { 'content-length': '99' }).write(plain.slice(0, 9), () => response.destroy()),
       { kind: 'broken' },
     ],
-  ])('that %s is thrown', async (_name, answer, error) => {
+  ])('that %s throws', async (_name, answer, error) => {
     await expect(ask(answer)).rejects.toMatchObject({ name: 'VendorError', ...error });
   });
 });
 
 describe('an error status', () => {
   test.each([
-    [400, '{"error":{"message":"too long"}}', 'too long', 'the vendor answered 400: too long'],
-    [401, '{"error":{"message":"no key"}}', 'no key', 'the vendor answered 401: no key'],
-    [413, '<html>', null, 'the vendor answered 413'],
-    [500, '', null, 'the vendor answered 500'],
+    [400, '{"error":{"message":"too long"}}', 'too long', 'the vendor responded with 400: too long'],
+    [401, '{"error":{"message":"no key"}}', 'no key', 'the vendor responded with 401: no key'],
+    [413, '<html>', null, 'the vendor responded with 413'],
+    [500, '', null, 'the vendor responded with 500'],
     [
       529,
       '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}',
       'Overloaded',
-      'the vendor answered 529: Overloaded',
+      'the vendor responded with 529: Overloaded',
     ],
-  ])('%p is thrown with what the vendor says', async (status, body, vendorMessage, message) => {
+  ])("%p throws with the vendor's message", async (status, body, vendorMessage, message) => {
     for (const stream of [false, true]) {
       await expect(ask((response) => response.writeHead(status).end(body), { stream })).rejects.toMatchObject({
         kind: 'status',
@@ -184,30 +184,30 @@ describe('an error status', () => {
     }
   });
 
-  test('what is plain text and no JSON is what the vendor says, a page of HTML is not', async () => {
+  test('a plain-text body is the message, an HTML page is not', async () => {
     const answer = (type: string) => ask((response) => response.writeHead(400, { 'content-type': type }).end(' too long\n'));
     await expect(answer('text/plain; charset=utf-8')).rejects.toMatchObject({ vendorMessage: 'too long' });
     await expect(answer('text/html')).rejects.toMatchObject({ vendorMessage: null });
   });
 
-  test('the key that the vendor repeats is not in its words, before the first piece of a stream neither', async () => {
+  test('the message does not contain the key, also before the first chunk of a stream', async () => {
     const error = JSON.stringify({ error: { message: 'Incorrect key: Bearer secret' } });
     await expect(ask((response) => response.writeHead(400).end(error))).rejects.toMatchObject({
-      message: 'the vendor answered 400: Incorrect key: Bearer [key]',
+      message: 'the vendor responded with 400: Incorrect key: Bearer [key]',
       vendorMessage: 'Incorrect key: Bearer [key]',
     });
     await expect(ask((response) => response.writeHead(200, eventStream).end(`data: ${error}\n\n`), { stream: true })).rejects.toMatchObject(
-      { message: 'the stream failed before its first piece: Incorrect key: Bearer [key]' },
+      { message: 'the stream failed before its first chunk: Incorrect key: Bearer [key]' },
     );
   });
 
-  test("the vendor's words are cut", async () => {
+  test("the vendor's message is truncated", async () => {
     const long = JSON.stringify({ error: { message: 'x'.repeat(2000) } });
     const failed = ask((response) => response.writeHead(400).end(long));
     await expect(failed).rejects.toMatchObject({ vendorMessage: 'x'.repeat(500) });
   });
 
-  test('a body that is too large, or breaks off, does not change what the status says', async () => {
+  test('a body that is too large or breaks off does not change the error', async () => {
     await expect(ask((response) => response.writeHead(503).end('x'.repeat(100_000)))).rejects.toMatchObject({
       kind: 'status',
       status: 503,
@@ -218,9 +218,9 @@ describe('an error status', () => {
     ).rejects.toMatchObject({ kind: 'status', status: 503 });
   });
 
-  test('the pause of a 429 is read, from headers and body; other statuses have none', async () => {
+  test('a 429 has the retry delay of headers or body; other statuses have none', async () => {
     const refuse =
-      (status: number, body = ''): Answerer =>
+      (status: number, body = ''): Responder =>
       (response) =>
         response.writeHead(status, { 'retry-after': 'Thu, 01 Jan 1970 00:00:07 GMT' }).end(body);
     await expect(ask(refuse(429), { now: () => 2000 })).rejects.toMatchObject({ status: 429, retryAfterMs: 5000 });
@@ -229,12 +229,12 @@ describe('an error status', () => {
     await expect(ask(refuse(503))).rejects.toMatchObject({ status: 503, retryAfterMs: undefined });
   });
 
-  test('leaves the connection usable', async () => {
+  test('leaves the connection reusable', async () => {
     await withVendor(
       (response) => response.writeHead(500).end('{"error":{}}'),
-      async ({ url, door, received }) => {
+      async ({ url, httpClient, received }) => {
         for (const stream of [false, true]) {
-          await expect(sendToVendor(door, requestOf(url, { stream }))).rejects.toBeInstanceOf(VendorError);
+          await expect(sendToVendor(httpClient, requestOf(url, { stream }))).rejects.toBeInstanceOf(VendorError);
           await nextTurn();
         }
         expect(received.map(({ connection }) => connection)).toEqual([1, 1]);
@@ -244,24 +244,24 @@ describe('an error status', () => {
 });
 
 describe('a stream', () => {
-  test('is handed over at its first piece, and comes byte for byte', async () => {
+  test('is returned at its first chunk and relayed byte for byte', async () => {
     let goOn = (): void => {};
     await withVendor(
       (response) => {
         response.writeHead(200, eventStream).write(`: wait\n\n${opening}`);
         goOn = () => response.end(rest);
       },
-      async ({ url, door }) => {
-        const answer = streamed(await sendToVendor(door, requestOf(url, { stream: true })));
-        expect(answer.reading().turn.text).toBe('Hel');
+      async ({ url, httpClient }) => {
+        const answer = streamed(await sendToVendor(httpClient, requestOf(url, { stream: true })));
+        expect(answer.summary().turn.text).toBe('Hel');
         goOn();
-        expect(await readPieces(answer)).toEqual({ text: `: wait\n\n${opening}${rest}`, end: { kind: 'whole' } });
-        expect(answer.reading()).toMatchObject({ isFinal: true, turn: { text: 'Hello' } });
+        expect(await readChunks(answer)).toEqual({ text: `: wait\n\n${opening}${rest}`, end: { kind: 'whole' } });
+        expect(answer.summary()).toMatchObject({ isFinal: true, turn: { text: 'Hello' } });
       },
     );
   });
 
-  test.each<[string, Answerer, string]>([
+  test.each<[string, Responder, string]>([
     ['ends before its first piece', (response) => response.writeHead(200, eventStream).end(': hi\n\n'), 'broken'],
     ['begins with an error', (response) => response.writeHead(200, eventStream).end(streamOf({ error: { message: 'x' } })), 'broken'],
     [
@@ -270,11 +270,11 @@ describe('a stream', () => {
       'broken',
     ],
     ['is no event stream', (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(plain), 'unreadable'],
-  ])('that %s is thrown, so that another model can be tried', async (_name, answer, fault) => {
+  ])('that %s throws, so that another model can be tried', async (_name, answer, fault) => {
     await expect(ask(answer, { stream: true })).rejects.toMatchObject({ name: 'VendorError', kind: fault, status: 200 });
   });
 
-  test('is known by its content type in any case, or by none', async () => {
+  test('has the content type in any letter case, or none', async () => {
     for (const headers of [{ 'content-type': 'Text/Event-Stream' }, {}]) {
       expect(await ask((response) => response.writeHead(200, headers).end(opening + rest), { stream: true })).toMatchObject({
         kind: 'stream',
@@ -282,12 +282,15 @@ describe('a stream', () => {
     }
   });
 
-  test('that breaks after its first piece ends with that, and does not throw', async () => {
+  test('that breaks after its first chunk returns broken and does not throw', async () => {
     await withVendor(
       (response) => void response.writeHead(200, eventStream).write(opening, () => response.destroy()),
-      async ({ url, door }) => {
-        const answer = streamed(await sendToVendor(door, requestOf(url, { stream: true })));
-        expect(await readPieces(answer)).toEqual({ text: opening, end: { kind: 'broken', message: 'the answer broke off', told: false } });
+      async ({ url, httpClient }) => {
+        const answer = streamed(await sendToVendor(httpClient, requestOf(url, { stream: true })));
+        expect(await readChunks(answer)).toEqual({
+          text: opening,
+          end: { kind: 'broken', message: 'the response broke off', errorForwarded: false },
+        });
       },
     );
   });
@@ -295,7 +298,7 @@ describe('a stream', () => {
   test.each([
     ['after its first piece', opening, `${opening}${streamOf({ error: { message: 'no such key: [key]' } })}`],
     ['before it', '', null],
-  ])('that ends with an error (%s) tells no key that the vendor repeats', async (_when, begin, passedOn) => {
+  ])('that ends with an error (%s) does not contain the key', async (_when, begin, passedOn) => {
     const answer = ask(
       (response) => response.writeHead(200, eventStream).end(begin + streamOf({ error: { message: 'no such key: secret' } })),
       {
@@ -304,35 +307,35 @@ describe('a stream', () => {
     );
     if (passedOn === null) await expect(answer).rejects.toMatchObject({ message: expect.stringMatching(/no such key: \[key\]$/) });
     else
-      expect(await readPieces(streamed(await answer))).toEqual({
+      expect(await readChunks(streamed(await answer))).toEqual({
         text: passedOn,
-        end: { kind: 'broken', message: 'no such key: [key]', told: true },
+        end: { kind: 'broken', message: 'no such key: [key]', errorForwarded: true },
       });
   });
 
-  test('that stops coming is broken after the idle time', async () => {
+  test('that stalls is broken after the idle timeout', async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
-      async ({ url, door, connectionClosed }) => {
-        const answer = streamed(await sendToVendor(door, requestOf(url, { stream: true }, { idleTimeoutMs: 30 })));
-        expect(await readPieces(answer)).toMatchObject({ end: { kind: 'broken', message: 'the answer stopped coming' } });
+      async ({ url, httpClient, connectionClosed }) => {
+        const answer = streamed(await sendToVendor(httpClient, requestOf(url, { stream: true }, { idleTimeoutMs: 30 })));
+        expect(await readChunks(answer)).toMatchObject({ end: { kind: 'broken', message: 'the response stalled' } });
         await connectionClosed();
       },
     );
   });
 
-  test('two streams in a row use one connection, however long they are', async () => {
+  test('reuses the connection for the next stream, however long it is', async () => {
     for (const content of ['x', 'x'.repeat(200_000)]) {
       const text = streamOf(delta(content)) + rest;
       await withVendor(
         (response) => {
           response.writeHead(200, eventStream).write(text);
-          // The end of the body comes apart from its last event, as most vendors send it.
+          // The end of the body arrives separately from its last event, as most vendors send it.
           setImmediate(() => response.end());
         },
-        async ({ url, door, received }) => {
+        async ({ url, httpClient, received }) => {
           for (let n = 0; n < 3; n += 1) {
-            expect(await readPieces(streamed(await sendToVendor(door, requestOf(url, { stream: true }))))).toEqual({
+            expect(await readChunks(streamed(await sendToVendor(httpClient, requestOf(url, { stream: true }))))).toEqual({
               text,
               end: { kind: 'whole' },
             });
@@ -347,8 +350,8 @@ describe('a stream', () => {
   test('ends the request at the vendor when its reader stops early', async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
-      async ({ url, door, connectionClosed }) => {
-        const pieces = streamed(await sendToVendor(door, requestOf(url, { stream: true }))).pieces();
+      async ({ url, httpClient, connectionClosed }) => {
+        const pieces = streamed(await sendToVendor(httpClient, requestOf(url, { stream: true }))).chunks();
         await pieces.next();
         await pieces.return({ kind: 'whole' });
         await connectionClosed();
@@ -356,14 +359,14 @@ describe('a stream', () => {
     );
   });
 
-  test('throws aborted when our signal ends it: before its first piece, and after', async () => {
+  test('throws aborted when the signal is aborted before or after its first chunk', async () => {
     for (const begin of ['', opening]) {
       await withVendor(
         (response) => response.writeHead(200, eventStream).write(`: hi\n\n${begin}`),
-        async ({ url, door, received, connectionClosed }) => {
+        async ({ url, httpClient, received, connectionClosed }) => {
           const controller = new AbortController();
-          const asked = sendToVendor(door, requestOf(url, { stream: true, signal: controller.signal }));
-          const failed = asked.then((answer) => readPieces(streamed(answer)));
+          const asked = sendToVendor(httpClient, requestOf(url, { stream: true, signal: controller.signal }));
+          const failed = asked.then((answer) => readChunks(streamed(answer)));
           while (received.length === 0) await nextTurn();
           if (begin !== '') await asked;
           controller.abort();

@@ -1,26 +1,26 @@
-/** The host rule: every trick that makes an address look like the vendor's is refused, and nobody but the vendor sees its key. */
+/** URLs that only resemble the vendor's are rejected, and the key is sent to the vendor's origin only. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
 import { readBody } from '../../src/vendors/http-client.ts';
 import { fetchVendorFile, HostNotAllowedError, type MediaProvider } from '../../src/vendors/media.ts';
 import { buildVendorHosts, parseVendorAddress, resolveRedirect } from '../../src/vendors/vendor-hosts.ts';
-import type { Answerer, FakeVendor } from './fake-vendor.ts';
+import type { FakeVendor, Responder } from './fake-vendor.ts';
 import { withVendor } from './fake-vendor.ts';
 
 const hosts = buildVendorHosts('https://api.vendor.test/v1', ['files.vendor.test', 'cdn.vendor.test:8443']);
 
-describe('addresses that may be asked', () => {
+describe('URLs that may be requested', () => {
   test.each([
     ['the own host', 'https://api.vendor.test/v1/files/a.png?x=1#y', true],
     ['its default port', 'https://api.vendor.test:443/a', true],
     ['upper case', 'HTTPS://API.Vendor.TEST/a', true],
     ['an escaped letter, which the parser reads as that letter', 'https://%61pi.vendor.test/a', true],
-    ['an encoded slash behind the host', 'https://api.vendor.test/a%2Fb', true],
+    ['an encoded slash after the host', 'https://api.vendor.test/a%2Fb', true],
     ['an asset host', 'https://files.vendor.test/a', false],
     ['an asset host with its port', 'https://cdn.vendor.test:8443/a', false],
-  ])('%s: %s', (_title, text, isOwn) => {
-    expect(parseVendorAddress(text, hosts)).toMatchObject({ isOwn, url: new URL(text) });
+  ])('%s: %s', (_title, text, isProviderOrigin) => {
+    expect(parseVendorAddress(text, hosts)).toMatchObject({ isProviderOrigin, url: new URL(text) });
   });
 
   test.each([
@@ -60,7 +60,7 @@ describe('addresses that may be asked', () => {
     ['a space before', ' https://api.vendor.test/a'],
     ['a space within', 'https://api.vendor.test/a b'],
     ['an invisible character', 'https://api.ven\u200bdor.test/a'],
-    ['a letter that looks alike', 'https://api.vend\u043er.test/a'],
+    ['a similar letter', 'https://api.vend\u043er.test/a'],
     ['IPv4', 'https://127.0.0.1/a'],
     ['IPv6', 'https://[::1]/a'],
     ['IPv4 in IPv6', 'https://[::ffff:127.0.0.1]/a'],
@@ -73,11 +73,11 @@ describe('addresses that may be asked', () => {
     ['below an asset host', 'https://x.files.vendor.test/a'],
     ['an asset host without https', 'http://files.vendor.test/a'],
     ['too long', `https://api.vendor.test/${'a'.repeat(8_200)}`],
-  ])('refused: %s', (_title, text) => {
+  ])('rejected: %s', (_title, text) => {
     expect(parseVendorAddress(text, hosts)).toBeNull();
   });
 
-  test('another spelling of the very address that is configured is that address', () => {
+  test('another spelling of the configured base URL is accepted', () => {
     const numbers = buildVendorHosts('http://127.0.0.1:8080/v1', []);
     for (const text of ['http://2130706433:8080/a', 'http://0x7f.1:8080/a', 'http://127.1:8080/a'])
       expect(parseVendorAddress(text, numbers)?.url.origin).toBe('http://127.0.0.1:8080');
@@ -125,15 +125,15 @@ function providerAt(url: string, assetHosts: readonly string[] = []): MediaProvi
 }
 
 const redirectTo =
-  (location: string): Answerer =>
+  (location: string): Responder =>
   (response) =>
     response.writeHead(302, { location }).end();
 
-const fetchFrom = ({ door }: FakeVendor, provider: MediaProvider, address: string) =>
-  fetchVendorFile(door, { provider, address, accept: '*/*', now: () => 0 });
+const fetchFrom = ({ httpClient }: FakeVendor, provider: MediaProvider, address: string) =>
+  fetchVendorFile(httpClient, { provider, address, accept: '*/*', now: () => 0 });
 
 describe('fetching', () => {
-  test('redirects within the own host are followed, with the key', () =>
+  test("follows redirects on the provider's origin with the key", () =>
     withVendor(
       (response, { path }) => (path === '/a' ? response.writeHead(302, { location: '/b' }).end() : response.end('file')),
       async (vendor) => {
@@ -146,7 +146,7 @@ describe('fetching', () => {
       },
     ));
 
-  test('an asset host gets no header of the provider', () =>
+  test('sends no provider headers to an asset host', () =>
     withVendor(
       (response) => response.end('file'),
       async (assets) => {
@@ -161,11 +161,11 @@ describe('fetching', () => {
       },
     ));
 
-  test('a host that is not the vendor’s is never connected to, whatever the vendor says: a listener there hears nothing', async () => {
-    let heard = 0;
+  test('never connects to a host that is not the vendor’s, whatever the vendor returns', async () => {
+    let connections = 0;
     const listener = createServer((_request, response) => response.end());
     listener.on('connection', () => {
-      heard += 1;
+      connections += 1;
     });
     await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
     const { port } = listener.address() as AddressInfo;
@@ -180,17 +180,17 @@ describe('fetching', () => {
           });
       });
     }
-    expect(heard).toBe(0);
+    expect(connections).toBe(0);
     await new Promise((resolve) => listener.close(resolve));
   });
 
-  test('a loop of redirects ends', () =>
+  test('ends a redirect loop', () =>
     withVendor(redirectTo('/a'), async (vendor) => {
       await expect(fetchFrom(vendor, providerAt(vendor.url), `${vendor.url}/a`)).rejects.toMatchObject({ kind: 'unreadable' });
       expect(vendor.received).toHaveLength(6);
     }));
 
-  test('a refusal tells the vendor’s words, bounded and without the key', () =>
+  test('an error has the vendor’s message, bounded and without the key', () =>
     withVendor(
       (response) => response.writeHead(403).end(`{"error":"no right for ${key}"}${'x'.repeat(100_000)}`),
       async (vendor) => {

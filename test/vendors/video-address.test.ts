@@ -1,4 +1,4 @@
-/** Which addresses a caller of the video routes may name: tricks are refused before anything is asked. */
+/** URLs and names that callers of the video routes may send; manipulated ones are rejected before any request. */
 import { describe, expect, test } from '@jest/globals';
 import { buildVendorHosts } from '../../src/vendors/vendor-hosts.ts';
 import { getFileKey, getFileName, parseFileAddress, parseOperationName } from '../../src/vendors/video-address.ts';
@@ -12,7 +12,7 @@ describe('an operation', () => {
     ['models/a:b/operations/x', 'models/a:b/operations/x'],
     ['operations/abc', 'operations/abc'],
     [`${baseUrl}/models/veo/operations/abc`, 'models/veo/operations/abc'],
-  ])('is taken: %s', (text, name) => expect(parseOperationName(text, baseUrl)).toBe(name));
+  ])('is accepted: %s', (text, name) => expect(parseOperationName(text, baseUrl)).toBe(name));
 
   test.each([
     '',
@@ -36,18 +36,18 @@ describe('an operation', () => {
     'https://video.example/v1beta/operations/a',
     'https://video.example:8443/operations/a',
     'https://video.example:8443/v1/operations/a',
-  ])('is refused: %j', (text) => expect(parseOperationName(text, baseUrl)).toBeNull());
+  ])('is rejected: %j', (text) => expect(parseOperationName(text, baseUrl)).toBeNull());
 });
 
-test('what is longer than any vendor writes it is refused', () => {
+test('names that are longer than any vendor uses are rejected', () => {
   expect(parseOperationName(`operations/${'a'.repeat(2_000)}`, baseUrl)).toBeNull();
   expect(parseFileAddress(`https://files.example/${'a'.repeat(9_000)}`, hosts)).toBeNull();
 });
 
-/** Ways to name another host, or the same one so that two readers could understand two; for `operation` and `uri` alike. */
+/** URLs of another host, or URLs that two parsers may read differently; for `operation` and `uri`. */
 const tricks = [
   ['user-info', 'https://key@video.example:8443/v1beta/'],
-  ['user-info that looks like the host', 'https://video.example:8443@evil.example/v1beta/'],
+  ['user info that resembles the host', 'https://video.example:8443@evil.example/v1beta/'],
   ['another port', 'https://video.example:9443/v1beta/'],
   ['the usual port', 'https://video.example/v1beta/'],
   ['another scheme', 'http://video.example:8443/v1beta/'],
@@ -88,7 +88,7 @@ test.each([
   ['short', 'http://127.1:8080/v1beta/'],
   ['IPv6-mapped', 'http://[::ffff:127.0.0.1]:8080/v1beta/'],
   ['a name of the machine', 'http://localhost:8080/v1beta/'],
-])('a vendor that is configured by its number is not reached by another spelling: %s', (_spelling, start) => {
+])('another spelling of a vendor’s configured IP address is rejected: %s', (_spelling, start) => {
   const own = 'http://127.0.0.1:8080/v1beta';
   expect(parseOperationName(`${start}operations/abc`, own)).toBeNull();
   expect(parseFileAddress(`${start}files/abc`, buildVendorHosts(own, []))).toBeNull();
@@ -100,7 +100,7 @@ describe('a file', () => {
     'https://video.example:8443/download/v1beta/files/abc',
     'https://files.example/x/y.mp4?signature=a%2Fb',
     'https://other.example:9443/y.mp4',
-  ])('is taken: %s', (text) => expect(parseFileAddress(text, hosts)?.href).toBe(text));
+  ])('is accepted: %s', (text) => expect(parseFileAddress(text, hosts)?.href).toBe(text));
 
   test.each([
     `${baseUrl}/files/a/../../secret`,
@@ -111,9 +111,9 @@ describe('a file', () => {
     'http://files.example/y.mp4',
     'https://other.example/y.mp4',
     'files/abc',
-  ])('is refused: %s', (text) => expect(parseFileAddress(text, hosts)).toBeNull());
+  ])('is rejected: %s', (text) => expect(parseFileAddress(text, hosts)).toBeNull());
 
-  test('is recognised by its id, however its address is written', () => {
+  test('has one key for all spellings of its URL', () => {
     const spellings = [
       `${baseUrl}/files/abc:download?alt=media`,
       `${baseUrl}/files/abc:download?alt=media&x=1`,

@@ -1,38 +1,27 @@
 /**
- * What was erased when: a call that began before the erasure may end after it, and what it brings must not be kept. Bounded; the oldest
- * marks go first, long after the calls they are for.
+ * Times of erasures: a call that began before an erasure and ends after it must not store its response. Bounded; the oldest entries are
+ * evicted first, long after the calls that they affect.
  */
+import { LRUCache } from 'lru-cache';
 
 export interface InvalidationLog {
-  /** `subject`: its SHA-256; null for the whole project. */
-  record(projectId: string, subject: string | null, now: number): void;
+  /** `subject`: its SHA-256. */
+  record(projectId: string, subject: string, now: number): void;
   isInvalidated(projectId: string, subjects: readonly string[], startedAt: number): boolean;
 }
 
-const maxEntries = 10_000;
-
 export function createInvalidationLog(): InvalidationLog {
-  const entries = new Map<string, number>();
-
-  const wasInvalidatedSince = (key: string, startedAt: number): boolean => {
-    const invalidatedAt = entries.get(key);
-    return invalidatedAt !== undefined && invalidatedAt >= startedAt;
-  };
+  const invalidatedAt = new LRUCache<string, number>({ max: 10_000 });
 
   return {
-    record(projectId, subject, now) {
-      const key = entryKey(projectId, subject);
-      entries.delete(key);
-      entries.set(key, now);
-      if (entries.size <= maxEntries) return;
-      const oldest = entries.keys().next();
-      if (!oldest.done) entries.delete(oldest.value);
+    record: (projectId, subject, now) => {
+      invalidatedAt.set(entryKey(projectId, subject), now);
     },
     isInvalidated: (projectId, subjects, startedAt) =>
-      entries.size > 0 && [null, ...subjects].some((subject) => wasInvalidatedSince(entryKey(projectId, subject), startedAt)),
+      subjects.some((subject) => (invalidatedAt.peek(entryKey(projectId, subject)) ?? Number.NEGATIVE_INFINITY) >= startedAt),
   };
 }
 
-function entryKey(projectId: string, subject: string | null): string {
-  return `${projectId} ${subject ?? ''}`;
+function entryKey(projectId: string, subject: string): string {
+  return `${projectId} ${subject}`;
 }

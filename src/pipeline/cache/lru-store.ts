@@ -1,87 +1,76 @@
 /**
- * Answers in memory, bounded in bytes: the one longest unused goes first. There are no timers; what is too old is no longer found, and
- * leaves when it is looked for or when its turn comes.
+ * Cached responses in memory, bounded in bytes: the least recently used entry is evicted first. There are no timers: an expired entry is
+ * deleted when it is read or when it is the least recently used one.
  */
+import { LRUCache } from 'lru-cache';
 
 export type ResponseFormat = 'plain' | 'stream';
 
 export interface CachedResponse {
-  /** As it went to the caller; a buffer of its own, so that nothing larger is held with it. */
+  /** The bytes that were sent to the caller, in a buffer that holds nothing else. */
   readonly bytes: Buffer;
   readonly contentType: string;
-  /** `<provider>/<model>` that answered. */
+  /** `<provider>/<model>` that responded. */
   readonly model: string;
   readonly projectId: string;
-  /** SHA-256 (hexadecimal) of the subjects whose data may be in it, for erasure. */
+  /** SHA-256 (hexadecimal) of the subjects whose data the response may contain, for erasure. */
   readonly subjects: readonly string[];
   readonly storedAt: number;
-  /** As the project's settings were then; they may be stricter now. */
+  /** By the project's settings at `storedAt`; the current ones may be stricter. */
   readonly expiresAt: number;
 }
 
 export interface ResponseStore {
-  /** Null when there is none younger than `ttlMs`. */
+  /** Null when there is no entry younger than `ttlMs`. Does not count as use. */
   get(key: string, now: number, ttlMs: number): CachedResponse | null;
-  /** An answer was used: it goes last. */
+  /** Marks an entry as the most recently used. */
   touch(key: string): void;
   set(key: string, response: CachedResponse): void;
   delete(key: string): void;
-  /** Returns how many went. */
+  /** Returns the number of deleted entries. */
   deleteWhere(matches: (response: CachedResponse) => boolean): number;
   stats(): { readonly entries: number; readonly bytes: number; readonly evicted: number };
 }
 
-/** What an entry needs beside its bytes: key, strings, objects, the buffer's own record. Small answers must not outgrow the bound by it. */
+/** Memory of an entry in addition to its bytes: key, strings and objects. Keeps many small entries within the limit. */
 const overheadBytes = 1_024;
 
 export function createResponseStore(maxBytes: number): ResponseStore {
-  /** In the order of their last use. */
-  const entries = new Map<string, CachedResponse>();
-  let bytes = 0;
   let evicted = 0;
-
-  const remove = (key: string): void => {
-    const entry = entries.get(key);
-    if (!entry) return;
-    entries.delete(key);
-    bytes -= sizeOf(entry);
-  };
+  const entries = new LRUCache<string, CachedResponse>({
+    maxSize: maxBytes,
+    sizeCalculation: ({ bytes }) => bytes.length + overheadBytes,
+    dispose: (_response, _key, reason) => {
+      if (reason === 'evict') evicted += 1;
+    },
+  });
 
   return {
     get(key, now, ttlMs) {
-      const entry = entries.get(key);
+      const entry = entries.peek(key);
       if (!entry) return null;
       if (now < entry.expiresAt && now < entry.storedAt + ttlMs) return entry;
-      remove(key);
+      entries.delete(key);
       return null;
     },
     touch(key) {
-      const entry = entries.get(key);
-      if (!entry) return;
-      entries.delete(key);
-      entries.set(key, entry);
+      entries.get(key);
     },
-    set(key, entry) {
-      remove(key);
-      entries.set(key, entry);
-      bytes += sizeOf(entry);
-      for (const [oldest, first] of entries) {
-        const isOver = bytes > maxBytes;
-        if (!isOver && first.expiresAt > entry.storedAt) break;
-        remove(oldest);
-        if (isOver) evicted += 1;
+    set(key, response) {
+      entries.set(key, response);
+      for (const oldest of entries.rkeys()) {
+        if ((entries.peek(oldest)?.expiresAt ?? 0) > response.storedAt) break;
+        entries.delete(oldest);
       }
     },
-    delete: remove,
-    deleteWhere(matches) {
-      const meant = [...entries].filter(([, entry]) => matches(entry));
-      for (const [key] of meant) remove(key);
-      return meant.length;
+    delete(key) {
+      entries.delete(key);
     },
-    stats: () => ({ entries: entries.size, bytes, evicted }),
+    deleteWhere(matches) {
+      const matching = [...entries].filter(([, entry]) => matches(entry));
+      for (const [key] of matching) entries.delete(key);
+      return matching.length;
+    },
+    stats: () => ({ entries: entries.size, bytes: entries.calculatedSize, evicted }),
   };
-}
-
-function sizeOf({ bytes }: CachedResponse): number {
-  return bytes.length + overheadBytes;
 }

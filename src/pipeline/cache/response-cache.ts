@@ -1,13 +1,13 @@
 /**
- * The response cache of chat and messages (decisions 7, shapes 17): the same question of the same project is answered from memory,
- * without a vendor and without a slot. Streamed and plain calls share what is kept: the bytes as they went to the caller come back as they
- * were, and told in the other form where nothing is lost by it; where something would be, each form is kept for itself.
+ * The response cache of chat and messages: serves identical requests of a project from memory, without a vendor and without quota. Streamed
+ * and plain calls share an entry: it is returned byte for byte, or converted to the other format where the conversion is lossless;
+ * otherwise each format has an entry.
  *
- * An answer that random sampling made is kept like any other: who wants a new one says `cache-control: no-cache`.
+ * Sampled responses are cached like any other; `cache-control: no-cache` requests a new one. See docs/architecture/response-cache.md.
  */
-import { createHash } from 'node:crypto';
 import type { Call, Candidate, Dialect } from '../../core/call.ts';
 import { createSseParser } from '../../core/sse.ts';
+import { hashSubjectHex } from '../../core/subject.ts';
 import type { Clock } from '../../core/time.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { jsonToStream, streamToJson } from '../../dialects/routes/response-formats.ts';
@@ -16,48 +16,49 @@ import { computeCacheKey } from './cache-key.ts';
 import { createInvalidationLog } from './invalidation-log.ts';
 import { type CachedResponse, createResponseStore, type ResponseFormat } from './lru-store.ts';
 
-/** What a project says of its cache. */
+/** Cache settings of a project. */
 export interface CacheSettings {
   readonly enabled: boolean;
   readonly ttlMs: number;
 }
 
-/** A kept answer in the form that the call asks for. */
+/** A cached response in the format that the call asks for. */
 export interface CacheHit {
   readonly bytes: Buffer;
   readonly contentType: string;
   readonly model: string;
-  readonly reading: ResponseSummary;
+  readonly summary: ResponseSummary;
 }
 
-/** Takes down what goes to the caller. Without `keep` nothing of it stays. */
+/** Collects the bytes sent to the caller. Nothing is stored before `commit`. */
 export interface CacheWriter {
   append(bytes: Buffer): void;
-  /** The answer is whole and good. */
-  commit(answer: { readonly contentType: string; readonly model: string }): void;
+  /** Stores the response, which must be complete and successful. */
+  commit(response: { readonly contentType: string; readonly model: string }): void;
 }
 
 export interface CacheLookup {
   readonly hit: CacheHit | null;
-  /** Null when the answer of this call is not to be kept. */
+  /** Null when the response of this call must not be stored. */
   readonly writer: CacheWriter | null;
 }
 
 export interface LookupRequest {
-  /** With the body as recall left it. */
+  /** With the body after recall. */
   readonly call: Call;
-  /** Subjects of what was recalled. */
+  /** Subjects of the recalled memories. */
   readonly recalledSubjects: readonly string[];
   readonly settings: CacheSettings;
-  /** In the order that they have while all vendors are well: what is kept must be found while one is ill. */
+  /** In configured order, so that entries are found while a vendor is unhealthy and ordered last. */
   readonly candidates: readonly Candidate[];
+  /** Of the configuration that the call uses. */
+  readonly revision: number;
 }
 
 export interface ResponseCache {
   lookup(request: LookupRequest): CacheLookup;
-  /** Erasure: forgets what was kept of calls about a subject, also of those under way now; returns how many answers went. */
+  /** Deletes responses of calls about a subject and prevents calls in flight from storing theirs; returns the number of deleted entries. */
   invalidateSubject(projectId: string, subjectSha256: string): number;
-  invalidateProject(projectId: string): number;
   /** For metrics. */
   state(): ResponseCacheState;
 }
@@ -68,14 +69,12 @@ export interface ResponseCacheState {
   readonly hits: number;
   readonly misses: number;
   readonly stored: number;
-  /** Gone to make room. */
+  /** Deleted to stay within `maxBytes`. */
   readonly evicted: number;
 }
 
 export interface ResponseCacheOptions {
   readonly clock: Clock;
-  /** Of the configuration in force. */
-  readonly revision: () => number;
   readonly maxBytes?: number;
   readonly maxResponseBytes?: number;
 }
@@ -91,7 +90,7 @@ interface EntryRequest {
 }
 
 export function createResponseCache(options: ResponseCacheOptions): ResponseCache {
-  const { clock, revision, maxBytes = 256 * mebibyte, maxResponseBytes = mebibyte } = options;
+  const { clock, maxBytes = 256 * mebibyte, maxResponseBytes = mebibyte } = options;
   const store = createResponseStore(maxBytes);
   const invalidations = createInvalidationLog();
   let hits = 0;
@@ -103,7 +102,7 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
     for (const storedFormat of [format, otherFormat(format)]) {
       const entryKey = entryKeyFor(key, storedFormat);
       const response = store.get(entryKey, now, ttlMs);
-      // One that is too old for this caller stays for the others.
+      // An entry that is too old for this caller's max-age stays for other callers.
       const hit = response && now < response.storedAt + maxAgeMs && render(response, { dialect, storedFormat, format });
       if (!hit) continue;
       store.touch(entryKey);
@@ -113,24 +112,24 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
   };
 
   return {
-    lookup({ call, recalledSubjects, settings, candidates }) {
+    lookup({ call, recalledSubjects, settings, candidates, revision }) {
       const { route, caller, cache, stream, memory, startedAt } = call;
       const isUsed = settings.enabled && (cache.reads || cache.writes);
       if (!isUsed || (route !== 'chat' && route !== 'messages')) return notCached;
       const { projectId } = caller;
-      const key = computeCacheKey(projectId, { call, candidates, revision: revision() });
+      const key = computeCacheKey(projectId, { call, candidates, revision });
       const format: ResponseFormat = stream ? 'stream' : 'plain';
       const { maxAgeMs = Number.POSITIVE_INFINITY } = cache;
       const hit = cache.reads ? find(key, { dialect: route, format, ttlMs: settings.ttlMs, maxAgeMs }) : null;
       if (hit) hits += 1;
       else if (cache.reads) misses += 1;
       if (hit || !cache.writes) return { hit, writer: null };
-      const subjects = [...new Set([...(memory.subject === null ? [] : [memory.subject]), ...recalledSubjects])].map(hashSubject);
+      const subjects = [...new Set([...(memory.subject === null ? [] : [memory.subject]), ...recalledSubjects])].map(hashSubjectHex);
       const storeResponse = (bytes: Buffer, response: { contentType: string; model: string }): void => {
         if (invalidations.isInvalidated(projectId, subjects, startedAt)) return;
         const storedAt = clock.now();
         stored += 1;
-        // Who would have no kept answer has a newer one than the other form tells.
+        // A caller that rejected the entry of the other format replaces it.
         if (!cache.reads || cache.maxAgeMs !== undefined) store.delete(entryKeyFor(key, otherFormat(format)));
         store.set(entryKeyFor(key, format), { bytes, ...response, projectId, subjects, storedAt, expiresAt: storedAt + settings.ttlMs });
       };
@@ -139,10 +138,6 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
     invalidateSubject(projectId, subjectSha256) {
       invalidations.record(projectId, subjectSha256, clock.now());
       return store.deleteWhere((response) => response.projectId === projectId && response.subjects.includes(subjectSha256));
-    },
-    invalidateProject(projectId) {
-      invalidations.record(projectId, null, clock.now());
-      return store.deleteWhere((response) => response.projectId === projectId);
     },
     state: () => ({ ...store.stats(), hits, misses, stored }),
   };
@@ -156,11 +151,7 @@ function otherFormat(format: ResponseFormat): ResponseFormat {
   return format === 'plain' ? 'stream' : 'plain';
 }
 
-function hashSubject(subject: string): string {
-  return createHash('sha256').update(subject, 'utf8').digest('hex');
-}
-
-/** Null when the answer cannot be told in this form. */
+/** Returns the response in the requested format; null when it cannot be converted without loss. */
 function render(
   response: CachedResponse,
   { dialect, storedFormat, format }: { dialect: Dialect; storedFormat: ResponseFormat; format: ResponseFormat },
@@ -168,13 +159,13 @@ function render(
   const { model } = response;
   if (storedFormat === format) {
     const summary = summarize(dialect, format, response.bytes);
-    return summary && { bytes: response.bytes, contentType: response.contentType, model, reading: summary };
+    return summary && { bytes: response.bytes, contentType: response.contentType, model, summary };
   }
   const text = format === 'plain' ? streamToJson(dialect, response.bytes) : jsonToStream(dialect, response.bytes);
   if (text === null) return null;
   const bytes = Buffer.from(text);
   const summary = summarize(dialect, format, bytes);
-  return summary && { bytes, contentType: format === 'plain' ? 'application/json' : 'text/event-stream', model, reading: summary };
+  return summary && { bytes, contentType: format === 'plain' ? 'application/json' : 'text/event-stream', model, summary };
 }
 
 function summarize(dialect: Dialect, format: ResponseFormat, bytes: Buffer): ResponseSummary | null {
@@ -186,10 +177,10 @@ function summarize(dialect: Dialect, format: ResponseFormat, bytes: Buffer): Res
   return reader.summary();
 }
 
-/** Bytes are copied into a buffer of its own that grows with them: pieces of a stream may be views of large chunks. */
+/** Copies the bytes into a growing buffer, because chunks of a stream may be views of larger buffers. */
 function createCacheWriter(
   maxBytes: number,
-  keep: (bytes: Buffer, response: { readonly contentType: string; readonly model: string }) => void,
+  storeResponse: (bytes: Buffer, response: { readonly contentType: string; readonly model: string }) => void,
 ): CacheWriter {
   let buffer = Buffer.alloc(0);
   let length = 0;
@@ -204,7 +195,7 @@ function createCacheWriter(
         return;
       }
       if (needed > buffer.length) {
-        // Not of the pool that small buffers share: it would be held with the answer.
+        // Not from the shared pool of small buffers, which the cached response would keep in memory.
         const grown = Buffer.allocUnsafeSlow(Math.min(maxBytes, Math.max(needed, buffer.length * 2)));
         buffer.copy(grown, 0, 0, length);
         buffer = grown;
@@ -216,7 +207,7 @@ function createCacheWriter(
       if (isTooLarge) return;
       const bytes = length === buffer.length ? buffer : Buffer.allocUnsafeSlow(length);
       if (bytes !== buffer) buffer.copy(bytes, 0, 0, length);
-      keep(bytes, response);
+      storeResponse(bytes, response);
     },
   };
 }

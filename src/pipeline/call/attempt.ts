@@ -1,6 +1,6 @@
 /**
- * Asks the candidates of a call, in order, until one answers. Each try is journalled before it is made and becomes an Attempt. The
- * only place where a VendorError becomes a gateway error.
+ * Sends a call to its candidates in order until one responds. Each attempt is journalled before it is sent. The only place where the text
+ * routes turn a VendorError into a gateway error.
  */
 import type { Attempt, Call, CallMetadata, Candidate, Outcome } from '../../core/call.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
@@ -10,7 +10,7 @@ import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import type { Breakers } from '../../failover/breaker.ts';
 import type { AttemptFailure } from '../../failover/chain.ts';
 import { runChain } from '../../failover/chain.ts';
-import { classifyFailure, isProviderFailure, retryDelay } from '../../failover/classify-failure.ts';
+import { classifyFailure, retryDelay } from '../../failover/classify-failure.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
@@ -20,8 +20,9 @@ import type { CallCancellation } from './cancellation.ts';
 import { adapterFor } from './dialect-adapter.ts';
 import { estimateRequest } from './estimate.ts';
 import { createIdempotencyKeyFilter } from './idempotency.ts';
+import { reportAttempt } from './report-attempt.ts';
 
-/** The attempt that answered; it ends with its answer. */
+/** The attempt that got a response; it ends with the response. */
 export interface WinningAttempt {
   readonly n: number;
   readonly candidate: Candidate;
@@ -32,7 +33,7 @@ export interface WinningAttempt {
 }
 
 export type ChainOutcome =
-  | { readonly kind: 'answered'; readonly response: VendorResponse; readonly attempt: WinningAttempt; readonly failed: readonly Attempt[] }
+  | { readonly kind: 'responded'; readonly response: VendorResponse; readonly attempt: WinningAttempt; readonly failed: readonly Attempt[] }
   | { readonly kind: 'failed'; readonly error: GatewayError; readonly outcome: Outcome; readonly failed: readonly Attempt[] };
 
 export interface ChainRequest {
@@ -51,14 +52,16 @@ export interface AttemptDeps {
 }
 
 export function createAttemptChain({ httpClient, findProvider, breakers, journal, clock }: AttemptDeps) {
-  /** Throws `budget_unavailable` when the journal cannot be written: a call that cannot be recorded is not made. */
+  /** Throws `budget_unavailable` when the journal cannot be written: a call that cannot be recorded is not sent. */
   return async function attemptChain({ call, metadata, candidates, cancellation }: ChainRequest): Promise<ChainOutcome> {
     const failed: Attempt[] = [];
     const headersFor = createIdempotencyKeyFilter();
     let n = 0;
     let isJournalled = false;
+    const report = ({ provider }: Candidate, error: VendorError | null): void =>
+      reportAttempt(breakers, { projectId: call.caller.projectId, provider, error, now: clock.now() });
 
-    const tryOne = async (candidate: Candidate, waitMs: number): Promise<{ response: VendorResponse; attempt: WinningAttempt }> => {
+    const attempt = async (candidate: Candidate, waitMs: number): Promise<{ response: VendorResponse; attempt: WinningAttempt }> => {
       n += 1;
       const startedAt = clock.now();
       const record = { n, provider: candidate.provider, model: candidate.model, startedAt };
@@ -78,31 +81,31 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
           ...(cancellation.signal ? { signal: cancellation.signal } : {}),
         });
         const response = toCallerResponse(vendorResponse);
-        breakers.recordSuccess(call.caller.projectId, candidate.provider);
+        report(candidate, null);
         return { response, attempt: { n, candidate, waitMs, startedAt, status: response.status, firstByteMs: clock.now() - startedAt } };
       } catch (error) {
         if (!(error instanceof VendorError)) throw error;
-        reportToBreaker(call.caller.projectId, candidate.provider, error);
+        report(candidate, error);
         const outcome = attemptOutcome(error, cancellation);
         failed.push({
           ...record,
-          // Nobody answered where nobody was asked.
+          // An untranslatable request was never sent, so it has no vendor status.
           status: error.cause instanceof UntranslatableError ? null : error.status,
           outcome,
           waitMs,
           firstByteMs: null,
           durationMs: clock.now() - startedAt,
-          // A vendor that was left at the service's end may go on, and bill: better charged by estimate than not at all.
+          // A vendor that was cut off by a shutdown may finish and bill the request, so it is charged by estimate.
           ...(outcome === 'unknown' ? estimateRequest(call, candidate.price) : { tokens: noTokens, costNanos: 0 }),
         });
         throw error;
       }
     };
 
-    const result = await runChain({ candidates, attempt: tryOne, remainingMs: cancellation.remainingMs, pause: cancellation.pause }).catch(
+    const result = await runChain({ candidates, attempt, remainingMs: cancellation.remainingMs, pause: cancellation.pause }).catch(
       (error: unknown) => {
         if (!isJournalled) throw error;
-        // The call stands in the journal already, so it is settled like any other failure.
+        // The call is already in the journal, so it is settled like any other failure.
         return {
           kind: 'faulted' as const,
           error: error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error }),
@@ -112,7 +115,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     cancellation.clearDeadline();
     switch (result.kind) {
       case 'answered':
-        return { kind: 'answered', ...result.response, failed };
+        return { kind: 'responded', ...result.response, failed };
       case 'faulted':
         return { kind: 'failed', error: result.error, outcome: 'failed', failed };
       case 'exhausted':
@@ -125,13 +128,6 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
         return { kind: 'failed', ...(interruptedByShutdown(result.cut) ?? cancelledError(result.failures, cancellation)), failed };
     }
   };
-
-  /** Each attempt counts exactly once, here; the caller's own refusals, deadline and leaving never count (lessons 19). */
-  function reportToBreaker(projectId: string, provider: string, error: VendorError): void {
-    if (isProviderFailure(error)) breakers.recordFailure(projectId, provider);
-    else if (classifyFailure(error) === 'rate_limited' && typeof error.retryAfterMs === 'number')
-      breakers.coolDown(projectId, provider, clock.now() + error.retryAfterMs);
-  }
 }
 
 function attemptOutcome(error: VendorError, cancellation: CallCancellation): Outcome {
@@ -147,7 +143,7 @@ function attemptOutcome(error: VendorError, cancellation: CallCancellation): Out
   }
 }
 
-/** The last model was to be waited for and asked once more, and the deadline does not leave that: it would be over in the wait. */
+/** Reports whether the last model was rate limited and would be retried, but the deadline is shorter than the wait. */
 function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation: CallCancellation): boolean {
   const last = failures.at(-1);
   if (!last || classifyFailure(last.error) !== 'rate_limited') return false;
@@ -155,7 +151,7 @@ function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation:
   return !wasRetry && retryDelay(last.error, null) !== null && retryDelay(last.error, cancellation.remainingMs()) === null;
 }
 
-/** Every model refused: the first vendor's status and words, ours only where no vendor was asked. Otherwise the last attempt's reason. */
+/** Returns the first vendor's status and message when every model rejected the request, otherwise the last attempt's reason. */
 function exhaustedError(failures: readonly AttemptFailure[]): { error: GatewayError; outcome: Outcome } {
   const first = failures.find(({ error }) => !(error.cause instanceof UntranslatableError)) ?? failures[0];
   const last = failures.at(-1);
@@ -169,7 +165,7 @@ function exhaustedError(failures: readonly AttemptFailure[]): { error: GatewayEr
   return { error: gatewayError('upstream_failed', { message, status: isUnreachable ? 503 : 502, cause: last?.error }), outcome: 'failed' };
 }
 
-/** The service ends while an attempt is under way; null: something else ended it. */
+/** Returns the error of an attempt that was cut off by a shutdown; null when something else ended it. */
 function interruptedByShutdown(cut: AttemptFailure | null): { error: GatewayError; outcome: Outcome } | null {
   if (cut?.error.kind !== 'stopped') return null;
   return { error: gatewayError('upstream_failed', { message: describeFailure(cut), status: 503, cause: cut.error }), outcome: 'unknown' };
@@ -177,7 +173,7 @@ function interruptedByShutdown(cut: AttemptFailure | null): { error: GatewayErro
 
 function cancelledError(failures: readonly AttemptFailure[], cancellation: CallCancellation): { error: GatewayError; outcome: Outcome } {
   if (cancellation.cancelledBy() === 'client') {
-    return { error: gatewayError('upstream_failed', { message: 'the caller left' }), outcome: 'client_left' };
+    return { error: gatewayError('upstream_failed', { message: 'the caller disconnected' }), outcome: 'client_left' };
   }
   const last = failures.at(-1);
   const message = `client deadline exceeded${last ? `; last attempt: ${describeFailure(last)}` : ''}`;

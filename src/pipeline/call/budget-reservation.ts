@@ -1,32 +1,32 @@
 /**
- * A call's own part of its ceilings, held while the gateway asks models on the call's behalf: which tier it is for, what is remembered. These
- * questions are paid by the same key; what its ceilings leave last is not spent on the questions of a call that is then refused.
+ * Reserves the budget of a call before internal model calls are made for it (choosing a tier, recall), so that these, which are charged to
+ * the same key, cannot use up its ceilings.
  */
 import type { Reservation } from '../../ceilings/reservation.ts';
 import type { Call, Candidate } from '../../core/call.ts';
 import { usageBounds } from './usage-bounds.ts';
 
 export interface BudgetReservation {
-  /** Before a question. False: there is no room for the call itself, which will be refused unless an answer is kept for it. */
+  /** Call before an internal model call. Returns false when a ceiling would reject the call, unless its response is cached. */
   reserveEarly(call: Call, candidates: readonly Candidate[]): Promise<boolean>;
-  /** What is held is enough for the call as it has become, or nothing is held. */
+  /** Extends the reservation to the prepared call. Returns true when it suffices, or when nothing is reserved. */
   tryExtend(prepared: Call, candidates: readonly Candidate[]): Promise<boolean>;
-  /** What the call is made with; it is the caller's to give back from now on. Throws what refuses it. A promise only where something waits. */
+  /** Returns the reservation of the call, which the caller must settle or release. Throws the code of the exceeded ceiling. */
   admit(prepared: Call, candidates: readonly Candidate[]): Reservation | Promise<Reservation>;
-  /** The call is not made; nothing happens where it was. */
+  /** Releases the early reservation of a call that is not made; no effect after `admit`. */
   release(): void;
 }
 
-/** `admit` asks for all of a call's part. */
+/** `admit` reserves the whole budget of a call. */
 export function createBudgetReservation(admit: BudgetReservation['admit']): BudgetReservation {
-  // The promise itself is kept: who asked may not have waited for it (the time of a question was over).
+  // The promise, because a caller whose internal call timed out may not have awaited it.
   let pending: Promise<Reservation | null> | null = null;
 
   const tryAdmit = async (call: Call, candidates: readonly Candidate[]): Promise<Reservation | null> => {
     try {
       return await admit(call, candidates);
     } catch {
-      return null; // Whoever makes the call is told why.
+      return null; // `admit` throws the error again when the call is made.
     }
   };
 

@@ -1,18 +1,18 @@
-/** When a call must stop before it is done: its deadline passes, or a streaming caller leaves. */
+/** Cancels a call early: when its deadline passes, or when a streaming caller disconnects. */
 import { VendorError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 
 export interface CallCancellation {
-  /** Absent where nothing can stop the call: a plain call without deadline is always read to its end, since the vendor bills it (lessons 13). */
+  /** Absent when nothing can cancel the call: a plain call without a deadline is always read to its end, because the vendor bills it. */
   readonly signal: AbortSignal | undefined;
   cancelledBy(): 'deadline' | 'client' | null;
-  /** What the deadline leaves, null without one. */
+  /** Time until the deadline; null without one. */
   remainingMs(): number | null;
-  /** The chain is over, or the first piece of its answer is there: from now on the deadline does not count (shapes 21). */
+  /** Call when the chain has ended: the deadline limits the attempts, not the delivery of the response. */
   clearDeadline(): void;
-  /** The caller's connection closed. */
+  /** Call when the caller's connection closes. Cancels streaming calls only. */
   clientDisconnected(): void;
-  /** Pauses; throws VendorError `aborted` when the call is stopped meanwhile. */
+  /** Waits; throws VendorError `aborted` when the call is cancelled meanwhile. */
   pause(waitMs: number): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Speaks to a candidate in its own dialect (decisions 3). To a vendor of the caller's dialect the caller's bytes go as they are, but for
- * the spliced members, and the answer comes back untouched; to one of the other dialect both are translated.
+ * Adapts a call to the dialect of a candidate. For a vendor of the caller's dialect, only a few members of the body are patched and the
+ * response is passed through; for a vendor of the other dialect, request and response are translated.
  */
 import type { Call, Candidate, Dialect } from '../../core/call.ts';
 import { VendorError } from '../../core/errors.ts';
@@ -22,21 +22,21 @@ import type { StreamChunk, StreamEnd } from '../../vendors/stream.ts';
 import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
 
-/** How one candidate is spoken to. */
+/** The request to one candidate, and the conversion of its response. */
 export interface DialectAdapter {
-  /** Of the form that the vendor speaks. */
+  /** Codec of the vendor's dialect. */
   readonly codec: RouteCodec;
   readonly body: Buffer;
-  /** The caller's headers that the vendor sees. */
+  /** Headers of the caller that are sent to the vendor. */
   readonly forwardedHeaders: Readonly<Record<string, string>>;
-  /** The vendor's answer in the caller's form. Throws VendorError `unreadable`. */
+  /** Converts the vendor's response to the caller's dialect. Throws VendorError `unreadable`. */
   toCallerResponse(response: VendorResponse): VendorResponse;
 }
 
-/** Used where neither the caller nor the catalog names a bound; messages vendors require one (vendor facts 8.1). */
+/** Used when neither the caller nor the catalog sets a limit; messages vendors require one (docs/vendors.md). */
 const defaultMaxTokens = 4_096;
 
-/** Throws VendorError, as if the vendor had refused, when the vendor's dialect cannot express what the caller sent. */
+/** Creates the adapter. Throws a VendorError like that of a vendor's 400 when the vendor's dialect cannot express the request. */
 export function adapterFor(call: Call, candidate: Candidate, provider: Provider): DialectAdapter {
   const { route } = call;
   if ((route !== 'chat' && route !== 'messages') || candidate.dialect === route) {
@@ -58,9 +58,9 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider)
     toCallerResponse(response) {
       if (response.kind === 'stream') return translateStream(response, createTranslator(identity));
       const translated = toCaller(asLosslessObject(parseLossless(response.bytes.toString('utf8'))), identity);
-      if (translated === null) throw new VendorError('unreadable', 'the answer cannot be translated', { status: response.status });
+      if (translated === null) throw new VendorError('unreadable', 'the response cannot be translated', { status: response.status });
       const bytes = Buffer.from(JSON.stringify(translated));
-      return { ...response, contentType: 'application/json', bytes, reading: asSentToCaller(response.reading) };
+      return { ...response, contentType: 'application/json', bytes, summary: asSentToCaller(response.summary) };
     },
   };
 }
@@ -70,9 +70,9 @@ function translateRequest(call: Call, candidate: Candidate, provider: Provider):
   const { stream } = call;
   const parsed = parseLossless(call.body.toString('utf8'));
   try {
-    // Its syntax is known to be right.
+    // The body is valid JSON, so only its size can be the reason.
     if (parsed === undefined)
-      rejectUntranslatable('the body is nested too deeply, or has too many values, to be told in the other dialect');
+      rejectUntranslatable('the body is nested too deeply, or has too many values, to be translated to the other dialect');
     const body = asLosslessObject(parsed);
     const translated =
       candidate.dialect === 'messages'
@@ -85,14 +85,14 @@ function translateRequest(call: Call, candidate: Candidate, provider: Provider):
   }
 }
 
-/** Those of a dialect are for its own vendors. The version is ours: the one that is translated to. */
+/** Drops headers of the other dialect, and the caller's API version, because the translation determines the version. */
 function headersFor(dialect: Dialect, forwarded: Readonly<Record<string, string>>): Record<string, string> {
   const prefix = dialect === 'chat' ? 'openai-' : 'anthropic-';
   const isForwarded = (name: string): boolean => name === 'idempotency-key' || (name.startsWith(prefix) && name !== 'anthropic-version');
   return Object.fromEntries(Object.entries(forwarded).filter(([name]) => isForwarded(name)));
 }
 
-/** OpenAI's reasoning models refuse `max_tokens`; many of those who speak its dialect know nothing else. */
+/** Returns the name of the token limit: OpenAI's reasoning models reject `max_tokens`, many compatible vendors accept nothing else. */
 function maxTokensField({ baseUrl }: Provider): 'max_completion_tokens' | 'max_tokens' {
   const { hostname } = new URL(baseUrl);
   return hostname === 'api.openai.com' || hostname.endsWith('.openai.azure.com') ? 'max_completion_tokens' : 'max_tokens';
@@ -101,11 +101,11 @@ function maxTokensField({ baseUrl }: Provider): 'max_completion_tokens' | 'max_t
 function translateStream(response: StreamResponse, translator: StreamTranslator): StreamResponse {
   const parser = createSseParser();
   const translate = (events: readonly SseEvent[]): string => events.map((event) => translator.push(event)).join('');
-  /** The vendor's last event may lack its blank line, and its closing event. */
+  /** The vendor's last event may lack its blank line, and the stream its closing event. */
   const finish = (): string => translate(parser.end().events) + translator.end();
 
-  async function* pieces(): AsyncGenerator<StreamChunk, StreamEnd> {
-    const inner = response.pieces();
+  async function* chunks(): AsyncGenerator<StreamChunk, StreamEnd> {
+    const inner = response.chunks();
     try {
       for (;;) {
         const step = await inner.next();
@@ -122,10 +122,10 @@ function translateStream(response: StreamResponse, translator: StreamTranslator)
       await inner.return({ kind: 'whole' });
     }
   }
-  return { ...response, pieces, reading: () => asSentToCaller(response.reading()) };
+  return { ...response, chunks, summary: () => asSentToCaller(response.summary()) };
 }
 
-/** Memory keeps what the caller was told: it will come back in the caller's next call. */
+/** Returns the summary with the turn as the caller gets it, because the caller's next call repeats that turn. */
 function asSentToCaller(summary: ResponseSummary): ResponseSummary {
   return { ...summary, turn: toCallerTurn(summary.turn) };
 }

@@ -1,8 +1,8 @@
 /**
- * The content rules of a project on the way of a call (decisions 3): its input before anything is done with it, its answer before it is
- * told. Where a project has no rule of a place, nothing here runs.
+ * Enforces a project's content rules: on the input of a call before it is used, on the response before it is sent. Calls of projects without
+ * rules bypass this module.
  *
- * What a rule found is logged with its class and place, never with what it found.
+ * A match is logged with its class and place, never with the matching text.
  */
 import type { Call, Route } from '../../core/call.ts';
 import type { GatewayError } from '../../core/errors.ts';
@@ -21,25 +21,25 @@ import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 export interface RuleEnforcer {
   /** Throws `guardrail_blocked`. */
   checkInput(call: Call, rules: PlaceRules): Promise<void>;
-  /** The same for what a media call is to draw or speak. */
+  /** The same for the texts of a media call. */
   checkTexts(call: CheckedCall, rules: PlaceRules, texts: readonly string[]): Promise<void>;
   /**
-   * The answer as it may be told, and the error of one that is blocked. Under a rule that blocks a stream is read to its end first, and what
-   * comes back replays it; under rules that only observe it runs on.
+   * Returns the response to send, and the error when it is blocked. Under blocking rules a stream is buffered to its end and replayed; under
+   * rules that only observe, it is relayed while it is read.
    */
-  checkResponse(call: Call, rules: PlaceRules, answer: VendorResponse): Promise<{ answer: VendorResponse; error: GatewayError | null }>;
-  /** The error of a whole answer in the caller's form, events or JSON; null for one that passes. */
+  checkResponse(call: Call, rules: PlaceRules, response: VendorResponse): Promise<{ response: VendorResponse; error: GatewayError | null }>;
+  /** Returns the error of a complete response in the caller's format, events or JSON; null when it passes. */
   checkBytes(call: Call, rules: PlaceRules, bytes: Buffer): Promise<GatewayError | null>;
 }
 
-/** What a rule's log line says of a call. */
+/** The part of a call that is logged with a match. */
 type CheckedCall = Pick<Call, 'id' | 'caller'> & { readonly route: Route };
 
-/** As large as a plain answer may be. */
+/** Equal to the maximum size of a plain response. */
 const maxBufferedBytes = 64 * 1024 * 1024;
 
 export function createRuleEnforcer({ logger }: { readonly logger: Logger }): RuleEnforcer {
-  /** The error of texts that are blocked, null for those that pass. */
+  /** Returns the error of blocked texts; null when they pass. */
   async function evaluate(call: CheckedCall, rules: PlaceRules, place: RulePlace, texts: readonly string[]): Promise<GatewayError | null> {
     const { blockedBy, observed } = await evaluateTexts(rules, texts);
     const logFields = { call: call.id, project: call.caller.projectId, route: call.route, place };
@@ -57,26 +57,26 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }): Rul
   return {
     checkInput: (call, rules) => checkTexts(call, rules, extractRequestTexts(parseJson(call.body.toString('utf8')))),
     checkTexts,
-    async checkResponse(call, rules, answer) {
-      if (answer.kind === 'plain') {
-        const error = await evaluate(call, rules, 'output', extractResponseTexts(call.route, parseJson(answer.bytes.toString('utf8'))));
-        return { answer, error };
+    async checkResponse(call, rules, response) {
+      if (response.kind === 'plain') {
+        const error = await evaluate(call, rules, 'output', extractResponseTexts(call.route, parseJson(response.bytes.toString('utf8'))));
+        return { response, error };
       }
       if (!rules.blocks) {
-        // Nobody waits for what is only noted.
+        // In the background: an observing rule must not delay the stream.
         const onEnd = (texts: readonly string[]): void => {
-          evaluate(call, rules, 'output', texts).catch((error: unknown) => logger.error({ call: call.id, error }, 'a content rule failed'));
+          evaluate(call, rules, 'output', texts).catch((err: unknown) => logger.error({ call: call.id, err }, 'content rule failed'));
         };
-        return { answer: { ...answer, pieces: () => tapStream(call.route, answer.pieces(), onEnd) }, error: null };
+        return { response: { ...response, chunks: () => tapStream(call.route, response.chunks(), onEnd) }, error: null };
       }
-      const buffered = await bufferStream(call.route, answer.pieces());
-      return { answer: { ...answer, pieces: buffered.replay }, error: await evaluate(call, rules, 'output', buffered.texts) };
+      const buffered = await bufferStream(call.route, response.chunks());
+      return { response: { ...response, chunks: buffered.replay }, error: await evaluate(call, rules, 'output', buffered.texts) };
     },
     checkBytes: (call, rules, bytes) => evaluate(call, rules, 'output', extractTexts(call, bytes)),
   };
 }
 
-type ChunkStream = ReturnType<StreamResponse['pieces']>;
+type ChunkStream = ReturnType<StreamResponse['chunks']>;
 
 function extractTexts({ route, stream }: Call, bytes: Buffer): string[] {
   if (!stream) return extractResponseTexts(route, parseJson(bytes.toString('utf8')));
@@ -85,7 +85,7 @@ function extractTexts({ route, stream }: Call, bytes: Buffer): string[] {
   return reader.texts();
 }
 
-/** Passes the pieces on as they come, and tells their text when the stream is over, however it ended. */
+/** Relays the chunks and calls `onEnd` with their texts when the stream ends, for whatever reason. */
 async function* tapStream(route: Call['route'], chunks: ChunkStream, onEnd: (texts: readonly string[]) => void): ChunkStream {
   const reader = createChunkReader(route);
   try {
@@ -103,7 +103,7 @@ async function* tapStream(route: Call['route'], chunks: ChunkStream, onEnd: (tex
 
 interface BufferedStream {
   readonly texts: readonly string[];
-  /** The stream once more: the same pieces, the same end, the same error. */
+  /** Returns the stream again, with the same chunks, end and error. */
   replay(): ChunkStream;
 }
 
@@ -122,17 +122,17 @@ async function bufferStream(route: Call['route'], chunks: ChunkStream): Promise<
         buffered.push(step.value);
         bufferedBytes += step.value.bytes.length;
         if (bufferedBytes > maxBufferedBytes)
-          end = { kind: 'broken', message: 'the answer is too large to be checked', errorForwarded: false };
+          end = { kind: 'broken', message: 'the response is too large to be checked', errorForwarded: false };
       }
     }
   } catch (error) {
-    // The caller left: whoever replays the stream settles it.
+    // The caller disconnected: the replayed stream throws the error again, and its reader settles the call.
     if (!(error instanceof VendorError)) throw error;
     failure = error;
   } finally {
     await chunks.return({ kind: 'whole' });
   }
-  // What has not been read to its end has not been checked.
+  // A stream that was not read to its end was not checked.
   const checked = bufferedBytes > maxBufferedBytes ? [] : buffered;
 
   async function* replay(): ChunkStream {
@@ -143,16 +143,16 @@ async function bufferStream(route: Call['route'], chunks: ChunkStream): Promise<
   return { texts: reader.texts(), replay };
 }
 
-/** Reads the texts of pieces, each of which holds whole events. */
+/** Reads the texts of chunks, each of which contains complete events. */
 function createChunkReader(route: Call['route']) {
   const texts = createStreamTexts(route);
   const parser = createSseParser(maxBufferedBytes);
   return {
     read(bytes: Buffer): void {
-      for (const event of parser.push(bytes).events) texts.read(event);
+      for (const event of parser.push(bytes).events) texts.add(event);
     },
     texts(): string[] {
-      for (const event of parser.end().events) texts.read(event);
+      for (const event of parser.end().events) texts.add(event);
       return texts.texts();
     },
   };

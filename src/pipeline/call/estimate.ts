@@ -1,4 +1,4 @@
-/** What a call may have cost where nobody told: what was sent. */
+/** Estimates usage from what was sent, where the vendor reported none. */
 import type { Call } from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
 import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
@@ -6,7 +6,7 @@ import type { Price, Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 
-/** An attempt that nobody saw the end of. Cost null: the price is unknown. */
+/** Estimates an attempt whose end is unknown. Cost null when the price is unknown. */
 export function estimateRequest(call: Call, price: Price | null): { readonly tokens: Tokens; readonly costNanos: number | null } {
   const tokens = { ...noTokens, input: estimateTokens(call.body.length) };
   return {
@@ -15,12 +15,12 @@ export function estimateRequest(call: Call, price: Price | null): { readonly tok
   };
 }
 
-/** The model costs by the search alone: without a count of searches its calls would cost nothing. */
+/** Reports whether a model charges by the search only: without a search count its calls would be free. */
 export function isChargedBySearch({ route }: Call, { perSearchNanos, inputNanos }: Price): boolean {
   return route === 'rerank' && perSearchNanos !== undefined && inputNanos === 0n;
 }
 
-/** Rerank vendors bill a hundred documents as one search. */
+/** Returns the searches of a rerank call: vendors bill a hundred documents as one search. */
 export function estimateSearches({ body }: Call): number {
   const { documents } = asObject(parseJson(body.toString('utf8')));
   return Math.max(1, Math.ceil(asArray(documents).length / 100));

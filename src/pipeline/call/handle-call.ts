@@ -1,56 +1,52 @@
 /**
- * The story of a call: plan, rules, recall, cache, admit, attempt, settle. Whatever happens, a call that reached a vendor is in the journal
- * before the last byte of its answer leaves.
+ * Handles a call of an inference route: plan, prepare, admit, attempt, deliver. However a call ends, it is in the journal before the last
+ * byte of its response is sent. See docs/architecture/request-lifecycle.md.
  */
 import type { Admission } from '../../ceilings/admission.ts';
 import type { Limits } from '../../ceilings/counters.ts';
 import { hasCostCeiling } from '../../ceilings/counters.ts';
-import type { Call, CallResult, Candidate, Outcome, SettledCall } from '../../core/call.ts';
-import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
+import type { Reservation } from '../../ceilings/reservation.ts';
+import type { Call, CallMetadata, CallResult, Candidate, Outcome, SettledCall } from '../../core/call.ts';
+import { GatewayError, gatewayError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
-import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { TierRequest } from '../../routing/classify.ts';
 import type { Plan, Planner } from '../../routing/plan.ts';
-import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
+import type { VendorResponse } from '../../vendors/text.ts';
 import { replayCached } from '../cache/replay-cached.ts';
-import type { CacheHit, ResponseCache } from '../cache/response-cache.ts';
-import type { AttemptDeps } from './attempt.ts';
+import type { CacheHit, CacheWriter, ResponseCache } from '../cache/response-cache.ts';
+import type { AttemptDeps, ChainOutcome } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
 import { type BudgetReservation, createBudgetReservation } from './budget-reservation.ts';
 import type { CallCancellation } from './cancellation.ts';
+import { deliverStream } from './deliver-stream.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
 import { createInternalCompletion } from './internal-completion.ts';
+import { limitsFor } from './limits.ts';
 import type { ProjectContext } from './project-context.ts';
 import { recallIntoCall } from './recall-step.ts';
 import type { CallEnd } from './settle.ts';
-import { cacheStatusFor, logCall, settleBlocked, settleCacheHit, settleFailed, settleResponse, toCallMetadata } from './settle.ts';
+import { cacheStatusFor, logCall, settleBlocked, settleCacheHit, settleFailed, settleResponse, toTextCallMetadata } from './settle.ts';
 import { usageBounds } from './usage-bounds.ts';
 
-type CacheStatus = CallResult['cache'];
-
-/** What goes back to the caller. `pieces` must be read to the end or returned: only then is the call settled. */
-export type CallResponse =
-  | {
-      readonly kind: 'plain';
-      readonly status: number;
-      readonly contentType: string;
-      readonly bytes: Buffer;
-      readonly model: string;
-      readonly cache: CacheStatus;
-    }
-  | { readonly kind: 'stream'; readonly chunks: AsyncGenerator<Buffer, void>; readonly model: string; readonly cache: CacheStatus };
+/** The response to the caller. `chunks` must be read to the end or returned: only then is the call settled. */
+export type CallResponse = { readonly model: string; readonly cache: CallResult['cache'] } & (
+  | { readonly kind: 'plain'; readonly status: number; readonly contentType: string; readonly bytes: Buffer }
+  | { readonly kind: 'stream'; readonly chunks: AsyncGenerator<Buffer, void> }
+);
 
 export interface HandleCallDeps extends AttemptDeps {
   readonly planner: Planner;
-  /** Chooses for `auto`; a promise only where a model is asked. */
+  /** Chooses the tier for `auto`; returns a promise only when a model chooses. */
   readonly chooseTier: (request: TierRequest) => string | Promise<string>;
   readonly recall: Recall;
   readonly responseCache: ResponseCache;
-  /** Ceilings of a key; a promise only when they must be read. Throws `limits_unavailable`. */
+  /** Of the configuration that the call uses; a response is not served under another one. */
+  readonly revision: number;
+  /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
   readonly getKeyCeilings: (keyId: string) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
   readonly journal: Journal;
@@ -58,152 +54,143 @@ export interface HandleCallDeps extends AttemptDeps {
   readonly logger: Logger;
 }
 
-const streamType = 'text/event-stream';
-
+/** Throws GatewayError; a call that reached a vendor has been recorded by then. */
 export type HandleCall = (call: Call, project: ProjectContext, cancellation: CallCancellation) => Promise<CallResponse>;
 
-export function createHandleCall(deps: HandleCallDeps): HandleCall {
-  const { planner, chooseTier, recall, responseCache, getKeyCeilings, admission, journal, clock, logger } = deps;
-  const attemptChain = createAttemptChain(deps);
-  const { checkInput, checkResponse: checkAnswer, checkBytes: checkWhole } = createRuleEnforcer({ logger });
+const streamType = 'text/event-stream';
 
-  /** Throws GatewayError; the call has been recorded then, if a vendor was asked. */
-  async function handleCall(call: Call, project: ProjectContext, control: CallCancellation): Promise<CallResponse> {
-    const { caller, source, startedAt } = call;
-    const found = getKeyCeilings(caller.keyId);
-    const key = found instanceof Promise ? await found : found;
-    const limits: Limits = { projectId: caller.projectId, keyId: caller.quotaKeyId, source, key, project };
-    const budget = createBudgetReservation((toSend, candidates) =>
-      admission.admit({ limits, startedAt, bounds: () => usageBounds(toSend, candidates) }),
+export function createHandleCall(deps: HandleCallDeps): HandleCall {
+  const { planner, chooseTier, recall, responseCache, revision, getKeyCeilings, admission, journal, clock, logger } = deps;
+  const attemptCandidates = createAttemptChain(deps);
+  const { checkInput, checkResponse, checkBytes } = createRuleEnforcer({ logger });
+
+  return handleCall;
+
+  async function handleCall(call: Call, project: ProjectContext, cancellation: CallCancellation): Promise<CallResponse> {
+    const limits = limitsFor(call, project, await getKeyCeilings(call.caller.keyId));
+    const budget = createBudgetReservation((sent, candidates) =>
+      admission.admit({ limits, startedAt: call.startedAt, bounds: () => usageBounds(sent, candidates) }),
     );
     try {
-      return await runCall({ call, project, control, budget, requiresPrice: hasCostCeiling(limits) });
+      return await runCall({ call, project, cancellation, budget, requiresPrice: hasCostCeiling(limits) });
     } finally {
       budget.release();
     }
   }
 
-  async function runCall({ call, project, control, budget, requiresPrice }: RunCallOptions): Promise<CallResponse> {
-    const { caller, source, route, modelAsked } = call;
+  async function runCall(received: ReceivedCall): Promise<CallResponse> {
+    const plan = await planCall(received);
+    const prepared = await prepareCall(received, plan);
+    if (prepared.cacheHit) return respondFromCache(prepared, prepared.cacheHit);
+    const admitted = await admitCall(prepared);
+    const responded = await attemptCall(admitted);
+    return deliverResponse(admitted, responded);
+  }
+
+  /** Orders the candidates of a call; `auto` is replaced by a tier first. Throws `no_route`. */
+  async function planCall({ call, project, cancellation, budget, requiresPrice }: ReceivedCall): Promise<Plan> {
+    const { caller, source, route, modelAsked, body, spans } = call;
     const planFor = (autoTier: string | null): Plan =>
       planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice });
+    if (modelAsked !== 'auto') return planFor(null);
     const reserveBudget = (): Promise<boolean> =>
       budget.reserveEarly(
         call,
         candidatesOrNone(() => planFor(null)),
       );
-    const plan = planFor(modelAsked === 'auto' ? await tierFor({ call, project, control, mayAsk: reserveBudget }) : null);
+    const complete = createInternalCompletion({ handleCall, reserveBudget, clock, call, project });
+    const remainingMs = cancellation.remainingMs();
+    return planFor(await chooseTier({ project, source, route, modelAsked, body, spans, remainingMs, complete }));
+  }
+
+  /**
+   * Applies the input rules, inserts recalled memories and searches the response cache. Vendors, cache and bounds use the body
+   * after recall (`sent`); records hold the body that the caller sent.
+   */
+  async function prepareCall(received: ReceivedCall, plan: Plan): Promise<PreparedCall> {
+    const { call, project, budget } = received;
+    const { candidates } = plan;
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkInput(call, project.rules.input);
-    // Vendors, cache and bounds go by the body as recall left it; the records hold what the caller sent.
-    const { candidates } = plan;
-    const known = call.memory.mode === 'recall' ? await recallIntoCall({ call, recall, budget, candidates }) : null;
-    const asked = known?.call ?? call;
-    const recalled = known?.recalled.itemIds ?? [];
-    const recalledSubjects = known?.recalled.subjects ?? [];
-    const { hit, writer: cacheWriter } = responseCache.lookup({ call: asked, recalledSubjects, settings: project.cache, candidates });
-    if (hit) return respondFromCache({ hit, ending: { call, recalled, facts: toCallMetadata(call, plan), failed: [] }, project, control });
-
-    const admitted = budget.admit(asked, candidates);
-    const reservation = admitted instanceof Promise ? await admitted : admitted;
-    // Only now: what a breaker lets through must be tried, and what is kept is found however the vendors are.
-    const ordered = planner.order(plan, { caller, project });
-    const facts = toCallMetadata(call, ordered, reservation);
-    const outcome = await attemptChain({ call: asked, metadata: facts, candidates: ordered.candidates, cancellation: control }).catch(
-      (error: unknown) => {
-        // The call was not made, and leaves no record.
-        reservation.release();
-        throw error;
-      },
-    );
-    const ending = { call, recalled, facts, failed: outcome.failed };
-    const settle = (settled: SettledCall): Promise<void> => record({ ...settled, result: reservation.settle(settled.result) });
-    if (outcome.kind === 'failed') {
-      await settle(settleFailed({ ...ending, endedAt: clock.now() }, outcome.error, outcome.outcome));
-      throw outcome.error;
-    }
-    const { attempt } = outcome;
-    const { answer, error } = project.rules.output
-      ? await checkAnswer(call, project.rules.output, outcome.response)
-      : { answer: outcome.response, error: null };
-    if (error) {
-      await settle(settleBlocked({ ...ending, endedAt: clock.now() }, attempt, summaryOf(answer), error));
-      throw error;
-    }
-    const common = { model: attempt.candidate.id, cache: cacheStatusFor(call) };
-    /** Only whole, good answers are kept. */
-    const end = async (reading: ResponseSummary, how: Outcome): Promise<void> => {
-      if (how === 'ok' && answer.status === 200 && reading.finished === true) storeInCache();
-      await settle(settleResponse({ ...ending, endedAt: clock.now() }, attempt, reading, how));
-    };
-    const storeInCache = (): void => {
-      if (answer.kind === 'plain') cacheWriter?.append(answer.bytes);
-      cacheWriter?.commit({ model: attempt.candidate.id, contentType: answer.kind === 'plain' ? answer.contentType : streamType });
-    };
-    if (answer.kind === 'plain') {
-      await end(answer.reading, 'ok');
-      return { kind: 'plain', status: answer.status, contentType: answer.contentType, bytes: answer.bytes, ...common };
-    }
-    return { kind: 'stream', chunks: deliver({ call, answer, end, record: cacheWriter?.append }), ...common };
-  }
-  return handleCall;
-
-  /** The tier of a call that leaves the choice to the gateway. */
-  function tierFor({ call, project, control, mayAsk: reserveBudget }: TierOptions): string | Promise<string> {
-    const { source, route, modelAsked, body, spans } = call;
-    const complete = createInternalCompletion({ handleCall, reserveBudget, clock, call, project });
-    return chooseTier({ project, source, route, modelAsked, body, spans, remainingMs: control.remainingMs(), complete });
+    const withRecall = call.memory.mode === 'recall' ? await recallIntoCall({ call, recall, budget, candidates }) : null;
+    const { itemIds: recalled = [], subjects: recalledSubjects = [] } = withRecall?.recalled ?? {};
+    const sent = withRecall?.call ?? call;
+    const { hit, writer } = responseCache.lookup({ call: sent, recalledSubjects, settings: project.cache, candidates, revision });
+    return { ...received, plan, sent, recalled, cacheHit: hit, cacheWriter: writer };
   }
 
-  /** No vendor is asked, so the call has no attempts, costs nothing and stands in the journal with its end alone. */
-  async function respondFromCache({ hit, ending, project, control }: CacheHitOptions): Promise<CallResponse> {
-    control.clearDeadline();
-    const { call } = ending;
-    const { bytes, contentType, model, reading } = hit;
-    // The rules in force now; they may be stricter than those that the answer has passed.
-    const error = project.rules.output ? await checkWhole(call, project.rules.output, bytes) : null;
+  /** Reserves quota of every ceiling of the call. Throws the code of the exceeded ceiling. */
+  async function admitCall(prepared: PreparedCall): Promise<AdmittedCall> {
+    const { call, project, budget, plan, sent } = prepared;
+    const reservation = await budget.admit(sent, plan.candidates);
+    // Ordered after admission, because a breaker's probe must be followed by an attempt. Cached responses do not depend on this order.
+    const ordered = planner.order(plan, { caller: call.caller, project });
+    return { ...prepared, plan: ordered, reservation, metadata: toTextCallMetadata(call, ordered, reservation) };
+  }
+
+  /** Tries the candidates in order until one responds. Settles the call and throws when none does. */
+  async function attemptCall(admitted: AdmittedCall): Promise<Responded> {
+    const { sent, metadata, plan, cancellation, reservation } = admitted;
+    const outcome = await attemptCandidates({ call: sent, metadata, candidates: plan.candidates, cancellation }).catch((error: unknown) => {
+      // No attempt was made, so the call leaves no record.
+      reservation.release();
+      throw error;
+    });
+    if (outcome.kind === 'responded') return outcome;
+    await settle(admitted, settleFailed(endOf(admitted, outcome), outcome.error, outcome.outcome));
+    throw outcome.error;
+  }
+
+  /** Applies the output rules, then returns the response; it is settled, and cached if complete, when its last byte is ready to be sent. */
+  async function deliverResponse(admitted: AdmittedCall, responded: Responded): Promise<CallResponse> {
+    const { call, project, cacheWriter } = admitted;
+    const { attempt } = responded;
+    const { response, error } = project.rules.output
+      ? await checkResponse(call, project.rules.output, responded.response)
+      : { response: responded.response, error: null };
     if (error) {
-      await record(settleCacheHit({ ...ending, endedAt: clock.now() }, hit, { outcome: 'refused', error }));
+      await settle(admitted, settleBlocked(endOf(admitted, responded), attempt, summaryOf(response), error));
       throw error;
     }
-    const end = (_reading: ResponseSummary, outcome: Outcome): Promise<void> =>
-      record(settleCacheHit({ ...ending, endedAt: clock.now() }, hit, { outcome, error: null }));
-    if (call.stream) return { kind: 'stream', chunks: deliver({ call, answer: replayCached(hit), end }), model, cache: 'hit' };
-    await end(reading, 'ok');
+    const model = attempt.candidate.id;
+    const cache = cacheStatusFor(call);
+    const onEnd = async (summary: ResponseSummary, outcome: Outcome): Promise<void> => {
+      if (outcome === 'ok' && response.status === 200 && summary.finished === true) storeInCache(cacheWriter, response, model);
+      await settle(admitted, settleResponse(endOf(admitted, responded), attempt, summary, outcome));
+    };
+    if (response.kind === 'stream')
+      return { kind: 'stream', chunks: deliverStream({ call, response, onEnd, onChunk: cacheWriter?.append }), model, cache };
+    await onEnd(response.summary, 'ok');
+    const { status, contentType, bytes } = response;
+    return { kind: 'plain', status, contentType, bytes, model, cache };
+  }
+
+  /** Returns a cached response. It has no attempts and costs nothing; the journal gets only the settled record. */
+  async function respondFromCache({ call, project, cancellation, plan, recalled }: PreparedCall, hit: CacheHit): Promise<CallResponse> {
+    cancellation.clearDeadline();
+    const { bytes, contentType, model, summary } = hit;
+    const metadata = toTextCallMetadata(call, plan);
+    const end = (): CallEnd => ({ call, recalled, metadata, failed: [], endedAt: clock.now() });
+    // The current rules may be stricter than those that the response passed when it was stored.
+    const error = project.rules.output ? await checkBytes(call, project.rules.output, bytes) : null;
+    if (error) {
+      await record(settleCacheHit(end(), hit, { outcome: 'refused', error }));
+      throw error;
+    }
+    const onEnd = (_summary: ResponseSummary, outcome: Outcome): Promise<void> =>
+      record(settleCacheHit(end(), hit, { outcome, error: null }));
+    if (call.stream) return { kind: 'stream', chunks: deliverStream({ call, response: replayCached(hit), onEnd }), model, cache: 'hit' };
+    await onEnd(summary, 'ok');
     return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit' };
   }
 
-  /** The pieces of a stream, settled by `end` however it ends: whole, broken by the vendor, or left by the caller. */
-  async function* deliver({ call, answer, end, record }: StreamDelivery): AsyncGenerator<Buffer, void> {
-    const pieces = answer.pieces();
-    let isSettled = false;
-    const settleAs = async (how: 'ok' | 'interrupted' | 'client_left'): Promise<void> => {
-      if (isSettled) return;
-      isSettled = true;
-      await end(answer.reading(), how);
-    };
-    try {
-      for (;;) {
-        const step = await pieces.next();
-        if (!step.done) {
-          record?.(step.value.bytes);
-          if (step.value.isLast) await settleAs('ok');
-          yield step.value.bytes;
-          continue;
-        }
-        const ended = step.value;
-        await settleAs(ended.kind === 'whole' ? 'ok' : 'interrupted');
-        const event = ended.kind === 'broken' && !ended.errorForwarded ? routeCodecs[call.route].formatStreamError(ended.message) : null;
-        if (event !== null) yield Buffer.from(event);
-        return;
-      }
-    } catch (error) {
-      if (!(error instanceof VendorError)) throw error;
-      // The caller left: `finally` settles what was delivered.
-    } finally {
-      await pieces.return({ kind: 'whole' });
-      await settleAs('client_left');
-    }
+  function endOf({ call, recalled, metadata }: AdmittedCall, { failed }: ChainOutcome): CallEnd {
+    return { call, recalled, metadata, failed, endedAt: clock.now() };
+  }
+
+  /** Converts the reservation to usage and records the call. */
+  function settle({ reservation }: AdmittedCall, settled: SettledCall): Promise<void> {
+    return record({ ...settled, result: reservation.settle(settled.result) });
   }
 
   async function record(settled: SettledCall): Promise<void> {
@@ -212,7 +199,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 }
 
-/** The usual tier may be closed to a call that another one is going to be chosen for. */
+/** Returns the candidates of a plan; none when the default tier is closed to a call for which another tier will be chosen. */
 function candidatesOrNone(plan: () => Plan): readonly Candidate[] {
   try {
     return plan().candidates;
@@ -222,36 +209,37 @@ function candidatesOrNone(plan: () => Plan): readonly Candidate[] {
   }
 }
 
-function summaryOf(answer: VendorResponse): ResponseSummary {
-  return answer.kind === 'plain' ? answer.reading : answer.reading();
+function storeInCache(writer: CacheWriter | null, response: VendorResponse, model: string): void {
+  if (response.kind === 'plain') writer?.append(response.bytes);
+  writer?.commit({ model, contentType: response.kind === 'plain' ? response.contentType : streamType });
 }
 
-interface RunCallOptions {
+function summaryOf(response: VendorResponse): ResponseSummary {
+  return response.kind === 'plain' ? response.summary : response.summary();
+}
+
+interface ReceivedCall {
   readonly call: Call;
   readonly project: ProjectContext;
-  readonly control: CallCancellation;
+  readonly cancellation: CallCancellation;
   readonly budget: BudgetReservation;
-  /** A ceiling of cost applies: models without a price are left out. */
+  /** A cost ceiling applies, so models without a price are skipped. */
   readonly requiresPrice: boolean;
 }
 
-interface TierOptions extends Pick<RunCallOptions, 'call' | 'project' | 'control'> {
-  readonly mayAsk: () => Promise<boolean>;
+interface PreparedCall extends ReceivedCall {
+  readonly plan: Plan;
+  /** The call as vendors get it, with recalled memories. */
+  readonly sent: Call;
+  /** Ids of the recalled memory items. */
+  readonly recalled: readonly string[];
+  readonly cacheHit: CacheHit | null;
+  readonly cacheWriter: CacheWriter | null;
 }
 
-/** A call that was found in the response cache. */
-interface CacheHitOptions {
-  readonly hit: CacheHit;
-  readonly ending: Omit<CallEnd, 'endedAt'>;
-  readonly project: ProjectContext;
-  readonly control: CallCancellation;
+interface AdmittedCall extends PreparedCall {
+  readonly reservation: Reservation;
+  readonly metadata: CallMetadata;
 }
 
-/** A stream on its way to the caller. */
-interface StreamDelivery {
-  readonly call: Call;
-  readonly answer: Pick<StreamResponse, 'pieces' | 'reading'>;
-  readonly end: (reading: ResponseSummary, how: Outcome) => Promise<void>;
-  /** Takes down what goes to the caller. */
-  readonly record?: ((bytes: Buffer) => void) | undefined;
-}
+type Responded = Extract<ChainOutcome, { kind: 'responded' }>;

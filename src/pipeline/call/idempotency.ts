@@ -1,14 +1,13 @@
 /**
- * To whom the caller's `idempotency-key` goes. It names one request: a vendor that sees it again with another body refuses the call, or gives
- * back the answer of the first. So a provider gets it with the first model that it is asked for, also when that one is asked again after a
- * 429 (the body is the same), and not with further models of the chain, whose bodies are others. Providers are accounts of their own, which
- * do not know each other's keys: each may get it once.
+ * Decides which attempts carry the caller's `idempotency-key`. The key names one request body: a vendor that sees it with another body
+ * rejects the call or returns the first response. A provider therefore gets the key with the first model that it is tried with, including
+ * retries of that model, and not with further models, whose bodies differ. Providers do not share keys, so each may get it once.
  */
 import type { Candidate } from '../../core/call.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** For one call: the headers for `candidate`, which is about to be asked. */
+/** Returns a filter for the attempts of one call: the headers to send to `candidate`. */
 export function createIdempotencyKeyFilter(): (candidate: Candidate, headers: Headers) => Headers {
   const firstModelByProvider = new Map<string, string>();
   return ({ provider, id }, headers) => {

@@ -1,51 +1,70 @@
-/** The gateway's own calls of a project's models: recorded and paid like any call, under the application `gateway-memory` (specification 4.8 rule 9). */
+/** Calls that the gateway makes to a project's models: routed, recorded and charged like any other call. */
 import type { Call, Caller, TextRoute } from '../../core/call.ts';
-import { internalKeyId, noCorrelation } from '../../core/call.ts';
+import { internalKeyId, noCorrelation, noMemory } from '../../core/call.ts';
 import { scanObject } from '../../core/json/spans.ts';
+import { chat } from '../../dialects/chat/codec.ts';
 
+/** The application to which calls of project memory are charged (docs/api/reference.md#memory-rules). */
 export const memoryApplication = 'gateway-memory';
 
-/** Of calls in the background: no key of a caller stands behind them, so none of its ceilings does. */
+/** Returns the caller of background calls. It has no virtual key, so only the ceilings of project and application apply. */
 export function backgroundCaller(projectId: string): Caller {
   return { keyId: internalKeyId, keyPrefix: 'gateway', quotaKeyId: internalKeyId, projectId, models: null, expiresAt: null };
 }
 
-export interface InternalCallOptions {
+type Overrides = Pick<Call, 'source' | 'sourceGiven' | 'maxOutputTokens' | 'cache' | 'correlation' | 'isInternal'>;
+
+export interface InternalCallOptions extends Partial<Overrides> {
   readonly id: string;
   readonly route: TextRoute;
   readonly caller: Caller;
   readonly slug: string;
-  readonly tier: string;
-  /** Members of the body beside `model`. */
+  /** Tier or model to call. */
+  readonly model: string;
+  /** Members of the body in addition to `model`. */
   readonly members: Readonly<Record<string, unknown>>;
-  /** For all attempts along the chain. */
+  /** For all attempts together. */
   readonly timeoutMs: number;
   readonly now: number;
 }
 
 /**
- * Of a tier, without what a caller's headers say, memory and the cache: the same question is asked again only because its first answer was of
- * no use.
+ * Builds a call without memory and forwarded headers. By default it is charged to project memory and bypasses the response cache, because
+ * memory repeats a request only when the first response was unusable.
  */
-export function buildInternalCall({ id, route, caller, slug, tier, members, timeoutMs, now }: InternalCallOptions): Call {
-  const body = Buffer.from(JSON.stringify({ model: tier, ...members }));
+export function buildInternalCall({ slug, model, members, timeoutMs, now, ...options }: InternalCallOptions): Call {
+  const body = Buffer.from(JSON.stringify({ model, ...members }));
   return {
-    id,
-    startedAt: now,
-    route,
-    caller,
-    projectSlug: slug,
     source: memoryApplication,
     sourceGiven: true,
-    modelAsked: tier,
+    maxOutputTokens: null,
+    cache: { reads: false, writes: false },
+    correlation: noCorrelation,
+    ...options,
+    startedAt: now,
+    projectSlug: slug,
+    modelAsked: model,
     stream: false,
     body,
     spans: scanObject(body),
-    maxOutputTokens: null,
-    memory: { mode: 'off', explicitWrite: false, subject: null },
-    cache: { reads: false, writes: false },
-    correlation: noCorrelation,
+    memory: noMemory,
     deadlineAt: now + timeoutMs,
     forwardedHeaders: {},
   };
+}
+
+/** Returns the messages of a chat completion with a system prompt. */
+export function promptMessages(system: string, text: string): readonly object[] {
+  return [
+    { role: 'system', content: system },
+    { role: 'user', content: text },
+  ];
+}
+
+/** A response as far as the text of a completion depends on it. */
+export type CompletionResponse = { readonly kind: 'plain'; readonly bytes: Buffer } | { readonly kind: 'stream' };
+
+/** Returns the text of a chat completion; empty when it has none. */
+export function completionText(response: CompletionResponse): string {
+  return response.kind === 'plain' ? (chat.parseResponse(response.bytes)?.turn.text ?? '') : '';
 }

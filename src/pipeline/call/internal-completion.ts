@@ -1,76 +1,52 @@
-/** The gateway's own small calls to a model, on behalf of a caller's call: routed, recorded and paid like any other. */
+/** Small model calls that the gateway makes while it handles a caller's call, such as choosing a tier. */
 import type { Call } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
-import { scanObject } from '../../core/json/spans.ts';
 import type { Clock } from '../../core/time.ts';
-import { chat } from '../../dialects/chat/codec.ts';
 import type { Complete } from '../../routing/classify.ts';
 import type { CallCancellation } from './cancellation.ts';
 import { startCancellation } from './cancellation.ts';
+import { buildInternalCall, type CompletionResponse, completionText, promptMessages } from './internal-call.ts';
 import type { ProjectContext } from './project-context.ts';
 
-/** What a question needs of `answerCall`. */
-type HandleInternalCall = (
-  call: Call,
-  project: ProjectContext,
-  control: CallCancellation,
-) => Promise<{ readonly kind: 'plain'; readonly bytes: Buffer } | { readonly kind: 'stream' }>;
+interface InternalCompletionDeps {
+  /** `HandleCall`, which uses this module. */
+  readonly handleCall: (call: Call, project: ProjectContext, cancellation: CallCancellation) => Promise<CompletionResponse>;
+  readonly reserveBudget: () => Promise<boolean>;
+  readonly clock: Clock;
+  /** The caller's call, to which completions are charged. */
+  readonly call: Call;
+  readonly project: ProjectContext;
+}
 
-/** As long as any asker waits (`routing/classify.ts`). */
+/** As long as `routing/classify.ts` waits. */
 const timeoutMs = 1_500;
 
-/** Spent by the application whose call it serves. Rejects with what `answerCall` throws, and where the call leaves nothing to ask with. */
-export function createInternalCompletion({
-  handleCall,
-  reserveBudget,
-  clock,
-  call,
-  project,
-}: {
-  handleCall: HandleInternalCall;
-  reserveBudget: () => Promise<boolean>;
-  clock: Clock;
-  call: Call;
-  project: ProjectContext;
-}): Complete {
+/** Creates completions that reject when the caller's call would exceed its ceilings, and with what `handleCall` throws. */
+export function createInternalCompletion({ handleCall, reserveBudget, clock, call, project }: InternalCompletionDeps): Complete {
   return async ({ model, system, text, maxOutputTokens }) => {
-    if (!(await reserveBudget())) throw new Error('the ceilings leave no room for the call itself');
-    const startedAt = clock.now();
-    const body = Buffer.from(
-      JSON.stringify({
-        model,
-        max_tokens: maxOutputTokens,
-        messages: [
-          { role: 'system', content: system },
-          { role: 'user', content: text },
-        ],
-      }),
-    );
-    const internalCall: Call = {
-      id: newId(startedAt),
-      startedAt,
+    if (!(await reserveBudget())) throw new Error('the ceilings are used up by the call itself');
+    const now = clock.now();
+    const { caller, projectSlug: slug, source, sourceGiven, cache, correlation } = call;
+    const internalCall = buildInternalCall({
+      id: newId(now),
       route: 'chat',
-      caller: call.caller,
-      projectSlug: call.projectSlug,
-      source: call.source,
-      sourceGiven: call.sourceGiven,
-      modelAsked: model,
-      stream: false,
-      body,
-      spans: scanObject(body),
+      caller,
+      slug,
+      model,
+      members: { max_tokens: maxOutputTokens, messages: promptMessages(system, text) },
+      timeoutMs,
+      now,
+      source,
+      sourceGiven,
       maxOutputTokens,
-      memory: { mode: 'off', explicitWrite: false, subject: null },
+      // Equal prompts get equal tiers, so the caller's cache directives apply.
+      cache,
+      correlation,
       isInternal: true,
-      // The same question about the same text has the same answer.
-      cache: call.cache,
-      correlation: call.correlation,
-      deadlineAt: startedAt + timeoutMs,
-      forwardedHeaders: {},
-    };
+    });
     const cancellation = startCancellation({ stream: false, deadlineAt: internalCall.deadlineAt, clock });
     try {
-      const response = await handleCall(internalCall, project, cancellation);
-      return response.kind === 'plain' ? (chat.parseResponse(response.bytes)?.turn.text ?? '') : '';
+      return completionText(await handleCall(internalCall, project, cancellation));
     } finally {
       cancellation.clearDeadline();
     }

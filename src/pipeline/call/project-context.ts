@@ -1,8 +1,8 @@
-/** A project as the story of a call needs it. */
+/** A project's settings as far as handling its calls depends on them. */
 import type { ProjectLimits } from '../../ceilings/counters.ts';
 import type { CompiledRules } from '../../guardrails/rules.ts';
 import type { ProjectRouting } from '../../routing/rules.ts';
 import type { CacheSettings } from '../cache/response-cache.ts';
 
-/** An intersection: routing and ceilings both say something of the project's applications. */
+/** An intersection, because routing and ceilings both have a member `applications`. */
 export type ProjectContext = ProjectRouting & ProjectLimits & { readonly rules: CompiledRules; readonly cache: CacheSettings };

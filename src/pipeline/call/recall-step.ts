@@ -1,4 +1,4 @@
-/** Recall on the way of a call: what the project remembers goes into its body, all other bytes stay as they are. */
+/** Inserts recalled memories into the body of a call; all other bytes stay unchanged. */
 import type { Call, Candidate } from '../../core/call.ts';
 import { scanObject, splice } from '../../core/json/spans.ts';
 import { bodyKeys } from '../../dialects/json/body-members.ts';
@@ -7,7 +7,7 @@ import type { Recall, Recalled } from '../../memory/recall/recall.ts';
 import type { BudgetReservation } from './budget-reservation.ts';
 
 export interface RecalledCall {
-  /** As vendors and the response cache see it. What is recorded is the caller's own. */
+  /** The call for vendors and response cache. The recorded call has the body that the caller sent. */
   readonly call: Call;
   readonly recalled: Recalled;
 }
@@ -20,10 +20,10 @@ interface RecallStepOptions {
 }
 
 /**
- * For a call that asks for it. Null: nothing is recalled, and the call goes on as it came. Never fails. On responses recall acts as write
- * (specification 4.2).
+ * Returns the call with recalled memories. Null when nothing is recalled: the call continues unchanged. Never fails. On responses, recall
+ * acts as write (docs/api/reference.md#memory).
  *
- * The call has its own part of the ceilings meanwhile, and goes on as it came where there is no room for what is recalled.
+ * Reserves the call's budget first, and recalls nothing when the longer prompt would exceed a ceiling.
  */
 export async function recallIntoCall({ call, recall, budget, candidates }: RecallStepOptions): Promise<RecalledCall | null> {
   const { route, body, spans, caller, memory } = call;

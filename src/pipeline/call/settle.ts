@@ -1,6 +1,6 @@
-/** Turns what is known of a finished call into the record that the journal keeps: outcome, tokens, cost. Pure but for the clock. */
+/** Builds the journal record of a finished call: outcome, tokens and cost. */
 import type { Reservation } from '../../ceilings/reservation.ts';
-import type { AssistantTurn, Attempt, Call, CallContent, CallMetadata, Outcome, SettledCall } from '../../core/call.ts';
+import type { AssistantTurn, Attempt, Call, CallContent, CallMetadata, MediaCall, Outcome, SettledCall } from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
 import type { GatewayError } from '../../core/errors.ts';
 import type { Tokens } from '../../core/pricing.ts';
@@ -13,43 +13,37 @@ import type { CacheHit } from '../cache/response-cache.ts';
 import type { WinningAttempt } from './attempt.ts';
 import { estimateSearches, isChargedBySearch } from './estimate.ts';
 
-/** As long as any name that is recorded (decisions 5): the caller may have sent megabytes. */
+/** Limit of every recorded name: the caller may have sent megabytes. */
 const maxNameLength = 256;
 
 export interface CallEnd {
-  /** As the caller sent it. */
+  /** With the body that the caller sent, before recall. */
   readonly call: Call;
-  /** Ids of the memory items that were put into its prompt. */
+  /** Ids of the memory items that were inserted into the prompt. */
   readonly recalled: readonly string[];
-  readonly facts: CallMetadata;
+  readonly metadata: CallMetadata;
   readonly failed: readonly Attempt[];
   readonly endedAt: number;
 }
 
-/** What is known of a call before its first attempt. */
-export function toCallMetadata(call: Call, plan: Plan, reservation?: Reservation): CallMetadata {
-  return {
-    id: call.id,
-    startedAt: call.startedAt,
-    projectId: call.caller.projectId,
-    keyId: call.caller.keyId,
-    keyPrefix: call.caller.keyPrefix,
-    source: call.source,
-    sourceGiven: call.sourceGiven,
-    route: call.route,
-    modelAsked: call.modelAsked.slice(0, maxNameLength),
-    stream: call.stream,
-    memory: call.memory,
-    correlation: call.correlation,
-    plan: plan.entries,
-    bodyBytes: call.body.length,
-    ...(reservation?.isUnmetered && { unmetered: true as const }),
-  };
+/** Returns the journal's metadata of a call: what all routes have in common, and the `details` of its route. */
+export function toCallMetadata<Details extends object>(call: Call | MediaCall, reservation: Reservation | undefined, details: Details) {
+  const { id, startedAt, caller, source, sourceGiven, route, modelAsked, correlation } = call;
+  const { projectId, keyId, keyPrefix } = caller;
+  const unmetered = reservation?.isUnmetered && { unmetered: true as const };
+  return { id, startedAt, projectId, keyId, keyPrefix, source, sourceGiven, route, modelAsked, correlation, ...details, ...unmetered };
 }
 
-/** A call that a vendor answered, whole or in part. */
+/** Returns the metadata of a call of a text route, before its first attempt. */
+export function toTextCallMetadata(call: Call, plan: Plan, reservation?: Reservation): CallMetadata {
+  const { modelAsked, stream, memory, body } = call;
+  const details = { modelAsked: modelAsked.slice(0, maxNameLength), stream, memory, plan: plan.entries, bodyBytes: body.length };
+  return toCallMetadata(call, reservation, details);
+}
+
+/** Settles a call that got a response, complete or in part. */
 export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summary: ResponseSummary, outcome: Outcome): SettledCall {
-  const { call, facts, failed, endedAt } = callEnd;
+  const { call, metadata, failed, endedAt } = callEnd;
   const { candidate } = attempt;
   const { price } = candidate;
   const { tokens, isEstimated } = resolveTokens(call, summary, outcome);
@@ -70,7 +64,7 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
     costNanos,
   };
   return {
-    facts,
+    facts: metadata,
     result: {
       outcome,
       status: attempt.status,
@@ -89,7 +83,7 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
   };
 }
 
-/** A call whose answer a content rule kept back: charged, since the vendor did its work, and neither the answer's text kept nor the call remembered. */
+/** Settles a call whose response a content rule blocked: charged, because the vendor bills it, without the text of the response. */
 export function settleBlocked(callEnd: CallEnd, attempt: WinningAttempt, summary: ResponseSummary, error: GatewayError): SettledCall {
   const { result, ...settled } = settleResponse(callEnd, attempt, summary, 'ok');
   return {
@@ -99,15 +93,15 @@ export function settleBlocked(callEnd: CallEnd, attempt: WinningAttempt, summary
   };
 }
 
-/** A call that the response cache answered: no attempt, no tokens, no cost. `error`: a content rule kept the answer back. */
+/** Settles a call that the response cache served: no attempt, no tokens, no cost. `error`: a content rule blocked the response. */
 export function settleCacheHit(
   callEnd: CallEnd,
-  { model, reading }: Pick<CacheHit, 'model' | 'reading'>,
+  { model, summary }: Pick<CacheHit, 'model' | 'summary'>,
   { outcome, error }: { outcome: Outcome; error: GatewayError | null },
 ): SettledCall {
-  const { call, facts, endedAt } = callEnd;
+  const { call, metadata, endedAt } = callEnd;
   return {
-    facts,
+    facts: metadata,
     result: {
       outcome,
       status: error?.status ?? 200,
@@ -121,19 +115,19 @@ export function settleCacheHit(
       firstByteMs: null,
       attempts: [],
     },
-    content: toCallContent(callEnd, error ? null : reading.turn),
+    content: toCallContent(callEnd, error ? null : summary.turn),
   };
 }
 
-/** A call that no vendor answered, as far as anybody knows: of outcome `unknown` the last attempt may have been. */
+/** Settles a call without a response. With the outcome `unknown` the last attempt may have reached its vendor. */
 export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
-  const { call, facts, failed, endedAt } = callEnd;
+  const { call, metadata, failed, endedAt } = callEnd;
   const cut = outcome === 'unknown' ? failed.at(-1) : undefined;
   return {
-    facts,
+    facts: metadata,
     result: {
       outcome,
-      // 499: the caller closed the connection before an answer could be sent; nobody has seen this status.
+      // 499: the caller closed the connection before a response could be sent, so this status is recorded only.
       status: outcome === 'client_left' ? 499 : error.status,
       code: error.code,
       model: cut ? `${cut.provider}/${cut.model}` : null,
@@ -149,25 +143,25 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
   };
 }
 
-/** Only chat and messages have a response cache (specification 4.5). */
+/** Returns the cache status of a call that was not served from the cache; null on routes without a response cache. */
 export function cacheStatusFor({ route }: Call): 'miss' | null {
   return route === 'chat' || route === 'messages' ? 'miss' : null;
 }
 
-/** Prompts are stored for chat, messages and responses (decisions 9). */
+/** Returns the text to store: prompts of chat, messages and responses, except those of internal calls. */
 function toCallContent({ call: { route, body, isInternal: isOwn }, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
   if (isOwn) return null;
   if (route !== 'chat' && route !== 'messages' && route !== 'responses') return null;
   return { request: body, answer: turn, ...(recalled.length > 0 && { recalled }) };
 }
 
-/** The vendor's final counts; where they never came, what was sent and delivered is estimated (lessons 11). */
+/** Returns the vendor's final token counts; without them, an estimate of what was sent and delivered, so that no call is free. */
 function resolveTokens(call: Call, { tokens, isFinal, turn }: ResponseSummary, outcome: Outcome): { tokens: Tokens; isEstimated: boolean } {
   if (tokens !== null && isFinal) return { tokens, isEstimated: false };
   const characters = turn.toolCalls.reduce((sum, tool) => sum + tool.name.length + tool.arguments.length, turn.text.length);
   const delivered = estimateTokens(characters);
   const reported = tokens ?? noTokens;
-  // Some vendors count all of the input as nothing until their last word.
+  // Some vendors report zero input tokens until the final usage event.
   const isInputKnown = reported.input + reported.cachedInput + reported.cacheWrite + reported.cacheWrite1h > 0;
   const input = isInputKnown ? reported.input : estimateTokens(call.body.length);
   return {
@@ -176,7 +170,7 @@ function resolveTokens(call: Call, { tokens, isFinal, turn }: ResponseSummary, o
   };
 }
 
-/** The one line of a call in the log; nothing that its caller or its vendor wrote but the name of the model. */
+/** Logs a call in one line. Of the text that caller and vendor sent, the line contains only the model name. */
 export function logCall(logger: Logger, { facts, result }: SettledCall): void {
   logger.info(
     {

@@ -1,17 +1,17 @@
-/** The most that a call may cost, and the most tokens it may use, before it is made (decisions 6). What it really uses is always recorded. */
+/** Upper bounds of a call's cost and tokens, to be reserved before it is sent. The recorded usage is always the actual one. */
 import type { Call, Candidate } from '../../core/call.ts';
-import { tokenCost } from '../../core/cost.ts';
+import { clampToSafeInteger, tokenCost } from '../../core/cost.ts';
 import type { Price, Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { parsePositiveInteger } from '../../dialects/json/body-members.ts';
 import { countImageParts } from '../../dialects/routes/request-features.ts';
 import { estimateSearches } from './estimate.ts';
 
-/** Of an image whose bytes are not in the body; one whose bytes are is counted by these already. */
+/** Tokens of an image that is referenced by URL; the bytes of an inline image are counted as part of the body. */
 const tokensPerImage = 2_000;
-/** Where the caller sets no bound and the catalog no smaller one. */
+/** Used when the caller sets no limit and the catalog has no smaller one. */
 const defaultOutputTokens = 4_096;
-/** Rerank vendors cut documents at about 500 tokens, and bill a hundred pieces as one search. */
+/** Rerank vendors split documents into chunks of about 500 tokens and bill a hundred chunks as one search. */
 const bytesPerSearch = 50_000;
 
 export function usageBounds(call: Call, candidates: readonly Candidate[]): { costNanos: number; tokens: number } {
@@ -37,7 +37,7 @@ function maxOutputTokensFor({ route, body, spans, maxOutputTokens }: Call, candi
   }
 }
 
-/** All of the input at the dearest of its prices; writing to a cache is dearer than reading, and done only for those who ask for it. */
+/** Prices all input at the highest applicable rate: cache writes are the most expensive, and made only on request. */
 function costBound(call: Call, price: Price, input: number, output: number): number {
   const { route, body } = call;
   const kinds: Tokens[] = [{ ...noTokens, input, output }];
@@ -47,9 +47,4 @@ function costBound(call: Call, price: Price, input: number, output: number): num
   const isSearched = route === 'rerank' && price.perSearchNanos !== undefined;
   const searches = isSearched ? Math.max(estimateSearches(call), 1 + Math.floor(body.length / bytesPerSearch)) : 0;
   return Math.max(...kinds.map((tokens) => tokenCost(tokens, price, searches)));
-}
-
-/** Callers may ask for any number of tokens; the database counts no further. */
-function clampToSafeInteger(amount: number): number {
-  return Math.min(amount, Number.MAX_SAFE_INTEGER);
 }

@@ -1,11 +1,11 @@
 /**
- * Memory's own calls for vectors: through the project's routing, recorded and paid like any call, under the application `gateway-memory`
- * (specification 4.8 rule 9). The first of the tiers `memory-embed` and `embed` that has a chain is asked.
+ * Embedding calls of project memory: routed, recorded and charged like any call, under the application `gateway-memory`. They use the first
+ * of the tiers `memory-embed` and `embed` that has a chain.
  *
- * Vectors of different models have nothing to do with each other. So a model is known by its own name, whoever serves it, and an answer of
- * another model than the first of the chain is worth nothing here: the same model at two vendors is a chain that holds.
+ * Vectors of different models are not comparable. A model is therefore identified by its name without the provider, and a response of
+ * another model than the first of the chain is an error; a chain may contain the same model at several providers.
  */
-import type { Call, Caller } from '../../core/call.ts';
+import type { Caller } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import { asArray, asObject, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -36,9 +36,9 @@ export interface EmbedRequest extends EmbedCaller {
 }
 
 export interface Embedder {
-  /** Name of the model whose vectors count for the project; null: it has no route for embeddings. */
+  /** Returns the name of the project's embedding model; null when the project has no route for embeddings. */
   getModel(project: ProjectContext): string | null;
-  /** Unit vectors in the order of `texts`, null for one that has no direction. Throws what the call throws; `no_route` without a route. */
+  /** Returns unit vectors in the order of `texts`, null for a zero vector. Throws the codes of the call; `no_route` without a route. */
   embed(request: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }>;
 }
 
@@ -58,13 +58,24 @@ export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps): Embed
     async embed({ caller, project, texts, timeoutMs }) {
       const chain = findChain(project.settings);
       if (chain === null) throw gatewayError('no_route');
-      const call = buildCall({ caller, slug: project.slug, tier: chain.tier, texts, timeoutMs, now: clock.now() });
+      const now = clock.now();
+      const call = buildInternalCall({
+        id: newId(now),
+        route: 'embeddings',
+        // The key's model list restricts its application; the project decides which model memory uses.
+        caller: { ...caller, models: null },
+        slug: project.slug,
+        model: chain.tier,
+        members: { input: texts },
+        timeoutMs,
+        now,
+      });
       const cancellation = startCancellation({ stream: false, deadlineAt: call.deadlineAt, clock });
       try {
         const response = await handleCall(call, project.settings, cancellation);
         const vectors = response.kind === 'plain' ? parseVectors(response.bytes, texts.length) : null;
         if (vectors === null || modelName(response.model) !== chain.model)
-          throw gatewayError('upstream_failed', { message: 'no vectors of the model that was asked' });
+          throw gatewayError('upstream_failed', { message: 'the response has no vectors of the requested model' });
         return { model: chain.model, vectors };
       } finally {
         cancellation.clearDeadline();
@@ -73,32 +84,9 @@ export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps): Embed
   };
 }
 
-/** The text itself is at fault, for this model: asking again would not help. */
+/** Reports whether the model or a content rule rejects this text, so that a retry would fail again. */
 export function isTextRejected(error: unknown): boolean {
   return error instanceof GatewayError && (error.code === 'upstream_refused' || error.code === 'guardrail_blocked');
-}
-
-interface EmbedCallOptions {
-  readonly caller: Caller;
-  readonly slug: string;
-  readonly tier: string;
-  readonly texts: readonly string[];
-  readonly timeoutMs: number;
-  readonly now: number;
-}
-
-function buildCall({ caller, slug, tier, texts, timeoutMs, now }: EmbedCallOptions): Call {
-  return buildInternalCall({
-    id: newId(now),
-    route: 'embeddings',
-    // The key's list says what its application may ask for; which model memory uses is the project's affair.
-    caller: { ...caller, models: null },
-    slug,
-    tier,
-    members: { input: texts },
-    timeoutMs,
-    now,
-  });
 }
 
 /** `openai/text-embedding-3-small` and `router/openai/text-embedding-3-small` are the same model. */
@@ -106,7 +94,7 @@ function modelName(id: string): string {
   return id.slice(id.lastIndexOf('/') + 1);
 }
 
-/** Null for what is no list of as many vectors of one length. */
+/** Parses `count` vectors of equal length; null when the response does not contain them. */
 function parseVectors(bytes: Buffer, count: number): (number[] | null)[] | null {
   const rows = asArray(asObject(parseJson(bytes.toString('utf8'))).data).filter(isObject);
   const byIndex = new Map(rows.map((row, position) => [typeof row.index === 'number' ? row.index : position, asArray(row.embedding)]));

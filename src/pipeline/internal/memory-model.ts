@@ -1,12 +1,12 @@
 /**
- * Calls of the memory worker: through the project's own routing, ceilings and records like any call, spent by the application
- * `gateway-memory` (specification 4.8 rule 9). Of the tiers of a job the first that has a chain is asked.
+ * Model calls of the memory worker. They use the project's routing, ceilings and records like any call and are charged to the application
+ * `gateway-memory`. A job uses the first of its tiers that has a chain.
  */
 import type { Call } from '../../core/call.ts';
 import { noCorrelation } from '../../core/call.ts';
 import { GatewayError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
-import { chat } from '../../dialects/chat/codec.ts';
+
 import type { GroupFailure } from '../../memory/learning/groups.ts';
 import type { MemoryCall, MemoryJob, MemoryModel, MemoryResponse } from '../../memory/learning/learn-group.ts';
 import type { Catalog } from '../../routing/catalog.ts';
@@ -14,14 +14,14 @@ import type { Planner } from '../../routing/plan.ts';
 import { findTier } from '../../routing/rules.ts';
 import { startCancellation } from '../call/cancellation.ts';
 import type { HandleCall } from '../call/handle-call.ts';
-import { backgroundCaller, buildInternalCall, memoryApplication } from '../call/internal-call.ts';
+import { backgroundCaller, buildInternalCall, completionText, memoryApplication, promptMessages } from '../call/internal-call.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 
 const tiersByJob: Readonly<Record<MemoryJob, readonly string[]>> = {
   extract: ['memory-extract', 'trivial'],
   consolidate: ['memory-consolidate', 'memory-extract', 'trivial'],
 };
-/** For all attempts along the chain. Nobody waits for it, so a slow model may be one. */
+/** For all attempts together. Generous, because no caller waits for the result. */
 const callTimeoutMs = 5 * 60_000;
 
 export interface MemoryModelDeps {
@@ -47,15 +47,15 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
     async complete(request) {
       const { slug, settings } = await findProject(request.projectId);
       const tier = selectTier(settings, request.job);
-      if (tier === null) return { kind: 'failure', failure: { kind: 'held', code: 'no_route', message: 'no tier for memory has a chain' } };
+      if (tier === null)
+        return { kind: 'failure', failure: { kind: 'blocked', code: 'no_route', message: 'no tier for memory has a chain' } };
       request.signal.throwIfAborted();
       const call = buildCall({ request, slug, tier, now: clock.now() });
-      // Like a stream it can be stopped by whoever waits for it.
+      // Marked as a stream so that `request.signal` can cancel it.
       const cancellation = startCancellation({ stream: true, deadlineAt: call.deadlineAt, clock });
       request.signal.addEventListener('abort', cancellation.clientDisconnected, { once: true });
       try {
-        const response = await handleCall(call, settings, cancellation);
-        return { kind: 'answer', text: response.kind === 'plain' ? (chat.parseResponse(response.bytes)?.turn.text ?? '') : '' };
+        return { kind: 'response', text: completionText(await handleCall(call, settings, cancellation)) };
       } catch (error) {
         request.signal.throwIfAborted();
         return toFailure(error);
@@ -71,7 +71,7 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
     return tiersByJob[job].find((name) => (findTier(view, name) ?? []).length > 0) ?? null;
   }
 
-  /** Whether a model of the tier can be asked at all. */
+  /** Reports whether a model of the tier can be called. */
   function canPlan(projectId: string, project: ProjectContext, tier: string): boolean {
     const caller = backgroundCaller(projectId);
     try {
@@ -84,13 +84,13 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
   }
 }
 
-/** Refusals speak of the request, which stays what it is: like an answer of no use they are not repeated for ever. */
+/** Codes that depend on the request, which does not change: like unusable responses they are not retried forever. */
 const rejectionCodes: readonly string[] = ['upstream_refused', 'guardrail_blocked'];
 
 function toFailure(error: unknown): MemoryResponse {
   if (!(error instanceof GatewayError)) throw error;
   const { code, message } = error;
-  const kind: GroupFailure['kind'] = code === 'no_route' ? 'held' : rejectionCodes.includes(code) ? 'unusable' : 'vendor';
+  const kind: GroupFailure['kind'] = code === 'no_route' ? 'blocked' : rejectionCodes.includes(code) ? 'unusable' : 'vendor';
   return { kind: 'failure', failure: { kind, code, message } };
 }
 
@@ -103,21 +103,19 @@ interface MemoryCallOptions {
 
 function buildCall({ request, slug, tier, now }: MemoryCallOptions): Call {
   const { id, projectId, job, batchId, system, text, schema } = request;
-  const asked = buildInternalCall({
+  return buildInternalCall({
     id,
     route: 'chat',
     caller: backgroundCaller(projectId),
     slug,
-    tier,
+    model: tier,
     members: {
-      messages: [
-        { role: 'system', content: system },
-        { role: 'user', content: text },
-      ],
+      messages: promptMessages(system, text),
       response_format: { type: 'json_schema', json_schema: { ...schema, strict: true } },
     },
     timeoutMs: callTimeoutMs,
     now,
+    correlation: { ...noCorrelation, triggerKind: `memory-${job}`, triggerDetail: batchId },
+    isInternal: true,
   });
-  return { ...asked, isInternal: true, correlation: { ...noCorrelation, triggerKind: `memory-${job}`, triggerDetail: batchId } };
 }

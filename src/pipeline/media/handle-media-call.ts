@@ -1,6 +1,6 @@
 /**
- * The story of a media call, the shorter sister of `answer.ts`: one provider is asked, once. The call stands in the journal before the
- * vendor is asked, and is settled before the last byte of its answer leaves, however it ends.
+ * Handles a media call: one attempt at one provider, without cache and failover. The call is in the journal before it is sent, and is settled
+ * however it ends. See docs/architecture/media.md.
  */
 import type { Admission } from '../../ceilings/admission.ts';
 import type { Limits } from '../../ceilings/counters.ts';
@@ -11,18 +11,20 @@ import type { Tokens, Units } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Breakers } from '../../failover/breaker.ts';
-import { classifyFailure, isProviderFailure } from '../../failover/classify-failure.ts';
+
 import type { Journal } from '../../journal/journal.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
 import { createRuleEnforcer } from '../call/enforce-rules.ts';
+import { limitsFor } from '../call/limits.ts';
 import type { ProjectContext } from '../call/project-context.ts';
+import { reportAttempt } from '../call/report-attempt.ts';
 import { logCall } from '../call/settle.ts';
 import type { MediaCallRequest, MediaEnd, RunningMediaCall } from './media-record.ts';
 import { asGatewayError, isRefusal, mediaUsageBounds, settleMediaCall, toMediaCallMetadata } from './media-record.ts';
 
 export interface MediaDeps {
-  /** Ceilings of a key; a promise only when they must be read. Throws `limits_unavailable`. */
+  /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
   readonly getKeyCeilings: (keyId: string) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
   readonly breakers: Breakers;
@@ -31,23 +33,23 @@ export interface MediaDeps {
   readonly logger: Logger;
 }
 
-/** What a vendor was asked and gave. */
+/** The result of a plain response. */
 export interface MediaResult<Value> {
   readonly value: Value;
   readonly status: number;
   readonly units: Units;
-  /** The vendor's own count; null: it gave none. */
+  /** Null when the vendor reported none. */
   readonly tokens: Tokens | null;
 }
 
-/** Audio on its way. `pieces` must be read to the end or returned: only then is the call settled. */
+/** The stream to the caller. `chunks` must be read to the end or returned: only then is the call settled. */
 export interface MediaStream {
   readonly model: string;
   readonly contentType: string;
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
-/** A vendor's answer that has begun. `pieces` throws VendorError; stopping early (`return`) ends the vendor's request. */
+/** A vendor's response stream that has begun. `chunks` throws VendorError; returning it early ends the vendor's request. */
 export interface VendorStream {
   readonly status: number;
   readonly contentType: string;
@@ -55,11 +57,11 @@ export interface VendorStream {
 }
 
 export interface MediaCalls {
-  /** Whether a cost ceiling applies, so that a model without a price must not be asked. Throws `limits_unavailable`. */
+  /** Reports whether a cost ceiling applies, so that models without a price must be skipped. Throws `limits_unavailable`. */
   requiresPrice(call: MediaCall, project: ProjectContext): Promise<boolean>;
-  /** Asks for what comes whole. Throws GatewayError; the call is recorded then, if the vendor was asked. */
+  /** Handles a call with a plain response. Throws GatewayError; a call that reached its vendor has been recorded by then. */
   execute<Value>(request: MediaCallRequest, send: () => Promise<MediaResult<Value>>): Promise<Value>;
-  /** Asks for what comes as a stream; `control` ends it when the caller leaves. Throws likewise, until the stream has begun. */
+  /** Handles a call with a streamed response; `cancellation` ends it when the caller disconnects. Throws as `execute` until the stream begins. */
   stream(request: MediaCallRequest, cancellation: CallCancellation, send: () => Promise<VendorStream>): Promise<MediaStream>;
 }
 
@@ -67,12 +69,11 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
   const { checkTexts } = createRuleEnforcer({ logger });
 
   return {
-    requiresPrice: async (call, project) => hasCostCeiling(await limitsOf(call, project)),
+    requiresPrice: async (call, project) => hasCostCeiling(await readLimits(call, project)),
     async execute(request, send) {
       const running = await open(request);
-      const answer = await send().catch((error: unknown) => fail(running, error, null));
-      reportToBreaker(request, null);
-      const { status, units, tokens, value } = answer;
+      const { status, units, tokens, value } = await send().catch((error: unknown) => fail(running, error, null));
+      report(request, null);
       const endedAt = clock.now();
       const respondingCall = { ...running, firstByteMs: endedAt - running.start.startedAt };
       await settle(respondingCall, { outcome: 'ok', status, units, tokens, endedAt });
@@ -81,22 +82,22 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     async stream(request, cancellation, send) {
       const running = await open(request);
       const { status, contentType, chunks } = await send().catch((error: unknown) => fail(running, error, cancellation));
-      reportToBreaker(request, null);
+      report(request, null);
       const respondingCall = { ...running, status, firstByteMs: clock.now() - running.start.startedAt };
       return { model: request.candidate.id, contentType, chunks: deliver(respondingCall, chunks) };
     },
   };
 
-  async function limitsOf({ caller, source }: MediaCall, project: ProjectContext): Promise<Limits> {
-    return { projectId: caller.projectId, keyId: caller.quotaKeyId, source, key: await getKeyCeilings(caller.keyId), project };
+  async function readLimits(call: MediaCall, project: ProjectContext): Promise<Limits> {
+    return limitsFor(call, project, await getKeyCeilings(call.caller.keyId));
   }
 
-  /** Throws what refuses the call; then nothing of it is left. */
+  /** Admits the call and writes it to the journal. Leaves no record when it throws. */
   async function open(request: MediaCallRequest): Promise<RunningMediaCall> {
     const { call, project, candidate, texts } = request;
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkTexts(call, project.rules.input, texts);
-    const limits = await limitsOf(call, project);
+    const limits = await readLimits(call, project);
     const reservation = await admission.admit({ limits, startedAt: call.startedAt, bounds: () => mediaUsageBounds(request) });
     const start = { n: 1, provider: candidate.provider, model: candidate.model, startedAt: clock.now() };
     const metadata = toMediaCallMetadata(request, reservation);
@@ -110,17 +111,17 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
   }
 
   /**
-   * Settles what never became an answer, and throws what the caller is told. A caller who left is charged: his vendor was asked. So is a call
-   * that the service's end cuts: its vendor may go on.
+   * Settles a call without a response and throws the caller's error. A call whose caller disconnected, or which was cut off by a shutdown, is
+   * charged, because the vendor may finish and bill it.
    */
   async function fail(running: RunningMediaCall, cause: unknown, cancellation: CallCancellation | null): Promise<never> {
     const { request } = running;
     const error = asGatewayError(cause);
     const hasLeft = cancellation?.cancelledBy() === 'client';
-    if (cause instanceof VendorError) reportToBreaker(request, cause);
+    if (cause instanceof VendorError) report(request, cause);
     const status = cause instanceof VendorError ? cause.status : null;
     const isCut = cause instanceof VendorError && cause.kind === 'stopped';
-    // The vendor has taken the order, and it could not be written down (video.ts).
+    // The vendor accepted the job, but it could not be stored (video/start-video.ts).
     const isUnrecorded = error.code === 'budget_unavailable';
     const end =
       hasLeft || isCut || isUnrecorded
@@ -130,7 +131,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     throw error;
   }
 
-  /** The pieces of a stream, settled however it ends: whole, broken by the vendor, or left by the caller. */
+  /** Relays the chunks of a stream and settles the call however it ends: complete, broken by the vendor, or abandoned by the caller. */
   async function* deliver(running: RunningMediaCall, chunks: AsyncGenerator<Buffer, void>): AsyncGenerator<Buffer, void> {
     const { request, status } = running;
     let isSettled = false;
@@ -145,9 +146,9 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
       await settleAs('ok');
     } catch (cause) {
       if (!(cause instanceof VendorError)) throw cause;
-      // The caller left: `finally` settles, and nobody is there to be told.
+      // The caller disconnected: `finally` settles the call.
       if (cause.kind === 'aborted') return;
-      reportToBreaker(request, cause);
+      report(request, cause);
       const error = asGatewayError(cause);
       await settleAs('interrupted', error);
       throw error;
@@ -157,18 +158,14 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     }
   }
 
-  /** Null: it answered. The caller's leaving never counts (lessons 19). */
-  function reportToBreaker({ call, candidate }: MediaCallRequest, error: VendorError | null): void {
-    const { projectId } = call.caller;
-    if (error === null) breakers.recordSuccess(projectId, candidate.provider);
-    else if (isProviderFailure(error)) breakers.recordFailure(projectId, candidate.provider);
-    else if (classifyFailure(error) === 'rate_limited' && typeof error.retryAfterMs === 'number')
-      breakers.coolDown(projectId, candidate.provider, clock.now() + error.retryAfterMs);
+  function report({ call, candidate }: MediaCallRequest, error: VendorError | null): void {
+    reportAttempt(breakers, { projectId: call.caller.projectId, provider: candidate.provider, error, now: clock.now() });
   }
 
+  /** Converts the reservation to usage and records the call. */
   async function settle(running: RunningMediaCall, end: MediaEnd): Promise<void> {
-    const { facts: metadata, result, content } = settleMediaCall(running, end);
-    const settled = { facts: metadata, result: running.reservation.settle(result), content };
+    const call = settleMediaCall(running, end);
+    const settled = { ...call, result: running.reservation.settle(call.result) };
     await journal.settle(settled);
     logCall(logger, settled);
   }

@@ -1,4 +1,4 @@
-/** `POST /v1/images/generations`: asks one provider for images, and makes the one result of what it answers (shapes 9). */
+/** `POST /v1/images/generations`: generates images at one provider and returns them in OpenAI's format. */
 import type { MediaCall, MediaCandidate } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
@@ -18,7 +18,7 @@ export interface ImageResult {
   readonly json: Buffer;
 }
 
-/** What the image and speech calls are made of. */
+/** Dependencies of the image and speech routes. */
 export interface MediaRouteDeps {
   readonly planMedia: (call: MediaCall, project: ProjectContext, requiresPrice: boolean) => MediaCandidate;
   readonly findProvider: (name: string) => MediaProvider | undefined;
@@ -29,13 +29,13 @@ export interface MediaRouteDeps {
 
 export type GenerateImages = (call: MediaCall, project: ProjectContext, fields: MediaFields) => Promise<ImageResult>;
 
-/** What a picture of 1024 by 1024 comes to at OpenAI, in its middle quality: for vendors that charge by tokens and count none. */
+/** OpenAI's tokens of a 1024x1024 image in medium quality. Charged when a vendor prices by tokens and reports none. */
 const tokensPerImage = 1_056;
-/** The largest of its pictures, in the best quality. */
+/** OpenAI's largest image in high quality. */
 const maxTokensPerImage = 6_240;
 
 export function createGenerateImages({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): GenerateImages {
-  /** Throws GatewayError; the call has been recorded then, if the vendor was asked. */
+  /** Throws GatewayError; a call that reached its vendor has been recorded by then. */
   return async function generateImages(call, project, fields) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);
@@ -56,9 +56,9 @@ export function createGenerateImages({ planMedia, findProvider, mediaCalls, http
   };
 }
 
-/** The row of the candidate's provider; it can be gone only where the configuration was replaced in between. */
+/** Returns the candidate's provider. Throws `no_route` when a reload removed it since the call was planned. */
 export function requireProvider({ provider }: MediaCandidate, findProvider: MediaRouteDeps['findProvider']): MediaProvider {
-  const found = findProvider(provider);
-  if (!found) throw gatewayError('no_route');
-  return found;
+  const row = findProvider(provider);
+  if (!row) throw gatewayError('no_route');
+  return row;
 }

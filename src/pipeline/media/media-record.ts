@@ -1,44 +1,46 @@
-/** What a media call comes to on paper: its facts, what is held of ceilings, how it ended, what is charged, what the caller is told. Pure. */
+/** Builds the records of media calls: metadata, usage bounds, charges, outcomes and errors. Pure. */
 import type { Reservation } from '../../ceilings/reservation.ts';
 import type { CallMetadata, CallResult, MediaCall, MediaCandidate, Outcome, SettledCall } from '../../core/call.ts';
-import { tokenCost, unitsCost } from '../../core/cost.ts';
+import { noMemory } from '../../core/call.ts';
+import { clampToSafeInteger, tokenCost, unitsCost } from '../../core/cost.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import type { Tokens, Units } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { AttemptStart } from '../../journal/record.ts';
 import type { ProjectContext } from '../call/project-context.ts';
+import { toCallMetadata } from '../call/settle.ts';
 
 export interface MediaCallRequest {
   readonly call: MediaCall;
   readonly project: ProjectContext;
-  /** What is to be drawn or spoken: content rules look at it. */
+  /** Prompts and spoken text, which content rules check. */
   readonly texts: readonly string[];
   readonly candidate: MediaCandidate;
-  /** What is asked for, which is charged where the vendor's own count never comes. */
+  /** The requested units, which are charged when the vendor reports none. */
   readonly units: Units;
-  /** They are no count but what is likely: the charge is marked as estimated. */
+  /** `units` is an estimate, so the charge is marked as estimated. */
   readonly unitsEstimated?: boolean;
-  /** Tokens that are likely to be charged, where the model is charged by tokens and the vendor does not count them. */
+  /** Charged when the model is priced by tokens and the vendor reports none. */
   readonly estimatedTokens: Tokens;
-  /** The most that it may come to: what is held of ceilings while the call runs. */
+  /** Upper bound for the reservation while the call runs. */
   readonly maxOutputTokens: number;
 }
 
-/** A call whose vendor is being asked. */
+/** A call that has been sent to its vendor. */
 export interface RunningMediaCall {
   readonly request: MediaCallRequest;
   readonly metadata: CallMetadata;
   readonly reservation: Reservation;
   readonly start: AttemptStart;
-  /** The vendor's. */
+  /** The vendor's status; null before its response. */
   readonly status: number | null;
   readonly firstByteMs: number | null;
 }
 
 export interface MediaEnd {
   readonly outcome: Outcome;
-  /** As the caller sees it. */
+  /** The status sent to the caller. */
   readonly status: number;
   readonly error?: GatewayError;
   readonly units: Units;
@@ -70,7 +72,7 @@ export function settleMediaCall({ request, metadata, start, status, firstByteMs 
   return { facts: metadata, result, content: null };
 }
 
-/** No answer came: there is nothing to charge. */
+/** Reports whether the call ended without a response, so that nothing is charged. */
 function isFailure(outcome: Outcome): boolean {
   return outcome === 'failed' || outcome === 'refused';
 }
@@ -79,7 +81,7 @@ export function isRefusal(cause: unknown): boolean {
   return cause instanceof VendorError && classifyFailure(cause) === 'refused';
 }
 
-/** By units where one of them has a price, else by tokens: the vendor's count, or what is likely. */
+/** Charges by units when one of them has a price, otherwise by tokens, reported or estimated. */
 function computeCharge(
   { candidate, estimatedTokens, unitsEstimated = false }: MediaCallRequest,
   { outcome, units, tokens }: MediaEnd,
@@ -94,8 +96,8 @@ function computeCharge(
 }
 
 /**
- * What is held of ceilings (decisions 6). A token has at least one byte. What has no price by tokens uses none, and holds one while it runs, so
- * that a ceiling of tokens that is reached refuses media calls like all others (specification 7.4).
+ * Returns the upper bounds to reserve. A token has at least one byte. A model without a token price uses no tokens but reserves one, so that
+ * an exceeded token ceiling rejects media calls too (docs/api/reference.md#rate-limits-and-ceilings).
  */
 export function mediaUsageBounds({ call, candidate, units, maxOutputTokens }: MediaCallRequest): { costNanos: number; tokens: number } {
   const { price, unitPrices } = candidate;
@@ -104,12 +106,7 @@ export function mediaUsageBounds({ call, candidate, units, maxOutputTokens }: Me
   return { costNanos: clampToSafeInteger(costNanos), tokens: price === null ? 1 : clampToSafeInteger(maxTokens.input + maxTokens.output) };
 }
 
-/** Callers may ask for any number of images; the database counts no further. */
-function clampToSafeInteger(amount: number): number {
-  return Math.min(amount, Number.MAX_SAFE_INTEGER);
-}
-
-/** What a vendor's failure is to the caller of a media route (specification 7.4, shapes 21). */
+/** Maps a failure to the error of a media route (docs/api/reference.md#error-codes). */
 export function asGatewayError(cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause;
   if (!(cause instanceof VendorError)) return gatewayError('internal_error', { cause });
@@ -126,29 +123,11 @@ export function asGatewayError(cause: unknown): GatewayError {
     case 'broken':
       return gatewayError('upstream_failed', { message, cause });
     case 'aborted':
-      return gatewayError('upstream_failed', { message: 'the caller left', cause });
+      return gatewayError('upstream_failed', { message: 'the caller disconnected', cause });
   }
 }
 
-export function toMediaCallMetadata({ call, candidate, units }: MediaCallRequest, { isUnmetered }: Reservation): CallMetadata {
-  const { id, startedAt, caller, source, sourceGiven, route, modelAsked, correlation, bodyBytes } = call;
-  return {
-    id,
-    startedAt,
-    projectId: caller.projectId,
-    keyId: caller.keyId,
-    keyPrefix: caller.keyPrefix,
-    source,
-    sourceGiven,
-    route,
-    modelAsked,
-    stream: false,
-    // Memory records text alone (specification 4.8 rule 3).
-    memory: { mode: 'off', explicitWrite: false, subject: null },
-    correlation,
-    plan: [{ model: candidate.id, skipped: null }],
-    bodyBytes,
-    units,
-    ...(isUnmetered && { unmetered: true as const }),
-  };
+export function toMediaCallMetadata({ call, candidate, units }: MediaCallRequest, reservation: Reservation): CallMetadata {
+  const plan = [{ model: candidate.id, skipped: null }];
+  return toCallMetadata(call, reservation, { stream: false, memory: noMemory, plan, bodyBytes: call.bodyBytes, units });
 }

@@ -1,4 +1,4 @@
-/** `POST /v1/audio/speech`: asks one provider to speak, and passes its audio on as it comes. */
+/** `POST /v1/audio/speech`: synthesizes speech at one provider and relays its audio stream. */
 import type { MediaCall } from '../../core/call.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
@@ -17,15 +17,15 @@ export type SynthesizeSpeech = (
   request: { readonly fields: MediaFields; readonly cancellation: CallCancellation },
 ) => Promise<MediaStream>;
 
-/** Vendors count neither tokens nor seconds of audio in an answer of bytes (vendor facts 1.7). English is spoken so fast… */
+/** Average speed of spoken English. Used because vendors report neither tokens nor seconds with an audio response. */
 const charactersPerSecond = 15;
-/** …and OpenAI makes so many tokens of it: its list price for a minute, 0.015 USD, divided by that for a token. */
+/** OpenAI's audio tokens per second: its list price of a minute, 0.015 USD, divided by the price of a token. */
 const tokensPerSecond = 1_250 / 60;
-/** Nobody who is understood speaks so many times slower. */
+/** Upper bound of how much slower than average a voice speaks. */
 const maxSlowdown = 4;
 
 export function createSynthesizeSpeech({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): SynthesizeSpeech {
-  /** Throws GatewayError; the call has been recorded then, if the vendor was asked. */
+  /** Throws GatewayError; a call that reached its vendor has been recorded by then. */
   return async function synthesizeSpeech(call, project, { fields, cancellation }) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);

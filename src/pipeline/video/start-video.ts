@@ -1,8 +1,8 @@
 /**
- * The story of a call for a video: one provider is asked, and what it accepted is written down, with the wish that somebody polls it, before
- * the caller learns of it. Charged at the start by what was asked for; what became of the video corrects that (video-looks.ts).
+ * Starts a video at one provider. The accepted job and the request to poll it are stored before the caller gets a response. The call is
+ * charged by the requested length; the result of the video corrects the charge (video-poller.ts).
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { retry } from '../../core/backoff.ts';
 import type { MediaCall, MediaCandidate } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
@@ -15,11 +15,11 @@ import type { ProjectContext } from '../call/project-context.ts';
 import type { MediaCalls } from '../media/handle-media-call.ts';
 
 export interface VideoDeps {
-  /** The one model that may be asked. Throws `no_route`. */
+  /** Selects the model. Throws `no_route`. */
   readonly plan: (
     call: MediaCall,
     project: ProjectContext,
-    asked: Pick<MediaPlanRequest, 'modelAsked' | 'requiresPrice'>,
+    options: Pick<MediaPlanRequest, 'modelAsked' | 'requiresPrice'>,
   ) => MediaCandidate;
   readonly findProvider: (name: string) => MediaProvider | undefined;
   readonly calls: MediaCalls;
@@ -28,15 +28,15 @@ export interface VideoDeps {
   readonly logger: Logger;
 }
 
-/** What a caller wants of a video (dialects/video-requests.ts). */
+/** A parsed request body (see dialects/media/video.ts). */
 export interface VideoRequest {
-  /** Null: the default one. */
+  /** Null for the default model. */
   readonly model: string | null;
   readonly durationMs: number;
   readonly samples: number;
-  /** Content rules look at them. */
+  /** Prompts, which content rules check. */
   readonly texts: readonly string[];
-  /** What the vendor is sent. Throws `bad_request`. */
+  /** Returns the vendor's request body. Throws `bad_request`. */
   readonly writeBody: () => Buffer;
 }
 
@@ -46,17 +46,17 @@ export interface VideoStart {
   readonly model: string;
 }
 
-/** Throws GatewayError; the call is recorded then, if the vendor was asked. */
+/** Throws GatewayError; a call that reached its vendor has been recorded by then. */
 export type StartVideo = (call: MediaCall, project: ProjectContext, request: VideoRequest) => Promise<VideoStart>;
 
-/** The vendor has the order already: a database that is away for a moment must not lose the video. */
+/** The vendor has already accepted the job, so a short database outage must not lose the video. */
 const retryDelaysMs = [100, 500, 1_500, 4_000];
 
 export function createStartVideo({ plan, findProvider, calls, vendor, videos, logger }: VideoDeps): StartVideo {
   return async (call, project, request) => {
     const candidate = plan(call, project, { modelAsked: request.model, requiresPrice: await calls.requiresPrice(call, project) });
     const provider = findProvider(candidate.provider);
-    // The Gemini form is the only one of videos.
+    // The only supported video format.
     if (provider?.dialect !== 'gemini') throw gatewayError('bad_shape');
     const body = request.writeBody();
     await videos.assertWritable();
@@ -73,16 +73,9 @@ export function createStartVideo({ plan, findProvider, calls, vendor, videos, lo
     return { operation, model: candidate.id };
   };
 
-  async function addWithRetry(video: NewVideo): Promise<void> {
-    for (const delayMs of retryDelaysMs) {
-      try {
-        return await videos.add(video);
-      } catch (error) {
-        logger.warn({ error, call: video.callId }, 'a video that was started cannot be written down yet');
-        await sleep(delayMs);
-      }
-    }
-    await videos.add(video);
+  function addWithRetry(video: NewVideo): Promise<void> {
+    const onRetry = (err: unknown): void => logger.warn({ err, call: video.callId }, 'video could not be stored, retrying');
+    return retry(() => videos.add(video), { delays: retryDelaysMs, onRetry });
   }
 }
 

@@ -1,9 +1,8 @@
-/**
- * Looks at videos that are being made: asks the vendor, and settles what it says. Callers who ask and the workflow that polls share one
- * request for a video.
- */
+/** Polls running videos at their vendor and settles their results. Callers and the polling workflow share one vendor request per video. */
+import type { VideoPollResult } from '../../../workflows/contract.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
+import { raceAbort } from '../../core/time-limit.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { MediaProvider } from '../../vendors/media.ts';
 import type { VideoState, VideoVendor } from '../../vendors/video.ts';
@@ -18,29 +17,26 @@ export interface VideoPollerDeps {
   readonly logger: Logger;
 }
 
-/** What the workflow that polls a video is told. */
-export type VideoPollResult = { readonly kind: 'settled' } | { readonly kind: 'gone' } | { readonly kind: 'wait'; readonly waitMs: number };
-
 export interface VideoPoller {
-  /** Asks the vendor; what is the video's end is settled before this resolves. Throws VendorError, and `budget_unavailable`. */
+  /** Polls the vendor; a final state is settled before this resolves. Throws VendorError, and `budget_unavailable`. */
   poll(video: Video, provider: MediaProvider): Promise<VideoState>;
-  /** One look for the workflow. A vendor that cannot be asked, or does not know the operation, is a reason to wait. */
+  /** Polls once for the workflow. Returns `wait` also when the vendor is unreachable or does not know the operation. */
   pollForWorkflow(callId: string, signal: AbortSignal): Promise<VideoPollResult>;
 }
 
-/** Vendors keep operations and files for about two days; what is not known by then never will be. */
+/** Vendors keep operations and files for about two days; a state that is unknown by then stays unknown. */
 const vendorRetentionMs = 48 * 3_600_000;
 const minWaitMs = 2_000;
 const maxWaitMs = 10 * 60_000;
 
 export function createVideoPoller({ videos, vendor, findProvider, clock, logger }: VideoPollerDeps): VideoPoller {
-  // Bounded by the videos that are asked for at this moment.
+  // Bounded by the number of concurrent polls.
   const running = new Map<string, Promise<VideoState>>();
 
   async function pollOnce(video: Video, provider: MediaProvider): Promise<VideoState> {
     const state = await vendor.poll(provider, video.operation);
     if (state.kind === 'running') await videos.recordPoll(video.callId, clock.now());
-    else await settle(video, toVideoEnding(state));
+    else await settle(video, toVideoResult(state));
     return state;
   }
 
@@ -72,7 +68,7 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
   };
   return poller;
 
-  /** Null: the vendor could not be asked. */
+  /** Returns the state; null when the vendor is unavailable. */
   async function pollUnlessUnavailable(video: Video, signal: AbortSignal): Promise<VideoState | null> {
     const provider = findProvider(video.provider);
     if (provider === null) return null;
@@ -80,28 +76,13 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
       return await raceAbort(poller.poll(video, provider), signal);
     } catch (error) {
       if (!(error instanceof VendorError)) throw error;
-      logger.debug({ call: video.callId, provider: video.provider, fault: error.kind, status: error.status }, 'a video cannot be polled');
+      logger.debug({ call: video.callId, provider: video.provider, err: error }, 'video poll failed');
       return null;
     }
   }
 }
 
-function toVideoEnding(state: Exclude<VideoState, { kind: 'running' }>): VideoResult {
+function toVideoResult(state: Exclude<VideoState, { kind: 'running' }>): VideoResult {
   if (state.kind === 'failed') return { kind: 'failed', failure: state.reason };
   return { kind: 'done', uris: state.uris, fileKeys: state.uris.map(getFileKey) };
-}
-
-/** Rejects with the signal's reason when it is aborted first. The work goes on: others may wait for it, and it has a limit of its own. */
-async function raceAbort<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  signal.throwIfAborted();
-  let onAbort: () => void = () => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }

@@ -1,8 +1,8 @@
 /**
- * What callers learn of videos that were started: the state of an operation, and the bytes of a file (specification 4.6, shapes 11 and 21).
+ * Serves the state of video operations and the bytes of video files (docs/api/reference.md#video).
  *
- * Operations and files belong to the project that started the video; another project's do not exist. One that was not started here is asked of
- * the default provider, where the project may use it. Nothing here is charged or recorded.
+ * Operations and files belong to the project that started the video and do not exist for other projects. An operation that was not started
+ * here is polled at the default provider, if the project may use it. Nothing here is charged or recorded.
  */
 import type { GatewayError } from '../../core/errors.ts';
 import { gatewayError, VendorError } from '../../core/errors.ts';
@@ -17,41 +17,41 @@ export interface VideoQueriesDeps {
   readonly videos: Videos;
   readonly vendor: VideoVendor;
   readonly poller: VideoPoller;
-  /** All providers of videos that can be asked, the default one first. */
+  /** All configured video providers, the default one first. */
   readonly providers: () => readonly MediaProvider[];
   readonly clock: Clock;
 }
 
-/** The project that asks. */
+/** The project of the caller. */
 export interface VideoRequester {
   readonly projectId: string;
-  /** Those that it may use; null: all. */
+  /** Providers that the project may use; null for all. */
   readonly providers: readonly string[] | null;
 }
 
 export interface OperationStatus {
   readonly operation: string;
-  /** Null while it runs. */
+  /** Null while the operation is running. */
   readonly uris: readonly string[] | null;
 }
 
-/** A file on its way. */
+/** A file download. */
 export interface FileResponse {
   readonly contentType: string;
-  /** Null: the vendor did not tell. */
+  /** Null when the vendor did not report it. */
   readonly lengthBytes: number | null;
-  /** Must be read to its end or returned: that ends the vendor's request. Throws `upstream_failed`. */
+  /** Must be read to its end or returned, which ends the vendor's request. Throws `upstream_failed`. */
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
 export interface VideoQueries {
   /** Throws `forbidden_target`, `upstream_error`, `upstream_failed`, `video_failed`, `no_route`, `budget_unavailable`. */
   getOperation(requester: VideoRequester, text: string): Promise<OperationStatus>;
-  /** Throws the same but for `video_failed`. */
+  /** Throws the same codes except `video_failed`. */
   openFile(requester: VideoRequester, address: string, signal: AbortSignal): Promise<FileResponse>;
 }
 
-/** For so long the vendor's last answer is what is known. */
+/** The last polled state is reused for this long. */
 const pollMaxAgeMs = 3_000;
 
 export function createVideoQueries({ videos, vendor, poller, providers, clock }: VideoQueriesDeps): VideoQueries {
@@ -74,10 +74,10 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
       const key = getFileKey(address);
       const video = requireVisible(await videos.findByFile(requester.projectId, key), requester, key);
       const { provider, value: url } = selectTarget(video, requester, targets);
-      // The provider's key opens more at its host than files; to what no project was given only addresses of files are asked.
+      // The provider's key gives access to more than files, so a URL that no project owns must be a file on the provider's host.
       if (video === null && (getFileName(url) === null || url.origin !== provider.hosts.origin)) throw unknownToVendor(key);
       const file = await vendor.open(provider, url, signal).catch((error: unknown) => {
-        // It led to another host, or to no end.
+        // The URL redirects to another host, or too often.
         if (error instanceof VendorError && error.kind === 'unreadable') throw gatewayError('forbidden_target', { cause: error });
         throw asCallerError(error);
       });
@@ -85,7 +85,7 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     },
   };
 
-  /** The providers at which what the caller named can be, with how each of them reads it; at least one. */
+  /** Returns the providers that accept the caller's name or URL, with the parsed value of each; at least one. */
   function resolveTargets<Value>(
     read: (provider: MediaProvider) => Value | null,
   ): readonly [ResolvedTarget<Value>, ...ResolvedTarget<Value>[]] {
@@ -99,12 +99,12 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     return [first, ...others];
   }
 
-  /** Those that the project may use, the default one first. */
+  /** Returns the providers that the project may use, the default one first. */
   function allowedProviders({ providers: names }: VideoRequester): readonly MediaProvider[] {
     return providers().filter(({ name }) => names?.includes(name) ?? true);
   }
 
-  /** Null: `name` is of no video that was started here. A project keeps its own videos where it may not use the provider any more. */
+  /** Returns the project's video, even if it may no longer use the provider; null when `name` is not a video that was started here. */
   function requireVisible(video: Video | null, requester: VideoRequester, name: string): Video | null {
     if (video?.projectId === requester.projectId) return video;
     if (allowedProviders(requester).length === 0) throw noProvider();
@@ -112,15 +112,15 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     return null;
   }
 
-  /** The row's, else the project's default one. */
+  /** Selects the video's provider, or the project's default provider. */
   function selectTarget<Value>(
     video: Video | null,
     requester: VideoRequester,
     targets: readonly ResolvedTarget<Value>[],
   ): ResolvedTarget<Value> {
     const providerName = video?.provider ?? allowedProviders(requester)[0]?.name;
-    const found = targets.find(({ provider }) => provider.name === providerName);
-    if (found) return found;
+    const target = targets.find(({ provider }) => provider.name === providerName);
+    if (target) return target;
     throw providers().some(({ name }) => name === providerName) ? gatewayError('forbidden_target') : noProvider();
   }
 
@@ -131,11 +131,11 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     return isFresh && video.state === 'running' ? { kind: 'running' } : poller.poll(video, provider);
   }
 
-  /** The vendor's words are not stored, since they may quote the prompt: they are asked for again, and the class of the failure stands in for them. */
+  /** Polls a failed video again for the vendor's message, which is not stored because it may quote the prompt; falls back to the stored reason. */
   async function getFailure({ operation, failure }: Video, provider: MediaProvider): Promise<VideoState> {
-    const known = { kind: 'failed', reason: failure ?? 'FAILED', message: '' } as const;
-    const polled = await vendor.poll(provider, operation).catch(() => known); // What is known is enough.
-    return polled.kind === 'failed' ? polled : known;
+    const stored = { kind: 'failed', reason: failure ?? 'FAILED', message: '' } as const;
+    const polled = await vendor.poll(provider, operation).catch(() => stored);
+    return polled.kind === 'failed' ? polled : stored;
   }
 }
 
@@ -156,17 +156,17 @@ function noProvider(): GatewayError {
   return gatewayError('no_route', { message: 'no video provider configured' });
 }
 
-/** As the vendor would say it. */
+/** Returns the error that the vendor would return. */
 function unknownToVendor(name: string): GatewayError {
   const body = JSON.stringify({ error: { code: 404, message: `${name} is not found.`, status: 'NOT_FOUND' } });
-  return gatewayError('upstream_error', { message: `the vendor answered 404: ${body}` });
+  return gatewayError('upstream_error', { message: `the vendor responded with 404: ${body}` });
 }
 
 function failedVideo({ reason, message }: Extract<VideoState, { kind: 'failed' }>): GatewayError {
   return gatewayError('video_failed', { message: `the video failed: ${reason}${message === '' ? '' : `: ${message}`}` });
 }
 
-/** Neither route has a code for an answer that cannot be read: as little came of it as of none. */
+/** Maps a vendor error; an unreadable response has no code on these routes and counts as failed. */
 function asCallerError(error: unknown): unknown {
   if (!(error instanceof VendorError)) return error;
   const code = error.kind === 'status' ? 'upstream_error' : 'upstream_failed';

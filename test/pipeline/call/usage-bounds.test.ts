@@ -1,4 +1,4 @@
-/** What is held of ceilings is at least what the gateway itself would charge where the vendor counts nothing. */
+/** Upper bounds are at least what the gateway charges when the vendor reports no usage. */
 import { expect, test } from '@jest/globals';
 import { newId } from '../../../src/core/ids.ts';
 import type { Price } from '../../../src/core/pricing.ts';
@@ -21,7 +21,7 @@ const reranked = (documents: readonly string[]) =>
     route: 'rerank',
     caller: backgroundCaller('acme'),
     slug: 'acme',
-    tier: 'rank',
+    model: 'rank',
     members: { query: 'hi', documents },
     timeoutMs: 1,
     now: 0,
@@ -31,7 +31,7 @@ test.each([
   ['many small documents', Array.from({ length: 1_001 }, () => 'x'), 11],
   ['a few long ones', Array.from({ length: 3 }, () => 'x'.repeat(50_000)), 4],
   ['none', [], 1],
-])('a rerank call of %s holds the searches that it may be charged', (_what, documents, searches) => {
+])('a rerank call of %s reserves the searches that it may be charged', (_what, documents, searches) => {
   const call = reranked(documents);
   const candidate = {
     id: 'two/rank',

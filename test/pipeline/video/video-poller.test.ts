@@ -1,4 +1,4 @@
-/** Looks at a video on behalf of its workflow: how long to wait, and when to give up. */
+/** Polls of the video workflow: how long they wait, and when they give up. */
 import { expect, test } from '@jest/globals';
 import { VendorError } from '../../../src/core/errors.ts';
 import { createVideoPoller } from '../../../src/pipeline/video/video-poller.ts';
@@ -32,8 +32,8 @@ const provider = buildMediaProviders({
   },
 }).get('film');
 
-/** Looks at one video, whose vendor says what `poll` says. */
-function lookAt({ poll, hasProvider = true }: { poll: () => Promise<VideoState>; hasProvider?: boolean }) {
+/** Creates a poller of one video, whose vendor returns the result of `poll`. */
+function createPoller({ poll, hasProvider = true }: { poll: () => Promise<VideoState>; hasProvider?: boolean }) {
   const clock = clockAt(noon);
   const endings: VideoResult[] = [];
   let video: Video | null = {
@@ -54,7 +54,7 @@ function lookAt({ poll, hasProvider = true }: { poll: () => Promise<VideoState>;
   const forbidden = (): never => {
     throw new Error('nobody asks for this');
   };
-  const looks = createVideoPoller({
+  const poller = createVideoPoller({
     videos: {
       assertWritable: forbidden,
       add: forbidden,
@@ -74,8 +74,8 @@ function lookAt({ poll, hasProvider = true }: { poll: () => Promise<VideoState>;
     clock,
     logger: keepingLogger(),
   });
-  const look = (signal = new AbortController().signal) => looks.pollForWorkflow('call', signal);
-  return { ...looks, look, clock, endings, video: () => video, forget: () => (video = null) };
+  const pollOnce = (signal = new AbortController().signal) => poller.pollForWorkflow('call', signal);
+  return { ...poller, pollOnce, clock, endings, video: () => video, forget: () => (video = null) };
 }
 
 const running = async (): Promise<VideoState> => ({ kind: 'running' });
@@ -87,50 +87,50 @@ test.each([
   ['that runs', { poll: running }],
   ['whose vendor cannot be reached', { poll: unreachable }],
   ['whose provider is not configured any more', { poll: running, hasProvider: false }],
-])('a video %s is waited for ever longer, and given up after two days', async (_which, vendor) => {
-  const { look, clock, endings } = lookAt(vendor);
+])('waits longer after each poll of a video %s, and gives up after two days', async (_which, vendor) => {
+  const { pollOnce, clock, endings } = createPoller(vendor);
   const waits: number[] = [];
   for (const ageMs of [0, 10_000, minuteMs, 10 * minuteMs, hourMs, 47 * hourMs]) {
     clock.move(noon + ageMs - clock.now());
-    const found = await look();
-    waits.push(found.kind === 'wait' ? found.waitMs : -1);
+    const result = await pollOnce();
+    waits.push(result.kind === 'wait' ? result.waitMs : -1);
   }
   expect(waits).toEqual([2_000, 2_000, 12_000, 2 * minuteMs, 10 * minuteMs, 10 * minuteMs]);
   expect(endings).toEqual([]);
   clock.move(hourMs);
-  expect(await look()).toEqual({ kind: 'settled' });
+  expect(await pollOnce()).toEqual({ kind: 'settled' });
   expect(endings).toEqual([{ kind: 'unknown' }]);
-  expect(await look()).toEqual({ kind: 'settled' });
+  expect(await pollOnce()).toEqual({ kind: 'settled' });
 });
 
-test('a fault of ours is no reason to wait: the look fails, and is made again', async () => {
-  const { look } = lookAt({
+test('an internal error fails the poll, so that it is retried', async () => {
+  const { pollOnce } = createPoller({
     poll: async () => {
-      throw new TypeError('a fault of ours');
+      throw new TypeError('an internal error');
     },
   });
-  await expect(look()).rejects.toThrow('a fault of ours');
+  await expect(pollOnce()).rejects.toThrow('an internal error');
 });
 
-test('a video that is done is settled with its files, one that was deleted is gone', async () => {
-  const { look, endings, forget } = lookAt({
+test('a finished video is settled with its files, a deleted one is gone', async () => {
+  const { pollOnce, endings, forget } = createPoller({
     poll: async () => ({ kind: 'done', uris: ['https://film.example/v1beta/files/a:download'] }),
   });
-  expect(await look()).toEqual({ kind: 'settled' });
+  expect(await pollOnce()).toEqual({ kind: 'settled' });
   expect(endings).toEqual([{ kind: 'done', uris: ['https://film.example/v1beta/files/a:download'], fileKeys: ['files/a'] }]);
   forget();
-  expect(await look()).toEqual({ kind: 'gone' });
+  expect(await pollOnce()).toEqual({ kind: 'gone' });
 });
 
-test('a look that is cancelled ends at once, and leaves the answer to others who wait for it', async () => {
+test('a cancelled poll ends at once, and others still get its result', async () => {
   let answer: (state: VideoState) => void = () => undefined;
   let polls = 0;
   const {
     poll: ask,
-    look,
+    pollOnce,
     video,
     endings,
-  } = lookAt({
+  } = createPoller({
     poll: () => {
       polls += 1;
       return new Promise((resolve) => {
@@ -138,11 +138,11 @@ test('a look that is cancelled ends at once, and leaves the answer to others who
       });
     },
   });
-  const found = video();
-  if (!found || !provider) throw new Error('there is a video');
+  const result = video();
+  if (!result || !provider) throw new Error('there is a video');
   const cancelling = new AbortController();
-  const cancelled = look(cancelling.signal);
-  const asked = ask(found, provider);
+  const cancelled = pollOnce(cancelling.signal);
+  const asked = ask(result, provider);
   await Promise.resolve();
   cancelling.abort();
   await expect(cancelled).rejects.toMatchObject({ name: 'AbortError' });

@@ -1,0 +1,47 @@
+import type { Call, Outcome } from '../../core/call.ts';
+import { VendorError } from '../../core/errors.ts';
+import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
+import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
+import type { StreamResponse } from '../../vendors/text.ts';
+
+interface StreamDelivery {
+  readonly call: Call;
+  readonly response: Pick<StreamResponse, 'chunks' | 'summary'>;
+  /** Called once, before the last chunk is yielded. */
+  readonly onEnd: (summary: ResponseSummary, outcome: Outcome) => Promise<void>;
+  /** Called with the bytes of each chunk before it is yielded. */
+  readonly onChunk?: ((bytes: Buffer) => void) | undefined;
+}
+
+/** Yields the chunks of a stream and calls `onEnd` however it ends: complete, broken by the vendor, or abandoned by the caller. */
+export async function* deliverStream({ call, response, onEnd, onChunk }: StreamDelivery): AsyncGenerator<Buffer, void> {
+  const chunks = response.chunks();
+  let isSettled = false;
+  const settleAs = async (outcome: 'ok' | 'interrupted' | 'client_left'): Promise<void> => {
+    if (isSettled) return;
+    isSettled = true;
+    await onEnd(response.summary(), outcome);
+  };
+  try {
+    for (;;) {
+      const step = await chunks.next();
+      if (!step.done) {
+        onChunk?.(step.value.bytes);
+        if (step.value.isLast) await settleAs('ok');
+        yield step.value.bytes;
+        continue;
+      }
+      const end = step.value;
+      await settleAs(end.kind === 'whole' ? 'ok' : 'interrupted');
+      const event = end.kind === 'broken' && !end.errorForwarded ? routeCodecs[call.route].formatStreamError(end.message) : null;
+      if (event !== null) yield Buffer.from(event);
+      return;
+    }
+  } catch (error) {
+    if (!(error instanceof VendorError)) throw error;
+    // The caller disconnected: `finally` settles what was delivered.
+  } finally {
+    await chunks.return({ kind: 'whole' });
+    await settleAs('client_left');
+  }
+}
