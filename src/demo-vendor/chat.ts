@@ -1,4 +1,4 @@
-/** POST /v1/chat/completions: OpenAI's chat, plain and streamed. */
+/** POST /v1/chat/completions: OpenAI's chat completions, plain and streamed. */
 
 import { type Conversation, composeReply, type Reply, readContent, type Tool, wholeInputTokens } from './conversation.ts';
 import { errorBody, errorResponse } from './errors.ts';
@@ -7,7 +7,7 @@ import { createdAt, type EventStream, type IncomingRequest, jsonResponse, type O
 import type { Script } from './scripts.ts';
 import { splitArguments, splitText } from './tokens.ts';
 
-/** Answers, or refuses what the real one refuses: no messages, an unknown role. */
+/** Returns a completion, or the 400 that OpenAI returns for a body without messages. */
 export function handleChat(request: IncomingRequest): OutgoingResponse {
   const { json, script, body } = request;
   const messages = json.messages;
@@ -17,11 +17,11 @@ export function handleChat(request: IncomingRequest): OutgoingResponse {
   const reply = composeReply(readConversation(json), script, body);
   if (json.stream === true) return { kind: 'stream', stream: chatStream(request, reply) };
   return jsonResponse({
-    id: `chatcmpl-demo-${request.order}`,
+    id: `chatcmpl-demo-${request.requestNumber}`,
     object: 'chat.completion',
     created: createdAt,
     model: script.model,
-    choices: [{ index: 0, message: toMessage(reply, request.order), logprobs: null, finish_reason: finishReasons[reply.end] }],
+    choices: [{ index: 0, message: toMessage(reply, request.requestNumber), logprobs: null, finish_reason: finishReasons[reply.end] }],
     ...(script.usage === 'none' ? {} : { usage: toUsage(reply, script) }),
     service_tier: 'default',
     system_fingerprint: 'fp_demo',
@@ -55,10 +55,10 @@ function toTool(tool: JsonObject): Tool {
   return { name: asString(name), schema: asObject(parameters) };
 }
 
-function toMessage({ text, toolCalls }: Reply, order: number): object {
+function toMessage({ text, toolCalls }: Reply, requestNumber: number): object {
   if (toolCalls.length === 0) return { role: 'assistant', content: text, refusal: null, annotations: [] };
   const calls = toolCalls.map(({ name, arguments: argumentText }, index) => ({
-    id: `call_demo_${order}_${index}`,
+    id: `call_demo_${requestNumber}_${index}`,
     type: 'function',
     function: { name, arguments: argumentText },
   }));
@@ -76,11 +76,11 @@ function toUsage(reply: Reply, script: Script): object {
   };
 }
 
-function chatStream({ order, json, script }: IncomingRequest, reply: Reply): EventStream {
+function chatStream({ requestNumber, json, script }: IncomingRequest, reply: Reply): EventStream {
   const includeUsage = asObject(json.stream_options).include_usage === true && script.usage === 'normal';
   const usage = JSON.stringify(toUsage(reply, script));
-  // The parts that all chunks share are made once: in a benchmark this is the vendor, and a chunk is sent for every word.
-  const head = `data: {"id":"chatcmpl-demo-${order}","object":"chat.completion.chunk","created":${createdAt},"model":${JSON.stringify(script.model)},"system_fingerprint":"fp_demo","choices":[`;
+  // Built once, because all chunks share it: benchmarks use this vendor, and every term of a text is one chunk.
+  const head = `data: {"id":"chatcmpl-demo-${requestNumber}","object":"chat.completion.chunk","created":${createdAt},"model":${JSON.stringify(script.model)},"system_fingerprint":"fp_demo","choices":[`;
   const end = includeUsage ? '],"usage":null}\n\n' : ']}\n\n';
   const chunk = (delta: string, finishReason = 'null', tail = end) =>
     `${head}{"index":0,"delta":${delta},"logprobs":null,"finish_reason":${finishReason}}${tail}`;
@@ -89,20 +89,20 @@ function chatStream({ order, json, script }: IncomingRequest, reply: Reply): Eve
     opening: [
       chunk(reply.toolCalls.length === 0 ? '{"role":"assistant","content":"","refusal":null}' : '{"role":"assistant","content":null}'),
     ],
-    pieces: mapEach(toDeltas(reply, order, script), (delta) => chunk(delta)),
+    deltas: mapEach(toDeltas(reply, requestNumber, script), (delta) => chunk(delta)),
     closing: [
       chunk('{}', `"${finishReasons[reply.end]}"`, finishTail),
       ...(includeUsage ? [`${head}],"usage":${usage}}\n\n`] : []),
       ...(script.done ? ['data: [DONE]\n\n'] : []),
     ],
-    fault: () => `data: ${JSON.stringify(errorBody('openai', { status: 500, message: 'The server had an error while answering.' }))}\n\n`,
+    error: () => `data: ${JSON.stringify(errorBody('openai', { status: 500, message: 'The server had an error while answering.' }))}\n\n`,
   };
 }
 
-function* toDeltas(reply: Reply, order: number, script: Script): Iterable<string> {
+function* toDeltas(reply: Reply, requestNumber: number, script: Script): Iterable<string> {
   for (const delta of splitText(reply.text)) yield `{"content":${JSON.stringify(delta)}}`;
   const calls = reply.toolCalls.map(({ name, arguments: argumentText }, index) => [
-    `{"tool_calls":[{"index":${index},"id":"call_demo_${order}_${index}","type":"function","function":{"name":${JSON.stringify(name)},"arguments":""}}]}`,
+    `{"tool_calls":[{"index":${index},"id":"call_demo_${requestNumber}_${index}","type":"function","function":{"name":${JSON.stringify(name)},"arguments":""}}]}`,
     ...splitArguments(argumentText).map((delta) => `{"tool_calls":[{"index":${index},"function":{"arguments":${JSON.stringify(delta)}}}]}`),
   ]);
   if (script.content.kind !== 'tools-interleaved') {

@@ -1,4 +1,4 @@
-/** What to say: a conversation in no dialect comes in, a reply in no dialect goes out. */
+/** Composes a reply from a conversation, both independent of the dialect. */
 
 import { asObject, asString, isObject, type JsonObject } from './json.ts';
 import { respondToMemoryPrompt } from './memory-worker.ts';
@@ -14,14 +14,14 @@ export interface Conversation {
   readonly userText: string;
   /** Images, sounds and files in the last user message. */
   readonly attachments: number;
-  /** The conversation ends with what a tool returned: now it is the model's turn to speak. */
+  /** Result of the tool call that ends the conversation; null when a user message ends it. */
   readonly toolResult: string | null;
   /** Characters of all messages, for counting tokens. */
   readonly characters: number;
   readonly tools: readonly Tool[];
-  /** `named`: this tool, whatever the user said. */
+  /** `named`: call this tool, independent of the user's text. */
   readonly toolChoice: 'auto' | 'none' | 'required' | { readonly named: string };
-  /** Shape of the JSON to answer with; null for free text. */
+  /** JSON schema of the response; null for free text. */
   readonly schema: JsonObject | null;
   readonly maxTokens: number | null;
 }
@@ -36,16 +36,16 @@ export interface Reply {
   readonly text: string;
   readonly toolCalls: readonly ToolCall[];
   readonly end: 'stop' | 'length' | 'tools' | 'filtered';
-  /** Without what was read from or written to the cache. */
+  /** Excludes tokens read from or written to the prompt cache. */
   readonly inputTokens: number;
   readonly outputTokens: number;
 }
 
-/** The reply of the script's model; `body` is for the model that repeats it. */
+/** Returns the reply of the script's model. `echo-body` repeats `body`. */
 export function composeReply(conversation: Conversation, script: Script, body: Buffer): Reply {
   const toolCalls = composeToolCalls(conversation, script);
   const whole = toolCalls.length > 0 ? '' : composeText(conversation, script, body);
-  // Only the echo heeds the caller's bound: a scripted answer is what its test needs, to the last byte.
+  // Only the echo obeys the caller's limit: a scripted response is exactly what its test needs.
   const bound = script.content.kind === 'echo' && conversation.schema === null ? (conversation.maxTokens ?? Infinity) * 4 : Infinity;
   const text = script.filtered ? '' : whole.slice(0, bound);
   const characters = toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, text.length);
@@ -58,7 +58,7 @@ export function composeReply(conversation: Conversation, script: Script, body: B
   };
 }
 
-/** Input tokens as dialects count them in which the cache's are a part of the whole. */
+/** Returns the input tokens including cached ones, for dialects that report the total. */
 export function wholeInputTokens(reply: Reply, script: Script): number {
   return reply.inputTokens + script.cachedTokens;
 }
@@ -69,7 +69,7 @@ function composeText(conversation: Conversation, { content }: Script, body: Buff
       return body.toString('utf8');
     case 'text':
       return content.text;
-    case 'words':
+    case 'terms':
       return longText(content.count);
     case 'kibibytes':
       return bigText(content.count * 1_024);
@@ -112,7 +112,7 @@ function composeToolCalls(conversation: Conversation, { content }: Script): read
   }
 }
 
-/** The tool that the user's text names; the first one when it asks for "a tool", or the caller requires one. */
+/** Returns the tool that the user's text names; the first tool when the text asks for "a tool" or the caller requires one. */
 function chooseTool({ tools, toolChoice, userText }: Conversation): Tool | undefined {
   if (toolChoice === 'none') return undefined;
   if (typeof toolChoice === 'object') return tools.find((tool) => tool.name === toolChoice.named);
@@ -128,7 +128,7 @@ function fitSchema(schema: JsonObject, text: string): unknown {
   return respondToMemoryPrompt(schema, text) ?? fillSchema(schema, text, 0);
 }
 
-/** The simplest value that fits a JSON schema: texts are the user's, lists are empty, numbers are 1. */
+/** Returns the simplest value that fits a JSON schema: strings are the user's text, arrays are empty, numbers are 1. */
 function fillSchema(schema: JsonObject, text: string, depth: number): unknown {
   if ('const' in schema) return schema.const;
   if (Array.isArray(schema.enum)) return schema.enum[0];
@@ -142,7 +142,7 @@ function fillSchema(schema: JsonObject, text: string, depth: number): unknown {
   return Object.fromEntries(members.map(([name, member]) => [name, fillSchema(asObject(member), text, depth + 1)]));
 }
 
-/** Joined text of a content: a string, or parts of which those of the given types are text. */
+/** Returns the text of a content (a string, or the parts of the given types) and the number of other parts. */
 export function readContent(content: unknown, textTypes: readonly string[]): { readonly text: string; readonly attachments: number } {
   if (!Array.isArray(content)) return { text: asString(content), attachments: 0 };
   const texts: string[] = [];

@@ -1,4 +1,4 @@
-/** POST /v1/embeddings: unit vectors made of which words a text holds, so that texts about the same things lie near each other. */
+/** POST /v1/embeddings: unit vectors derived from the terms of a text, so that texts about the same subject have similar vectors. */
 
 import { errorResponse } from './errors.ts';
 import { type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
@@ -8,11 +8,11 @@ const defaultDimensions = 256;
 const maxDimensions = 4_096;
 const indexesPerWord = 4;
 
-/** Answers in floats or base64, for texts and for lists of token numbers. */
+/** Returns vectors as floats or base64, for strings and for arrays of token numbers. */
 export function handleEmbeddings({ json, script }: IncomingRequest): OutgoingResponse {
   const texts = parseInputs(json.input);
   const dimensions = json.dimensions ?? defaultDimensions;
-  if (texts === null) return reject("Invalid 'input': expected a text, a list of texts or lists of tokens, and at least one.");
+  if (texts === null) return reject("Invalid 'input': expected a string, a non-empty array of strings, or arrays of tokens.");
   if (typeof dimensions !== 'number' || !Number.isInteger(dimensions) || dimensions < 1 || dimensions > maxDimensions) {
     return reject(`Invalid 'dimensions': expected a whole number from 1 to ${maxDimensions}.`);
   }
@@ -34,7 +34,7 @@ interface Input {
   readonly tokens: number;
 }
 
-/** Null when it is none of the four forms. */
+/** Returns the inputs; null when `input` has none of the four forms. */
 function parseInputs(input: unknown): readonly Input[] | null {
   if (typeof input === 'string') return [textInput(input)];
   const list: readonly unknown[] = Array.isArray(input) ? input : [];
@@ -56,24 +56,24 @@ function isTokens(value: unknown): value is readonly number[] {
   return Array.isArray(value) && value.every(Number.isInteger);
 }
 
-/** Each word adds or takes 1 at a few places that its hash names; then the length is made 1. */
+/** Adds or subtracts 1 at a few indexes derived from each term's hash, then normalizes the length to 1. */
 function embed(text: string, dimensions: number): Float32Array {
   const sums = new Float32Array(dimensions);
-  for (const word of termsOf(text)) {
-    let hash = hashText(word);
+  for (const term of termsOf(text)) {
+    let hash = hashText(term);
     for (let n = 0; n < indexesPerWord; n += 1) {
-      hash = hashText(word, hash);
+      hash = hashText(term, hash);
       const index = (hash >>> 1) % dimensions;
       sums[index] = (sums[index] ?? 0) + ((hash & 1) === 0 ? 1 : -1);
     }
   }
   const length = Math.hypot(...sums);
-  // A text without words, or whose words cancel out, still needs a direction.
+  // A text without terms, or whose terms cancel out, still needs a direction.
   if (length === 0) sums[0] = 1;
   return length === 0 ? sums : sums.map((sum) => sum / length);
 }
 
-/** Little-endian 32-bit floats, on any machine. */
+/** Encodes little-endian 32-bit floats on any machine. */
 function toBase64(vector: Float32Array): string {
   const bytes = Buffer.allocUnsafe(vector.length * 4);
   for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * 4);

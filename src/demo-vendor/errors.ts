@@ -1,27 +1,27 @@
-/** Error answers, in the form of each vendor family, and where each looks for the caller's key. */
+/** Error responses in the format of each vendor family, and the header in which each family expects the API key. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { jsonHeaders, type OutgoingResponse } from './response.ts';
 
-/** Vendor families by the form of their errors: OpenAI, Anthropic, Google, NVIDIA's and Stability's images, ElevenLabs' voices. */
+/** Vendor families by error format: OpenAI, Anthropic, Google, NVIDIA and Stability images, ElevenLabs voices. */
 export type Family = 'openai' | 'anthropic' | 'gemini' | 'artifacts' | 'voice';
 
 export interface ErrorDetails {
   readonly status: number;
   readonly message: string;
-  /** OpenAI's code; the others say what the status says. */
+  /** OpenAI's error code; the other families derive theirs from the status. */
   readonly code?: string;
-  /** Members beside the message (Anthropic's and Google's `details`). */
+  /** Anthropic's and Google's `details`. */
   readonly details?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An error as this family tells it. */
+/** Returns an error response in the format of the family. */
 export function errorResponse(family: Family, details: ErrorDetails): OutgoingResponse {
   const body = JSON.stringify(errorBody(family, details));
   return { kind: 'body', status: details.status, headers: { ...jsonHeaders, ...details.headers }, body };
 }
 
-/** Also the event of a fault in the middle of a stream. */
+/** Returns the body of an error response, or of an error event in a stream. */
 export function errorBody(family: Family, { status, message, code, details }: ErrorDetails): object {
   switch (family) {
     case 'openai':
@@ -45,12 +45,12 @@ export function errorBody(family: Family, { status, message, code, details }: Er
   }
 }
 
-/** Any key will do, but it must stand where the real vendor looks for it. */
+/** Reports whether the request has a key in a header that the real vendor reads; any value is accepted. */
 export function hasKey(family: Family, headers: IncomingHttpHeaders): boolean {
   return keyHeaders[family].some((name) => headers[name] !== undefined && headers[name] !== '');
 }
 
-/** What to say when it does not. */
+/** Returns the 401 for a request without a key. */
 export function missingKeyResponse(family: Family): OutgoingResponse {
   const message = `You did not provide an API key. The demo vendor takes any key, in the header ${keyHeaders[family][0]}.`;
   return errorResponse(family, { status: 401, message });

@@ -1,10 +1,10 @@
-/** What a scripted fault looks like on the wire: an answer in place of the answer. */
+/** The responses that scripted faults return in place of a regular response. */
 
 import { errorResponse, type Family } from './errors.ts';
 import { type IncomingRequest, type OutgoingResponse, redirectResponse } from './response.ts';
 import type { Fault, RetryHint } from './scripts.ts';
 
-/** `nowMs` is for the hints that name an instant. */
+/** Returns the response of a scripted fault. `nowMs` is used by retry hints that are dates. */
 export function failureResponse(fault: Fault, family: Family, request: IncomingRequest, nowMs: number): OutgoingResponse {
   const { model } = request.script;
   switch (fault.kind) {
@@ -23,7 +23,7 @@ export function failureResponse(fault: Fault, family: Family, request: IncomingR
         status: 429,
         message: 'You exceeded your current quota, please check your plan and billing details.',
         code: 'insufficient_quota',
-        // OpenAI tells it by the code, Anthropic only so.
+        // OpenAI reports it in the code, Anthropic in the details.
         ...(family === 'anthropic' && { details: { error_code: 'enforced_spend_limit_reached' } }),
       });
     case 'spend-limit':
@@ -44,10 +44,7 @@ export function failureResponse(fault: Fault, family: Family, request: IncomingR
     case 'empty':
       return plainResponse('application/json', '');
     case 'wrong-type':
-      return plainResponse(
-        'text/html; charset=utf-8',
-        '<!doctype html><title>Welcome</title><p>This is not the interface you are looking for.</p>\n',
-      );
+      return plainResponse('text/html; charset=utf-8', '<!doctype html><title>Welcome</title><p>This is not the API.</p>\n');
     default:
       return fault satisfies never;
   }

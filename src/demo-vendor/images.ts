@@ -1,4 +1,4 @@
-/** POST /v1/images/generations and POST /v1/genai/{publisher}/{model}: real PNG files of the asked size, in the prompt's colour. */
+/** POST /v1/images/generations and POST /v1/genai/{publisher}/{model}: valid PNG files of the requested size, in a colour per prompt. */
 import { crc32, deflateSync } from 'node:zlib';
 import { errorResponse } from './errors.ts';
 import { asCount, asString } from './json.ts';
@@ -9,7 +9,7 @@ const maxSide = 4_096;
 const maxImages = 10;
 const outputTokensPerImage = 1_056;
 
-/** OpenAI's shape: base64, or addresses when asked for them. */
+/** OpenAI's format: base64, or URLs when the request asks for them. */
 export function handleImages({ json, script, origin }: IncomingRequest): OutgoingResponse {
   const prompt = asString(json.prompt);
   const size = parseSize(asString(json.size) || '1024x1024');
@@ -35,7 +35,7 @@ export function handleImages({ json, script, origin }: IncomingRequest): Outgoin
   return jsonResponse({ created: createdAt, data, ...(script.usage === 'none' ? {} : { usage }) });
 }
 
-/** The shape of NVIDIA's and Stability's images. */
+/** The format of NVIDIA's and Stability's images. */
 export function handleArtifacts({ json, script }: IncomingRequest): OutgoingResponse {
   const prompt = asString(json.prompt);
   const size = parseSize(`${json.width ?? 1024}x${json.height ?? 1024}`);
@@ -52,7 +52,7 @@ export function handleArtifacts({ json, script }: IncomingRequest): OutgoingResp
   return jsonResponse({ artifacts });
 }
 
-/** GET /files/{width}x{height}-{colour}.png: what the addresses in answers lead to. Everything about the file is in its name. */
+/** GET /files/{width}x{height}-{colour}.png: the target of the URLs in responses. The name describes the whole file. */
 export function handleImageFile({ pathParam }: IncomingRequest): OutgoingResponse {
   const parts = /^(\d+x\d+)-(\d+)$/.exec(pathParam);
   const size = parseSize(parts?.[1] ?? '');
@@ -76,7 +76,7 @@ const pngSignature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a
 const maxCachedPixels = 32;
 const cachedPixels = new Map<string, Buffer>();
 
-/** One bit a pixel, all of them the first colour of the palette: even the largest is a few hundred bytes. */
+/** Draws one bit per pixel, all in the palette's first colour: even the largest image has only a few hundred bytes. */
 function drawPng(size: Size, colour: number): Buffer {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(size.width, 0);
@@ -92,7 +92,7 @@ function drawPng(size: Size, colour: number): Buffer {
   ]);
 }
 
-/** Compressing the zeros of a large picture takes longer than all the rest; the few sizes in use are kept. */
+/** Returns compressed pixel data. Cached per size, because compressing a large image dominates the response time. */
 function pixelsFor({ width, height }: Size): Buffer {
   const key = `${width}x${height}`;
   const cached = cachedPixels.get(key);

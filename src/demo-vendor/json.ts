@@ -1,14 +1,14 @@
-/** Reading JSON that others wrote: every look is checked, what is missing reads as empty. */
+/** Checked access to untrusted JSON: a missing or wrongly typed value reads as empty. */
 
 export type JsonObject = { readonly [name: string]: unknown };
 
-/** Null when the body is no JSON object. */
+/** Parses a body; null when it is not a JSON object. */
 export function parseObject(body: Buffer): JsonObject | null {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
     return isObject(value) ? value : null;
   } catch {
-    // Not JSON is an answer here: the caller makes a 400 of it.
+    // Not an error here: the server responds with 400.
     return null;
   }
 }
@@ -29,7 +29,7 @@ export function asString(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Null when it is no number above 0. */
+/** Returns the number, rounded down; null when it is not a number above 0. */
 export function asCount(value: unknown): number | null {
   return typeof value === 'number' && value > 0 ? Math.floor(value) : null;
 }

@@ -1,11 +1,11 @@
 /**
- * The demo vendor as a memory model: what a gateway asks about conversations is answered from the words alone, so that a newcomer sees
- * learning work. It knows the question by the shape of the answer that is wanted.
+ * The demo vendor as a memory model: derives memories from the text of conversations, so that learning works without a real vendor.
+ * A memory prompt is recognised by its response schema.
  */
 import { asObject, asObjects, asString, isObject, type JsonObject, parseObject } from './json.ts';
 import { termsOf } from './tokens.ts';
 
-/** The answer to a memory question; null: it is none. */
+/** Returns the response to a memory prompt; null when the prompt is not one. */
 export function respondToMemoryPrompt(schema: JsonObject, text: string): object | null {
   const properties = asObject(schema.properties);
   if (!isObject(properties.memories) && !(isObject(properties.merges) && isObject(properties.facts))) return null;
@@ -14,7 +14,7 @@ export function respondToMemoryPrompt(schema: JsonObject, text: string): object 
   return isObject(properties.memories) ? { memories: findMemories(prompt) } : consolidate(prompt);
 }
 
-/** What users say of themselves, sentence by sentence: no questions. */
+/** Returns the sentences in which users describe themselves; questions are excluded. */
 function findMemories({ conversations }: JsonObject): object[] {
   const said = asObjects(conversations)
     .flatMap((conversation) => asObjects(conversation.messages))
@@ -30,13 +30,13 @@ function findMemories({ conversations }: JsonObject): object[] {
   }));
 }
 
-/** The same words in another order are the same memory; "I live in Oslo" is a fact; the page is the list of memories. */
+/** Merges memories with the same terms in any order, reads facts such as "I live in Oslo", and lists all memories as the page. */
 function consolidate({ new: added, known, facts }: JsonObject): object {
   const fresh = asObjects(added);
   const all = [...asObjects(known), ...fresh];
   const merges = fresh.flatMap((item) => {
     const same = all.filter((other) => other.id !== item.id && hasSameTerms(other.text, item.text));
-    return same.length === 0 ? [] : [{ reason: 'the same words', keep: same[0]?.id, drop: [item.id] }];
+    return same.length === 0 ? [] : [{ reason: 'the same terms', keep: same[0]?.id, drop: [item.id] }];
   });
   const dropped = new Set(merges.flatMap(({ drop }) => drop));
   const found = fresh.flatMap((item) => {

@@ -1,4 +1,4 @@
-/** POST /v1/messages: Anthropic's dialect, plain and as the full sequence of events. */
+/** POST /v1/messages: Anthropic's messages, plain and as the full sequence of events. */
 
 import { type Conversation, composeReply, type Reply, readContent } from './conversation.ts';
 import { errorBody, errorResponse } from './errors.ts';
@@ -7,7 +7,7 @@ import { type EventStream, type IncomingRequest, jsonResponse, type OutgoingResp
 import type { Script } from './scripts.ts';
 import { splitArguments, splitText } from './tokens.ts';
 
-/** Answers, or refuses what the real one refuses: a missing version header, `max_tokens` or messages. */
+/** Returns a message, or the 400 that Anthropic returns for a missing version header, `max_tokens` or messages. */
 export function handleMessages(request: IncomingRequest): OutgoingResponse {
   const { json, script, body, headers } = request;
   const fault = findRequestError(json, headers['anthropic-version']);
@@ -16,7 +16,7 @@ export function handleMessages(request: IncomingRequest): OutgoingResponse {
   if (json.stream === true) return { kind: 'stream', stream: messagesStream(request, reply) };
   return jsonResponse({
     ...envelope(request),
-    content: toBlocks(reply, request.order),
+    content: toBlocks(reply, request.requestNumber),
     stop_reason: stopReasons[reply.end],
     stop_sequence: null,
     ...usageMember(script, reply, reply.outputTokens),
@@ -56,14 +56,14 @@ function readConversation(json: JsonObject): Conversation {
   };
 }
 
-function envelope({ order, script }: IncomingRequest): object {
-  return { id: `msg_demo_${order}`, type: 'message', role: 'assistant', model: script.model };
+function envelope({ requestNumber, script }: IncomingRequest): object {
+  return { id: `msg_demo_${requestNumber}`, type: 'message', role: 'assistant', model: script.model };
 }
 
-function toBlocks({ text, toolCalls }: Reply, order: number): readonly object[] {
+function toBlocks({ text, toolCalls }: Reply, requestNumber: number): readonly object[] {
   const blocks = toolCalls.map(({ name, arguments: argumentText }, index) => ({
     type: 'tool_use',
-    id: `toolu_demo_${order}_${index}`,
+    id: `toolu_demo_${requestNumber}_${index}`,
     name,
     input: JSON.parse(argumentText),
   }));
@@ -84,7 +84,7 @@ function usageMember(script: Script, reply: Reply, outputTokens: number): object
 }
 
 function messagesStream(request: IncomingRequest, reply: Reply): EventStream {
-  const { script, order } = request;
+  const { script, requestNumber } = request;
   const hasText = reply.text !== '';
   const message = { ...envelope(request), content: [], stop_reason: null, stop_sequence: null, ...usageMember(script, reply, 1) };
   const finalUsage = script.usage === 'none' ? {} : { usage: { output_tokens: reply.outputTokens } };
@@ -94,26 +94,26 @@ function messagesStream(request: IncomingRequest, reply: Reply): EventStream {
       ...(hasText ? [event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } })] : []),
       event('ping', {}),
     ],
-    pieces: hasText ? textEvents(reply.text) : toolEvents(reply, order),
+    deltas: hasText ? textEvents(reply.text) : toolEvents(reply, requestNumber),
     closing: [
       ...(hasText ? [event('content_block_stop', { index: 0 })] : []),
       event('message_delta', { delta: { stop_reason: stopReasons[reply.end], stop_sequence: null }, ...finalUsage }),
       event('message_stop', {}),
     ],
-    fault: () => `event: error\ndata: ${JSON.stringify(errorBody('anthropic', { status: 529, message: 'Overloaded' }))}\n\n`,
+    error: () => `event: error\ndata: ${JSON.stringify(errorBody('anthropic', { status: 529, message: 'Overloaded' }))}\n\n`,
   };
 }
 
-/** The one hot event is put together by hand. */
+/** Concatenates the most frequent event instead of serializing it. */
 function* textEvents(text: string): Iterable<string> {
   for (const delta of splitText(text)) {
     yield `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":${JSON.stringify(delta)}}}\n\n`;
   }
 }
 
-function* toolEvents(reply: Reply, order: number): Iterable<string> {
+function* toolEvents(reply: Reply, requestNumber: number): Iterable<string> {
   for (const [index, { name, arguments: argumentText }] of reply.toolCalls.entries()) {
-    const block = { type: 'tool_use', id: `toolu_demo_${order}_${index}`, name, input: {} };
+    const block = { type: 'tool_use', id: `toolu_demo_${requestNumber}_${index}`, name, input: {} };
     yield event('content_block_start', { index, content_block: block });
     for (const delta of splitArguments(argumentText)) {
       yield event('content_block_delta', { index, delta: { type: 'input_json_delta', partial_json: delta } });

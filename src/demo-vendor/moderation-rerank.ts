@@ -1,4 +1,4 @@
-/** POST /v1/moderations and POST /v1/rerank: both look at which words a text holds. */
+/** POST /v1/moderations and POST /v1/rerank: both compare the terms of texts. */
 
 import { readContent } from './conversation.ts';
 import { errorResponse } from './errors.ts';
@@ -6,22 +6,22 @@ import { asCount, asString, isObject } from './json.ts';
 import { type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
 import { countTokens, termsOf } from './tokens.ts';
 
-/** Flags the words of a short list; no usage, as the real one. */
-export function handleModerations({ json, script, order }: IncomingRequest): OutgoingResponse {
+/** Flags texts with terms of a short list. Like OpenAI, it reports no usage. */
+export function handleModerations({ json, script, requestNumber }: IncomingRequest): OutgoingResponse {
   const { input } = json;
   const texts = typeof input === 'string' ? [input] : Array.isArray(input) && input.length > 0 ? moderationTexts(input) : null;
   if (texts === null) return errorResponse('openai', { status: 400, message: "Missing required parameter: 'input'." });
-  return jsonResponse({ id: `modr-demo-${order}`, model: script.model, results: texts.map(classify) });
+  return jsonResponse({ id: `modr-demo-${requestNumber}`, model: script.model, results: texts.map(classify) });
 }
 
-/** A list of parts is one input; a list of texts are many. */
+/** Returns the texts to classify: an array of parts is one input, an array of strings is many. */
 function moderationTexts(input: readonly unknown[]): readonly string[] {
   return input.some(isObject) ? [readContent(input, ['text']).text] : input.map(asString);
 }
 
 function classify(text: string): object {
   const terms = new Set(termsOf(text));
-  const matches = Object.entries(flaggedTerms).map(([category, listed]) => [category, listed.some((word) => terms.has(word))] as const);
+  const matches = Object.entries(flaggedTerms).map(([category, listed]) => [category, listed.some((term) => terms.has(term))] as const);
   return {
     flagged: matches.some(([, isFlagged]) => isFlagged),
     categories: Object.fromEntries(matches),
@@ -38,8 +38,8 @@ const flaggedTerms: Readonly<Record<string, readonly string[]>> = {
   violence: ['kill', 'murder', 'attack'],
 };
 
-/** Scores are the share of words that query and document have in common. */
-export function handleRerank({ json, script, order }: IncomingRequest): OutgoingResponse {
+/** Scores documents by the share of terms that they have in common with the query. */
+export function handleRerank({ json, script, requestNumber }: IncomingRequest): OutgoingResponse {
   const query = asString(json.query);
   const documents = Array.isArray(json.documents) ? json.documents.map(documentText) : [];
   if (query === '' || documents.length === 0) {
@@ -53,7 +53,7 @@ export function handleRerank({ json, script, order }: IncomingRequest): Outgoing
     .map(({ document, ...result }) => (json.return_documents === true ? { ...result, document } : result));
   const characters = documents.reduce((sum, text) => sum + text.length, query.length * documents.length);
   return jsonResponse({
-    id: `rerank-demo-${order}`,
+    id: `rerank-demo-${requestNumber}`,
     model: script.model,
     results,
     ...(script.usage === 'none' ? {} : { usage: { total_tokens: countTokens(characters) } }),

@@ -1,20 +1,20 @@
-/** Writing to a caller who may be slow or gone: every wait ends when the caller leaves. */
+/** Writes to a client that may be slow or disconnected: every wait ends when the client disconnects. */
 import type { ServerResponse } from 'node:http';
 
 export interface PacedWriter {
   readonly response: ServerResponse;
   sendHead(): void;
-  /** False: wait for `drained` before the next one. */
+  /** Returns false when the next write must wait for `drained`. */
   write(part: string | Buffer): boolean;
   drained(): Promise<void>;
   wait(milliseconds: number): Promise<void>;
-  /** The next turn of the event loop. */
+  /** Resolves in the next iteration of the event loop. */
   nextTick(): Promise<void>;
   end(): void;
   isClosed(): boolean;
 }
 
-/** One pen per answer: it listens to the response once, not once per wait. */
+/** Creates the writer of one response. It adds its listeners once, not once per wait. */
 export function createPacedWriter(response: ServerResponse): PacedWriter {
   let closed = response.destroyed || response.socket === null;
   let wakeDrained: (() => void) | null = null;

@@ -1,11 +1,11 @@
-/** What was asked of the demo vendor, for tests to look at: the newest requests, bounded in number and in bytes. */
+/** Records the requests that the demo vendor received, for tests: the newest ones, bounded in number and in bytes. */
 import type { IncomingHttpHeaders } from 'node:http';
 
 export interface RecordedRequest {
-  /** Counts the requests of this vendor from 1, in the order in which their bodies were complete. */
-  readonly order: number;
+  /** Counts this vendor's requests from 1, in the order in which their bodies were complete. */
+  readonly requestNumber: number;
   readonly method: string;
-  /** With the query. */
+  /** Includes the query. */
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -15,23 +15,23 @@ const maxRequests = 1_000;
 const maxBodyBytes = 64 * 1024 * 1024;
 
 export interface Recorder {
-  record(request: Omit<RecordedRequest, 'order'>): RecordedRequest;
+  record(request: Omit<RecordedRequest, 'requestNumber'>): RecordedRequest;
   /** Oldest first. */
   requests(): readonly RecordedRequest[];
-  /** Forgets the requests; the count goes on. */
+  /** Deletes the requests; the counter continues. */
   clear(): void;
 }
 
-/** A ring: a new request takes the place of the oldest, so that under load nothing moves. */
+/** A ring buffer: a new request overwrites the oldest, so nothing is moved under load. */
 export function createRecorder(): Recorder {
   const ring: RecordedRequest[] = [];
-  let order = 0;
+  let requestNumber = 0;
   let oldest = 0;
   let bodyBytes = 0;
 
-  function record(request: Omit<RecordedRequest, 'order'>): RecordedRequest {
-    order += 1;
-    const recorded = { order, ...request };
+  function record(request: Omit<RecordedRequest, 'requestNumber'>): RecordedRequest {
+    requestNumber += 1;
+    const recorded = { requestNumber, ...request };
     bodyBytes += request.body.length;
     if (ring.length < maxRequests) {
       ring.push(recorded);
@@ -40,7 +40,7 @@ export function createRecorder(): Recorder {
       ring[oldest] = recorded;
       oldest = (oldest + 1) % maxRequests;
     }
-    // Only very large bodies get here: all others are forgotten rather than that the process grows.
+    // Reached only by very large bodies: drop all other requests instead of letting the process grow.
     if (bodyBytes > maxBodyBytes) keepOnly(recorded);
     return recorded;
   }

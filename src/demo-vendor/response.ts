@@ -1,32 +1,32 @@
-/** The two values of the demo vendor: what it was asked, and what it answers. Handlers make one of the other and touch no socket. */
+/** The demo vendor's request and response values. Handlers map one to the other without access to the socket. */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { JsonObject } from './json.ts';
 import type { Script } from './scripts.ts';
 
 export interface IncomingRequest {
-  /** Counts the requests of this vendor from 1; ids of answers are made of it, so that two answers can be told apart. */
-  readonly order: number;
+  /** Counts this vendor's requests from 1. Response ids contain it, so that every response has a different id. */
+  readonly requestNumber: number;
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** The body; an empty object for requests without one. */
+  /** The parsed body; an empty object for requests without a body. */
   readonly json: JsonObject;
   readonly script: Script;
-  /** What the route's pattern caught in the path: a model, a voice, the name of an operation. */
+  /** The variable part of the path: a model, a voice or the name of an operation. */
   readonly pathParam: string;
-  /** Address of this vendor, for links in answers. */
+  /** Base URL of this vendor, for links in responses. */
   readonly origin: string;
 }
 
-/** Server-sent events, whole (`data: ...` and the blank line), made while they are sent: first opening, then pieces, then closing. */
+/** Complete server-sent events (`data: ...` and the blank line), generated while they are sent: opening, then deltas, then closing. */
 export interface EventStream {
   readonly opening: Iterable<string>;
-  /** Events that carry content: what `break-after-<n>` and its like count, and what is paced. */
-  readonly pieces: Iterable<string>;
+  /** Events that carry content. `break-after-<n>` and similar terms count them, and pacing applies to them. */
+  readonly deltas: Iterable<string>;
   readonly closing: Iterable<string>;
-  /** The event that tells a fault in the middle. */
-  fault(): string;
+  /** The event that reports an error in the middle of a stream. */
+  error(): string;
 }
 
 export type OutgoingResponse =
@@ -48,5 +48,5 @@ export function redirectResponse(location: string): OutgoingResponse {
 
 export const jsonHeaders: Readonly<Record<string, string>> = { 'content-type': 'application/json' };
 
-/** All answers are of this second (2025-11-21): what is asked twice is answered alike. */
+/** Creation time of every response (2025-11-21), so that equal requests get equal responses. */
 export const createdAt = 1_763_678_400;

@@ -6,7 +6,7 @@ import { asCount, asObject, asObjects, asString, isObject, type JsonObject } fro
 import { createdAt, type EventStream, type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
 import { splitArguments, splitText } from './tokens.ts';
 
-/** Answers, or refuses a body without input. */
+/** Returns a response object, or a 400 for a body without input. */
 export function handleResponses(request: IncomingRequest): OutgoingResponse {
   const { json, script, body } = request;
   if (typeof json.input !== 'string' && !Array.isArray(json.input)) {
@@ -40,10 +40,10 @@ function readConversation(json: JsonObject): Conversation {
 }
 
 function toResponseBody(request: IncomingRequest, reply: Reply, finished: boolean): object {
-  const { order, json, script } = request;
+  const { requestNumber, json, script } = request;
   const incompleteReason = incompleteReasons[reply.end];
   return {
-    id: `resp_demo_${order}`,
+    id: `resp_demo_${requestNumber}`,
     object: 'response',
     created_at: createdAt,
     status: !finished ? 'in_progress' : incompleteReason === undefined ? 'completed' : 'incomplete',
@@ -51,7 +51,7 @@ function toResponseBody(request: IncomingRequest, reply: Reply, finished: boolea
     incomplete_details: finished && incompleteReason !== undefined ? { reason: incompleteReason } : null,
     instructions: json.instructions ?? null,
     model: script.model,
-    output: finished ? toOutputItems(reply, order) : [],
+    output: finished ? toOutputItems(reply, requestNumber) : [],
     parallel_tool_calls: true,
     previous_response_id: json.previous_response_id ?? null,
     tool_choice: json.tool_choice ?? 'auto',
@@ -72,58 +72,61 @@ function toUsage({ script }: IncomingRequest, reply: Reply): object {
   };
 }
 
-function toOutputItems({ text, toolCalls }: Reply, order: number): readonly object[] {
-  if (toolCalls.length === 0) return [messageItem(order, 'completed', [textPart(text)])];
-  return toolCalls.map(({ name, arguments: argumentText }, index) => callItem(order, index, 'completed', name, argumentText));
+function toOutputItems({ text, toolCalls }: Reply, requestNumber: number): readonly object[] {
+  if (toolCalls.length === 0) return [messageItem(requestNumber, 'completed', [textPart(text)])];
+  return toolCalls.map(({ name, arguments: argumentText }, index) => callItem(requestNumber, index, 'completed', name, argumentText));
 }
 
-function messageItem(order: number, status: string, content: readonly object[]): object {
-  return { id: `msg_demo_${order}`, type: 'message', status, role: 'assistant', content };
+function messageItem(requestNumber: number, status: string, content: readonly object[]): object {
+  return { id: `msg_demo_${requestNumber}`, type: 'message', status, role: 'assistant', content };
 }
 
 function textPart(text: string): object {
   return { type: 'output_text', text, annotations: [] };
 }
 
-function callItem(order: number, index: number, status: string, name: string, argumentText: string): object {
+function callItem(requestNumber: number, index: number, status: string, name: string, argumentText: string): object {
   return {
-    id: `fc_demo_${order}_${index}`,
+    id: `fc_demo_${requestNumber}_${index}`,
     type: 'function_call',
     status,
-    call_id: `call_demo_${order}_${index}`,
+    call_id: `call_demo_${requestNumber}_${index}`,
     name,
     arguments: argumentText,
   };
 }
 
-/** The three parts share one counter and are made in their order while they are sent. */
+/** Returns the event stream. Its three parts share one sequence counter and are generated in order while they are sent. */
 function responsesStream(request: IncomingRequest, reply: Reply): EventStream {
-  const { order } = request;
+  const { requestNumber } = request;
   let sequence = 0;
   const event = (type: string, members: object): string => {
     const data = JSON.stringify({ type, sequence_number: sequence, ...members });
     sequence += 1;
     return `event: ${type}\ndata: ${data}\n\n`;
   };
-  const location = { item_id: `msg_demo_${order}`, output_index: 0, content_index: 0 };
+  const location = { item_id: `msg_demo_${requestNumber}`, output_index: 0, content_index: 0 };
   const isMessage = reply.toolCalls.length === 0;
 
   function* opening(): Iterable<string> {
     yield event('response.created', { response: toResponseBody(request, reply, false) });
     yield event('response.in_progress', { response: toResponseBody(request, reply, false) });
     if (!isMessage) return;
-    yield event('response.output_item.added', { output_index: 0, item: messageItem(order, 'in_progress', []) });
+    yield event('response.output_item.added', { output_index: 0, item: messageItem(requestNumber, 'in_progress', []) });
     yield event('response.content_part.added', { ...location, part: textPart('') });
   }
 
-  function* pieces(): Iterable<string> {
+  function* deltas(): Iterable<string> {
     for (const delta of splitText(reply.text)) yield event('response.output_text.delta', { ...location, delta, logprobs: [] });
     for (const [index, { name, arguments: argumentText }] of reply.toolCalls.entries()) {
-      const callLocation = { item_id: `fc_demo_${order}_${index}`, output_index: index };
-      yield event('response.output_item.added', { output_index: index, item: callItem(order, index, 'in_progress', name, '') });
+      const callLocation = { item_id: `fc_demo_${requestNumber}_${index}`, output_index: index };
+      yield event('response.output_item.added', { output_index: index, item: callItem(requestNumber, index, 'in_progress', name, '') });
       for (const delta of splitArguments(argumentText)) yield event('response.function_call_arguments.delta', { ...callLocation, delta });
       yield event('response.function_call_arguments.done', { ...callLocation, name, arguments: argumentText });
-      yield event('response.output_item.done', { output_index: index, item: callItem(order, index, 'completed', name, argumentText) });
+      yield event('response.output_item.done', {
+        output_index: index,
+        item: callItem(requestNumber, index, 'completed', name, argumentText),
+      });
     }
   }
 
@@ -131,7 +134,7 @@ function responsesStream(request: IncomingRequest, reply: Reply): EventStream {
     if (isMessage) {
       yield event('response.output_text.done', { ...location, text: reply.text, logprobs: [] });
       yield event('response.content_part.done', { ...location, part: textPart(reply.text) });
-      yield event('response.output_item.done', { output_index: 0, item: messageItem(order, 'completed', [textPart(reply.text)]) });
+      yield event('response.output_item.done', { output_index: 0, item: messageItem(requestNumber, 'completed', [textPart(reply.text)]) });
     }
     const type = incompleteReasons[reply.end] === undefined ? 'response.completed' : 'response.incomplete';
     yield event(type, { response: toResponseBody(request, reply, true) });
@@ -139,9 +142,9 @@ function responsesStream(request: IncomingRequest, reply: Reply): EventStream {
 
   return {
     opening: opening(),
-    pieces: pieces(),
+    deltas: deltas(),
     closing: closing(),
-    fault: () => event('error', { code: 'server_error', message: 'The server had an error while answering.', param: null }),
+    error: () => event('error', { code: 'server_error', message: 'The server had an error while answering.', param: null }),
   };
 }
 

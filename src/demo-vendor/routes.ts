@@ -1,5 +1,4 @@
-/** Every address of the demo vendor, one line each. */
-
+/** The routes of the demo vendor. */
 import { handleChat } from './chat.ts';
 import { handleEmbeddings } from './embeddings.ts';
 import type { Family } from './errors.ts';
@@ -13,7 +12,7 @@ import type { Videos } from './videos.ts';
 
 export interface Route {
   readonly family: Family;
-  /** Where the model's name, and with it the script, stands. */
+  /** Location of the model's name, which holds the script. */
   readonly modelIn: 'body' | 'path' | 'query' | 'nowhere';
   readonly needsKey: boolean;
   handle(request: IncomingRequest): OutgoingResponse;
@@ -24,7 +23,7 @@ export interface RouteMatch {
   readonly pathParam: string;
 }
 
-/** Finds the route of a request; null for an address that is not there. */
+/** Returns a function that finds the route of a request; null for an unknown path. */
 export function createRoutes(videos: Videos): (method: string, path: string) => RouteMatch | null {
   const body = (family: Family, handle: Route['handle']): RouteMatch => ({
     route: { family, modelIn: 'body', needsKey: true, handle },
@@ -41,7 +40,7 @@ export function createRoutes(videos: Videos): (method: string, path: string) => 
     ['/v1/audio/speech', body('openai', handleSpeech)],
     ['/v1/speak', { route: { family: 'voice', modelIn: 'query', needsKey: true, handle: handleVoice }, pathParam: '' }],
   ]);
-  const caught: readonly (Route & { readonly method: string; readonly pattern: RegExp })[] = [
+  const patterns: readonly (Route & { readonly method: string; readonly pattern: RegExp })[] = [
     {
       method: 'POST',
       pattern: /^\/v1\/genai\/[^/]+\/([^/]+)$/,
@@ -89,7 +88,7 @@ export function createRoutes(videos: Videos): (method: string, path: string) => 
   return (method, path) => {
     const match = method === 'POST' ? exact.get(path) : undefined;
     if (match !== undefined) return match;
-    for (const route of caught) {
+    for (const route of patterns) {
       const match = route.method === method ? route.pattern.exec(path) : null;
       if (match !== null) return { route, pathParam: match[1] ?? '' };
     }

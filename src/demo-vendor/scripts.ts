@@ -1,48 +1,48 @@
 /**
- * The script of an answer, read from the model's name. A name is words joined by `+` (`echo+slow-200+crlf`), or by `:` where names may not
- * hold a `+` (images, videos); words that are no fault are just a name, so that any model works and `rate-limited-once-1+mine` is a model of
- * its own. A fault with a bad number is answered 400.
+ * Parses the script of a response from the model's name. A name is a list of terms joined by `+` (`echo+slow-200+crlf`), or by `:` where
+ * names may not contain `+` (images, videos). Unknown terms are ignored, so any model name works and `rate-limited-once-1+mine` is a
+ * separate model. A term with an invalid number is rejected with 400.
  *
- * Instead of an answer
- *   fail-<status>  fail-once-<status>        an error in the dialect's form; `once`: the first request of this model only
- *   refuse-<status>                          an error that speaks about the request (400, 413, 415, 422)
+ * Instead of a response
+ *   fail-<status>  fail-once-<status>        an error in the dialect's format; `once`: only the first request of this model
+ *   refuse-<status>                          an error caused by the request (400, 413, 415, 422)
  *   rate-limited  rate-limited-<seconds>     429 with `retry-after` (1 when not given; fractions allowed)
- *   rate-limited-once-<seconds>              429 for the first request of this model, then fine
+ *   rate-limited-once-<seconds>              429 for the first request of this model only
  *   rate-limited-ms-<n>                      429 with `retry-after-ms`
  *   rate-limited-date-<seconds>              429 with `retry-after` as an HTTP date
  *   rate-limited-reset-<seconds>             429 with the dialect's reset headers only
  *   rate-limited-body-<seconds>              429 with the hint in the body (Google's RetryInfo)
  *   rate-limited-bare                        429 without any hint
- *   quota  spend-limit                       429 that no waiting heals
+ *   quota  spend-limit                       429 that does not end by waiting
  *   not-found                                404: this path does not exist
- *   hang                                     takes the request, never answers
+ *   hang                                     accepts the request, never responds
  *   redirect                                 302 to another origin
- *   garbage  empty  wrong-type               200 with cut-off JSON, with no byte, with HTML
+ *   garbage  empty  wrong-type               200 with truncated JSON, with an empty body, with HTML
  *
- * During the answer: `n` counts pieces with content; an answer with fewer is hit at its end, before the closing events
- *   slow-<ms>  pace-<ms>                     first byte after ms; ms between two pieces
- *   held                                     first byte when `release()` is called, by whoever runs the vendor in its own process
- *   break-before-first  break-after-<n>      head sent, then the socket ends (a plain answer with n >= 1: half of it)
+ * During the response: `n` counts deltas; a response with fewer deltas is cut at its end, before the closing events
+ *   slow-<ms>  pace-<ms>                     first byte after ms; ms between two deltas
+ *   held                                     first byte when `release()` is called, which only the vendor's own process can do
+ *   break-before-first  break-after-<n>      headers sent, then the socket is closed (a plain response with n >= 1: half of it)
  *   stall-before-first  stall-after-<n>      the same, but the socket stays open and silent
- *   error-before-first  error-after-<n>      an error event, then the end (a plain answer: 500)
+ *   error-before-first  error-after-<n>      an error event, then the end (a plain response: 500)
  *   tiny-bytes  crlf                         events byte by byte; CRLF, comments, and writes that split characters and line ends
  *   no-done                                  a chat stream without `[DONE]`
  *
- * What is answered
+ * Content of the response
  *   echo (any other name)                    "You said: ..."; calls a tool when the user's text names one of `tools`
- *   echo-body                                the request's body as text
+ *   echo-body                                the request body as text
  *   say-<base64url>                          exactly this text
- *   long-<n>  big-<kib>                      n words; this many KiB
- *   tool  tools-parallel  tools-interleaved  one or two tool calls (interleaved: in chat streams piece by piece in turn); text after a tool result
- *   filtered                                 the vendor's filter took the answer
+ *   long-<n>  big-<kib>                      n terms; this many KiB
+ *   tool  tools-parallel  tools-interleaved  one or two tool calls (interleaved: chat streams alternate between their deltas); text after a tool result
+ *   filtered                                 the vendor's content filter removed the response
  *   cached-<n>  cache-written-<n>            n more input tokens, reported as read from (messages: written to) the cache
- *   no-usage  usage-in-finish                never usage; chat streams: usage in the finishing chunk, asked for or not
- *   numbers                                  members with 1.0, 1e5, 12345678901234567890 and odd white space in every JSON object answered
- *   b64-only  image-url                      images: `response_format` is refused; always an address
+ *   no-usage  usage-in-finish                never usage; chat streams: usage in the finishing chunk, requested or not
+ *   numbers                                  members with 1.0, 1e5, 12345678901234567890 and odd white space in every JSON object returned
+ *   b64-only  image-url                      images: `response_format` is rejected; always a URL
  *   video-polls-<n>  video-fails  video-elsewhere    running for n polls (2); ends as failed; the file redirects to another origin
  */
 
-/** How long to wait, in which form it is said. */
+/** The wait that a 429 asks for, and the form in which it is sent. */
 export type RetryHint =
   | { readonly form: 'seconds' | 'milliseconds' | 'date' | 'reset' | 'body'; readonly amount: number }
   | { readonly form: 'none' };
@@ -55,21 +55,21 @@ export type Fault =
 export type Content =
   | { readonly kind: 'echo' | 'body' | 'tool' | 'tools-parallel' | 'tools-interleaved' }
   | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'words' | 'kibibytes'; readonly count: number };
+  | { readonly kind: 'terms' | 'kibibytes'; readonly count: number };
 
 export interface Script {
-  /** The whole name, as asked. */
+  /** The complete name, as the caller sent it. */
   readonly model: string;
-  /** A word that looks like a fault but has a bad number; null when all is well. */
+  /** A known term with an invalid number; null when all terms are valid. */
   readonly invalidTerm: string | null;
   readonly fault: Fault | null;
-  /** The fault meets the first request of this model only. */
+  /** Only the first request of this model gets the fault. */
   readonly once: boolean;
-  /** What happens to the answer on its way; `after` null: before its first piece. */
+  /** How the response is cut off, after how many deltas; null `after` means before the first one. */
   readonly cut: { readonly kind: 'break' | 'stall' | 'error'; readonly after: number | null } | null;
   readonly slowMs: number;
   readonly held: boolean;
-  /** Null: the vendor's own pace. */
+  /** Null for the vendor's default pace. */
   readonly paceMs: number | null;
   readonly wire: 'plain' | 'tiny-bytes' | 'crlf';
   readonly done: boolean;
@@ -87,7 +87,7 @@ const maxCachedScripts = 1_000;
 const maxAmount = 10_000_000;
 const scriptsByModel = new Map<string, Script>();
 
-/** Reads a model's name; the same name gives the same object as long as it is kept. */
+/** Parses a model's name; returns the same object for the same name while it is cached. */
 export function parseScript(model: string): Script {
   const cached = scriptsByModel.get(model);
   if (cached !== undefined) return cached;
@@ -126,7 +126,7 @@ function applyTerm(script: Script, term: string): Script {
   if (term.startsWith('say-')) {
     return { ...script, content: { kind: 'text', text: Buffer.from(term.slice(4), 'base64url').toString('utf8') } };
   }
-  // The longest prefix first: `rate-limited-ms-` before `rate-limited-`.
+  // Longest prefix first: `rate-limited-ms-` before `rate-limited-`.
   const prefix = prefixes.find((candidate) => term.startsWith(candidate));
   if (prefix === undefined) return script;
   const rest = term.slice(prefix.length);
@@ -168,7 +168,7 @@ const exactTerms: ReadonlyMap<string, Partial<Script>> = new Map<string, Partial
   } satisfies Record<string, Partial<Script>>),
 );
 
-/** Words that end in a number; undefined: the number is not one this word can have. */
+/** Terms that end in a number. Undefined when the number is out of the term's range. */
 const numberedTerms: Readonly<Record<string, (amount: number, script: Script) => Partial<Script> | undefined>> = {
   'fail-once-': (status) => (isErrorStatus(status) ? { fault: { kind: 'status', status }, once: true } : undefined),
   'fail-': (status) => (isErrorStatus(status) ? { fault: { kind: 'status', status } } : undefined),
@@ -184,7 +184,7 @@ const numberedTerms: Readonly<Record<string, (amount: number, script: Script) =>
   'break-after-': (after) => ({ cut: { kind: 'break', after } }),
   'stall-after-': (after) => ({ cut: { kind: 'stall', after } }),
   'error-after-': (after) => ({ cut: { kind: 'error', after } }),
-  'long-': (count) => (count <= 1_000_000 ? { content: { kind: 'words', count } } : undefined),
+  'long-': (count) => (count <= 1_000_000 ? { content: { kind: 'terms', count } } : undefined),
   'big-': (count) => (count <= 65_536 ? { content: { kind: 'kibibytes', count } } : undefined),
   'cached-': (cachedTokens) => ({ cachedTokens }),
   'cache-written-': (cacheWrittenTokens) => ({ cacheWrittenTokens }),

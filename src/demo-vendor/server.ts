@@ -1,7 +1,7 @@
 /**
- * The demo vendor: a model vendor on this machine that needs no account. `npm start` uses it when no vendor key is set, benchmarks and
- * tests use it as the vendor they can script (by model name: see faults.ts). It imports nothing of the gateway, answers the same to the
- * same question, takes any key but insists on one, and never grows: what it remembers is bounded.
+ * The demo vendor: a local model vendor that needs no account. `npm start` uses it when no vendor key is set; benchmarks and tests script it
+ * by model name (see scripts.ts). It imports nothing from the gateway, returns equal responses to equal requests, requires a key of any
+ * value, and uses bounded memory.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,6 +10,7 @@ import { failureResponse } from './failures.ts';
 import { asString, type JsonObject, parseObject } from './json.ts';
 import { createPacedWriter } from './paced-writer.ts';
 import { createRecorder, type RecordedRequest } from './recorder.ts';
+import { readBody } from './request-body.ts';
 import type { IncomingRequest, OutgoingResponse } from './response.ts';
 import { createRoutes, type RouteMatch } from './routes.ts';
 import { parseScript } from './scripts.ts';
@@ -19,41 +20,40 @@ import { writeResponse } from './write-response.ts';
 export type { RecordedRequest } from './recorder.ts';
 
 export interface DemoVendor {
-  /** Without a path: base addresses are `${url}/v1` (chat, messages) and `${url}/v1beta` (video). */
+  /** Without a path. Base URLs are `${url}/v1` (chat, messages) and `${url}/v1beta` (video). */
   readonly url: string;
   /** The newest 1,000 requests, oldest first. */
   requests(): readonly RecordedRequest[];
-  /** Answers what `held` in a model's name has kept waiting so far; returns how many that are. */
+  /** Responds to the requests that `held` in a model's name keeps waiting; returns their number. */
   release(): number;
-  /** Forgets the requests, the `once` faults that were used and the videos. */
+  /** Clears the recorded requests, the used `once` faults and the videos. */
   clear(): void;
-  /** Ends every connection; a second call waits for the first. */
+  /** Closes every connection; a second call waits for the first. */
   close(): Promise<void>;
 }
 
 export interface DemoVendorOptions {
   readonly host?: string;
   readonly port?: number;
-  /** Time between two words of a stream; a newcomer sees streaming at about 15. */
+  /** Time between two deltas of a stream; about 15 makes streaming visible to a person. */
   readonly paceMs?: number;
-  /** Told of each request when its body is complete, before it is answered. */
+  /** Called with each request when its body is complete, before the response. */
   readonly observe?: (request: RecordedRequest) => void;
-  /** Milliseconds since 1970, for hints that name an instant. */
+  /** Milliseconds since 1970, for retry hints that are dates. */
   readonly now?: () => number;
 }
 
-const maxBodyBytes = 64 * 1024 * 1024;
 const keepAliveMs = 75_000;
 const backlog = 8_192;
 const maxOnceModels = 1_000;
 
-/** Listens; rejects when the port is taken. */
+/** Starts the server; rejects when the port is in use. */
 export async function createDemoVendor({
   host = '127.0.0.1',
   port = 0,
   paceMs = 0,
   observe,
-  // This room imports nothing of ours, the clock of core/time.ts included.
+  // The demo vendor imports nothing from the gateway, including the clock of core/time.ts.
   now = () => performance.timeOrigin + performance.now(),
 }: DemoVendorOptions = {}): Promise<DemoVendor> {
   const recorder = createRecorder();
@@ -79,7 +79,7 @@ export async function createDemoVendor({
       routeMatch === null ? '' : modelName(routeMatch, { json, pathParam, queryText: queryStart === -1 ? '' : url.slice(queryStart) }),
     );
     const incoming: IncomingRequest = {
-      order: recorded.order,
+      requestNumber: recorded.requestNumber,
       method,
       path,
       headers,
@@ -97,10 +97,10 @@ export async function createDemoVendor({
     if (failure === null && script.held) await untilReleased(response);
     if (response.destroyed) return;
     const outgoing = failure ?? routeMatch?.route.handle(incoming) ?? notFound(family, incoming);
-    await writeResponse(response, { outgoing, script, paceMs, headers: requestIdHeaders(family, recorded.order) });
+    await writeResponse(response, { outgoing, script, paceMs, headers: requestIdHeaders(family, recorded.requestNumber) });
   }
 
-  /** Or until the caller is gone. */
+  /** Resolves when `release()` is called or the client disconnects. */
   function untilReleased(response: ServerResponse): Promise<void> {
     return new Promise((resolve) => {
       const release = (): void => {
@@ -131,7 +131,7 @@ export async function createDemoVendor({
 
   const server = createServer({ keepAliveTimeout: keepAliveMs, requestTimeout: 0 }, (request, response) => {
     serve(request, response).catch((error: unknown) => {
-      // A caller who left while sending is no fault; anything else is ours, and this connection has nothing more to say.
+      // A client that disconnects while sending is not an error; anything else is a bug, and the connection is unusable.
       if (request.complete) process.emitWarning(`demo vendor: ${String(error)}`);
       response.destroy();
     });
@@ -168,25 +168,6 @@ export async function createDemoVendor({
   };
 }
 
-/** Null when it is larger than any real vendor takes: the rest of it is read and thrown away. Rejects when the caller leaves in between. */
-function readBody(request: IncomingMessage): Promise<Buffer | null> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  // By events: iterating over a request costs 2 to 5 µs of CPU a call (measured), and this is the vendor of the benchmarks.
-  return new Promise((resolve, reject) => {
-    request.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= maxBodyBytes) chunks.push(chunk);
-    });
-    request.once('end', () => resolve(bytes > maxBodyBytes ? null : concatenate(chunks)));
-    request.once('error', reject);
-  });
-}
-
-function concatenate(chunks: readonly Buffer[]): Buffer {
-  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
-}
-
 function modelName(
   { route }: RouteMatch,
   { json, pathParam, queryText }: { json: JsonObject | null; pathParam: string; queryText: string },
@@ -197,7 +178,7 @@ function modelName(
     case 'path':
       return pathParam;
     case 'query':
-      // A plus sign in a query is read as a space.
+      // URLSearchParams decodes a plus sign as a space.
       return (new URLSearchParams(queryText).get('model') ?? '').replaceAll(' ', '+');
     case 'nowhere':
       return '';
@@ -206,7 +187,7 @@ function modelName(
   }
 }
 
-/** What is wrong with the request itself; null when it can be answered. */
+/** Returns the error response for an invalid request; null when the request is valid. */
 function requestError(request: IncomingRequest, match: RouteMatch | null, isJson: boolean): OutgoingResponse | null {
   if (match === null) return null;
   const { family, needsKey, modelIn } = match.route;
@@ -236,15 +217,15 @@ function familyForPath(path: string): Family {
   return path.startsWith('/v1/messages') ? 'anthropic' : path.startsWith('/v1beta/') ? 'gemini' : 'openai';
 }
 
-function requestIdHeaders(family: Family, order: number): Readonly<Record<string, string>> {
-  return family === 'anthropic' ? { 'request-id': `req_demo_${order}` } : { 'x-request-id': `req_demo_${order}` };
+function requestIdHeaders(family: Family, requestNumber: number): Readonly<Record<string, string>> {
+  return family === 'anthropic' ? { 'request-id': `req_demo_${requestNumber}` } : { 'x-request-id': `req_demo_${requestNumber}` };
 }
 
 function decodePathParam(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A stray percent sign: then the text stands for itself.
+    // A stray percent sign: use the text as it is.
     return text;
   }
 }

@@ -1,4 +1,4 @@
-/** POST /v1/audio/speech, /v1/text-to-speech/{voice} and /v1/speak?model={voice}: a hum as long as the text, in files that players open. */
+/** POST /v1/audio/speech, /v1/text-to-speech/{voice} and /v1/speak?model={voice}: playable audio whose length follows the text. */
 
 import { errorResponse } from './errors.ts';
 import { asString } from './json.ts';
@@ -8,7 +8,7 @@ import { hashText, termsOf } from './tokens.ts';
 const maxInputCharacters = 4_096;
 const maxSpokenTerms = 100;
 
-/** OpenAI's shape. Of its formats the demo vendor can make those that need no codec. */
+/** OpenAI's format. Supports the audio formats that need no codec. */
 export function handleSpeech({ json }: IncomingRequest): OutgoingResponse {
   const input = asString(json.input);
   const format = json.response_format ?? 'mp3';
@@ -20,7 +20,7 @@ export function handleSpeech({ json }: IncomingRequest): OutgoingResponse {
   return reject("Invalid 'response_format': the demo vendor speaks mp3, wav and pcm.");
 }
 
-/** ElevenLabs' and Deepgram's shape: the voice is in the address, the text in `text`. */
+/** ElevenLabs' and Deepgram's format: the voice is in the URL, the text in `text`. */
 export function handleVoice({ json }: IncomingRequest): OutgoingResponse {
   const text = asString(json.text);
   if (text === '') return errorResponse('voice', { status: 422, message: 'text: Field required', code: 'missing_text' });
@@ -38,7 +38,7 @@ function makeMp3(text: string): Buffer {
 const sampleRate = 24_000;
 const samplesPerTerm = 480;
 
-/** 16-bit mono: each word a short tone of its own pitch. */
+/** Renders 16-bit mono samples: one short tone per term, with a pitch derived from the term. */
 function makeSamples(text: string): Buffer {
   const terms = spokenTerms(text);
   const samples = Buffer.allocUnsafe(terms.length * samplesPerTerm * 2);
@@ -69,7 +69,7 @@ function makeWav(text: string): Buffer {
   return Buffer.concat([header, samples]);
 }
 
-/** At least one, so that no file is empty. */
+/** Returns the terms to render; at least one, so that no file is empty. */
 function spokenTerms(text: string): readonly string[] {
   const terms = termsOf(text).slice(0, maxSpokenTerms);
   return terms.length === 0 ? ['hm'] : terms;

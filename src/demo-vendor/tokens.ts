@@ -1,14 +1,14 @@
-/** Text as the demo vendor sees it: tokens are four characters, streams go word by word, meaning is which words occur. */
+/** Splits and counts text: a token is four characters, a stream sends one term per event, and terms stand in for meaning. */
 
 const maxTermwiseCharacters = 65_536;
 const chunkCharacters = 1_024;
 
-/** A token is four characters, the rest counts as one. */
+/** Returns the number of tokens: four characters each, rounded up. */
 export function countTokens(characters: number): number {
   return Math.ceil(characters / 4);
 }
 
-/** The text in the pieces of a stream: words with the space behind them; very long texts in slices of a KiB. */
+/** Splits a text into the deltas of a stream: terms with the white space after them; very long texts in chunks of a KiB. */
 export function* splitText(text: string): Iterable<string> {
   if (text.length <= maxTermwiseCharacters) {
     yield* text.match(/\s*\S+\s*|\s+/g) ?? [];
@@ -17,17 +17,17 @@ export function* splitText(text: string): Iterable<string> {
   for (let start = 0; start < text.length; start += chunkCharacters) yield text.slice(start, start + chunkCharacters);
 }
 
-/** Tool arguments in pieces that no JSON parser can read alone. */
+/** Splits tool arguments into deltas that are not valid JSON on their own. */
 export function splitArguments(text: string): readonly string[] {
   return text.match(/[\s\S]{1,9}/gu) ?? [];
 }
 
-/** Lower-case words without punctuation. */
+/** Returns the lower-case terms of a text without punctuation. */
 export function termsOf(text: string): readonly string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 }
 
-/** FNV-1a over UTF-16 units: 32 bits that are the same on every machine. */
+/** Computes the 32-bit FNV-1a hash over UTF-16 units; the same on every machine. */
 export function hashText(text: string, seed = 0x811c9dc5): number {
   let hash = seed;
   for (let index = 0; index < text.length; index += 1) {
@@ -38,12 +38,12 @@ export function hashText(text: string, seed = 0x811c9dc5): number {
 
 const fillerTerms = ['the', 'quick', 'brown', 'fox', 'jumps', 'over', 'a', 'lazy', 'dog', 'and', 'goes', 'on'];
 
-/** A text of exactly this many words. */
+/** Returns a text of exactly this many terms. */
 export function longText(count: number): string {
   return Array.from({ length: count }, (_, index) => fillerTerms[index % fillerTerms.length]).join(' ');
 }
 
-/** A text of exactly this many bytes, all of them ASCII. */
+/** Returns an ASCII text of exactly this many bytes. */
 export function bigText(bytes: number): string {
   const line = `${fillerTerms.join(' ')} `;
   return line.repeat(Math.ceil(bytes / line.length)).slice(0, bytes);

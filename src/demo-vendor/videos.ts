@@ -1,6 +1,6 @@
 /**
- * Google's video form: a start gives an operation, polls say that it runs and then where its files are, a file redirects once. Operations
- * are remembered (the newest 1,000), an operation that is not is answered 404 like an unknown one.
+ * Google's video format: a start returns an operation, polls report it as running and then return its files, and a file redirects once.
+ * The newest 1,000 operations are stored; any other name returns 404.
  */
 
 import { errorResponse } from './errors.ts';
@@ -16,9 +16,9 @@ export interface Videos {
   start(request: IncomingRequest): OutgoingResponse;
   /** GET /v1beta/models/{model}/operations/{id} */
   poll(request: IncomingRequest): OutgoingResponse;
-  /** GET /v1beta/files/{id}:download: redirects to where the bytes are. */
+  /** GET /v1beta/files/{id}:download: redirects to the URL of the bytes. */
   download(request: IncomingRequest): OutgoingResponse;
-  /** GET /v1beta/stored/{id}.mp4: the bytes. Needs no key, as the real one's signed address. */
+  /** GET /v1beta/stored/{id}.mp4: the bytes. Needs no key, like Google's signed URLs. */
   stored(request: IncomingRequest): OutgoingResponse;
   clear(): void;
 }
@@ -33,10 +33,10 @@ interface Operation {
 export function createVideos(): Videos {
   const operations = new Map<string, Operation>();
 
-  function start({ order, script, json }: IncomingRequest): OutgoingResponse {
+  function start({ requestNumber, script, json }: IncomingRequest): OutgoingResponse {
     if (asString(asObjects(json.instances)[0]?.prompt) === '')
       return errorResponse('gemini', { status: 400, message: 'instances[0].prompt: required.' });
-    const name = `models/${script.model}/operations/demo${order}`;
+    const name = `models/${script.model}/operations/demo${requestNumber}`;
     const samples = Math.min(asCount(asObject(json.parameters).sampleCount) ?? 1, maxSamples);
     const [oldest] = operations.keys();
     if (oldest !== undefined && operations.size >= maxOperations) operations.delete(oldest);
@@ -83,7 +83,7 @@ export function createVideos(): Videos {
   return { start, poll, download, stored: () => binaryResponse('video/mp4', emptyMp4), clear: () => operations.clear() };
 }
 
-/** The two boxes that make a file an MP4: its brand, and (empty) media data. Enough to be recognised, nothing to be seen. */
+/** The smallest recognisable MP4 file: a brand box and an empty media data box. */
 const emptyMp4 = Buffer.concat([
   Buffer.from([0, 0, 0, 24]),
   Buffer.from('ftypisom', 'latin1'),

@@ -1,13 +1,13 @@
 /**
- * Puts an answer on the wire, with what the script does to it on its way. Ends when all of it is handed to the socket, or when the caller
- * is gone; never waits longer than the caller stays, and never holds more than one event that a slow caller did not take.
+ * Writes a response to the socket and applies the script's faults to it. Ends when everything is written or the client has disconnected;
+ * buffers at most one event for a slow client.
  */
 import type { ServerResponse } from 'node:http';
 import { createPacedWriter, type PacedWriter } from './paced-writer.ts';
 import type { EventStream, OutgoingResponse } from './response.ts';
 import type { Script } from './scripts.ts';
 
-/** `paceMs` is the vendor's own time between two pieces; `headers` go with every answer of the dialect. */
+/** `paceMs` is the vendor's default time between two deltas; `headers` are part of every response of the dialect. */
 export async function writeResponse(
   response: ServerResponse,
   {
@@ -44,7 +44,7 @@ export async function writeResponse(
 
 function writeBody(response: ServerResponse, status: number, headers: Record<string, string>, body: Buffer, { cut }: Script): void {
   response.writeHead(status, { ...headers, 'content-length': String(body.length) });
-  // What the script does on the way is for good answers only; a fault told by a status arrives whole.
+  // Only successful responses are cut: an error status arrives complete.
   if (cut === null || status !== 200) {
     response.end(body);
     return;
@@ -60,18 +60,18 @@ async function writeStream(writer: PacedWriter, stream: EventStream, script: Scr
   const isWhole =
     cut?.after !== null &&
     (await writeAll(writer, stream.opening, script)) &&
-    (await writeDeltas(writer, stream.pieces, { script, paceMs, limit: cut?.after ?? Infinity }));
+    (await writeDeltas(writer, stream.deltas, { script, paceMs, limit: cut?.after ?? Infinity }));
   if (writer.isClosed()) return;
   if (cut === null && isWhole) {
     if (await writeAll(writer, stream.closing, script)) writer.end();
   } else if (cut?.kind === 'error') {
-    if (await writeAll(writer, [stream.fault()], script)) writer.end();
+    if (await writeAll(writer, [stream.error()], script)) writer.end();
   } else if (cut?.kind === 'break') {
     endSocket(writer.response);
   }
 }
 
-/** False when the caller is gone. */
+/** Returns false when the client has disconnected. */
 async function writeAll(writer: PacedWriter, events: Iterable<string>, script: Script): Promise<boolean> {
   for (const event of events) {
     if (!(await writeEvent(writer, event, script))) return false;
@@ -102,14 +102,14 @@ async function writeEvent(writer: PacedWriter, event: string, script: Script): P
   }
   for (const part of script.wire === 'crlf' ? crlfParts(text) : byteParts(text)) {
     if (!writer.write(part)) await writer.drained();
-    // Each part in a turn of its own, so that the caller's socket reads them apart.
+    // One part per event loop iteration, so that the client's socket reads them separately.
     await writer.nextTick();
     if (writer.isClosed()) return false;
   }
   return true;
 }
 
-/** A comment, then the event with CRLF; cut inside the first long character of both and inside both line ends that close the event. */
+/** Returns a comment and the event with CRLF, cut inside the first multi-byte character of both and inside both closing line ends. */
 function crlfParts(event: string): readonly Buffer[] {
   const bytes = Buffer.from(`: über den Draht\r\n\r\n${event.replaceAll('\n', '\r\n')}`);
   const payload = bytes.findIndex((byte, index) => byte >= 0x80 && index > commentBytes);
@@ -124,7 +124,7 @@ function byteParts(event: string): readonly Buffer[] {
   return Array.from(bytes, (_, index) => bytes.subarray(index, index + 1));
 }
 
-/** Numbers, escapes and white space that do not survive being parsed and written again. */
+/** Numbers, escapes and white space that parsing and re-serializing would change. */
 const oddMembers =
   '{ "x_odd" : {"one":1.0 , "power" : 1e5,"big":12345678901234567890,"small":-0.10,"escaped":"\\u0041\\/\\ud83d\\ude00"} ,\t';
 
@@ -132,8 +132,8 @@ function withOddMembers(json: string): string {
   return `${oddMembers}${json.slice(1)}\n \n`;
 }
 
-/** Ends the connection as a dying vendor does: what was written arrives, the end of the answer does not. */
+/** Closes the connection like a crashing vendor: written bytes arrive, the end of the response does not. */
 function endSocket(response: ServerResponse): void {
-  // The head and the last chunk are still corked in this turn.
+  // The head and the last chunk stay corked until the next event loop iteration.
   setImmediate(() => response.socket?.destroySoon());
 }

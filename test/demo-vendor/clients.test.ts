@@ -1,4 +1,4 @@
-/** The demo vendor speaks to the vendors' own client libraries as the vendors do. */
+/** The vendors' official client libraries work against the demo vendor. */
 import Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
@@ -14,24 +14,24 @@ const chatTools = [{ type: 'function' as const, function: { name: 'get_weather',
 const messagesTools = [{ name: 'get_weather', input_schema: weatherSchema }];
 
 describe('openai client, chat', () => {
-  test('200 a plain answer repeats the last user text and counts tokens', () =>
+  test('200 a plain response repeats the last user text and counts tokens', () =>
     withVendor(async (vendor) => {
-      const answer = await openai(vendor).chat.completions.create({
+      const response = await openai(vendor).chat.completions.create({
         model: 'echo',
         messages: [{ role: 'system', content: 'be kind' }, ...hello],
       });
-      expect(answer.choices[0]?.message.content).toBe('You said: hello 🌍');
-      expect(answer.choices[0]?.finish_reason).toBe('stop');
-      expect(answer.usage).toMatchObject({ prompt_tokens: 4, completion_tokens: 5, total_tokens: 9 });
+      expect(response.choices[0]?.message.content).toBe('You said: hello 🌍');
+      expect(response.choices[0]?.finish_reason).toBe('stop');
+      expect(response.usage).toMatchObject({ prompt_tokens: 4, completion_tokens: 5, total_tokens: 9 });
     }));
 
-  test('200 a stream puts together to the plain answer, with usage at its end when asked', () =>
+  test('200 a stream assembles to the plain response, with usage at its end when requested', () =>
     withVendor(async (vendor) => {
       const stream = openai(vendor).chat.completions.stream({ model: 'echo', messages: hello, stream_options: { include_usage: true } });
-      const pieces: string[] = [];
-      stream.on('content.delta', ({ delta }) => pieces.push(delta));
+      const deltas: string[] = [];
+      stream.on('content.delta', ({ delta }) => deltas.push(delta));
       const whole = await stream.finalChatCompletion();
-      expect(pieces).toEqual(['You ', 'said: ', 'hello ', '🌍']);
+      expect(deltas).toEqual(['You ', 'said: ', 'hello ', '🌍']);
       expect(whole.choices[0]?.message.content).toBe('You said: hello 🌍');
       expect(whole.usage).toMatchObject({ prompt_tokens: 2, completion_tokens: 5 });
     }));
@@ -39,22 +39,22 @@ describe('openai client, chat', () => {
   test('200 content parts are read and counted', () =>
     withVendor(async (vendor) => {
       const content = [
-        { type: 'text' as const, text: 'look' },
+        { type: 'text' as const, text: 'see' },
         { type: 'image_url' as const, image_url: { url: 'https://example.com/a.png' } },
       ];
-      const answer = await openai(vendor).chat.completions.create({ model: 'echo', messages: [{ role: 'user', content }] });
-      expect(answer.choices[0]?.message.content).toBe('You said: look (and sent 1 attachment)');
+      const response = await openai(vendor).chat.completions.create({ model: 'echo', messages: [{ role: 'user', content }] });
+      expect(response.choices[0]?.message.content).toBe('You said: see (and sent 1 attachment)');
     }));
 
-  test.each([false, true])('200 a tool that the user names is called, and its result is told (stream: %s)', (streamed) =>
+  test.each([false, true])('200 calls a tool that the user names and repeats its result (stream: %s)', (streamed) =>
     withVendor(async (vendor) => {
       const client = openai(vendor);
       const question = { role: 'user' as const, content: 'please get weather' };
       const first = { model: 'echo', messages: [question], tools: chatTools };
-      const answer = streamed
+      const response = streamed
         ? await client.chat.completions.stream(first).finalChatCompletion()
         : await client.chat.completions.create(first);
-      const choice = answer.choices[0];
+      const choice = response.choices[0];
       const call = choice?.message.tool_calls?.[0];
       expect(choice?.finish_reason).toBe('tool_calls');
       expect(call).toMatchObject({ type: 'function', function: { name: 'get_weather' } });
@@ -68,8 +68,8 @@ describe('openai client, chat', () => {
 
   test.each(['tools-parallel', 'tools-interleaved'])('200 two tool calls in one stream (%s)', (model) =>
     withVendor(async (vendor) => {
-      const answer = await openai(vendor).chat.completions.stream({ model, messages: hello, tools: chatTools }).finalChatCompletion();
-      const calls = answer.choices[0]?.message.tool_calls ?? [];
+      const response = await openai(vendor).chat.completions.stream({ model, messages: hello, tools: chatTools }).finalChatCompletion();
+      const calls = response.choices[0]?.message.tool_calls ?? [];
       expect(calls.map((call) => call.type === 'function' && JSON.parse(call.function.arguments))).toEqual([
         { city: 'hello 🌍', days: 1 },
         { city: 'hello 🌍', days: 1 },
@@ -78,33 +78,33 @@ describe('openai client, chat', () => {
     }),
   );
 
-  test('200 a JSON schema is filled, lists stay empty', () =>
+  test('200 a JSON schema is filled with the simplest values', () =>
     withVendor(async (vendor) => {
       const schema = { type: 'object', properties: { memories: { type: 'array' }, kind: { enum: ['fact', 'event'] } } };
-      const answer = await openai(vendor).chat.completions.create({
+      const response = await openai(vendor).chat.completions.create({
         model: 'echo',
         messages: hello,
         response_format: { type: 'json_schema', json_schema: { name: 'memories', schema } },
       });
-      expect(JSON.parse(answer.choices[0]?.message.content ?? '')).toEqual({ memories: [], kind: 'fact' });
+      expect(JSON.parse(response.choices[0]?.message.content ?? '')).toEqual({ memories: [], kind: 'fact' });
     }));
 
   test('200 an echo longer than max_tokens ends with length', () =>
     withVendor(async (vendor) => {
-      const answer = await openai(vendor).chat.completions.create({ model: 'echo', messages: hello, max_completion_tokens: 2 });
-      expect(answer.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: 'You said' } });
+      const response = await openai(vendor).chat.completions.create({ model: 'echo', messages: hello, max_completion_tokens: 2 });
+      expect(response.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: 'You said' } });
     }));
 });
 
 describe('anthropic client', () => {
   test('200 a plain message', () =>
     withVendor(async (vendor) => {
-      const answer = await anthropic(vendor).messages.create({ model: 'echo', max_tokens: 100, system: 'be kind', messages: hello });
-      expect(answer.content).toEqual([{ type: 'text', text: 'You said: hello 🌍' }]);
-      expect(answer).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 4, output_tokens: 5 } });
+      const response = await anthropic(vendor).messages.create({ model: 'echo', max_tokens: 100, system: 'be kind', messages: hello });
+      expect(response.content).toEqual([{ type: 'text', text: 'You said: hello 🌍' }]);
+      expect(response).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 4, output_tokens: 5 } });
     }));
 
-  test('200 a stream has the full sequence of events and puts together to the plain message', () =>
+  test('200 a stream has the full sequence of events and assembles to the plain message', () =>
     withVendor(async (vendor) => {
       const stream = anthropic(vendor).messages.stream({ model: 'echo+cached-7', max_tokens: 100, messages: hello });
       const types: string[] = [];
@@ -122,18 +122,18 @@ describe('anthropic client', () => {
       ]);
     }));
 
-  test.each([false, true])('200 a tool that the user names is called, and its result is told (stream: %s)', (streamed) =>
+  test.each([false, true])('200 calls a tool that the user names and repeats its result (stream: %s)', (streamed) =>
     withVendor(async (vendor) => {
       const client = anthropic(vendor);
       const question = { role: 'user' as const, content: 'use get_weather' };
       const first = { model: 'echo', max_tokens: 100, messages: [question], tools: messagesTools };
-      const answer = streamed ? await client.messages.stream(first).finalMessage() : await client.messages.create(first);
-      expect(answer.stop_reason).toBe('tool_use');
-      expect(answer.content).toMatchObject([{ type: 'tool_use', name: 'get_weather', input: { city: 'use get_weather', days: 1 } }]);
+      const response = streamed ? await client.messages.stream(first).finalMessage() : await client.messages.create(first);
+      expect(response.stop_reason).toBe('tool_use');
+      expect(response.content).toMatchObject([{ type: 'tool_use', name: 'get_weather', input: { city: 'use get_weather', days: 1 } }]);
 
-      const id = answer.content[0]?.type === 'tool_use' ? answer.content[0].id : '';
+      const id = response.content[0]?.type === 'tool_use' ? response.content[0].id : '';
       const result = { role: 'user' as const, content: [{ type: 'tool_result' as const, tool_use_id: id, content: 'sunny' }] };
-      const messages = [question, { role: 'assistant' as const, content: answer.content }, result];
+      const messages = [question, { role: 'assistant' as const, content: response.content }, result];
       const second = await client.messages.create({ ...first, messages });
       expect(second.content).toMatchObject([{ type: 'text', text: 'The tool said: sunny' }]);
     }),
@@ -141,14 +141,16 @@ describe('anthropic client', () => {
 
   test('200 two tool calls in one stream', () =>
     withVendor(async (vendor) => {
-      const answer = await anthropic(vendor).messages.stream({ model: 'tools-parallel', max_tokens: 100, messages: hello }).finalMessage();
-      expect(answer.content).toMatchObject([
+      const response = await anthropic(vendor)
+        .messages.stream({ model: 'tools-parallel', max_tokens: 100, messages: hello })
+        .finalMessage();
+      expect(response.content).toMatchObject([
         { type: 'tool_use', name: 'lookup', input: { query: 'hello 🌍' } },
         { type: 'tool_use', name: 'lookup', input: { query: 'hello 🌍' } },
       ]);
     }));
 
-  test('401, 429 and a broken stream are the errors that the library knows', () =>
+  test('401, 429 and a broken stream raise the errors of the library', () =>
     withVendor(async (vendor) => {
       const client = anthropic(vendor);
       const ask = (model: string) => client.messages.create({ model, max_tokens: 10, messages: hello });
@@ -160,11 +162,11 @@ describe('anthropic client', () => {
 });
 
 describe('openai client, other routes', () => {
-  test('200 embeddings are unit vectors, the same as floats and as base64, and near for texts that share words', () =>
+  test('200 embeddings are unit vectors, equal as floats and as base64, and similar for texts with common terms', () =>
     withVendor(async (vendor) => {
       const { embeddings } = openai(vendor);
-      const input = ['my cat sleeps', 'the cat sleeps well', 'quarterly tax report'];
-      // The library asks for base64 unless told otherwise.
+      const input = ['my cat sleeps', 'the cat sleeps now', 'quarterly tax report'];
+      // The library requests base64 by default.
       const packed = await embeddings.create({ model: 'embed', input });
       const floats = await embeddings.create({ model: 'embed', input, encoding_format: 'float' });
       expect(packed.data.map(({ embedding }) => Array.from(embedding))).toEqual(floats.data.map(({ embedding }) => embedding));
@@ -192,7 +194,7 @@ describe('openai client, other routes', () => {
       expect(sequence).toEqual(sequence.map((_, index) => index));
     }));
 
-  test('200 a response with a function call, and the answer to its result', () =>
+  test('200 a response with a function call, and the response to its result', () =>
     withVendor(async (vendor) => {
       const client = openai(vendor);
       const tools = [{ type: 'function' as const, name: 'get_weather', parameters: weatherSchema, strict: false }];
@@ -208,7 +210,7 @@ describe('openai client, other routes', () => {
       expect(second.output_text).toBe('The tool said: sunny');
     }));
 
-  test('200 moderations flag the listed words', () =>
+  test('200 moderations flag the listed terms', () =>
     withVendor(async (vendor) => {
       const { results } = await openai(vendor).moderations.create({ model: 'moderation', input: ['have a nice day', 'I will attack you'] });
       expect(results.map(({ flagged }) => flagged)).toEqual([false, true]);

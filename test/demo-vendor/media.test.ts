@@ -1,12 +1,11 @@
-/** Rerank, images, speech and video: the shapes of the vendors, and files that are what their media type says. */
-
+/** Rerank, images, speech and video: the formats of the vendors, and files that match their media type. */
 import { crc32, inflateSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
 import { keyHeaders, post, withVendor } from './with-vendor.ts';
 
 describe('rerank', () => {
-  test('200 documents come sorted by the words they share with the query', () =>
+  test('200 documents are sorted by the terms that they share with the query', () =>
     withVendor(async (vendor) => {
       const documents = ['tax report', 'the cat sleeps', { text: 'a cat' }];
       const response = await post(vendor, '/v1/rerank', {
@@ -27,7 +26,7 @@ describe('rerank', () => {
 });
 
 describe('images', () => {
-  test('200 base64 of a real PNG of the asked size', () =>
+  test('200 base64 of a valid PNG of the requested size', () =>
     withVendor(async (vendor) => {
       const response = await post(vendor, '/v1/images/generations', { model: 'image', prompt: 'a cat', n: 2, size: '1536x1024' });
       const { data } = (await response.json()) as { data: { b64_json: string }[] };
@@ -36,7 +35,7 @@ describe('images', () => {
       expect(data[0]?.b64_json).not.toBe(data[1]?.b64_json);
     }));
 
-  test('200 an address when asked, and the file behind it', () =>
+  test('200 a URL when requested, and the file at that URL', () =>
     withVendor(async (vendor) => {
       const body = { model: 'image', prompt: 'a cat', response_format: 'url', size: '64x32' };
       const { data } = (await (await post(vendor, '/v1/images/generations', body)).json()) as { data: { url: string }[] };
@@ -45,7 +44,7 @@ describe('images', () => {
       expect(readPng(Buffer.from(await file.arrayBuffer()))).toEqual({ width: 64, height: 32 });
     }));
 
-  test('400 a size that cannot be drawn, and response_format where the model refuses it', () =>
+  test('400 for an invalid size, and for response_format where the model rejects it', () =>
     withVendor(async (vendor) => {
       const images = (members: object) => post(vendor, '/v1/images/generations', { model: 'b64-only', prompt: 'x', ...members });
       expect((await images({ size: 'huge' })).status).toBe(400);
@@ -53,7 +52,7 @@ describe('images', () => {
       expect((await images({})).status).toBe(200);
     }));
 
-  test('200 the artifacts shape, its model in the path', () =>
+  test('200 the artifacts format with the model in the path', () =>
     withVendor(async (vendor) => {
       const draw = async (model: string) =>
         (await post(vendor, `/v1/genai/demo/${model}`, { prompt: 'a cat', width: 768, height: 1344, seed: 5, steps: 4 })).json();
@@ -69,7 +68,7 @@ describe('speech', () => {
     ['mp3', 'audio/mpeg', 'fffb10c4'],
     ['wav', 'audio/wav', '52494646'],
     ['pcm', 'audio/pcm', '00000000'],
-  ])('200 %s has the media type %s and starts as such', (format, mediaType, start) =>
+  ])('200 %s has the media type %s and its file signature', (format, mediaType, start) =>
     withVendor(async (vendor) => {
       const body = { model: 'speech', input: 'one two three', voice: 'alloy', response_format: format };
       const response = await post(vendor, '/v1/audio/speech', body);
@@ -86,7 +85,7 @@ describe('speech', () => {
     }),
   );
 
-  test('200 the voice shape takes the voice from the path or the query; errors are of its own form', () =>
+  test('200 the voice format takes the voice from the path or the query, and has an error format', () =>
     withVendor(async (vendor) => {
       for (const path of ['/v1/text-to-speech/rachel?output_format=mp3_44100_128', '/v1/speak?model=aura']) {
         const response = await post(vendor, path, { text: 'hello' });
@@ -100,7 +99,7 @@ describe('speech', () => {
 });
 
 describe('video', () => {
-  test('200 an operation runs for two polls, then its file comes after one redirect', () =>
+  test('200 an operation runs for two polls, then its file is served after one redirect', () =>
     withVendor(async (vendor) => {
       const name = await start(vendor, 'clip');
       expect(await poll(vendor, name)).not.toHaveProperty('done');
@@ -117,7 +116,7 @@ describe('video', () => {
       expect(Buffer.from(await file.arrayBuffer()).toString('latin1', 4, 12)).toBe('ftypisom');
     }));
 
-  test('200 a video that fails, one that is filtered, one that lies elsewhere', () =>
+  test('200 for a video that fails, a filtered video and a video on another host', () =>
     withVendor(async (vendor) => {
       expect(await poll(vendor, await start(vendor, 'video-polls-0+video-fails'))).toMatchObject({ done: true, error: { code: 3 } });
       const filtered = await poll(vendor, await start(vendor, 'video-polls-0+filtered'));
@@ -127,7 +126,7 @@ describe('video', () => {
       expect(file.headers.get('location')).toMatch(/^http:\/\/elsewhere\.invalid\//);
     }));
 
-  test('404 an operation that nobody started; 429 in the form of Google', () =>
+  test("404 for an unknown operation; 429 in Google's error format", () =>
     withVendor(async (vendor) => {
       expect(await poll(vendor, 'models/clip/operations/unknown')).toMatchObject({ error: { code: 404, status: 'NOT_FOUND' } });
       const limited = await post(vendor, '/v1beta/models/rate-limited-body-37:predictLongRunning', { instances: [{ prompt: 'x' }] });
@@ -145,7 +144,7 @@ async function poll(vendor: DemoVendor, name: string): Promise<unknown> {
   return (await fetch(`${vendor.url}/v1beta/${name}`, { headers: keyHeaders })).json();
 }
 
-/** Width and height; throws when checksums, pixels or order are wrong. */
+/** Returns width and height; throws when checksums, pixels or order are wrong. */
 function readPng(file: Buffer): { width: number; height: number } {
   const chunks = new Map<string, Buffer>();
   for (let at = 8; at < file.length; ) {

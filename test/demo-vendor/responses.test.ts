@@ -1,8 +1,8 @@
-/** What the demo vendor answers by the model's name, what it refuses, and what it remembers of its requests. */
+/** What the demo vendor returns for a model's name, what it rejects, and what it records of its requests. */
 import { describe, expect, test } from '@jest/globals';
 import { chat, keyHeaders, message, post, withVendor } from './with-vendor.ts';
 
-describe('what is answered', () => {
+describe('response content', () => {
   test('echo-body repeats the request byte for byte', () =>
     withVendor(async (vendor) => {
       const body = '{ "messages":[{"role":"user","content":"\\u0041"}], "x": 1.0 ,"model":"echo-body"}';
@@ -10,7 +10,7 @@ describe('what is answered', () => {
       expect(answer.choices[0]?.message.content).toBe(body);
     }));
 
-  test('long, big, cached and filtered', () =>
+  test('200 long, big, cached and filtered set length, usage and finish reason', () =>
     withVendor(async (vendor) => {
       const read = async (model: string) => (await (await chat(vendor, model)).json()) as { choices: { message: { content: string } }[] };
       expect((await read('long-50')).choices[0]?.message.content.split(' ')).toHaveLength(50);
@@ -25,7 +25,7 @@ describe('what is answered', () => {
       expect(whole.length).toBeGreaterThan(200 * 1024);
     }));
 
-  test.each([false, true])('numbers has members that do not survive being parsed and written again (stream: %s)', (stream) =>
+  test.each([false, true])('numbers adds members that parsing and re-serializing would change (stream: %s)', (stream) =>
     withVendor(async (vendor) => {
       for (const response of [await chat(vendor, 'numbers', { stream }), await message(vendor, 'numbers', { stream })]) {
         const text = await response.text();
@@ -38,7 +38,7 @@ describe('what is answered', () => {
 });
 
 describe('requests', () => {
-  test('401 without a key where the vendor looks for it', () =>
+  test('401 without a key in a header that the real vendor reads', () =>
     withVendor(async (vendor) => {
       const { authorization, ...rest } = keyHeaders;
       const body = { model: 'echo', max_tokens: 5, messages: [{ role: 'user', content: 'x' }] };
@@ -49,7 +49,7 @@ describe('requests', () => {
       expect((await post(vendor, '/v1/messages', body, { ...bare, authorization })).status).toBe(200);
     }));
 
-  test('400 for what the real ones refuse; 404 for what they do not have', () =>
+  test('400 for bodies that the real vendors reject; 404 for unknown routes', () =>
     withVendor(async (vendor) => {
       const status = async (path: string, body: unknown, headers?: Record<string, string>) =>
         (await post(vendor, path, body, headers)).status;
@@ -66,7 +66,7 @@ describe('requests', () => {
       expect((await fetch(`${vendor.url}/v1/chat/completions`)).status).toBe(404);
     }));
 
-  test('the newest 1,000 requests are kept, in order, with their bytes', () =>
+  test('records the newest 1,000 requests in order, byte for byte', () =>
     withVendor(async (vendor) => {
       for (let sent = 0; sent < 1_003; sent += 17) {
         await Promise.all(
@@ -74,22 +74,22 @@ describe('requests', () => {
         );
       }
       const requests = vendor.requests();
-      expect(requests.map(({ order }) => order)).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 4));
+      expect(requests.map(({ requestNumber }) => requestNumber)).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 4));
       expect(requests[0]).toMatchObject({ method: 'POST', path: '/v1/chat/completions', headers: { authorization: 'Bearer any' } });
       expect(JSON.parse(requests[0]?.body.toString() ?? '')).toMatchObject({ model: 'echo' });
       vendor.clear();
       expect(vendor.requests()).toEqual([]);
     }));
 
-  test('observe is told of each request before it is answered', () => {
-    const seenOrders: number[] = [];
+  test('calls observe with each request before the response', () => {
+    const observed: number[] = [];
     return withVendor(
       async (vendor) => {
         await chat(vendor, 'echo');
         await chat(vendor, 'fail-500');
-        expect(seenOrders).toEqual([1, 2]);
+        expect(observed).toEqual([1, 2]);
       },
-      { observe: ({ order }) => seenOrders.push(order) },
+      { observe: ({ requestNumber }) => observed.push(requestNumber) },
     );
   });
 });

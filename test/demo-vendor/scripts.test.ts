@@ -1,11 +1,10 @@
-/** The list of faults in faults.ts, each seen from the other end of the wire. */
-
+/** Every term listed in scripts.ts, as a client sees it. */
 import { describe, expect, test } from '@jest/globals';
 import { chat, count, message, readUntilBreak, withVendor } from './with-vendor.ts';
 
-const NOW = Date.UTC(2026, 10, 21, 10, 0, 0);
+const now = Date.UTC(2026, 10, 21, 10, 0, 0);
 
-describe('instead of an answer', () => {
+describe('instead of a response', () => {
   test.each([
     ['fail-500', 500, null, 'api_error'],
     ['fail-503', 503, null, 'api_error'],
@@ -19,7 +18,7 @@ describe('instead of an answer', () => {
     ['quota', 429, 'insufficient_quota', 'rate_limit_error'],
     ['spend-limit', 429, 'insufficient_quota', 'rate_limit_error'],
     ['not-found', 404, 'unknown_url', 'not_found_error'],
-  ])('%s answers %i, as each dialect tells it', (model, status, code, type) =>
+  ])('%s returns %i in the error format of each dialect', (model, status, code, type) =>
     withVendor(async (vendor) => {
       const inChat = await chat(vendor, model, { stream: true });
       expect(inChat.status).toBe(status);
@@ -40,7 +39,7 @@ describe('instead of an answer', () => {
     ['rate-limited-bare', { 'retry-after': null, 'retry-after-ms': null }],
     ['quota', { 'retry-after': null }],
     ['spend-limit', { 'retry-after': null }],
-  ])('429 %s says when to come back by %j', (model, hints) =>
+  ])('429 %s sends the retry hints %j', (model, hints) =>
     withVendor(
       async (vendor) => {
         const response = await chat(vendor, model);
@@ -48,11 +47,11 @@ describe('instead of an answer', () => {
         for (const [name, value] of Object.entries(hints)) expect(response.headers.get(name)).toBe(value);
         await response.text();
       },
-      { now: () => NOW },
+      { now: () => now },
     ),
   );
 
-  test('429 on messages the reset is an instant, and the spend limit has its own code', () =>
+  test('429 on messages: the reset is a date, and the spend limit has an error code', () =>
     withVendor(
       async (vendor) => {
         const reset = await message(vendor, 'rate-limited-reset-90');
@@ -60,10 +59,10 @@ describe('instead of an answer', () => {
         const spent = await message(vendor, 'spend-limit');
         expect(await spent.json()).toMatchObject({ error: { details: { error_code: 'enforced_spend_limit_reached' } } });
       },
-      { now: () => NOW },
+      { now: () => now },
     ));
 
-  test.each(['rate-limited-once-0', 'fail-once-429'])('429 then 200 for %s, for each model by itself, again after clear', (model) =>
+  test.each(['rate-limited-once-0', 'fail-once-429'])('429 then 200 for %s, per model, and again after clear', (model) =>
     withVendor(async (vendor) => {
       const statuses = async () => [(await chat(vendor, model)).status, (await chat(vendor, model)).status];
       expect(await statuses()).toEqual([429, 200]);
@@ -91,7 +90,7 @@ describe('instead of an answer', () => {
       expect([response.status, response.headers.get('location')]).toEqual([302, 'http://elsewhere.invalid/v1/chat/completions']);
     }));
 
-  test('400 a fault with a number that it cannot have; any other name is an echo', () =>
+  test('400 for a term with an invalid number; 200 with an echo for any other name', () =>
     withVendor(async (vendor) => {
       for (const model of ['fail-200', 'fail-', 'slow-soon', 'break-after-x']) expect((await chat(vendor, model)).status).toBe(400);
       for (const model of ['gpt-4o-mini', 'constructor', '__proto__', 'rapid-fail-safe'])
@@ -99,7 +98,7 @@ describe('instead of an answer', () => {
     }));
 
   test.each(['hang', 'held', 'slow-60000', 'stall-before-first', 'stall-after-1', 'pace-60000'])(
-    '%s leaves nothing behind when the vendor closes',
+    '%s ends when the vendor closes',
     (model) =>
       withVendor(async (vendor) => {
         const answer = chat(vendor, model, { stream: true }).then(readUntilBreak, () => ({ broken: true }));
@@ -111,7 +110,7 @@ describe('instead of an answer', () => {
 });
 
 describe('during a stream', () => {
-  test('held answers wait until they are released, those of faults do not', () =>
+  test('200 held responses wait for release; error responses do not', () =>
     withVendor(async (vendor) => {
       expect((await chat(vendor, 'rate-limited-once-1+held')).status).toBe(429);
       const answers = [chat(vendor, 'rate-limited-once-1+held'), message(vendor, 'held', { stream: true })];
@@ -132,23 +131,23 @@ describe('during a stream', () => {
     ['error-before-first', 0, false],
     ['error-after-2', 2, false],
     ['echo', 6, false],
-  ])('%s sends %i pieces (broken: %s)', (model, pieces, broken) =>
+  ])('%s sends %i deltas (broken: %s)', (model, deltas, broken) =>
     withVendor(async (vendor) => {
       const inChat = await readUntilBreak(await chat(vendor, model, { stream: true }));
       expect(inChat.broken).toBe(broken);
-      expect(count(inChat.text, '"delta":{"content"')).toBe(pieces);
+      expect(count(inChat.text, '"delta":{"content"')).toBe(deltas);
       expect(count(inChat.text, '[DONE]')).toBe(model === 'echo' ? 1 : 0);
       expect(count(inChat.text, 'data: {"error"')).toBe(model.startsWith('error') ? 1 : 0);
       const inMessages = await readUntilBreak(await message(vendor, model, { stream: true }));
       expect(inMessages.broken).toBe(broken);
-      expect(count(inMessages.text, 'event: content_block_delta')).toBe(pieces);
+      expect(count(inMessages.text, 'event: content_block_delta')).toBe(deltas);
       expect(count(inMessages.text, 'event: message_stop')).toBe(model === 'echo' ? 1 : 0);
       expect(count(inMessages.text, 'event: error')).toBe(model.startsWith('error') ? 1 : 0);
       if (model.endsWith('before-first')) expect(count(inMessages.text + inChat.text, 'message_start')).toBe(0);
     }),
   );
 
-  test('a plain answer breaks in its middle, and is a 500 where a stream has an error event', () =>
+  test('a plain response breaks off in its middle, or is a 500 where a stream has an error event', () =>
     withVendor(async (vendor) => {
       const broken = await readUntilBreak(await chat(vendor, 'break-after-1'));
       expect(broken.broken).toBe(true);
@@ -170,7 +169,7 @@ describe('during a stream', () => {
       expect(await (await chat(vendor, 'no-usage')).json()).not.toHaveProperty('usage');
     }));
 
-  test.each(['tiny-bytes', 'crlf'])('%s changes the pieces on the wire, not the words', (wire) =>
+  test.each(['tiny-bytes', 'crlf'])('%s changes the chunks on the wire, not the text', (wire) =>
     withVendor(async (vendor) => {
       const members = { stream: true, messages: [{ role: 'user', content: 'hé 🌍 wörld' }] };
       const plain = await (await chat(vendor, 'say-aMOpIPCfjI0gd8O2cmxk', members)).text();
@@ -182,7 +181,7 @@ describe('during a stream', () => {
     }),
   );
 
-  test('pace-<ms> and the pace of the vendor put time between words', () =>
+  test('pace-<ms> and the default pace put time between deltas', () =>
     withVendor(
       async (vendor) => {
         const read = async (model: string) => (await readUntilBreak(await chat(vendor, model, { stream: true }))).chunks;
@@ -193,7 +192,7 @@ describe('during a stream', () => {
     ));
 });
 
-/** Waits until the vendor has taken a request. */
+/** Waits until the vendor has received a request. */
 async function seen(requests: () => readonly unknown[]): Promise<void> {
   while (requests().length === 0) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,4 +1,4 @@
-/** Lends a demo vendor on a free port and takes it back; and asks it things over a bare socket, where a client library would tidy up. */
+/** Starts a demo vendor on a free port for one test, and sends requests to it without a client library. */
 import { createDemoVendor, type DemoVendor, type DemoVendorOptions } from '../../src/demo-vendor/server.ts';
 
 export async function withVendor<Result>(work: (vendor: DemoVendor) => Promise<Result>, options: DemoVendorOptions = {}): Promise<Result> {
@@ -10,7 +10,7 @@ export async function withVendor<Result>(work: (vendor: DemoVendor) => Promise<R
   }
 }
 
-/** A key for every family, and the version that the messages dialect insists on. */
+/** A key for every vendor family, and the version header that the messages dialect requires. */
 export const keyHeaders = {
   authorization: 'Bearer any',
   'x-api-key': 'any',
@@ -29,18 +29,18 @@ export function post(vendor: DemoVendor, path: string, body: unknown, headers: R
   });
 }
 
-/** A chat call of this model. */
+/** Sends a chat call to a model. */
 export function chat(vendor: DemoVendor, model: string, members: object = {}): Promise<Response> {
   return post(vendor, '/v1/chat/completions', { model, messages: [{ role: 'user', content: 'hello there, dear world' }], ...members });
 }
 
-/** A messages call of this model. */
+/** Sends a messages call to a model. */
 export function message(vendor: DemoVendor, model: string, members: object = {}): Promise<Response> {
   const messages = [{ role: 'user', content: 'hello there, dear world' }];
   return post(vendor, '/v1/messages', { model, max_tokens: 1_000, messages, ...members });
 }
 
-/** All text of a body until its end or its break. */
+/** Reads a body until it ends or breaks off. */
 export async function readUntilBreak(response: Response): Promise<{ text: string; chunks: number; broken: boolean }> {
   const decoder = new TextDecoder();
   let text = '';
@@ -52,7 +52,7 @@ export async function readUntilBreak(response: Response): Promise<{ text: string
     }
     return { text, chunks, broken: false };
   } catch {
-    // What a broken answer looks like to fetch.
+    // fetch throws for a response that breaks off.
     return { text, chunks, broken: true };
   }
 }

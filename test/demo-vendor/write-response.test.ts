@@ -1,4 +1,4 @@
-/** A stream of the demo vendor is made as fast as it is read, not faster, and not after its reader has left. */
+/** A stream of the demo vendor is generated no faster than the client reads it, and ends when the client disconnects. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -6,26 +6,26 @@ import { expect, test } from '@jest/globals';
 import { parseScript } from '../../src/demo-vendor/scripts.ts';
 import { writeResponse } from '../../src/demo-vendor/write-response.ts';
 
-const EVENT = `data: ${'x'.repeat(16 * 1024)}\n\n`;
-/** More than the socket buffers of any machine hold, far less than a stream without end. */
-const MOST_EVENTS = 4_000;
+const event = `data: ${'x'.repeat(16 * 1024)}\n\n`;
+/** More than any machine's socket buffers hold. */
+const maxEvents = 4_000;
 
-test.each(['echo', 'crlf'])('a caller that does not read holds the stream, a caller that leaves ends it (%s)', async (model) => {
+test.each(['echo', 'crlf'])('a slow client pauses the stream and a disconnected client ends it (%s)', async (model) => {
   let made = 0;
   let ended = false;
   function* endless(): Iterable<string> {
     try {
       for (;;) {
         made += 1;
-        // Without this bound a stream that holds nothing back would never let the test speak.
-        if (made > MOST_EVENTS) throw new Error('made more than anybody read');
-        yield EVENT;
+        // Without this limit a stream without back pressure would never end.
+        if (made > maxEvents) throw new Error('generated more events than the socket buffers hold');
+        yield event;
       }
     } finally {
       ended = true;
     }
   }
-  const stream = { opening: [], pieces: endless(), closing: [], fault: () => '' };
+  const stream = { opening: [], deltas: endless(), closing: [], error: () => '' };
   let delivery: Promise<void> = Promise.resolve();
   const server = createServer((_request, response) => {
     delivery = writeResponse(response, { outgoing: { kind: 'stream', stream }, script: parseScript(model), paceMs: 0, headers: {} });
@@ -34,7 +34,7 @@ test.each(['echo', 'crlf'])('a caller that does not read holds the stream, a cal
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').pause();
   try {
     socket.write('GET / HTTP/1.1\r\nhost: vendor\r\n\r\n');
-    await standsStill(() => made);
+    await untilUnchanged(() => made);
     expect(made).toBeGreaterThan(0);
     expect(ended).toBe(false);
     socket.destroy();
@@ -47,8 +47,8 @@ test.each(['echo', 'crlf'])('a caller that does not read holds the stream, a cal
   }
 });
 
-/** Waits until a number above 0 has not changed for many turns of the event loop. */
-async function standsStill(read: () => number): Promise<void> {
+/** Waits until a number above 0 has not changed for many iterations of the event loop. */
+async function untilUnchanged(read: () => number): Promise<void> {
   for (let last = 0, still = 0; last === 0 || still < 2_000; ) {
     still = read() === last ? still + 1 : 0;
     last = read();
