@@ -1,18 +1,18 @@
-/** The activity of the workflow `dailyCleanup`: goes through the steps, a slice after the other, and says every minute how far it is. */
+/** The activity of the workflow `dailyCleanup`: runs the steps batch by batch, and returns its progress every minute. */
 import { cancellationSignal } from '@temporalio/activity';
 import type { Activities } from '../workflows/contract.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
 export interface CleanupActivityDeps {
-  /** In this order. */
+  /** In the order in which they run. */
   readonly steps: readonly CleanupStep[];
   readonly sliceMs?: number;
 }
 
 export interface CleanupStep {
-  /** An id: it stands in histories. */
+  /** An id; stored in workflow histories. */
   readonly name: string;
-  /** Does some of it, in a short time where that can be; returns how many rows it came to, 0 when nothing is left. */
+  /** Processes one batch and returns its number of rows; 0 when nothing remains. */
   run(signal: AbortSignal): Promise<number>;
 }
 
@@ -23,7 +23,7 @@ export function createCleanupActivities({ steps, sliceMs = 60_000 }: CleanupActi
         const signal = cancellationSignal();
         const index = name === null ? 0 : steps.findIndex((step) => step.name === name);
         const step = steps[index];
-        // A step of another version of ours: what there is now comes tomorrow.
+        // A step of another gateway version: end here, the next day's run starts from the first step.
         if (!step) return { next: null, rows: 0 };
         const endAt = performance.now() + sliceMs;
         let rows = 0;

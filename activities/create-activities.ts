@@ -1,4 +1,4 @@
-/** All activities, made from the rooms they work in. What they throw is made safe where they are registered (`jobs/wrap-activities.ts`). */
+/** All activities. `jobs/worker/wrap-activities.ts` makes their errors safe for histories when they are registered. */
 import type { Activities } from '../workflows/contract.ts';
 import { type CleanupActivityDeps, createCleanupActivities } from './cleanup.ts';
 import { type ConversationActivityDeps, createConversationActivities } from './conversations.ts';

@@ -1,10 +1,10 @@
-/** The activity of the workflow `embedMemory`: some requests for vectors, with heartbeats while vendors are asked. */
+/** The activity of the workflow `embedMemory`, with heartbeats while vendors compute embeddings. */
 import { cancellationSignal } from '@temporalio/activity';
 import type { Activities, EmbedProgress } from '../workflows/contract.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
 export interface EmbeddingActivityDeps {
-  /** Embeds what waits of a project, for some minutes at most. */
+  /** Embeds passages of a project for a few minutes at most. */
   readonly embedPassages: (projectId: string, run: number, signal: AbortSignal) => Promise<EmbedProgress>;
 }
 
@@ -12,8 +12,7 @@ export function createEmbeddingActivities({ embedPassages }: EmbeddingActivityDe
   return {
     embedPassages: ({ project_id: projectId, run }) =>
       withHeartbeats(async () => {
-        const signal = cancellationSignal();
-        const { kind } = await embedPassages(projectId, run, signal);
+        const { kind } = await embedPassages(projectId, run, cancellationSignal());
         return { kind };
       }),
   };

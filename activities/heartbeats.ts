@@ -1,7 +1,7 @@
-/** Heartbeats: without them a worker that died would be noticed only at the activity's time limit. */
+/** Heartbeats, by which Temporal notices a dead worker before the activity's timeout. */
 import { heartbeat } from '@temporalio/activity';
 
-/** A third of the heartbeat timeout of the workflows. */
+/** A third of the workflows' shortest heartbeat timeout. */
 const heartbeatIntervalMs = 4_000;
 
 export async function withHeartbeats<Result>(work: () => Promise<Result>): Promise<Result> {

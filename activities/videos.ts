@@ -1,20 +1,16 @@
-/** The activity of the workflow `videoOperation`: one look at a video, with heartbeats while the vendor is asked. */
+/** The activity of the workflow `videoOperation`, with heartbeats during the request to the vendor. */
 import { cancellationSignal } from '@temporalio/activity';
 import type { Activities, VideoPollResult } from '../workflows/contract.ts';
 import { withHeartbeats } from './heartbeats.ts';
+import { toPollResult } from './poll-result.ts';
 
 export interface VideoActivityDeps {
-  /** Asks the vendor about the video of this call and settles what it says. */
+  /** Polls the vendor for the video of this call, and settles it when it has ended. */
   readonly pollVideo: (callId: string, signal: AbortSignal) => Promise<VideoPollResult>;
 }
 
 export function createVideoActivities({ pollVideo }: VideoActivityDeps): Pick<Activities, 'pollVideo'> {
   return {
-    pollVideo: ({ call_id: callId }) =>
-      withHeartbeats(async () => {
-        const result = await pollVideo(callId, cancellationSignal());
-        // Member by member: what else may be returned is none of Temporal's business.
-        return result.kind === 'wait' ? { kind: 'wait', waitMs: Math.ceil(result.waitMs) } : { kind: result.kind };
-      }),
+    pollVideo: ({ call_id: callId }) => withHeartbeats(async () => toPollResult(await pollVideo(callId, cancellationSignal()))),
   };
 }

@@ -1,25 +1,27 @@
 /**
- * What the gateway, its workflows and its activities agree on: names, inputs, results. Imports nothing, so that everybody may import it.
+ * The contract between the gateway, its workflows and its activities: names, inputs and results. Imports nothing, so that every module may
+ * import it.
  *
- * Everything here passes through Temporal and stays in its histories: ids, counts and hashes only, never text (decisions 8).
+ * All of it is stored in Temporal's histories: only ids, counts and hashes, never text. Names, members and kinds are persisted; changing one
+ * breaks running workflows.
  */
 
-/** Queue of what every worker runs: short activities on the database, and single requests to vendors (a minute at most). */
+/** The task queue of all workers. */
 export const memoryQueue = 'memory';
 
 /** Input of `conversationIdle`; the member names are those of the outbox row. */
 export interface ConversationIdleInput {
   readonly conversation_id: string;
-  /** Which opening of the conversation this run is for; a later one has a run of its own. */
+  /** Number of the conversation's opening that this run is for; each opening has a separate run. */
   readonly opened: number;
 }
 
-/** What became of a conversation that was looked at. */
+/** Result of checking whether a conversation is idle. */
 export type IdleCheckResult =
-  | { readonly kind: 'read' } // idle long enough: it is read now, or was already
+  | { readonly kind: 'read' } // idle long enough: read now or before
   | { readonly kind: 'gone' } // deleted or erased
-  | { readonly kind: 'superseded' } // opened again since: another run has it
-  | { readonly kind: 'wait'; readonly waitMs: number }; // turns still come: look again after this time
+  | { readonly kind: 'superseded' } // opened again: another run is responsible
+  | { readonly kind: 'wait'; readonly waitMs: number }; // not idle yet: check again after this time
 
 /** Input of `videoOperation`; the member name is that of the outbox row. */
 export interface VideoOperationInput {
@@ -27,25 +29,25 @@ export interface VideoOperationInput {
   readonly call_id: string;
 }
 
-/** What became of a video that was looked at. */
+/** Result of polling a video. */
 export type VideoPollResult =
-  | { readonly kind: 'settled' } // its end is known, or given up, and its cost is settled
-  | { readonly kind: 'gone' } // there is no such video any more
-  | { readonly kind: 'wait'; readonly waitMs: number }; // it runs, or the vendor could not be asked: look again after this time
+  | { readonly kind: 'settled' } // done, failed or abandoned; its cost is settled
+  | { readonly kind: 'gone' } // deleted
+  | { readonly kind: 'wait'; readonly waitMs: number }; // running, or the vendor is unreachable: poll again after this time
 
 /** Input of `embedMemory`; the member names are those of the outbox row. */
 export interface EmbedMemoryInput {
   readonly project_id: string;
-  /** Counts the runs of the project; an older one has nothing to do. */
+  /** Sequence number of the project's runs; a superseded run does nothing. */
   readonly run: number;
 }
 
 export interface EmbedProgress {
-  /** `more`: ask again. */
+  /** `more`: call the activity again. */
   readonly kind: 'done' | 'more';
 }
 
-/** The one signal of the learning workflows: something has changed, look again now. */
+/** The only signal of the learning workflows: something has changed, check again now. */
 export const wakeSignal = 'look';
 
 /** Input of `projectLearning`; the member name is that of the outbox row. */
@@ -53,88 +55,89 @@ export interface ProjectLearningInput {
   readonly project_id: string;
 }
 
-/** What a project's waiting messages ask for. */
+/** Result of checking a project for messages to learn. */
 export type LearningCheckResult =
-  | { readonly kind: 'gone' } // there is no such project
-  | { readonly kind: 'idle' } // nothing waits, or memory is off: a signal tells when that changes
-  | { readonly kind: 'running' } // a normal batch runs, just begun or not: it signals its end
-  | { readonly kind: 'wait'; readonly waitMs: number }; // too few messages for a batch: look again when the oldest is old enough
+  | { readonly kind: 'gone' } // the project was deleted
+  | { readonly kind: 'idle' } // no messages, or memory is off: a signal follows when that changes
+  | { readonly kind: 'running' } // a normal batch runs, started now or before: it signals its end
+  | { readonly kind: 'wait'; readonly waitMs: number }; // too few messages for a batch: check again when the oldest is old enough
 
 /** Input of `learningBatch`; the member name is that of the outbox row. */
 export interface LearningBatchInput {
   readonly batch_id: string;
 }
 
-/** A group of a batch; its position is its name. */
+/** A group of a batch, identified by its position. */
 export interface LearningGroupInput extends LearningBatchInput {
   readonly position: number;
 }
 
-/** What is left of a batch: its groups that are neither done nor parked, each with how long it is still to wait for its next try. */
+/** The groups of a batch that are neither done nor failed, each with the delay until its next attempt. */
 export interface PendingGroups {
   readonly groups: readonly { readonly position: number; readonly waitMs: number }[];
 }
 
-/** What became of a step of a group. */
+/** Result of a step of a group. */
 export type GroupStepResult =
-  | { readonly kind: 'settled' } // done, now or before; or parked, or erased: nothing is left for this step
-  | { readonly kind: 'wait'; readonly waitMs: number }; // it failed, or no tier has a chain: try again after this time, or when told
+  | { readonly kind: 'settled' } // done now or before, failed or erased: the step has no work left
+  | { readonly kind: 'wait'; readonly waitMs: number }; // failed, or no tier has a chain: retry after this time or at a signal
 
 /** Input of `subjectErasure`; the member name is that of the outbox row. */
 export interface SubjectErasureInput {
   readonly erasure_id: string;
 }
 
-/** How far the processes are with an erasure. */
+/** Status of an erasure in the processes. */
 export type ErasureStatus =
-  | { readonly kind: 'gone' } // there is no such erasure any more
+  | { readonly kind: 'gone' } // deleted
   | { readonly kind: 'done' } // finished before
-  | { readonly kind: 'clear' } // every live process keeps to it, and nothing older is on its disk
-  | { readonly kind: 'wait'; readonly waitMs: number }; // not all of them are ready: look again after this time
+  | { readonly kind: 'clear' } // every live process applies the tombstone and has no older records on disk
+  | { readonly kind: 'wait'; readonly waitMs: number }; // some process is not ready: check again after this time
 
 export interface PurgeProgress {
-  /** `more`: ask again. */
+  /** `more`: call the activity again. */
   readonly kind: 'done' | 'more';
 }
 
-/** Input of `dailyCleanup` and of its activity: where to go on; null begins. */
+/** Input of `dailyCleanup` and its activity: the step to continue with; null for the first one. */
 export interface CleanupInput {
   readonly step: string | null;
 }
 
 export interface CleanupProgress {
-  /** Null: all is done. */
+  /** Null: all steps are done. */
   readonly next: string | null;
-  /** How many rows the step came to, for operators. */
+  /** Number of rows that the step deleted or changed, for operators. */
   readonly rows: number;
 }
 
+/** The activities. All are idempotent, since Temporal may run them more than once. */
 export interface Activities {
-  /** Deletes, for about a minute, what is no longer to be kept. Harmless when it runs twice. */
+  /** Deletes data past its retention for about a minute. */
   cleanUp(input: CleanupInput): Promise<CleanupProgress>;
-  /** Computes vectors of stored text that has none of the project's model. Harmless when it runs twice. */
+  /** Computes missing embeddings of stored text for the project's model. */
   embedPassages(input: EmbedMemoryInput): Promise<EmbedProgress>;
-  /** Begins a batch when one is due, else says what to wait for. Harmless when it runs twice. */
+  /** Starts a batch when one is due, else returns what to wait for. */
   lookAtLearning(input: ProjectLearningInput): Promise<LearningCheckResult>;
   openBatch(input: LearningBatchInput): Promise<PendingGroups>;
-  /** Asks the memory model what is worth remembering of a group's messages, and stores it. A group that has been through this is not asked again. */
+  /** Extracts memories from a group's messages with the memory model and stores them. Skips a group that has passed this step. */
   learnGroup(input: LearningGroupInput): Promise<GroupStepResult>;
-  /** Merges what a group has learned with what was known, files facts and writes the page. Likewise. */
+  /** Merges a group's memories with existing ones, stores facts and writes the page. Skips a group that has passed this step. */
   consolidateGroup(input: LearningGroupInput): Promise<GroupStepResult>;
-  /** Closes the batch and tells its project, if no group is open. */
+  /** Closes the batch and signals its project, unless a group is pending. */
   finishBatch(input: LearningBatchInput): Promise<{ readonly finished: boolean }>;
   lookAtErasure(input: SubjectErasureInput): Promise<ErasureStatus>;
-  /** Deletes runs that concern the subject. Harmless when it runs twice. */
+  /** Deletes Temporal runs that concern the subject. */
   purgeErasedRuns(input: SubjectErasureInput): Promise<PurgeProgress>;
-  /** Counts what is left of the subject; fails when that is not nothing. */
+  /** Verifies that no data of the subject remains; fails otherwise. */
   finishErasure(input: SubjectErasureInput): Promise<void>;
-  /** Asks the vendor and settles what it says, else says how long to wait. Harmless when it runs twice. */
+  /** Polls the vendor; settles a finished video, else returns how long to wait. */
   pollVideo(input: VideoOperationInput): Promise<VideoPollResult>;
-  /** Reads the conversation if no turn came for the idle time, else says how long to wait. Harmless when it runs twice. */
+  /** Reads the conversation if it was idle for the idle time, else returns how long to wait. */
   readConversation(input: ConversationIdleInput): Promise<IdleCheckResult>;
 }
 
-/** The workflows that workers run, each with its queue: an outbox row may name them. */
+/** The workflows that an outbox row may name, each with its task queue. */
 export const workflowQueues = {
   conversationIdle: memoryQueue,
   dailyCleanup: memoryQueue,

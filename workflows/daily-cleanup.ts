@@ -1,15 +1,15 @@
 /**
- * Started once a day by a schedule: what is no longer to be kept is deleted. The activity knows the steps and says which is next, so a
- * new one changes nothing here.
+ * Started daily by a schedule: deletes data past its retention. The activity defines the steps and returns the next one, so that a new step
+ * does not change this workflow.
  */
 import { continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { Activities, CleanupInput } from './contract.ts';
 
 const { cleanUp } = proxyActivities<Activities>({
-  // The building of an index takes long where there are millions of rows.
+  // Building an index over millions of rows takes long.
   startToCloseTimeout: '6 hours',
   heartbeatTimeout: '30 seconds',
-  // About four hours. Then the run fails, and tomorrow's begins anew: one step that cannot be done must not keep the others from it.
+  // About four hours; then the run fails and the next day's starts over, so that a failing step does not block the others for longer.
   retry: { initialInterval: '1 minute', backoffCoefficient: 2, maximumInterval: '1 hour', maximumAttempts: 10 },
 });
 

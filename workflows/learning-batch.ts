@@ -1,13 +1,14 @@
 /**
- * One run per batch: each group of it is learned and consolidated by itself, and tried again with growing waits for as long as it takes.
+ * One run per batch: learns and consolidates each group independently, and retries it with growing delays until it is settled.
  *
- * How far a group is, and when it is to be tried again, is in its row. So a run that is reset, started anew or doubled does what is left to be
- * done and nothing twice. The waits are timers of this run, where an operator sees them; a signal cuts them short.
+ * The progress and the next retry of a group are in its row, so a run that is reset, restarted or duplicated does only the remaining work. The
+ * delays are timers of this run, where operators see them; a signal cuts them short.
  */
 import { condition, continueAsNew, defineSignal, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
 import { type Activities, type GroupStepResult, type LearningBatchInput, type LearningGroupInput, wakeSignal } from './contract.ts';
+import { minWaitMs } from './poll-until.ts';
 
-/** Only the database can fail here, and that recovers: no last attempt. What vendors do wrong is a result, with the time to wait. */
+/** Only the database can fail here, and it recovers: unlimited attempts. Vendor errors are results with a delay. */
 const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' };
 const { openBatch, finishBatch } = proxyActivities<Activities>({ startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry });
 const { learnGroup, consolidateGroup } = proxyActivities<Activities>({
@@ -17,9 +18,8 @@ const { learnGroup, consolidateGroup } = proxyActivities<Activities>({
   retry,
 });
 
-/** Groups that are worked on at once; the others wait, those between two tries do not count. */
+/** Groups whose step runs at the same time. Groups that wait for a retry do not count. */
 const maxConcurrentGroups = 3;
-const minWaitMs = 1_000;
 
 export async function learningBatch(input: LearningBatchInput): Promise<void> {
   let signals = 0;
@@ -29,10 +29,10 @@ export async function learningBatch(input: LearningBatchInput): Promise<void> {
   });
   const shouldContinueAsNew = (): boolean => workflowInfo().continueAsNewSuggested;
 
-  /** Until the step is settled, or the run must make place for the next. */
+  /** Repeats a step until it is settled or the run should continue as new. */
   const runStep = async (step: (group: LearningGroupInput) => Promise<GroupStepResult>, group: LearningGroupInput): Promise<void> => {
     while (!shouldContinueAsNew()) {
-      // Several may be let in at the same moment, so each looks again.
+      // One change may wake several groups, so each checks again.
       while (running >= maxConcurrentGroups) await condition(() => running < maxConcurrentGroups);
       running += 1;
       const signalsSeen = signals;
@@ -55,7 +55,7 @@ export async function learningBatch(input: LearningBatchInput): Promise<void> {
     const { groups } = await openBatch(input);
     await Promise.all(groups.map(({ position, waitMs }) => processGroup(position, waitMs)));
     if (shouldContinueAsNew()) await continueAsNew<typeof learningBatch>(input);
-    // Whoever replayed a group in between has signalled, and finds it open.
+    // A replay during the last step has sent a signal: check for pending groups again.
     if ((await finishBatch(input)).finished && signals === signalsSeen) return;
   }
 }

@@ -1,23 +1,22 @@
 /**
- * One run per project: sees to it that waiting messages are learned from, one normal batch at a time.
+ * One run per project: starts learning batches for waiting messages, one normal batch at a time.
  *
- * It holds no counts. The activity looks at the tables and begins a batch when one is due; this run waits for a signal, or for the moment at
- * which the oldest message has waited long enough. So a signal that comes twice, or a run that is reset, changes nothing.
+ * The run holds no counts. Its activity checks the tables and starts a batch when one is due; the run then waits for a signal, or until the
+ * oldest message has waited long enough. So duplicate signals and reset runs are harmless.
  */
 import { condition, continueAsNew, defineSignal, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
 import { type Activities, type ProjectLearningInput, wakeSignal } from './contract.ts';
+import { minWaitMs } from './poll-until.ts';
 
 const { lookAtLearning } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   heartbeatTimeout: '12 seconds',
-  // Only the database can fail here, and that recovers: no last attempt.
+  // Only the database can fail here, and it recovers: unlimited attempts.
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
 });
 
-/** Looks of a run: far below the limit of a history (lessons 46). */
+/** Keeps the history of a run far below Temporal's limit. */
 const maxChecksPerRun = 200;
-/** Below this a wait is rounding, not waiting; it keeps a run from spinning. */
-const minWaitMs = 1_000;
 
 export async function projectLearning(input: ProjectLearningInput): Promise<void> {
   let signals = 0;
@@ -31,7 +30,7 @@ export async function projectLearning(input: ProjectLearningInput): Promise<void
     const isSignalled = (): boolean => signals !== signalsSeen;
     if (result.kind === 'wait') await condition(isSignalled, Math.max(minWaitMs, result.waitMs));
     else await condition(isSignalled);
-    // Signals are counted and nothing more, so none is lost: the next run begins with a look.
+    // A signal during the switch is not lost: the next run begins with a check.
     if (checks >= maxChecksPerRun || workflowInfo().continueAsNewSuggested) await continueAsNew<typeof projectLearning>(input);
   }
 }

@@ -1,31 +1,22 @@
 /**
- * One run per erasure of a subject. The erasing transaction has deleted what is stored and set the fence; here is waited until every process
- * keeps to it, runs that concern the subject are deleted from Temporal, and what is left is counted: nothing.
+ * One run per erasure of a subject. The erasing transaction has deleted the stored data and written the tombstone. This workflow waits until
+ * every process applies the tombstone, deletes Temporal runs that concern the subject, and verifies that nothing remains.
  */
-import { continueAsNew, proxyActivities, sleep, workflowInfo } from '@temporalio/workflow';
+import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, SubjectErasureInput } from './contract.ts';
+import { pollUntil, repeatWhileMore } from './poll-until.ts';
 
-/** The database and Temporal recover: no last attempt. Something that is left stays visible as an activity that fails. */
-const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' };
 const { lookAtErasure, purgeErasedRuns, finishErasure } = proxyActivities<Activities>({
   startToCloseTimeout: '10 minutes',
   heartbeatTimeout: '12 seconds',
-  retry,
+  // Database and Temporal recover: unlimited attempts. Remaining data stays visible as a failing activity.
+  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
 });
 
-/** Below this a wait is rounding, not waiting; it keeps a run from spinning. */
-const minWaitMs = 1_000;
-
 export async function subjectErasure(input: SubjectErasureInput): Promise<void> {
-  for (;;) {
-    const status = await lookAtErasure(input);
-    if (status.kind === 'gone' || status.kind === 'done') return;
-    if (status.kind === 'clear') break;
-    await sleep(Math.max(minWaitMs, status.waitMs));
-    if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof subjectErasure>(input);
-  }
-  while ((await purgeErasedRuns(input)).kind === 'more') {
-    if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof subjectErasure>(input);
-  }
+  const continueRun = () => continueAsNew<typeof subjectErasure>(input);
+  const status = await pollUntil(() => lookAtErasure(input), continueRun);
+  if (status.kind !== 'clear') return;
+  await repeatWhileMore(() => purgeErasedRuns(input), continueRun);
   await finishErasure(input);
 }

@@ -1,11 +1,12 @@
 /**
- * One run per video: the vendor is asked until the video is done or failed, and its cost is settled, also when nobody asks for it again.
+ * One run per video: polls the vendor until the video is done or failed and its cost is settled, even if no client asks for it again.
  *
- * The activity asks and settles, and says how long to wait; a vendor that cannot be reached is a reason to wait, not a failure. What
- * fails here is the database, which recovers.
+ * The activity polls, settles and returns how long to wait. An unreachable vendor is a reason to wait, not a failure; only the database can
+ * fail here, and it recovers.
  */
-import { continueAsNew, proxyActivities, sleep, workflowInfo } from '@temporalio/workflow';
+import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, VideoOperationInput } from './contract.ts';
+import { pollUntil } from './poll-until.ts';
 
 const { pollVideo } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
@@ -13,14 +14,9 @@ const { pollVideo } = proxyActivities<Activities>({
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
 });
 
-/** Below this a wait is rounding, not waiting; it keeps a run from spinning. */
-const minWaitMs = 1_000;
-
 export async function videoOperation(input: VideoOperationInput): Promise<void> {
-  for (;;) {
-    const result = await pollVideo(input);
-    if (result.kind !== 'wait') return;
-    await sleep(Math.max(minWaitMs, result.waitMs));
-    if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof videoOperation>(input);
-  }
+  await pollUntil(
+    () => pollVideo(input),
+    () => continueAsNew<typeof videoOperation>(input),
+  );
 }

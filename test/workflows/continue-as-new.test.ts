@@ -1,4 +1,4 @@
-/** A history that grows too long ends in a new run that goes on where the old one was: on a Temporal that finds histories long early. */
+/** A workflow whose history grows too long continues as new where the old run ended; this Temporal server suggests it after 30 events. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
@@ -31,7 +31,7 @@ afterAll(async () => {
 
 interface Started {
   readonly workflowId: string;
-  readonly tell: () => Promise<void>;
+  readonly signalAgain: () => Promise<void>;
 }
 
 /** Runs `work` while a worker has these activities. */
@@ -49,12 +49,12 @@ async function start(workflow: WorkflowName, input: Readonly<Record<string, stri
   const workflowId = `${workflow}/${randomUUID()}`;
   const learns = workflow === 'learningBatch' || workflow === 'projectLearning';
   const entry = { workflow, workflowId, input, ...(learns && { signal: { name: 'look', input: {} } }) };
-  const tell = () => temporal.start(entry);
-  await tell();
-  return { workflowId, tell };
+  const signalAgain = () => temporal.start(entry);
+  await signalAgain();
+  return { workflowId, signalAgain };
 }
 
-/** How the runs of the workflow have ended, the first one first. */
+/** The statuses of the workflow's runs, oldest first. */
 async function endsOf(workflowId: string): Promise<readonly string[]> {
   const runs: { readonly at: number; readonly status: string }[] = [];
   for await (const { startTime, status } of temporal.client.workflow.list({ query: `WorkflowId = "${workflowId}"` }))
@@ -69,15 +69,15 @@ async function expectRenewed(workflowId: string): Promise<void> {
   expect(new Set(ends.slice(0, -1))).toEqual(new Set(['CONTINUED_AS_NEW']));
 }
 
-/** What an activity says, one thing after the other, and the inputs that it was called with. */
-function saying<Result>(...results: readonly Result[]) {
+/** An activity that returns the results in order, the last one again and again, and the inputs that it got. */
+function responding<Result>(...results: readonly Result[]) {
   const inputs: unknown[] = [];
   return {
     inputs,
-    say: async (input: unknown): Promise<Result> => {
+    respond: async (input: unknown): Promise<Result> => {
       const result = results[Math.min(inputs.length, results.length - 1)];
       inputs.push(input);
-      if (result === undefined) throw new Error('there is nothing to say');
+      if (result === undefined) throw new Error('no result is scripted');
       return result;
     },
   };
@@ -88,39 +88,39 @@ const times = <Value>(count: number, value: Value): Value[] => Array.from({ leng
 
 test('conversationIdle', async () => {
   const input = { conversation_id: randomUUID(), opened: 3 };
-  const { inputs, say } = saying<IdleCheckResult>(...times(8, wait), { kind: 'read' });
-  await withWorker({ readConversation: say }, async () => expectRenewed((await start('conversationIdle', input)).workflowId));
+  const { inputs, respond } = responding<IdleCheckResult>(...times(8, wait), { kind: 'read' });
+  await withWorker({ readConversation: respond }, async () => expectRenewed((await start('conversationIdle', input)).workflowId));
   expect(inputs).toEqual(times(9, input));
 }, 120_000);
 
 test('videoOperation', async () => {
   const input = { call_id: randomUUID() };
-  const { inputs, say } = saying<VideoPollResult>(...times(6, wait), { kind: 'settled' });
-  await withWorker({ pollVideo: say }, async () => expectRenewed((await start('videoOperation', input)).workflowId));
+  const { inputs, respond } = responding<VideoPollResult>(...times(6, wait), { kind: 'settled' });
+  await withWorker({ pollVideo: respond }, async () => expectRenewed((await start('videoOperation', input)).workflowId));
   expect(inputs).toEqual(times(7, input));
 }, 120_000);
 
 test('embedMemory', async () => {
   const input = { project_id: randomUUID(), run: 2 };
-  const { inputs, say } = saying<EmbedProgress>(...times(12, more), { kind: 'done' });
-  await withWorker({ embedPassages: say }, async () => expectRenewed((await start('embedMemory', input)).workflowId));
+  const { inputs, respond } = responding<EmbedProgress>(...times(12, more), { kind: 'done' });
+  await withWorker({ embedPassages: respond }, async () => expectRenewed((await start('embedMemory', input)).workflowId));
   expect(inputs).toEqual(times(13, input));
 }, 120_000);
 
-test('dailyCleanup goes on with the step it had come to', async () => {
+test('dailyCleanup continues with the step that it had reached', async () => {
   const steps = Array.from({ length: 12 }, (_, n) => `step-${n}`);
-  const { inputs, say } = saying(...[...steps, null].map((next) => ({ next, rows: 1 })));
-  await withWorker({ cleanUp: say }, async () => expectRenewed((await start('dailyCleanup', { step: null })).workflowId));
+  const { inputs, respond } = responding(...[...steps, null].map((next) => ({ next, rows: 1 })));
+  await withWorker({ cleanUp: respond }, async () => expectRenewed((await start('dailyCleanup', { step: null })).workflowId));
   expect(inputs).toEqual([null, ...steps].map((step) => ({ step })));
 }, 120_000);
 
-test('subjectErasure finishes once, while it waits for processes and while it deletes runs', async () => {
+test('subjectErasure finishes once, after it continued as new while waiting and while deleting runs', async () => {
   const input = { erasure_id: randomUUID() };
-  const looks = saying<ErasureStatus>(...times(6, wait), { kind: 'clear' });
-  const purges = saying<PurgeProgress>(...times(12, more), { kind: 'done' });
-  const ends = saying(null);
-  const finishErasure = async (given: unknown): Promise<void> => void (await ends.say(given));
-  await withWorker({ lookAtErasure: looks.say, purgeErasedRuns: purges.say, finishErasure }, async () =>
+  const checks = responding<ErasureStatus>(...times(6, wait), { kind: 'clear' });
+  const purges = responding<PurgeProgress>(...times(12, more), { kind: 'done' });
+  const ends = responding(null);
+  const finishErasure = async (given: unknown): Promise<void> => void (await ends.respond(given));
+  await withWorker({ lookAtErasure: checks.respond, purgeErasedRuns: purges.respond, finishErasure }, async () =>
     expectRenewed((await start('subjectErasure', input)).workflowId),
   );
   expect(purges.inputs).toEqual(times(13, input));
@@ -135,19 +135,19 @@ test('projectLearning loses no signal', async () => {
     return { kind: seen < 20 ? 'running' : 'gone' };
   };
   await withWorker({ lookAtLearning }, async () => {
-    const { workflowId, tell } = await start('projectLearning', input);
+    const { workflowId, signalAgain } = await start('projectLearning', input);
     while (seen < 20) {
       const before = seen;
-      await tell();
-      await until('it looks', () => seen > before);
+      await signalAgain();
+      await until('it checks', () => seen > before);
     }
     await expectRenewed(workflowId);
   });
 }, 120_000);
 
-test('learningBatch works on what is open, each step of each group until it is settled', async () => {
+test('learningBatch repeats each step of each pending group until it is settled', async () => {
   const input = { batch_id: randomUUID() };
-  // Each group waits some times before each of its steps.
+  // Each group waits several times before each of its steps.
   const waits = new Map([0, 1, 2, 3].map((position) => [position, { learn: 3, consolidate: 2 }]));
   const settled: string[] = [];
   const stepOf =
@@ -158,7 +158,7 @@ test('learningBatch works on what is open, each step of each group until it is s
         left[name] -= 1;
         return { kind: 'wait', waitMs: 1 };
       }
-      // As a group's row says: what is settled is settled.
+      // As in a group's row: a settled step stays settled.
       if (!settled.includes(`${name} ${position}`)) settled.push(`${name} ${position}`);
       return { kind: 'settled' };
     };

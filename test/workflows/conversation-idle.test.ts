@@ -15,13 +15,13 @@ function entryOf(id: string): { workflow: string; workflowId: string; input: { c
   return { workflow: 'conversationIdle', workflowId: `conversation/${id}/1`, input: { conversation_id: id, opened: 1 } };
 }
 
-/** A conversation that goes on for so many looks. */
-function quietAfter(looks: number, waitMs = 1_000): { read: Read; seen: () => number } {
+/** A conversation that continues for the first `checks` checks. */
+function quietAfter(checks: number, waitMs = 1_000): { read: Read; seen: () => number } {
   let seen = 0;
-  return { seen: () => seen, read: async () => (seen++ < looks ? { kind: 'wait', waitMs } : { kind: 'read' }) };
+  return { seen: () => seen, read: async () => (seen++ < checks ? { kind: 'wait', waitMs } : { kind: 'read' }) };
 }
 
-/** The whole history, as Temporal keeps it and its UI shows it. */
+/** The whole history as Temporal stores it. */
 async function historyOf({ temporal }: TestTemporal, id: string): Promise<string> {
   const history = await temporal.client.workflow.getHandle(`conversation/${id}/1`).fetchHistory();
   return rawHistory(history);
@@ -30,7 +30,7 @@ async function historyOf({ temporal }: TestTemporal, id: string): Promise<string
 describe('conversationIdle', () => {
   const shared = sharedTemporal();
 
-  /** Runs one workflow to its end with these answers of the memory. */
+  /** Runs one workflow to its end with these results of the memory. */
   async function run(id: string, read: Read): Promise<void> {
     const { temporal, work } = shared();
     const worker = work(createConversationActivities({ idleMs: () => idleMs, readConversation: read }));
@@ -43,16 +43,16 @@ describe('conversationIdle', () => {
     }
   }
 
-  test('asks the memory with the conversation, its opening and the idle time, and ends when it is read', async () => {
-    const asked: unknown[] = [];
-    await run('a', async (wish) => {
-      asked.push(wish);
+  test('passes the conversation, its opening and the idle time to the memory, and ends when it is read', async () => {
+    const requests: unknown[] = [];
+    await run('a', async (request) => {
+      requests.push(request);
       return { kind: 'read' };
     });
-    expect(asked).toEqual([{ conversationId: 'a', opened: 1, idleMs }]);
+    expect(requests).toEqual([{ conversationId: 'a', opened: 1, idleMs }]);
   });
 
-  test('sleeps and looks again while turns come', async () => {
+  test('sleeps and checks again while the conversation continues', async () => {
     const { read, seen } = quietAfter(2);
     const startedAt = performance.now();
     await run('b', read);
@@ -69,14 +69,14 @@ describe('conversationIdle', () => {
     expect(seen).toBe(1);
   });
 
-  test('never spins: a wait of nothing is a second', async () => {
+  test('waits at least a second, so that it never spins', async () => {
     const { read } = quietAfter(1, 0);
     const startedAt = performance.now();
     await run('c', read);
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_000);
   });
 
-  test('tries again when the memory fails, and no text of the failure reaches the history', async () => {
+  test('retries when the memory fails, and no text of the failure reaches the history', async () => {
     let seen = 0;
     await run('d', async () => {
       if (seen++ === 0) throw gatewayError('query_failed', { message: planted, cause: new Error(planted) });
@@ -87,19 +87,19 @@ describe('conversationIdle', () => {
     expect(await historyOf(shared(), 'd')).not.toContain('patient');
   });
 
-  test('lets nothing pass that the memory returns beyond the kind and the wait', async () => {
-    const looks: IdleCheckResult[] = [{ kind: 'wait', waitMs: 1.5 }, { kind: 'read' }];
-    await run('e', async () => ({ ...(looks.shift() ?? { kind: 'gone' as const }), title: planted }));
+  test("passes only the kind and the wait of the memory's result to Temporal", async () => {
+    const results: IdleCheckResult[] = [{ kind: 'wait', waitMs: 1.5 }, { kind: 'read' }];
+    await run('e', async () => ({ ...(results.shift() ?? { kind: 'gone' as const }), title: planted }));
     const history = await historyOf(shared(), 'e');
     expect(history).toContain('waitMs');
     expect(history).not.toContain('patient');
   });
 
-  test('one turn, whose idle time the server waits for, costs one workflow task and six events', async () => {
+  test('takes one workflow task and six events for one turn with a delayed start', async () => {
     const { temporal, work } = shared();
-    let lookedAt = 0;
+    let checkedAt = 0;
     const read: Read = async () => {
-      lookedAt = performance.now();
+      checkedAt = performance.now();
       return { kind: 'read' };
     };
     const worker = work(createConversationActivities({ idleMs: () => idleMs, readConversation: read }));
@@ -108,23 +108,23 @@ describe('conversationIdle', () => {
     await temporal.start(entryOf('j'), { delayMs: 2_000 });
     await temporal.client.workflow.getHandle('conversation/j/1').result();
     await worker.stop();
-    expect(lookedAt - startedAt).toBeGreaterThanOrEqual(1_900);
+    expect(checkedAt - startedAt).toBeGreaterThanOrEqual(1_900);
     const { events } = await temporal.client.workflow.getHandle('conversation/j/1').fetchHistory();
     expect(events).toHaveLength(6);
   });
 
-  test('is never started with text: the start fails, not the workflow', async () => {
+  test('is not started with text: the start fails, not the workflow', async () => {
     const { temporal } = shared();
     await temporal.probe();
     const bad = { ...entryOf('f'), input: { conversation_id: planted, opened: 1 } };
-    const refusal = await temporal.start(bad).catch((error: unknown) => error);
-    expect(refusal).toBeInstanceOf(PermanentStartError);
-    expect(String(refusal)).not.toContain('patient');
+    const error = await temporal.start(bad).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(PermanentStartError);
+    expect(String(error)).not.toContain('patient');
     await expect(temporal.start({ ...entryOf('f'), workflow: 'noSuchWorkflow' })).rejects.toBeInstanceOf(PermanentStartError);
     await expect(temporal.client.workflow.getHandle('conversation/f/1').describe()).rejects.toThrow();
   });
 
-  test('is started once by any number of starts, and again after its end', async () => {
+  test('runs once for concurrent starts, and again after its end', async () => {
     const { temporal, work } = shared();
     await temporal.probe();
     await Promise.all(Array.from({ length: 5 }, () => temporal.start(entryOf('g'))));
@@ -155,7 +155,7 @@ describe('conversationIdle', () => {
     await worker.stop();
   });
 
-  test('reaches its end although Temporal is killed and comes back while it waits', async () => {
+  test('completes although Temporal is killed and restarted while it waits', async () => {
     const { temporal, server, work, lines } = shared();
     await temporal.probe();
     const { read, seen } = quietAfter(1, 4_000);
@@ -166,7 +166,7 @@ describe('conversationIdle', () => {
     const killed = server.pid();
     process.kill(killed, 'SIGKILL');
     await until(
-      'a new server answers',
+      'a new server responds',
       async () =>
         server.pid() !== killed &&
         temporal.probe().then(
@@ -181,7 +181,7 @@ describe('conversationIdle', () => {
     );
     expect(worker.isPolling()).toBe(true);
     expect(lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ message }) => message)).toEqual([
-      expect.stringMatching(/^the Temporal dev server died/),
+      'Temporal dev server died; restarting it',
     ]);
     await worker.stop();
   });

@@ -9,10 +9,10 @@ const planted = 'the patient said she is pregnant';
 describe('dailyCleanup', () => {
   const shared = sharedTemporal();
 
-  /** Steps that have so many slices to do; `done` tells which were done, in order. */
-  function stepsOf(slices: Record<string, number>): { steps: CleanupStep[]; done: string[] } {
+  /** Steps with this many batches of work each; `done` lists the names of completed batches in order. */
+  function stepsOf(batches: Record<string, number>): { steps: CleanupStep[]; done: string[] } {
     const done: string[] = [];
-    const steps = Object.entries(slices).map(([name, count]) => ({
+    const steps = Object.entries(batches).map(([name, count]) => ({
       name,
       async run() {
         if (count === 0) return 0;
@@ -38,16 +38,16 @@ describe('dailyCleanup', () => {
     }
   }
 
-  test('goes through all steps in order, each until nothing is left, and says how much it came to', async () => {
-    const { steps, done } = stepsOf({ conversations: 3, outbox: 0, words: 1 });
+  test('runs all steps in order, each until nothing remains, and counts the rows', async () => {
+    const { steps, done } = stepsOf({ conversations: 3, outbox: 0, terms: 1 });
     const history = await run('cleanup/a', steps);
-    expect(done).toEqual(['conversations', 'conversations', 'conversations', 'words']);
+    expect(done).toEqual(['conversations', 'conversations', 'conversations', 'terms']);
     expect(history).toContain(String.raw`{\"next\":\"outbox\",\"rows\":30}`);
     expect(history).toContain(String.raw`{\"next\":null,\"rows\":10}`);
   });
 
-  test('that takes long goes on where it was in a new activity', async () => {
-    const { steps, done } = stepsOf({ conversations: 1, words: 1 });
+  test('continues a long step in a new activity', async () => {
+    const { steps, done } = stepsOf({ conversations: 1, terms: 1 });
     const slow = steps.map(({ name, run: step }) => ({
       name,
       run: async (signal: AbortSignal) => {
@@ -56,12 +56,12 @@ describe('dailyCleanup', () => {
       },
     }));
     const history = await run('cleanup/b', slow, 10);
-    expect(done).toEqual(['conversations', 'words']);
+    expect(done).toEqual(['conversations', 'terms']);
     expect(history).toContain(String.raw`{\"next\":\"conversations\",\"rows\":10}`);
   });
 
-  test('ends when it is asked for a step that this version does not have', async () => {
-    const { steps } = stepsOf({ words: 1 });
+  test('ends at a step that this version does not have', async () => {
+    const { steps } = stepsOf({ terms: 1 });
     const { temporal, work } = shared();
     const worker = work(createCleanupActivities({ steps }));
     await temporal.probe();
@@ -71,11 +71,11 @@ describe('dailyCleanup', () => {
     expect(await steps[0]?.run(new AbortController().signal)).toBe(10);
   });
 
-  test('of a worker that is stopped ends its step, and nothing of a failure reaches the history', async () => {
+  test('aborts its step when the worker stops, and no text of the failure reaches the history', async () => {
     const { temporal, work } = shared();
     let stopped = false;
     const hanging: CleanupStep = {
-      name: 'words',
+      name: 'terms',
       run: (signal) =>
         new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () => {
@@ -89,23 +89,23 @@ describe('dailyCleanup', () => {
     await temporal.start({ workflow: 'dailyCleanup', workflowId: 'cleanup/d', input: { step: null } });
     const handle = temporal.client.workflow.getHandle('cleanup/d');
     await until('the step runs', async () => (await handle.describe()).raw.pendingActivities?.[0]?.attempt === 1);
-    await until('it was begun', async () => (await handle.describe()).raw.pendingActivities?.[0]?.lastStartedTime != null);
+    await until('it was started', async () => (await handle.describe()).raw.pendingActivities?.[0]?.lastStartedTime != null);
     await worker.stop();
     expect(stopped).toBe(true);
     expect(rawHistory(await handle.fetchHistory())).not.toContain('patient');
     await handle.terminate();
   });
 
-  test('is scheduled once a day without overlap, however often we connect, and stays paused when an operator paused it', async () => {
+  test("is scheduled once a day without overlap; reconnects keep the schedule and an operator's pause", async () => {
     const { temporal } = shared();
     const { logger, lines } = createTestLog();
     await temporal.probe();
     await ensureSchedules(temporal, logger);
     const handle = temporal.client.schedule.getHandle('daily-cleanup');
-    await handle.pause('looking into something');
+    await handle.pause('investigating');
     await ensureSchedules(temporal, logger);
     const { state, policies, spec, action } = await handle.describe();
-    expect(state).toMatchObject({ paused: true, note: 'looking into something' });
+    expect(state).toMatchObject({ paused: true, note: 'investigating' });
     expect(policies.overlap).toBe('SKIP');
     expect(spec.calendars).toHaveLength(1);
     expect(action).toMatchObject({ workflowType: 'dailyCleanup', args: [{ step: null }] });
@@ -113,14 +113,14 @@ describe('dailyCleanup', () => {
     expect(lines).toEqual([]);
   });
 
-  test('started by the schedule while one runs is left out', async () => {
+  test('is skipped by the schedule while a run is open', async () => {
     const { temporal } = shared();
     await temporal.probe();
     await ensureSchedules(temporal, createTestLog().logger);
     const handle = temporal.client.schedule.getHandle('daily-cleanup');
-    // Nobody works: the first of three nights stays open. No policy is named here, so the schedule's own counts.
+    // Without a worker the first of three nights stays open. Without a policy in the call the schedule's own applies.
     await handle.backfill({ start: new Date('2026-11-01T00:00:00Z'), end: new Date('2026-11-03T23:00:00Z') });
-    await until('the second and the third are left out', async () => (await handle.describe()).info.numActionsSkippedOverlap === 2);
+    await until('the second and the third are skipped', async () => (await handle.describe()).info.numActionsSkippedOverlap === 2);
     expect((await handle.describe()).info.numActionsTaken).toBe(1);
     await handle.delete();
   });

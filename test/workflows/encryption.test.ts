@@ -9,11 +9,11 @@ import { createTestLog, prepareTestBundle, sharedTemporal } from '../support/tem
 describe('with TEMPORAL_PAYLOAD_KEY', () => {
   const shared = sharedTemporal();
 
-  test('a run goes from its start to its end, and its history holds neither its ids nor the words of a failure', async () => {
+  test('a run completes, and its history contains neither its ids nor the text of a failure', async () => {
     const { server } = shared();
-    const place = { address: server.address, namespace: server.namespace, logger: createTestLog().logger };
-    const temporal = createTemporal({ ...place, payloadKeys: [randomBytes(32)] });
-    const stranger = createTemporal(place);
+    const connection = { address: server.address, namespace: server.namespace, logger: createTestLog().logger };
+    const temporal = createTemporal({ ...connection, payloadKeys: [randomBytes(32)] });
+    const withoutKey = createTemporal(connection);
     const seen: string[] = [];
     const activities: Pick<Activities, 'lookAtLearning'> = {
       async lookAtLearning({ project_id: projectId }) {
@@ -29,7 +29,7 @@ describe('with TEMPORAL_PAYLOAD_KEY', () => {
       await temporal.start({ workflow: 'projectLearning', workflowId, input: { project_id: 'planted-id' } });
       await temporal.client.workflow.getHandle(workflowId).result();
       expect(seen).toEqual(['planted-id', 'planted-id']);
-      const history = rawHistory(await stranger.client.workflow.getHandle(workflowId).fetchHistory());
+      const history = rawHistory(await withoutKey.client.workflow.getHandle(workflowId).fetchHistory());
       expect(history).toContain('binary/encrypted');
       expect(history).toContain('Encoded failure');
       expect(history).toContain('query_failed');
@@ -37,7 +37,7 @@ describe('with TEMPORAL_PAYLOAD_KEY', () => {
       expect(history).not.toContain('internal error');
     } finally {
       await worker.stop();
-      await Promise.all([temporal.close(), stranger.close()]);
+      await Promise.all([temporal.close(), withoutKey.close()]);
     }
   });
 });

@@ -1,4 +1,4 @@
-/** The learning workflows on a real Temporal, with rooms that answer what a test says. */
+/** The learning workflows on a real Temporal server, with dependencies that a test scripts. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createLearningActivities, type LearningActivityDeps } from '../../activities/learning.ts';
@@ -9,10 +9,10 @@ import { rawHistory } from '../support/histories.ts';
 import { sharedTemporal, until } from '../support/temporal.ts';
 
 const planted = 'the patient said she is pregnant';
-const look = { name: 'look', input: {} };
+const wakeSignal = { name: 'look', input: {} };
 
-/** Rooms of a batch of so many groups that are settled at once; each step is written down. */
-function createRooms(groups: number): { rooms: LearningActivityDeps; steps: string[]; open: Set<number>; batches: () => number } {
+/** Dependencies of a batch of `groups` groups that settle at once; every step is recorded. */
+function createDeps(groups: number): { deps: LearningActivityDeps; steps: string[]; open: Set<number>; batches: () => number } {
   const open = new Set(Array.from({ length: groups }, (_, position) => position));
   const steps: string[] = [];
   let batches = 0;
@@ -20,7 +20,7 @@ function createRooms(groups: number): { rooms: LearningActivityDeps; steps: stri
     steps,
     open,
     batches: () => batches,
-    rooms: {
+    deps: {
       checkLearning: async () => {
         batches += 1;
         return { kind: 'idle' };
@@ -43,71 +43,71 @@ function createRooms(groups: number): { rooms: LearningActivityDeps; steps: stri
 interface Started {
   readonly id: string;
   readonly worker: RunningWorker;
-  readonly tell: () => Promise<void>;
+  readonly signalAgain: () => Promise<void>;
 }
 
 describe('learning', () => {
   const shared = sharedTemporal();
 
   const workers: RunningWorker[] = [];
-  // Also of a test that failed: the next one's activities are its own.
+  // After a failed test too: the next test starts workers with other activities.
   afterEach(async () => {
     await Promise.all(workers.splice(0).map((worker) => worker.stop()));
   });
 
-  async function start(workflow: 'learningBatch' | 'projectLearning', rooms: LearningActivityDeps): Promise<Started> {
+  async function start(workflow: 'learningBatch' | 'projectLearning', deps: LearningActivityDeps): Promise<Started> {
     const { temporal, work } = shared();
-    const worker = work(createLearningActivities(rooms));
+    const worker = work(createLearningActivities(deps));
     workers.push(worker);
     await temporal.probe();
     const [projectId, batchId] = [randomUUID(), randomUUID()];
     const entry: OutboxEntry =
       workflow === 'learningBatch'
-        ? { workflow, workflowId: `learning/${projectId}/batch/${batchId}`, input: { batch_id: batchId }, signal: look }
-        : { workflow, workflowId: `learning/${projectId}`, input: { project_id: projectId }, signal: look };
-    const tell = () => temporal.start(entry);
-    await tell();
-    return { id: entry.workflowId, tell, worker };
+        ? { workflow, workflowId: `learning/${projectId}/batch/${batchId}`, input: { batch_id: batchId }, signal: wakeSignal }
+        : { workflow, workflowId: `learning/${projectId}`, input: { project_id: projectId }, signal: wakeSignal };
+    const signalAgain = () => temporal.start(entry);
+    await signalAgain();
+    return { id: entry.workflowId, signalAgain, worker };
   }
 
-  const startBatch = (rooms: LearningActivityDeps) => start('learningBatch', rooms);
+  const startBatch = (deps: LearningActivityDeps) => start('learningBatch', deps);
 
   const handleOf = (id: string) => shared().temporal.client.workflow.getHandle(id);
-  /** Of its timers, in milliseconds. */
+  /** The durations of its timers in milliseconds. */
   const timersOf = async (id: string): Promise<number[]> =>
     ((await handleOf(id).fetchHistory()).events ?? []).flatMap(({ timerStartedEventAttributes: timer }) =>
       timer ? [Number(timer.startToFireTimeout?.seconds ?? 0) * 1_000 + (timer.startToFireTimeout?.nanos ?? 0) / 1_000_000] : [],
     );
   const historyOf = async (id: string): Promise<string> => rawHistory(await handleOf(id).fetchHistory());
 
-  test('a batch works on each of its groups, a few at once, and its history holds no text', async () => {
-    const { rooms, steps } = createRooms(5);
+  test('a batch processes its groups, three at a time, and its history holds no text', async () => {
+    const { deps, steps } = createDeps(5);
     let working = 0;
-    let most = 0;
+    let maxWorking = 0;
     const { id } = await startBatch({
-      ...rooms,
+      ...deps,
       async learnGroup(group, signal) {
         working += 1;
-        most = Math.max(most, working);
+        maxWorking = Math.max(maxWorking, working);
         await new Promise((resolve) => setTimeout(resolve, 50));
         working -= 1;
-        return rooms.learnGroup(group, signal);
+        return deps.learnGroup(group, signal);
       },
     });
     await handleOf(id).result();
     expect(steps.toSorted()).toEqual([0, 1, 2, 3, 4].flatMap((n) => [`consolidate ${n}`, `learn ${n}`]).toSorted());
-    expect(most).toBe(3);
+    expect(maxWorking).toBe(3);
     expect(await historyOf(id)).not.toContain('patient');
   });
 
-  test('a group that must wait waits in a timer that its history shows, while the others go on', async () => {
-    const { rooms, steps } = createRooms(2);
+  test('a waiting group waits in a timer of the history while the others continue', async () => {
+    const { deps, steps } = createDeps(2);
     const waits = [1_000, 2_000, 4_000];
     const { id } = await startBatch({
-      ...rooms,
+      ...deps,
       learnGroup: async (group, signal) => {
         const waitMs = group.position === 0 ? waits.shift() : undefined;
-        return waitMs === undefined ? rooms.learnGroup(group, signal) : { kind: 'wait', waitMs };
+        return waitMs === undefined ? deps.learnGroup(group, signal) : { kind: 'wait', waitMs };
       },
     });
     await handleOf(id).result();
@@ -118,30 +118,30 @@ describe('learning', () => {
   });
 
   test('a signal ends a wait of hours', async () => {
-    const { rooms, steps } = createRooms(1);
+    const { deps, steps } = createDeps(1);
     let tries = 0;
-    const { id, tell } = await startBatch({
-      ...rooms,
-      learnGroup: async (group, signal) => (tries++ === 0 ? { kind: 'wait', waitMs: 6 * 3_600_000 } : rooms.learnGroup(group, signal)),
+    const { id, signalAgain } = await startBatch({
+      ...deps,
+      learnGroup: async (group, signal) => (tries++ === 0 ? { kind: 'wait', waitMs: 6 * 3_600_000 } : deps.learnGroup(group, signal)),
     });
     await until('it waits', async () => (await timersOf(id)).length === 1);
-    await tell();
+    await signalAgain();
     await handleOf(id).result();
     expect(steps).toEqual(['learn 0', 'consolidate 0']);
   });
 
-  test('a run that begins anew waits for what is left of a wait', async () => {
-    const { rooms } = createRooms(1);
-    const { id } = await startBatch({ ...rooms, openBatch: async () => [{ position: 0, waitMs: 1_500.4 }] });
+  test('a new run waits for the rest of a wait', async () => {
+    const { deps } = createDeps(1);
+    const { id } = await startBatch({ ...deps, openBatch: async () => [{ position: 0, waitMs: 1_500.4 }] });
     await handleOf(id).result();
     expect(await timersOf(id)).toEqual([1_501]);
   });
 
-  test('a batch is not over while a group is open that somebody has replayed', async () => {
-    const { rooms, steps, open } = createRooms(1);
+  test('a batch stays open while a replayed group is pending', async () => {
+    const { deps, steps, open } = createDeps(1);
     let finishes = 0;
     const { id } = await startBatch({
-      ...rooms,
+      ...deps,
       finishBatch: async () => {
         if (finishes++ === 0) open.add(1);
         return open.size === 0;
@@ -151,12 +151,12 @@ describe('learning', () => {
     expect(steps).toEqual(['learn 0', 'consolidate 0', 'learn 1', 'consolidate 1']);
   });
 
-  test('a worker that stops ends its call to the model; another one asks again', async () => {
-    const { rooms, steps } = createRooms(1);
+  test('a worker that stops aborts its model call; another worker repeats it', async () => {
+    const { deps, steps } = createDeps(1);
     let aborted = false;
     let asked = false;
     const first = await startBatch({
-      ...rooms,
+      ...deps,
       learnGroup: (_group, signal) =>
         new Promise((_resolve, reject) => {
           asked = true;
@@ -166,16 +166,16 @@ describe('learning', () => {
           });
         }),
     });
-    await until('the model is asked', () => asked);
+    await until('the model is called', () => asked);
     await first.worker.stop();
     expect(aborted).toBe(true);
-    workers.push(shared().work(createLearningActivities(rooms)));
+    workers.push(shared().work(createLearningActivities(deps)));
     await handleOf(first.id).result();
     expect(steps).toEqual(['learn 0', 'consolidate 0']);
   });
 
-  test('a project looks when it is told, when a wait is over, and lets a signal end a wait', async () => {
-    const looks: LearningCheckResult[] = [
+  test('a project checks on a signal and at the end of a wait, and a signal ends a wait', async () => {
+    const checks: LearningCheckResult[] = [
       { kind: 'idle' },
       { kind: 'wait', waitMs: 1_000.2 },
       { kind: 'running' },
@@ -184,31 +184,31 @@ describe('learning', () => {
     let seen = 0;
     const lookAtLearning = async (): Promise<LearningCheckResult> => {
       seen += 1;
-      return looks.shift() ?? { kind: 'gone' };
+      return checks.shift() ?? { kind: 'gone' };
     };
-    const { id, tell } = await start('projectLearning', { ...createRooms(0).rooms, checkLearning: lookAtLearning });
+    const { id, signalAgain } = await start('projectLearning', { ...createDeps(0).deps, checkLearning: lookAtLearning });
     await until('it waits for a signal', () => seen === 1);
-    await tell();
+    await signalAgain();
     await until('the wait of a second is over', () => seen === 3);
-    await tell();
+    await signalAgain();
     await until('it waits for an hour', async () => (await timersOf(id)).length === 2);
-    await tell();
+    await signalAgain();
     await handleOf(id).result();
     expect(seen).toBe(5);
     expect(await timersOf(id)).toEqual([1_001, 3_600_000]);
   });
 
-  test('a project that has looked often goes on in a new run, and loses no signal', async () => {
+  test('a project continues as new after many checks and loses no signal', async () => {
     let seen = 0;
     const lookAtLearning = async (): Promise<LearningCheckResult> => {
       seen += 1;
       return seen < 210 ? { kind: 'idle' } : { kind: 'gone' };
     };
-    const { id, tell } = await start('projectLearning', { ...createRooms(0).rooms, checkLearning: lookAtLearning });
+    const { id, signalAgain } = await start('projectLearning', { ...createDeps(0).deps, checkLearning: lookAtLearning });
     while (seen < 210) {
       const before = seen;
-      await tell();
-      await until('it looks', () => seen > before);
+      await signalAgain();
+      await until('it checks', () => seen > before);
     }
     await until('it has ended', async () => (await handleOf(id).describe()).status.name === 'COMPLETED');
     const [begun] = (await handleOf(id).fetchHistory()).events ?? [];

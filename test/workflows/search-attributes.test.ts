@@ -5,7 +5,7 @@ import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
 
 const projectId = '0198c5f2-7d2e-7000-8000-00000000000a';
 
-describe('operators', () => {
+describe('search attributes', () => {
   const shared = sharedTemporal();
 
   const entryOf = (id: string) => ({
@@ -15,7 +15,7 @@ describe('operators', () => {
     projectId,
   });
 
-  test('find runs by project and kind, once the server knows these words', async () => {
+  test('find runs by project and kind once they are registered', async () => {
     const { temporal } = shared();
     await temporal.probe();
     let n = 0;
@@ -37,15 +37,15 @@ describe('operators', () => {
     });
   });
 
-  test('lose nothing where the server does not know them: the start goes without', async () => {
+  test('are omitted from a start where the server does not have them', async () => {
     const { server, temporal } = shared();
     await temporal.probe();
     const { logger, lines } = createTestLog();
     const other = createTemporal({ address: server.address, namespace: 'model-gateway-forgetful', logger });
     try {
       await other.probe();
-      // As after a server lost its state while nobody noticed.
-      await until('the new namespace is there', async () => {
+      // As after a server has lost its state without the client noticing.
+      await until('the new namespace exists', async () => {
         await other.probe();
         const names = ['GatewayProject', 'GatewayKind'];
         return other.client.connection.operatorService
@@ -55,7 +55,7 @@ describe('operators', () => {
             (error: { code?: unknown }) => (error.code === 5 ? false : Promise.reject(error)),
           );
       });
-      await until('the new namespace takes starts', async () => {
+      await until('the new namespace accepts starts', async () => {
         await other.start(entryOf('plain'));
         return true;
       });
@@ -67,7 +67,7 @@ describe('operators', () => {
     }
   });
 
-  test('see a signal, which starts the workflow where it does not run and is checked like all payloads', async () => {
+  test('a signal starts a workflow that does not run, and its payload is checked', async () => {
     const { temporal } = shared();
     await temporal.probe();
     const signal = { name: 'batchEnded', input: { batch_id: 'b1' } };
@@ -77,6 +77,6 @@ describe('operators', () => {
     expect(history.match(/batchEnded/g)).toHaveLength(2);
     expect(history).toContain('b1');
     const bad = { ...entryOf('bad'), signal: { name: 'batchEnded', input: { text: 'the patient said' } } };
-    await expect(temporal.start(bad)).rejects.toMatchObject({ name: 'StartRefused' });
+    await expect(temporal.start(bad)).rejects.toMatchObject({ name: 'PermanentStartError' });
   });
 });

@@ -13,10 +13,10 @@ function entryOf(id: string): { workflow: string; workflowId: string; input: { e
 describe('subjectErasure', () => {
   const shared = sharedTemporal();
 
-  /** Runs one workflow to its end; returns its history, as Temporal keeps it and its UI shows it. */
-  async function run(id: string, rooms: ErasureActivityDeps): Promise<string> {
+  /** Runs one workflow to its end and returns its history as Temporal stores it. */
+  async function run(id: string, deps: ErasureActivityDeps): Promise<string> {
     const { temporal, work } = shared();
-    const worker = work(createErasureActivities(rooms));
+    const worker = work(createErasureActivities(deps));
     try {
       await temporal.probe();
       await temporal.start(entryOf(id));
@@ -28,17 +28,17 @@ describe('subjectErasure', () => {
     }
   }
 
-  test('waits for the processes, deletes runs until none is left, and counts what is left last', async () => {
+  test('waits for the processes, then deletes runs until none remains, then finishes', async () => {
     const steps: string[] = [];
-    const looks: ErasureStatus[] = [
+    const statuses: ErasureStatus[] = [
       { kind: 'wait', waitMs: 1_000.5 },
       { kind: 'wait', waitMs: 0 },
     ];
     const purges: PurgeProgress[] = [{ kind: 'more' }];
     const history = await run('a', {
       async checkProcesses(id) {
-        steps.push(`look ${id}`);
-        return { ...(looks.shift() ?? { kind: 'clear' }), subject: planted };
+        steps.push(`check ${id}`);
+        return { ...(statuses.shift() ?? { kind: 'clear' }), subject: planted };
       },
       async purgeRuns(id) {
         steps.push(`purge ${id}`);
@@ -48,19 +48,19 @@ describe('subjectErasure', () => {
         steps.push(`finish ${id}`);
       },
     });
-    expect(steps).toEqual(['look a', 'look a', 'look a', 'purge a', 'purge a', 'finish a']);
+    expect(steps).toEqual(['check a', 'check a', 'check a', 'purge a', 'purge a', 'finish a']);
     expect(history.match(/"startToFireTimeout":\{[^}]*\}/g)).toHaveLength(2);
     expect(history).not.toContain('Ada');
   });
 
-  test.each<ErasureStatus>([{ kind: 'gone' }, { kind: 'done' }])('ends at once when it is $kind', async (look) => {
+  test.each<ErasureStatus>([{ kind: 'gone' }, { kind: 'done' }])('ends at once when its status is $kind', async (status) => {
     const unexpected = async (): Promise<never> => {
-      throw new Error('not to be asked');
+      throw new Error('unexpected call');
     };
-    await run(`b-${look.kind}`, { checkProcesses: async () => look, purgeRuns: unexpected, finish: unexpected });
+    await run(`b-${status.kind}`, { checkProcesses: async () => status, purgeRuns: unexpected, finish: unexpected });
   });
 
-  test('goes on trying while something is left, and says nothing of it in the history', async () => {
+  test('retries until nothing remains, and the history does not contain the failures', async () => {
     let tries = 0;
     const history = await run('c', {
       checkProcesses: async () => ({ kind: 'clear' }),
@@ -74,7 +74,7 @@ describe('subjectErasure', () => {
     expect(history).not.toContain('Ada');
   });
 
-  test('runs of a workflow id are deleted with their histories, whether they run or have ended', async () => {
+  test('deleteRuns deletes running and closed runs of a workflow id with their histories', async () => {
     const { temporal, work } = shared();
     const worker = work(
       createErasureActivities({
@@ -94,20 +94,20 @@ describe('subjectErasure', () => {
       return count;
     };
     await until('both runs are listed', async () => (await countOf('ended')) === 2 && (await countOf('runs')) === 1);
-    const noted: number[] = [];
-    const note = async (count: number): Promise<void> => {
-      noted.push(count);
+    const recorded: number[] = [];
+    const record = async (count: number): Promise<void> => {
+      recorded.push(count);
     };
-    await temporal.deleteRuns('erasure/ended', note);
-    await temporal.deleteRuns('erasure/runs', note);
-    await until('they are gone', async () => (await countOf('ended')) + (await countOf('runs')) === 0);
-    await temporal.deleteRuns('erasure/ended', note);
-    expect(noted).toEqual([2, 1, 0]);
-    const failing = temporal.deleteRuns('erasure/ended', () => Promise.reject(new Error('not noted')));
-    await expect(failing).rejects.toThrow('not noted');
-    const gone = temporal.client.workflow.getHandle('erasure/ended').describe();
-    await expect(gone).rejects.toMatchObject({ name: 'WorkflowNotFoundError' });
-    await expect(temporal.deleteRuns('" or WorkflowId != "', note)).rejects.toThrow();
+    await temporal.deleteRuns('erasure/ended', record);
+    await temporal.deleteRuns('erasure/runs', record);
+    await until('they are deleted', async () => (await countOf('ended')) + (await countOf('runs')) === 0);
+    await temporal.deleteRuns('erasure/ended', record);
+    expect(recorded).toEqual([2, 1, 0]);
+    const failing = temporal.deleteRuns('erasure/ended', () => Promise.reject(new Error('not recorded')));
+    await expect(failing).rejects.toThrow('not recorded');
+    const described = temporal.client.workflow.getHandle('erasure/ended').describe();
+    await expect(described).rejects.toMatchObject({ name: 'WorkflowNotFoundError' });
+    await expect(temporal.deleteRuns('" or WorkflowId != "', record)).rejects.toThrow();
     await worker.stop();
   });
 });

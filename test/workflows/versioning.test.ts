@@ -7,16 +7,16 @@ const autoUpgrade = 2;
 describe('with TEMPORAL_WORKER_BUILD_ID', () => {
   const shared = sharedTemporal();
 
-  test('a run that waits goes on with the workers of the next build', async () => {
+  test('a waiting run continues on the workers of the next build', async () => {
     const { temporal, server } = shared();
     await temporal.probe();
-    const looks: string[] = [];
+    const checks: string[] = [];
     const workOn = (buildId: string) =>
       temporal.startWorker({
         queue: memoryQueue,
         activities: {
           async lookAtLearning() {
-            looks.push(buildId);
+            checks.push(buildId);
             return { kind: 'idle' };
           },
         },
@@ -39,7 +39,7 @@ describe('with TEMPORAL_WORKER_BUILD_ID', () => {
     const first = workOn('one');
     await makeCurrent('one');
     await temporal.start(learning);
-    await until('the project was looked at', () => looks.length > 0);
+    await until('the project was checked', () => checks.length > 0);
     await until('its first task is done', async () => (await behaviourOf('learning/a')) > 0);
     expect(await behaviourOf('learning/a')).toBe(autoUpgrade);
     await first.stop();
@@ -47,7 +47,7 @@ describe('with TEMPORAL_WORKER_BUILD_ID', () => {
     const second = workOn('two');
     await makeCurrent('two');
     await temporal.start({ ...learning, signal: { name: 'look', input: {} } });
-    await until('the next build looks', () => looks.includes('two'));
+    await until('the next build checks', () => checks.includes('two'));
     await second.stop();
   });
 });

@@ -14,10 +14,10 @@ function entryOf(id: string): { workflow: string; workflowId: string; input: { c
 describe('videoOperation', () => {
   const shared = sharedTemporal();
 
-  /** Runs one workflow to its end; returns its history, as Temporal keeps it and its UI shows it. */
-  async function run(id: string, lookAtVideo: VideoActivityDeps['pollVideo']): Promise<string> {
+  /** Runs one workflow to its end and returns its history as Temporal stores it. */
+  async function run(id: string, pollVideo: VideoActivityDeps['pollVideo']): Promise<string> {
     const { temporal, work } = shared();
-    const worker = work(createVideoActivities({ pollVideo: lookAtVideo }));
+    const worker = work(createVideoActivities({ pollVideo }));
     try {
       await temporal.probe();
       await temporal.start(entryOf(id));
@@ -29,21 +29,21 @@ describe('videoOperation', () => {
     }
   }
 
-  test('asks about its call, waits as long as it is told, and ends when the video is settled', async () => {
-    const asked: string[] = [];
-    const looks: VideoPollResult[] = [{ kind: 'wait', waitMs: 1_500.2 }, { kind: 'wait', waitMs: 0 }, { kind: 'settled' }];
+  test('polls its call, waits as each result says, and ends when the video is settled', async () => {
+    const polled: string[] = [];
+    const results: VideoPollResult[] = [{ kind: 'wait', waitMs: 1_500.2 }, { kind: 'wait', waitMs: 0 }, { kind: 'settled' }];
     const history = await run('a', async (callId) => {
-      asked.push(callId);
-      return { ...(looks.shift() ?? { kind: 'gone' }), uris: [planted] };
+      polled.push(callId);
+      return { ...(results.shift() ?? { kind: 'gone' }), uris: [planted] };
     });
-    expect(asked).toEqual(['a', 'a', 'a']);
-    // A wait of nothing is a second: it never spins.
+    expect(polled).toEqual(['a', 'a', 'a']);
+    // A wait of 0 becomes a second, so that it never spins.
     expect(history.match(/"startToFireTimeout":\{[^}]*\}/g)).toHaveLength(2);
     expect(history).toContain('pollVideo');
     expect(history).not.toContain('patient');
   });
 
-  test('ends when the video is gone', async () => {
+  test('ends when the video no longer exists', async () => {
     let seen = 0;
     await run('b', async () => {
       seen++;
@@ -52,7 +52,7 @@ describe('videoOperation', () => {
     expect(seen).toBe(1);
   });
 
-  test('looks again when the database fails, and no text of the failure reaches the history', async () => {
+  test('polls again when the database fails, and no text of the failure reaches the history', async () => {
     let seen = 0;
     const history = await run('c', async () => {
       if (seen++ === 0) throw gatewayError('budget_unavailable', { message: planted, cause: new Error(planted) });
@@ -74,15 +74,15 @@ describe('videoOperation', () => {
     await worker.stop();
   });
 
-  test('a worker that stops ends its request to the vendor, and another worker looks again', async () => {
+  test('a worker that stops aborts its request to the vendor, and another worker polls again', async () => {
     const { temporal, work } = shared();
     let aborted = false;
-    let asked = false;
+    let isPolled = false;
     const first = work(
       createVideoActivities({
         pollVideo: (_callId, signal) =>
           new Promise((_resolve, reject) => {
-            asked = true;
+            isPolled = true;
             signal.addEventListener('abort', () => {
               aborted = true;
               reject(signal.reason);
@@ -92,7 +92,7 @@ describe('videoOperation', () => {
     );
     await temporal.probe();
     await temporal.start(entryOf('e'));
-    await until('the vendor is asked', () => asked);
+    await until('the vendor is polled', () => isPolled);
     await first.stop();
     expect(aborted).toBe(true);
     const second = work(createVideoActivities({ pollVideo: async () => ({ kind: 'settled' }) }));

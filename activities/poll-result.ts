@@ -1,0 +1,11 @@
+/** Results of activities that ask their workflow to wait. */
+
+interface Wait {
+  readonly kind: 'wait';
+  readonly waitMs: number;
+}
+
+/** Copies kind and delay only, rounded up: other members of a module's result must not enter a workflow's history. */
+export function toPollResult<Kind extends string>(result: { readonly kind: Kind } | Wait): { readonly kind: Kind } | Wait {
+  return 'waitMs' in result ? { kind: 'wait', waitMs: Math.ceil(result.waitMs) } : { kind: result.kind };
+}
