@@ -1,13 +1,12 @@
 /**
- * The durable part as one thing to start and stop: finds or fetches Temporal, runs the dev server where there is no other, and joins
+ * Starts and stops durable work as one unit: resolves or installs Temporal, runs the dev server where none is configured, and connects
  * client, worker and dispatcher to it.
  *
- * All of it happens in the background, and nothing of it fails a start: the API answers calls from the first moment, what it
- * leaves to be done waits as outbox rows, and `state` says how far it is.
+ * Everything happens in the background and never fails a start: the API serves calls from the first moment, work for workflows waits as
+ * outbox rows, and `state` reports the progress.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { memoryQueue } from '../../workflows/contract.ts';
-import { errorSummary } from '../core/error-messages.ts';
+import { backoffDelays, retry } from '../core/backoff.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { ensureSchedules } from './client/schedules.ts';
@@ -21,11 +20,11 @@ import type { RunningWorker } from './worker/temporal-worker.ts';
 import { prepareWorkflowBundle } from './worker/workflow-bundle.ts';
 
 export type DurableState =
-  | 'off' // switched off, or stopped
-  | 'fetching' // the program is being found, downloaded or built
-  | 'connecting' // the server starts, or did not answer yet
+  | 'off' // disabled, or stopped
+  | 'fetching' // the program is being resolved, downloaded or built
+  | 'connecting' // the server starts, or has not responded yet
   | 'ready'
-  | 'down'; // it was there and is not, or cannot be had; tried again
+  | 'down'; // the connection was lost, or the program cannot be installed; retrying
 
 export interface TemporalSettings {
   readonly mode: 'off' | 'external' | 'dev';
@@ -36,44 +35,43 @@ export interface TemporalSettings {
   readonly tls?: TemporalOptions['tls'];
   readonly apiKey?: string;
   readonly payloadKeys?: TemporalOptions['payloadKeys'];
-  /** Set: workers take part in worker versioning under this id. */
+  /** When set, workers take part in worker versioning under this build id. */
   readonly buildId?: string;
 }
 
 export interface DurableOptions {
   readonly temporal: TemporalSettings;
-  /** `client` starts workflows, `worker` runs them too. */
+  /** A `client` starts workflows; a `worker` also runs them. */
   readonly role: 'client' | 'worker';
   readonly environment: TemporalEnvironment;
   readonly dataDir: string;
   readonly database: Database;
   readonly activities: object;
-  /** Writes outbox rows again for what the tables show unfinished; called after each (re)connection. */
+  /** Writes outbox rows for everything the tables show as unfinished; called after each (re)connection and daily. */
   readonly reenqueueUnfinished: () => Promise<void>;
-  /** How long after it was asked for a workflow of this name has anything to do. Until then the server waits, and no worker is asked. */
+  /** How long after its outbox row was written a workflow of this name has its first work. The server delays the start until then. */
   readonly startDelayMs?: (workflow: string) => number;
   readonly logger: Logger;
-  /** Called once, when durable work runs for the first time. */
+  /** Called once, when durable work is ready for the first time. */
   readonly onReady?: (durable: Durable) => void;
 }
 
 export interface Durable {
   state(): DurableState;
-  /** How long the oldest wish that is written down waits for Temporal, in milliseconds; 0 while nothing waits. */
+  /** Age in milliseconds of the oldest undelivered outbox row; 0 when there is none. */
   lagMs(): number;
-  /** Address of the web UI's page of our namespace; null when there is none of ours. */
+  /** URL of the dev server's web UI for its namespace. Null without a dev server. */
   uiUrl(): string | null;
-  /** Deletes all runs of a workflow id. Rejects while Temporal is away. */
+  /** Deletes all runs of a workflow id. Rejects while Temporal is unavailable. */
   readonly deleteRuns: Temporal['deleteRuns'];
-  /** Drains the worker, then ends the dev server if there is one. */
+  /** Drains the worker, then terminates the dev server if there is one. */
   stop(): Promise<void>;
 }
 
-const initialBackoffMs = 5_000;
-/** A fetch that failed costs minutes of building to try again. */
-const maxBackoffMs = 30 * 60_000;
+/** The maximum is long, because each attempt may spend minutes on a build. */
+const startBackoff = { initialMs: 5_000, factor: 4, maxMs: 30 * 60_000 };
 
-/** Starts the durable part in the background. */
+/** Starts durable work in the background. */
 export function startDurable(options: DurableOptions): Durable {
   const { temporal: settings, dataDir, logger } = options;
   const stopping = new AbortController();
@@ -90,7 +88,7 @@ export function startDurable(options: DurableOptions): Durable {
     lagMs: () => dispatcher?.lagMs() ?? 0,
     uiUrl: () => (server ? `${server.uiUrl}/namespaces/${server.namespace}/workflows` : null),
     async deleteRuns(workflowId, recordRuns) {
-      if (!temporal) throw new Error('Temporal is not there yet');
+      if (!temporal) throw new Error('not connected to Temporal yet');
       return temporal.deleteRuns(workflowId, recordRuns);
     },
     async stop() {
@@ -107,16 +105,14 @@ export function startDurable(options: DurableOptions): Durable {
   return durable;
 
   async function start(): Promise<void> {
-    for (let backoffMs = initialBackoffMs; !signal.aborted; backoffMs = Math.min(maxBackoffMs, backoffMs * 4)) {
-      try {
-        return connect(await resolveEndpoint());
-      } catch (error) {
-        if (signal.aborted) return;
+    await retry(async () => connect(await resolveEndpoint()), {
+      delays: backoffDelays(startBackoff),
+      signal,
+      onRetry(error, backoffMs) {
         phase = 'down';
-        logger.error({ err: error }, `durable work waits: ${errorSummary(error)}`);
-        await sleep(backoffMs, undefined, { signal }).catch(() => {}); // Rejects when stopping.
-      }
-    }
+        logger.error({ err: error, backoffMs }, 'durable work failed to start; retrying');
+      },
+    }).catch(() => undefined); // Rejects only when stopping.
   }
 
   async function resolveEndpoint(): Promise<{ address: string; namespace: string }> {
@@ -163,7 +159,7 @@ export function startDurable(options: DurableOptions): Durable {
   }
 
   function onChange(reachable: boolean): void {
-    if (!reachable && phase === 'connecting' && !hasBeenReady) return; // Not there yet is not down.
+    if (!reachable && phase === 'connecting' && !hasBeenReady) return; // Never connected so far: still starting, not down.
     phase = reachable ? 'ready' : 'down';
     if (!reachable || hasBeenReady) return;
     hasBeenReady = true;

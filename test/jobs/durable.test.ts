@@ -54,7 +54,7 @@ describe('durable work', () => {
 
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'gateway-durable-'));
-    await copyEmbeddedTemplate(dataDir);
+    copyEmbeddedTemplate(dataDir);
     database = await openEmbeddedDatabase({ dataDir });
     await migrate(database);
     read = [];
@@ -67,7 +67,7 @@ describe('durable work', () => {
     await rm(dataDir, { recursive: true });
   });
 
-  test('written before Temporal is there is done when it is, and the UI is where it says', async () => {
+  test('runs work that was enqueued before Temporal was ready, and reports the URL of the UI', async () => {
     await put('a');
     const ready: string[] = [];
     const durable = start({ onReady: ({ uiUrl }) => ready.push(uiUrl() ?? '') });
@@ -84,35 +84,35 @@ describe('durable work', () => {
     expect(lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
   });
 
-  test('goes on after Temporal was killed, and what is unfinished is looked for again', async () => {
+  test('continues after Temporal was killed and re-enqueues unfinished work', async () => {
     const durable = start();
     await until('it is ready', () => durable.state() === 'ready');
     process.kill(await pidOfServer(), 'SIGKILL');
     await put('b');
     await until('the conversation is read', () => read.includes('b'));
     await until('it is ready again', () => durable.state() === 'ready');
-    await until('the tables were looked through again', () => repairs === 2);
+    await until('unfinished work is re-enqueued', () => repairs === 2);
   });
 
-  test('that is switched off waits as rows', async () => {
+  test('waits as outbox rows when it is disabled', async () => {
     const durable = start({ temporal: { mode: 'off', address: null, namespace: 'default' } });
     await put('c');
     expect(durable.state()).toBe('off');
     expect(await waiting()).toBe(1);
   });
 
-  test('waits for an external Temporal that is not there, and says so once', async () => {
+  test('waits for an external Temporal that is unavailable, and logs it once', async () => {
     await put('d');
     const durable = start({ temporal: { mode: 'external', address: '127.0.0.1:1', namespace: 'default' } });
-    const said = (): string[] => lines.filter(({ level }) => level === 'warn').map(({ message }) => message.replace(/: .*/, ''));
-    await until('both have said so', () => said().length === 2);
+    const warnings = (): string[] => lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
+    await until('the worker and the dispatcher have logged it', () => warnings().length === 2);
     await new Promise((resolve) => setTimeout(resolve, 2_000));
-    expect(said().sort()).toEqual(['Temporal cannot be reached', 'the Temporal worker does not run']);
+    expect(warnings().sort()).toEqual(['Temporal worker failed; retrying', 'outbox dispatch paused']);
     expect(durable.state()).toBe('connecting');
     expect(await waiting()).toBe(1);
   });
 
-  test('uses an external Temporal, creates its namespace, and a client leaves the running to workers', () =>
+  test('uses an external Temporal and creates its namespace; a client runs no workflows', () =>
     withTemporal(async ({ server }) => {
       const temporal = { mode: 'external', address: server.address, namespace: 'model-gateway' } as const;
       await put('e');

@@ -1,6 +1,5 @@
-/** What Temporal starts by itself: the daily cleanup. Made at each (re)connection, or brought up to date where it is there already. */
+/** Temporal's schedules: the daily cleanup. Created or updated at each (re)connection. */
 import { memoryQueue } from '../../../workflows/contract.ts';
-import { errorSummary } from '../../core/error-messages.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { grpcCodeOf } from '../connection/temporal-connection.ts';
@@ -8,11 +7,11 @@ import type { Temporal } from './temporal.ts';
 
 const scheduleId = 'daily-cleanup';
 const requestTimeoutMs = 5_000;
-/** gRPC's numbers for a server that does not let us: INVALID_ARGUMENT, PERMISSION_DENIED, UNIMPLEMENTED. */
+/** gRPC codes of a server that rejects schedules: INVALID_ARGUMENT, PERMISSION_DENIED, UNIMPLEMENTED. */
 const rejectionCodes: readonly unknown[] = [3, 7, 12];
 
 const schedule: Omit<Parameters<Temporal['client']['schedule']['create']>[0], 'scheduleId' | 'memo'> = {
-  // At night in most of the places where somebody might wait for the database. A service that was off then does it when it is back.
+  // 03:17 UTC, when database load is usually low. The catch-up window covers a service that was off at that time.
   spec: { calendars: [{ hour: 3, minute: 17 }] },
   policies: { overlap: 'SKIP', catchupWindow: '2 days' },
   action: {
@@ -24,7 +23,7 @@ const schedule: Omit<Parameters<Temporal['client']['schedule']['create']>[0], 's
   },
 };
 
-/** Throws when Temporal is away; a server that does not let us have schedules is said in the log. */
+/** Creates or updates the schedules. Throws when Temporal is unavailable; only logs when the server rejects schedules. */
 export async function ensureSchedules({ client }: Temporal, logger: Logger): Promise<void> {
   try {
     await client.withAbortSignal(AbortSignal.timeout(requestTimeoutMs), async () => {
@@ -32,12 +31,12 @@ export async function ensureSchedules({ client }: Temporal, logger: Logger): Pro
         await client.schedule.create({ scheduleId, ...schedule });
       } catch (error) {
         if (!isObject(error) || error['name'] !== 'ScheduleAlreadyRunning') throw error;
-        // What an operator has set, such as a pause, stays.
+        // Keeps what an operator has set, such as a pause.
         await client.schedule.getHandle(scheduleId).update(({ state }) => ({ ...schedule, state }));
       }
     });
   } catch (error) {
     if (!rejectionCodes.includes(grpcCodeOf(error))) throw error;
-    logger.warn({ err: error }, `Temporal does not take the schedule of the daily cleanup: ${errorSummary(error)}`);
+    logger.warn({ err: error }, 'daily cleanup schedule rejected');
   }
 }

@@ -1,31 +1,29 @@
 /**
- * What operators filter runs by in Temporal's UI and command line: `GatewayProject="…" and GatewayKind="learning"`. Keywords only, of ids and
- * fixed words, since search attributes are never encrypted (lessons 47, 48).
+ * Search attributes, by which operators filter runs in Temporal's UI and CLI: `GatewayProject="…" and GatewayKind="learning"`. Values are ids
+ * and fixed keywords only, because search attributes are never encrypted.
  *
- * Best effort: a server must have been told of an attribute, else it refuses every start that has it. Where it does not let us, workflows
- * start without.
+ * Best effort: a server rejects starts with attributes that are not registered. Where registration fails, workflows start without them.
  */
 import { defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
-import { errorSummary } from '../../core/error-messages.ts';
 import type { OutboxEntry } from '../../db/outbox.ts';
 import type { Logger } from '../../observability/logger.ts';
 
 const projectKey = defineSearchAttributeKey('GatewayProject', 'KEYWORD');
-/** The first word of the workflow id, such as `conversation`. */
+/** The first segment of the workflow id, such as `conversation`. */
 const kindKey = defineSearchAttributeKey('GatewayKind', 'KEYWORD');
 const attributeNames = [projectKey.name, kindKey.name];
 
-/** After a refusal, which may be of a server that is still learning the names, or the namespace. */
+/** Minimum interval between attempts: a server may not have propagated the names or the namespace yet. */
 const retryIntervalMs = 5_000;
 
 export interface SearchAttributes {
-  /** Registers them unless that was done. Never throws. */
+  /** Registers the attributes unless done before. Never throws. */
   ensureRegistered(): Promise<void>;
-  /** The server may have lost its state: registers them again at the next `prepare`. */
+  /** The server may have lost its state: the next `ensureRegistered` registers again. */
   reset(): void;
-  /** A start was refused that had them: starts go without until a later `prepare` has succeeded. */
+  /** A start with attributes was rejected: starts omit them until a later `ensureRegistered` succeeds. */
   disable(): void;
-  /** Undefined: the server does not know them. */
+  /** The attributes of an entry; undefined while they are not registered. */
   attributesFor(entry: OutboxEntry): SearchAttributePair[] | undefined;
 }
 
@@ -42,7 +40,7 @@ export function createSearchAttributes(register: (names: readonly string[]) => P
         isUsable = true;
       } catch (error) {
         nextTryAt = performance.now() + retryIntervalMs;
-        if (!hasLogged) logger.info({ err: error }, `workflows start without search attributes: ${errorSummary(error)}`);
+        if (!hasLogged) logger.info({ err: error }, 'search attributes unavailable; starting workflows without them');
         hasLogged = true;
       }
     },

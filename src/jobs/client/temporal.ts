@@ -1,10 +1,9 @@
 /**
- * Temporal: the client that starts workflows, and the worker that runs them. Only this file, `temporal-connection.ts` and
- * `temporal-worker.ts` speak to it.
+ * The Temporal client that starts workflows, and the worker that runs them. Only this file, `temporal-connection.ts` and `temporal-worker.ts`
+ * import the SDK's client and worker.
  *
- * A server that is away costs nothing but time. The client's channel connects again by itself, and each request ends after five seconds
- * whatever happens. A running worker's pollers go on asking by themselves (that is the SDK's own work); a worker that ends nevertheless is
- * made again with growing pauses.
+ * An unavailable server only delays work. The client's channel reconnects automatically, and each request times out after five seconds. A
+ * running worker's pollers retry inside the SDK; a worker that ends nevertheless is recreated with backoff.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
@@ -29,18 +28,18 @@ import type { WorkerSpec } from '../worker/worker-options.ts';
 import { createSearchAttributes, type SearchAttributes } from './search-attributes.ts';
 
 export interface StartOptions {
-  /** How long the server waits with the first workflow task; an entry with a signal is not delayed. */
+  /** How long the server delays the first workflow task. Entries with a signal are not delayed. */
   readonly delayMs?: number;
 }
 
 export interface Temporal {
-  /** The SDK's client, for what has no function here. Its payloads pass our codec. */
+  /** The SDK's client, for operations without a function here. Its payloads pass the gateway's codecs. */
   readonly client: Client;
-  /** Resolves when the server answers and has the namespace, which is created where that is allowed. */
+  /** Resolves when the server responds and has the namespace, which is created if that is permitted. */
   probe(): Promise<void>;
-  /** Starts the entry's workflow unless it runs, and sends its signal if it has one. Throws `StartRefused` when this entry can never start, anything else when Temporal is away. */
+  /** Starts the entry's workflow unless it runs, and sends its signal if any. Throws `PermanentStartError` when retrying cannot succeed, any other error when Temporal is unavailable. */
   start(entry: OutboxEntry, options?: StartOptions): Promise<void>;
-  /** Deletes all runs of this workflow id, with their histories, once it is noted how many there are. */
+  /** Deletes all runs of this workflow id with their histories, after `recordRuns` has stored their number. */
   deleteRuns(workflowId: string, recordRuns: (count: number) => Promise<void>): Promise<void>;
   /** Runs a worker in the background until it is stopped. */
   startWorker(spec: WorkerSpec): RunningWorker;
@@ -48,7 +47,7 @@ export interface Temporal {
   close(): Promise<void>;
 }
 
-/** Refusals that come from the request itself; with all others Temporal counts as away. */
+/** Codes by which the server rejects the request itself. Every other error means that Temporal is unavailable. */
 const permanentCodes: readonly unknown[] = [grpcStatus.invalidArgument, grpcStatus.failedPrecondition, grpcStatus.outOfRange];
 
 export function createTemporal(options: TemporalOptions): Temporal {
@@ -79,7 +78,7 @@ export function createTemporal(options: TemporalOptions): Temporal {
   };
 }
 
-/** A run that ends at this very moment, or goes on as new, takes no signal; the next one does. */
+/** Retries while a run is closing or continuing as new, which rejects signals; the next run accepts them. */
 async function retryWhileClosing(start: () => Promise<void>): Promise<void> {
   for (let backoffMs = 50; ; backoffMs *= 2) {
     try {
@@ -98,7 +97,7 @@ async function startEntry(
 ): Promise<void> {
   const { workflow, workflowId, input, signal } = entry;
   const queue = Object.entries(workflowQueues).find(([name]) => name === workflow)?.[1];
-  if (queue === undefined) throw new PermanentStartError(`there is no workflow ${workflow}`);
+  if (queue === undefined) throw new PermanentStartError(`unknown workflow ${workflow}`);
   const start = async (typedSearchAttributes: SearchAttributePair[] | undefined): Promise<void> => {
     const options = {
       workflowId,
@@ -120,7 +119,7 @@ async function startEntry(
       await retryWhileClosing(() => start(registeredAttributes));
     } catch (error) {
       if (registeredAttributes === undefined || !permanentCodes.includes(grpcCodeOf(error))) throw error;
-      // It may be the attributes that the server refuses.
+      // The server may have rejected the search attributes.
       attributes.disable();
       await start(undefined);
     }
@@ -133,7 +132,7 @@ async function startEntry(
 }
 
 async function deleteRuns(client: Client, workflowId: string, recordRuns: Parameters<Temporal['deleteRuns']>[1]): Promise<void> {
-  checkPayload(workflowId); // It stands in a query: nothing but what ids are made of.
+  checkPayload(workflowId); // Interpolated into a query: id characters only.
   const { namespace } = client.options;
   const runs = await Array.fromAsync(client.workflow.list({ query: `WorkflowId = "${workflowId}"` }));
   await recordRuns(runs.length);
@@ -141,7 +140,7 @@ async function deleteRuns(client: Client, workflowId: string, recordRuns: Parame
     try {
       await client.workflowService.deleteWorkflowExecution({ namespace, workflowExecution: { workflowId, runId } });
     } catch (error) {
-      if (grpcCodeOf(error) !== grpcStatus.notFound) throw error; // Gone by itself meanwhile.
+      if (grpcCodeOf(error) !== grpcStatus.notFound) throw error; // Deleted in the meantime.
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Temporal's server as requests see it: the connection, how long one may take, the namespace and its search attributes. */
+/** Connections to Temporal's server: request timeout, namespace and search attributes. */
 import { Connection, type ConnectionOptions, isGrpcServiceError, NamespaceNotFoundError } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { errorSummary } from '../../core/error-messages.ts';
@@ -10,7 +10,7 @@ export interface TemporalOptions {
   readonly namespace: string;
   readonly tls?: ConnectionOptions['tls'];
   readonly apiKey?: string;
-  /** Keys of 32 bytes: payloads are encrypted with the first of them. */
+  /** Keys of 32 bytes; the first encrypts payloads. */
   readonly payloadKeys?: readonly Uint8Array[];
   readonly logger: Logger;
 }
@@ -18,9 +18,9 @@ export interface TemporalOptions {
 type ConnectionTarget = Pick<TemporalOptions, 'address' | 'tls' | 'apiKey'>;
 
 const requestTimeoutMs = 5_000;
-const retentionMs = 3 * 24 * 3_600_000; // Short, since erasure cannot reach into histories (lessons 49).
+const retentionMs = 3 * 24 * 3_600_000; // Short, because an erasure cannot edit histories.
 
-/** gRPC's status numbers (https://grpc.io/docs/guides/status-codes). */
+/** gRPC status codes (https://grpc.io/docs/guides/status-codes). */
 export const grpcStatus = {
   invalidArgument: 3,
   notFound: 5,
@@ -29,17 +29,17 @@ export const grpcStatus = {
   failedPrecondition: 9,
   outOfRange: 11,
 };
-/** The number of the type Keyword of search attributes. */
+/** Enum value of the search attribute type Keyword. */
 const keywordType = 2;
 
-/** Whether a server at this address has this namespace. Never throws: no answer is no. */
+/** Whether a server at this address has this namespace. Never throws; false without a response. */
 export async function servesNamespace(address: string, namespace: string): Promise<boolean> {
   const connection = connect({ address });
   try {
     await withRequestTimeout(connection, () => connection.workflowService.describeNamespace({ namespace }));
     return true;
   } catch {
-    return false; // Not up yet, or another's server: the caller asks again or ends it.
+    return false; // Not up yet, or another server: the caller retries or terminates it.
   } finally {
     await connection.close();
   }
@@ -48,14 +48,14 @@ export async function servesNamespace(address: string, namespace: string): Promi
 export function connect(options: ConnectionTarget): Connection {
   return Connection.lazy({
     ...connectionOptions(options),
-    // No retries in the client: who calls has its own, and must notice at once that the server is away.
+    // No retries in the client: callers retry, and must notice immediately that the server is unavailable.
     interceptors: [],
-    // gRPC's own default lets a channel rest for two minutes before it looks for a server that came back.
+    // By default, gRPC waits up to two minutes before it reconnects.
     channelArgs: { 'grpc.initial_reconnect_backoff_ms': 200, 'grpc.max_reconnect_backoff_ms': 2_000 },
   });
 }
 
-/** The members that both kinds of connection understand; an absent one must not be there as undefined. */
+/** The options that both kinds of connection accept. Omits absent ones, because the SDK rejects undefined. */
 export function connectionOptions({ address, tls, apiKey }: ConnectionTarget): {
   address: string;
   tls?: Exclude<ConnectionTarget['tls'], undefined>;
@@ -83,7 +83,7 @@ export async function ensureNamespace({ workflowService }: Connection, namespace
   }
 }
 
-/** They are known to a server for a whole namespace; one that knows them already says so. */
+/** Registers search attributes, which are per namespace; skips those that exist. */
 export async function registerSearchAttributes(
   { operatorService }: Connection,
   namespace: string,
@@ -98,7 +98,7 @@ export async function registerSearchAttributes(
       searchAttributes: Object.fromEntries(missing.map((name) => [name, keywordType])),
     });
   } catch (error) {
-    if (grpcCodeOf(error) !== grpcStatus.alreadyExists) throw error; // Another process of ours was faster.
+    if (grpcCodeOf(error) !== grpcStatus.alreadyExists) throw error; // Another gateway process registered them first.
   }
 }
 
@@ -106,7 +106,7 @@ function isMissingNamespace(error: unknown): boolean {
   return error instanceof NamespaceNotFoundError || grpcCodeOf(error) === grpcStatus.notFound;
 }
 
-/** gRPC's status number of an error or of what it wraps. */
+/** gRPC status code of an error or of its nearest cause that has one. */
 export function grpcCodeOf(error: unknown): unknown {
   if (isGrpcServiceError(error)) return error.code;
   return isObject(error) && error['cause'] !== undefined ? grpcCodeOf(error['cause']) : undefined;

@@ -1,15 +1,15 @@
 /**
- * Brings the Temporal SDK's log lines into ours, without its noise: while a server is away the SDK says so with every attempt of every
- * poller, and what an activity threw is logged by `wrap-activities.ts` already. A warning is repeated at most once a minute.
+ * Forwards the Temporal SDK's log lines to the gateway's log without their noise: during an outage the SDK logs every attempt of every
+ * poller, and `wrap-activities.ts` already logs activity errors. A warning is repeated at most once a minute.
  */
 import type { Logger, LogLevel, LogMetadata } from '@temporalio/common';
 import type { Logger as GatewayLogger } from '../../observability/logger.ts';
 
 const repeatIntervalMs = 60_000;
-/** More different warnings than this in a minute are not told apart. */
+/** Bound of the remembered messages; beyond it they may be repeated sooner. */
 const maxMessages = 200;
 
-/** A logger for the SDK's runtime that writes to ours. */
+/** A logger for the SDK's runtime that writes to the gateway's log. */
 export function createSdkLogger(logger: GatewayLogger): Logger {
   const loggedAt = new Map<string, number>();
 
@@ -38,7 +38,7 @@ export function createSdkLogger(logger: GatewayLogger): Logger {
   };
 }
 
-/** The SDK tells its own life at level INFO; for us that is detail. */
+/** Only warnings and errors are reported; the SDK's INFO lines are details of its lifecycle. */
 function isReported(level: LogLevel): boolean {
   return level === 'WARN' || level === 'ERROR';
 }
@@ -49,7 +49,7 @@ function isNoise(message: string): boolean {
   );
 }
 
-/** Names of things only. */
+/** Only fields that contain ids and names. */
 function pickFields(metadata: LogMetadata | undefined): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   for (const name of ['sdkComponent', 'workflowId', 'workflowType', 'activityType', 'attempt', 'runId', 'taskQueue']) {

@@ -1,6 +1,6 @@
 /**
- * What the Temporal dev server leaves in the data directory for the next start: who it is (`temporal.json`), and the directory's own
- * stable id (`id`), which names the namespace so that two clones on one machine never meet.
+ * Files of the Temporal dev server in the data directory: `temporal.json` identifies the running server for the next start, and `id` is the
+ * directory's stable id. The namespace is named after that id, so two clones on one machine never share one.
  */
 import { randomBytes } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
@@ -15,24 +15,24 @@ export interface DevServerRecord extends ProcessIdentity {
   readonly namespace: string;
 }
 
-/** The data directory's id: 12 hexadecimal digits, made at the first call. */
+/** Returns the data directory's id, 12 hexadecimal digits; creates it at the first call. */
 export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
   const file = join(dataDir, 'id');
   for (;;) {
     const id = (await readIfExists(file))?.trim();
     if (id !== undefined) {
       if (/^[0-9a-f]{12}$/.test(id)) return id;
-      throw new Error(`${file} holds no id; move it away (the Temporal namespace of this directory is named after it)`);
+      throw new Error(`${file} does not contain an id; move it away (the Temporal namespace of this directory is named after it)`);
     }
     try {
       await writeFile(file, `${randomBytes(6).toString('hex')}\n`, { mode: 0o600, flag: 'wx' });
     } catch (error) {
-      if (errorCode(error) !== 'EEXIST') throw error; // Another process was faster: its id counts.
+      if (errorCode(error) !== 'EEXIST') throw error; // Another process created it first; read that one.
     }
   }
 }
 
-/** The record of the last server; null when there is none or it cannot be read, which is the same to a start. */
+/** Record of the last server. Null when it does not exist or is malformed: a start treats both alike. */
 export async function readRecord(dataDir: string): Promise<DevServerRecord | null> {
   const value = parseJson((await readIfExists(recordFile(dataDir))) ?? '');
   if (!isObject(value)) return null;
@@ -45,7 +45,7 @@ export async function readRecord(dataDir: string): Promise<DevServerRecord | nul
 export async function writeRecord(dataDir: string, record: DevServerRecord): Promise<void> {
   const file = recordFile(dataDir);
   await writeFile(`${file}.new`, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 });
-  await rename(`${file}.new`, file); // Whole or not at all: a kill between the two leaves the old record.
+  await rename(`${file}.new`, file); // Atomic: a kill before the rename leaves the old record intact.
 }
 
 function recordFile(dataDir: string): string {

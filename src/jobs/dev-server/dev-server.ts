@@ -1,16 +1,16 @@
 /**
- * The Temporal dev server of `npm start`: a real server with its web UI, on free ports, its state in the data directory.
+ * The Temporal dev server of `npm start`: a real server with its web UI, on free ports, with its state in the data directory.
  *
- * It is a process of its own in a session of its own. So a Ctrl-C in the terminal reaches only us, and we end it when our own work is
- * drained. And a kill -9 of ours leaves it running: the next start finds it by `temporal.json` and adopts it when it answers with our
- * namespace, else ends it and starts anew. A server that dies under us is started again on the same ports.
+ * It runs in a separate session, so Ctrl-C in the terminal reaches only the gateway, which drains its work before it stops the server.
+ * After a `kill -9` of the gateway the server keeps running: the next start finds it through `temporal.json` and reattaches when it serves
+ * the expected namespace, and otherwise terminates it and starts a new one. A server that dies is restarted on the same ports.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, open, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorSummary } from '../../core/error-messages.ts';
+import { createBackgroundLoop } from '../../core/background-loop.ts';
 import { acquireFileLock } from '../../core/file-lock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { type DevServerRecord, readOrCreateDataDirId, readRecord, writeRecord } from './dev-server-files.ts';
@@ -20,9 +20,9 @@ export interface DevServerOptions {
   readonly binary: string;
   readonly dataDir: string;
   readonly logger: Logger;
-  /** Does a Temporal server at this address have this namespace? Handed in: only `temporal.ts` speaks to Temporal. */
+  /** Whether a Temporal server at this address has this namespace. Injected, because only the client files may import the SDK. */
   readonly servesNamespace: (address: string, namespace: string) => Promise<boolean>;
-  /** Called after a server that had died runs again. */
+  /** Called after a server that died was restarted. */
   readonly onRestart?: () => void;
   readonly signal?: AbortSignal;
 }
@@ -31,11 +31,11 @@ export interface DevServer {
   readonly address: string;
   readonly uiUrl: string;
   readonly namespace: string;
-  /** Whether it was left by an earlier process of ours. */
+  /** True when an earlier gateway process had started it. */
   readonly reattached: boolean;
-  /** Process id at this moment. */
+  /** Current process id; changes with a restart. */
   pid(): number;
-  /** Ends the server: SIGTERM, and SIGKILL after ten seconds. */
+  /** Terminates the server: SIGTERM, then SIGKILL after ten seconds. */
   stop(): Promise<void>;
 }
 
@@ -48,18 +48,19 @@ const readyTimeoutMs = 60_000;
 const reattachTimeoutMs = 10_000;
 const stopGraceMs = 10_000;
 /**
- * A write-ahead log that is forced to the disk at checkpoints only. By default the server makes a journal file and waits for the disk several
- * times in each of the dozen transactions of a workflow, and everybody waits for its one connection. A kill of the server loses nothing; a power cut
- * may lose the last seconds but breaks no file (sqlite.org/pragma.html#pragma_synchronous), and `repair` asks again for what is unfinished.
+ * Write-ahead logging, synced at checkpoints only. By default the server syncs several times in each of a workflow's dozen transactions, and
+ * all of them share one connection. A killed server loses nothing; a power cut may lose the last seconds but does not corrupt the file
+ * (https://sqlite.org/pragma.html#pragma_synchronous), and the dispatcher re-enqueues unfinished work.
  */
 const sqlitePragmas = ['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=1'];
-/** How often a running server's life is looked at: an adopted one is no child of ours, so nobody tells. */
+/** Interval of the liveness check. Polled, because a reattached server is not a child process and sends no exit event. */
 const checkIntervalMs = 1_500;
+const restartBackoff = { initialMs: 1_000, maxMs: 30_000 };
 
-/** Adopts or starts the server of the data directory. Throws when it cannot be had; then nothing is left running. */
+/** Reattaches to the data directory's server or starts it. Throws when neither works; then no server is left running. */
 export async function startDevServer(input: DevServerOptions): Promise<DevServer> {
   const { logger } = input;
-  const dataDir = resolve(input.dataDir); // The server runs in this folder, where a relative path would mean another one.
+  const dataDir = resolve(input.dataDir); // The server's working directory differs, so a relative path would point elsewhere.
   const options = { ...input, dataDir };
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const lock = await acquireFileLock(join(dataDir, 'temporal.lock'));
@@ -67,7 +68,7 @@ export async function startDevServer(input: DevServerOptions): Promise<DevServer
   try {
     const namespace = `gateway-${await readOrCreateDataDirId(dataDir)}`;
     const reattached = await reattach(options, namespace);
-    if (reattached) logger.info({ pid: reattached.pid }, `adopted the Temporal dev server at ${reattached.address}`);
+    if (reattached) logger.info({ pid: reattached.pid, address: reattached.address }, 'reattached to the Temporal dev server');
     const initial = reattached ?? (await startOnFreePorts(options, namespace));
     return superviseServer(options, initial, { reattached: reattached !== null, release: lock.release });
   } catch (error) {
@@ -82,51 +83,46 @@ function superviseServer(
   { reattached, release }: { reattached: boolean; release: () => void },
 ): DevServer {
   const { dataDir, logger } = options;
-  const stopping = new AbortController();
   let current = initial;
-  const supervising = restartWhenDead();
+  let stopped: Promise<void> | null = null;
+  const loop = createBackgroundLoop({
+    run: restartWhenDead,
+    intervalMs: checkIntervalMs,
+    backoff: restartBackoff,
+    onFailure: (error) => logger.warn({ err: error }, 'Temporal dev server failed to start; retrying'),
+    ref: true,
+  });
+  loop.wake(checkIntervalMs);
   return {
     address: initial.address,
     uiUrl: initial.uiUrl,
     namespace: initial.namespace,
     reattached,
     pid: () => current.pid,
-    async stop() {
-      if (stopping.signal.aborted) return supervising;
-      stopping.abort();
-      await supervising;
-      await terminateProcess(current, stopGraceMs);
-      release();
-    },
+    stop: () => (stopped ??= stop()),
   };
 
-  async function restartWhenDead(): Promise<void> {
-    for (let failures = 0; ; ) {
-      await sleep(failures === 0 ? checkIntervalMs : Math.min(30_000, 500 * 2 ** failures), undefined, { signal: stopping.signal }).catch(
-        () => {},
-      ); // Rejects when stopping.
-      if (stopping.signal.aborted) return;
-      if (await isRunning(current)) continue;
-      logger.warn({ pid: current.pid }, `the Temporal dev server died: ${await lastLogLine(dataDir)}; starting it again`);
-      try {
-        current = await launch({ ...options, signal: stopping.signal }, initial.namespace, getPorts(initial));
-        failures = 0;
-        options.onRestart?.();
-      } catch (error) {
-        if (stopping.signal.aborted) return;
-        failures++;
-        logger.warn({}, `the Temporal dev server does not start: ${errorSummary(error)}`);
-      }
-    }
+  async function restartWhenDead(signal: AbortSignal): Promise<'idle'> {
+    if (await isRunning(current)) return 'idle';
+    logger.warn({ pid: current.pid, lastLogLine: await lastLogLine(dataDir) }, 'Temporal dev server died; restarting it');
+    current = await launch({ ...options, signal }, initial.namespace, getPorts(initial));
+    options.onRestart?.();
+    return 'idle';
+  }
+
+  async function stop(): Promise<void> {
+    await loop.stop();
+    await terminateProcess(current, stopGraceMs);
+    release();
   }
 }
 
-/** The server of the last start, when it still runs and answers. One that runs but does not answer is ended. */
+/** The server of an earlier start, if it still serves the namespace. Terminates one that runs but does not. */
 async function reattach(options: DevServerOptions, namespace: string): Promise<DevServerRecord | null> {
   const record = await readRecord(options.dataDir);
   if (!record || !(await isRunning(record))) return null;
   if (record.namespace === namespace && (await waitUntilReady(options, record, reattachTimeoutMs))) return record;
-  options.logger.warn({ pid: record.pid }, `the Temporal dev server at ${record.address} was left behind and does not answer: ending it`);
+  options.logger.warn({ pid: record.pid, address: record.address }, 'terminating an abandoned Temporal dev server that does not respond');
   await terminateProcess(record, stopGraceMs);
   return null;
 }
@@ -137,10 +133,10 @@ async function startOnFreePorts(options: DevServerOptions, namespace: string): P
     try {
       return await launch(options, namespace, { address, ui });
     } catch (error) {
-      // Most likely another process took a port between our look and the server's start.
+      // Most likely another process took a port after `findFreePorts` released it.
       options.signal?.throwIfAborted();
       if (attempt === 3) throw error;
-      options.logger.warn({}, `${errorSummary(error)}; trying other ports`);
+      options.logger.warn({ err: error, attempt }, 'Temporal dev server failed to start; retrying on other ports');
     }
   }
 }
@@ -150,7 +146,7 @@ async function launch(options: DevServerOptions, namespace: string, ports: Ports
   const { dataDir } = options;
   const identity = await spawnServer(options, namespace, ports);
   const record = { ...identity, address: `127.0.0.1:${ports.address}`, uiUrl: `http://127.0.0.1:${ports.ui}`, namespace };
-  // Before it is ready: a kill of ours from here on leaves a server that the next start knows.
+  // Before the server is ready: if the gateway is killed from here on, the next start finds the server.
   await writeRecord(dataDir, record);
   try {
     if (await waitUntilReady(options, record, readyTimeoutMs)) return record;
@@ -162,7 +158,7 @@ async function launch(options: DevServerOptions, namespace: string, ports: Ports
 }
 
 async function spawnServer({ binary, dataDir }: DevServerOptions, namespace: string, ports: Ports): Promise<ProcessIdentity> {
-  // A file and no pipe: with a reader that died the server would die at its next line. Begun anew at each start, so it stays small.
+  // A file, because a pipe whose reader died would kill the server at its next line. Truncated at each start, so it stays small.
   const log = await open(join(dataDir, 'temporal.log'), 'w', 0o600);
   try {
     const child = spawn(
@@ -178,7 +174,7 @@ async function spawnServer({ binary, dataDir }: DevServerOptions, namespace: str
         '--ui-port',
         String(ports.ui),
       ].concat('--db-filename', join(dataDir, 'temporal.db'), '--namespace', namespace, '--log-level', 'error', ...sqlitePragmas),
-      // No variable of ours: neither vendors' keys nor TEMPORAL_… settings are meant for it. HOME keeps it off the user's own settings.
+      // No inherited variables: vendors' keys and TEMPORAL_… settings are not for the server. HOME keeps it away from the user's settings.
       { cwd: dataDir, env: { HOME: dataDir }, detached: true, stdio: ['ignore', log.fd, log.fd] },
     );
     await new Promise<void>((resolve, reject) => child.once('spawn', resolve).once('error', reject));
@@ -201,7 +197,7 @@ async function waitUntilReady({ servesNamespace, signal }: DevServerOptions, rec
   return false;
 }
 
-/** Free ports of the loopback, all open at once so that they differ. */
+/** Free loopback ports, opened at the same time so that they differ. */
 async function findFreePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from(
@@ -227,5 +223,5 @@ function getPorts({ address, uiUrl }: DevServerRecord): Ports {
 
 async function lastLogLine(dataDir: string): Promise<string> {
   const text = await readFile(join(dataDir, 'temporal.log'), 'utf8').catch(() => '');
-  return text.trim().split('\n').at(-1)?.slice(0, 300) || 'it said nothing';
+  return text.trim().split('\n').at(-1)?.slice(0, 300) || 'it wrote no log';
 }

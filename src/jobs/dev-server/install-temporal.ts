@@ -1,6 +1,6 @@
 /**
- * The two ways to get the Temporal program onto a machine that has none. Each puts `temporal` into the empty folder it is given and
- * returns the version; each throws one sentence when it cannot, at once where the answer is a refusal, so that the next way is tried.
+ * The two installers of the Temporal program. Each puts `temporal` into an empty folder and returns its version, or throws one sentence so
+ * that the next installer is tried; a rejected download fails immediately.
  */
 import { execFile, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
@@ -16,15 +16,14 @@ import type { Logger } from '../../observability/logger.ts';
 
 const run = promisify(execFile);
 
-/** What of the process's environment matters here; handed in by the configuration. */
+/** The parts of the process's environment that matter here. */
 export interface TemporalEnvironment {
-  /** The PATH. */
   readonly path: string;
   /** `$XDG_CACHE_HOME/model-gateway`, else `~/.cache/model-gateway`: shared by all clones. */
   readonly cacheDir: string;
-  /** All variables, for the Go toolchain, which takes its proxy, cache and home from them. Only those it needs are handed on. */
+  /** All variables. Only those that the Go toolchain needs (proxy, cache, home) are passed on to it. */
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** Where archives are downloaded from; Temporal's own address unless given. */
+  /** Origin of the archives; Temporal's own by default. */
   readonly downloadOrigin?: string;
 }
 
@@ -35,17 +34,17 @@ export interface InstallOptions {
   readonly signal: AbortSignal;
 }
 
-/** The newest version that `go install` can build: later ones have `replace` lines in their go.mod. */
+/** The newest version that `go install` can build: later ones have `replace` directives in go.mod. */
 const buildableVersion = '1.5.1';
 
 const responseTimeoutMs = 10_000;
 const downloadTimeoutMs = 10 * 60_000;
 const buildTimeoutMs = 30 * 60_000;
 
-/** The archive that Temporal publishes for this platform. */
+/** Downloads the archive that Temporal publishes for this platform. */
 export async function downloadTemporal({ folder, environment, logger, signal }: InstallOptions): Promise<string> {
   const address = `${environment.downloadOrigin ?? 'https://temporal.download'}/cli/archive/latest?platform=${platform()}&arch=${architecture()}`;
-  logger.info({}, `asking ${address}`);
+  logger.info({ url: address }, 'downloading temporal');
   const body = await openArchive(address, signal);
   const archive = join(folder, 'archive.tar.gz');
   await pipeline(body, createWriteStream(archive, { mode: 0o600 }), {
@@ -59,9 +58,9 @@ export async function downloadTemporal({ folder, environment, logger, signal }: 
   return /version v?(\d[\w.+-]*)/.exec(stdout)?.[1] ?? 'latest';
 }
 
-/** Builds it with the Go toolchain of the machine: about five minutes on two cores, at the lowest priority. */
+/** Builds the program with the machine's Go toolchain at the lowest priority: about five minutes on two cores. */
 export async function buildTemporal({ folder, environment, logger, signal }: InstallOptions): Promise<string> {
-  logger.info({}, `building temporal ${buildableVersion} with go install; that takes about five minutes, calls are served meanwhile`);
+  logger.info({ version: buildableVersion }, 'building temporal with go install; takes about five minutes, calls are served meanwhile');
   const buildSignal = AbortSignal.any([signal, AbortSignal.timeout(buildTimeoutMs)]);
   await runGo(
     ['install', `github.com/temporalio/cli/cmd/temporal@v${buildableVersion}`],
@@ -71,13 +70,13 @@ export async function buildTemporal({ folder, environment, logger, signal }: Ins
   return buildableVersion;
 }
 
-/** The archive's bytes; the server has ten seconds to answer, redirects included. */
+/** Opens the archive's byte stream. The response headers must arrive within ten seconds, redirects included. */
 async function openArchive(address: string, signal: AbortSignal): Promise<Readable> {
   const timeout = AbortSignal.timeout(responseTimeoutMs);
-  // The signal stays tied to the body, so patience must end with the answer: it is given to a controller of its own.
+  // `fetch` keeps its signal for the body too, and the timeout must end with the headers: hence a separate controller.
   const request = new AbortController();
   const abort = (): void =>
-    request.abort(timeout.aborted ? new Error(`no answer within ${responseTimeoutMs / 1000} seconds`) : signal.reason);
+    request.abort(timeout.aborted ? new Error(`no response within ${responseTimeoutMs / 1000} seconds`) : signal.reason);
   timeout.addEventListener('abort', abort);
   signal.addEventListener('abort', abort);
   try {
@@ -86,7 +85,7 @@ async function openArchive(address: string, signal: AbortSignal): Promise<Readab
     if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
     return Readable.fromWeb(response.body);
   } catch (error) {
-    // `fetch` says no more than "fetch failed"; what failed is its cause.
+    // `fetch` throws "fetch failed"; its cause says why.
     throw isObject(error) && isObject(error['cause']) ? error['cause'] : error;
   } finally {
     timeout.removeEventListener('abort', abort);
@@ -94,7 +93,7 @@ async function openArchive(address: string, signal: AbortSignal): Promise<Readab
   }
 }
 
-/** Runs `go` in a process group of its own, so that an abort ends its compilers too. */
+/** Runs `go` in a separate process group, so that an abort also kills its compilers. */
 async function runGo(args: readonly string[], variables: Record<string, string>, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const child = spawn('go', args, { env: variables, detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -110,7 +109,7 @@ async function runGo(args: readonly string[], variables: Record<string, string>,
     signal.throwIfAborted();
     if (code !== 0) throw new Error(`go ended with ${code}: ${stderrTail.trim().split('\n').at(-1) ?? ''}`);
   } catch (error) {
-    throw errorCode(error) === 'ENOENT' ? new Error('there is no go on the PATH') : error;
+    throw errorCode(error) === 'ENOENT' ? new Error('go is not on the PATH') : error;
   } finally {
     signal.removeEventListener('abort', kill);
   }
@@ -119,22 +118,22 @@ async function runGo(args: readonly string[], variables: Record<string, string>,
 function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
-    process.kill(-pid, 'SIGKILL'); // Nothing to save: it worked in a folder that is thrown away.
+    process.kill(-pid, 'SIGKILL'); // Its folder is deleted, so there is nothing to save.
   } catch {
-    // The group ended by itself meanwhile.
+    // The group has exited in the meantime.
   }
 }
 
-/** Calls are served while it builds. Compilers started from now on inherit this. */
+/** Calls are served during the build. Compilers that start from now on inherit the priority. */
 function lowerPriority(pid: number): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    // Not allowed here, or it has ended: then it runs as it is.
+    // Not permitted, or already exited: the build continues at normal priority.
   }
 }
 
-/** The variables Go needs and nothing else: vendors' keys are none of its business. */
+/** The variables that Go needs and no others: vendors' keys must not reach it. */
 function goEnvironment({ path, variables }: TemporalEnvironment): Record<string, string> {
   const neededNames =
     /^(?:GO[A-Z0-9_]*|CGO_[A-Z_]+|CC|CXX|HOME|USER|LANG|TMPDIR|SSL_CERT_(?:FILE|DIR)|XDG_CACHE_HOME|XDG_CONFIG_HOME|(?:HTTPS?|NO|ALL)_PROXY|GIT_[A-Z_]+)$/i;

@@ -1,8 +1,7 @@
 /**
- * Child processes that may outlive us: told apart from strangers, and ended.
+ * Identifies and terminates processes that may outlive the gateway.
  *
- * A pid alone says nothing, since the system gives it out again. A pid together with the start time of its process is an identity, and
- * only a process whose identity is known is ever ended.
+ * The system reuses pids, so a process is identified by pid and start time, and only a process whose identity matches is terminated.
  */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -13,11 +12,11 @@ const run = promisify(execFile);
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** As the system writes it: ticks since boot on Linux, a date elsewhere. Only ever compared. */
+  /** As the system prints it: ticks since boot on Linux, a date elsewhere. Only compared for equality. */
   readonly startTime: string;
 }
 
-/** Identity of a running process; null when there is none of this pid (or it is dead and not yet waited for). */
+/** Identity of a running process. Null when no process has this pid, or it is a zombie. */
 export async function identifyProcess(pid: number): Promise<ProcessIdentity | null> {
   const startTime = process.platform === 'linux' ? await readLinuxStartTime(pid) : await readPsStartTime(pid);
   return startTime === null ? null : { pid, startTime };
@@ -27,7 +26,7 @@ export async function isRunning(identity: ProcessIdentity): Promise<boolean> {
   return (await identifyProcess(identity.pid))?.startTime === identity.startTime;
 }
 
-/** Asks the process to end, waits, then kills it. Returns when it is gone; a process of another identity is left alone. */
+/** Sends SIGTERM, waits, then sends SIGKILL. Returns when the process has exited; leaves a process of another identity alone. */
 export async function terminateProcess(identity: ProcessIdentity, graceMs: number): Promise<void> {
   for (const [signal, waitMs] of [
     ['SIGTERM', graceMs],
@@ -37,7 +36,7 @@ export async function terminateProcess(identity: ProcessIdentity, graceMs: numbe
     try {
       process.kill(identity.pid, signal);
     } catch {
-      return; // It ended between the look and the signal.
+      return; // It exited between the check and the signal.
     }
     const deadline = performance.now() + waitMs;
     while (performance.now() < deadline) {
@@ -48,9 +47,9 @@ export async function terminateProcess(identity: ProcessIdentity, graceMs: numbe
 }
 
 async function readLinuxStartTime(pid: number): Promise<string | null> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null); // Unreadable means gone.
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null); // Unreadable: the process has exited.
   if (stat === null) return null;
-  // The second field is the command in parentheses and may itself hold spaces and parentheses; the third is the state, the 22nd the time.
+  // The second field is the command in parentheses, which may contain spaces and parentheses. The third is the state, the 22nd the start time.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields[0] === 'Z' ? null : (fields[19] ?? null);
 }

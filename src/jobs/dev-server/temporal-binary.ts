@@ -1,9 +1,9 @@
 /**
- * Finds the Temporal program, or fetches it (decisions 1, 'Getting Temporal'). In order: `temporal` on the PATH, the cache directory, the
- * official download, `go install`. (The first way of all, `TEMPORAL_ADDRESS`, needs no program and is decided by the configuration.)
+ * Resolves the path of the Temporal program, in this order: `temporal` on the PATH, the cache directory, the official download, `go install`.
+ * (With `TEMPORAL_ADDRESS` the configuration needs no program.)
  *
- * The API does not wait for any of this. What was tried and why it failed goes to the log in plain lines; when nothing works, the
- * error says so once and durable work waits in the database.
+ * The API does not wait for this. Each failed installer is logged; when all fail, one error names the reasons and durable work waits in the
+ * database.
  */
 import { execFile } from 'node:child_process';
 import { access, constants, mkdir, readdir, rename, rm } from 'node:fs/promises';
@@ -20,11 +20,11 @@ const run = promisify(execFile);
 export interface ResolveTemporalOptions {
   readonly environment: TemporalEnvironment;
   readonly logger: Logger;
-  /** Ends the search and the children it started. */
+  /** Ends the search and the child processes it started. */
   readonly signal?: AbortSignal;
 }
 
-/** Path of a program that answers `--version`. Throws when no way led to one, or with the signal's reason. */
+/** Path of a program that runs `--version` successfully. Throws when every installer failed, or with the signal's reason. */
 export async function resolveTemporalBinary({
   environment,
   logger,
@@ -33,11 +33,11 @@ export async function resolveTemporalBinary({
   const { cacheDir } = environment;
   const existing = (await findOnPath(environment.path, signal)) ?? (await findInCache(cacheDir, signal));
   if (existing) return existing;
-  logger.info({ cacheDir }, 'no temporal on the PATH or in the cache directory: fetching it');
+  logger.info({ cacheDir }, 'temporal not found on the PATH or in the cache; installing it');
   await mkdir(cacheDir, { recursive: true });
   const lock = await waitForLock(join(cacheDir, 'temporal.lock'), logger, signal);
   try {
-    // Another start may have fetched it while we waited for the lock.
+    // Another start may have installed it while this one waited for the lock.
     return (await findInCache(cacheDir, signal)) ?? (await install(environment, logger, signal));
   } finally {
     lock.release();
@@ -48,31 +48,31 @@ async function install(environment: TemporalEnvironment, logger: Logger, signal:
   const { cacheDir } = environment;
   await removeLeftovers(cacheDir);
   const installers = [
-    { name: 'the official download', installInto: downloadTemporal },
-    { name: 'go install', installInto: buildTemporal },
+    { source: 'official download', installInto: downloadTemporal },
+    { source: 'go install', installInto: buildTemporal },
   ];
   const failures: string[] = [];
-  for (const { name, installInto: fetch } of installers) {
+  for (const { source, installInto } of installers) {
     const folder = join(cacheDir, `.fetching-${process.pid}-${failures.length}`);
     const startedAt = performance.now();
     try {
       await mkdir(folder, { recursive: true });
-      const version = await fetch({ folder, environment, logger, signal });
-      if (!(await isRunnable(join(folder, 'temporal'), signal))) throw new Error('the program that came does not run on this machine');
+      const version = await installInto({ folder, environment, logger, signal });
+      if (!(await isRunnable(join(folder, 'temporal'), signal))) throw new Error('the installed program does not run on this machine');
       const target = join(cacheDir, `temporal-${version}`);
-      await rm(target, { recursive: true, force: true }); // A folder without a working program, else it had been found.
+      await rm(target, { recursive: true, force: true }); // Contains no working program; otherwise the cache search had returned it.
       await rename(folder, target);
-      logger.info({ seconds: Math.round((performance.now() - startedAt) / 1000) }, `temporal came by ${name}`);
+      logger.info({ source, version, seconds: Math.round((performance.now() - startedAt) / 1000) }, 'installed temporal');
       return join(target, 'temporal');
     } catch (error) {
       await rm(folder, { recursive: true, force: true });
       signal.throwIfAborted();
-      failures.push(`${name}: ${errorSummary(error)}`);
-      logger.warn({}, `temporal cannot be had by ${name}: ${errorSummary(error)}`);
+      failures.push(`${source}: ${errorSummary(error)}`);
+      logger.warn({ source, err: error }, 'temporal install failed');
     }
   }
   throw new Error(
-    `no Temporal program (${failures.join('; ')}); put temporal on the PATH, or set TEMPORAL_ADDRESS or GATEWAY_TEMPORAL=off`,
+    `temporal is not installed (${failures.join('; ')}); put temporal on the PATH, or set TEMPORAL_ADDRESS or GATEWAY_TEMPORAL=off`,
   );
 }
 
@@ -84,9 +84,9 @@ async function findOnPath(path: string, signal: AbortSignal): Promise<string | n
   return null;
 }
 
-/** The newest that runs; folders are named `temporal-<version>`. */
+/** The newest version that runs; folders are named `temporal-<version>`. */
 async function findInCache(cacheDir: string, signal: AbortSignal): Promise<string | null> {
-  const names = await readdir(cacheDir).catch(() => []); // No cache yet is an empty one.
+  const names = await readdir(cacheDir).catch(() => []); // A missing cache is an empty one.
   const folders = names
     .filter((name) => name.startsWith('temporal-'))
     .sort((left, right) => right.localeCompare(left, 'en', { numeric: true }));
@@ -97,7 +97,7 @@ async function findInCache(cacheDir: string, signal: AbortSignal): Promise<strin
   return null;
 }
 
-/** Is it Temporal's command line, and does it run here? (A cache may be on a disk shared with another kind of machine.) */
+/** Whether the file is Temporal's CLI and runs here (a cache may be shared with machines of another architecture). */
 async function isRunnable(program: string, signal: AbortSignal): Promise<boolean> {
   try {
     await access(program, constants.X_OK);
@@ -105,21 +105,21 @@ async function isRunnable(program: string, signal: AbortSignal): Promise<boolean
     return stdout.startsWith('temporal version');
   } catch {
     signal.throwIfAborted();
-    return false; // Not there, or not runnable: the next place may have it.
+    return false; // Missing or not executable: the next candidate may work.
   }
 }
 
-/** Fetching holds a lock that the kernel frees at death, so two starts never fetch twice and a killed one leaves no obstacle. */
+/** The kernel releases this lock when its process dies: two starts never install twice, and a killed one does not block others. */
 async function waitForLock(file: string, logger: Logger, signal: AbortSignal): Promise<{ release(): void }> {
   for (let waited = 0; ; waited++) {
     const lock = await acquireFileLock(file);
     if (lock) return lock;
-    if (waited === 0) logger.info({}, 'another process is fetching temporal: waiting for it');
+    if (waited === 0) logger.info({}, 'waiting for another process to install temporal');
     await sleep(1_000, undefined, { signal });
   }
 }
 
-/** Half-made folders of processes that died; we hold the lock, so nobody works in one. */
+/** Deletes partial installations of processes that died. The caller holds the lock, so none of them is in use. */
 async function removeLeftovers(cacheDir: string): Promise<void> {
   for (const name of await readdir(cacheDir)) {
     if (name.startsWith('.fetching-')) await rm(join(cacheDir, name), { recursive: true, force: true });

@@ -1,12 +1,14 @@
 /**
- * Turns outbox rows into workflow starts (decisions 8): in order for each workflow id, at least once, by any number of processes beside
- * each other. A start or a signal twice is harmless, so a row is deleted after its start and not before.
+ * Dispatches outbox rows as workflow starts: in order per workflow id, at least once, from any number of processes concurrently. Starts and
+ * signals are idempotent, so a row is deleted only after its start.
  *
- * Temporal away, not yet there, or without its state: rows wait, and the log has one line when it begins and one when it ends. After
- * each (re)connection and once a day `repair` writes rows again for what the tables show unfinished, so no work is lost with Temporal's
- * state. The same waiting and the same two lines when the database cannot be reached.
+ * While Temporal or the database is unavailable, rows wait; the log has one line when an outage begins and one when it ends. After each
+ * (re)connection and once a day `reenqueueUnfinished` writes rows for everything the tables show as unfinished, so that no work is lost even
+ * if Temporal loses its state.
+ *
+ * @see docs/architecture/durable-work.md
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { createBackgroundLoop } from '../../core/background-loop.ts';
 import { errorSummary } from '../../core/error-messages.ts';
 import type { Database } from '../../db/database.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -14,46 +16,45 @@ import { claimRows, deliverRows, measureLag, type OutboxRow } from './outbox-row
 
 export interface DispatcherOptions {
   readonly database: Database;
-  /** Starts the entry's workflow unless it runs, and signals it where the entry says so. Whatever it throws, but `StartRefused`, means that Temporal is away. */
+  /** Starts the row's workflow unless it runs, and sends its signal if any. Every error except `PermanentStartError` means that Temporal is unavailable. */
   readonly start: (row: OutboxRow) => Promise<void>;
-  /** Resolves when Temporal answers. */
+  /** Resolves when Temporal responds. */
   readonly probe: () => Promise<void>;
-  /** Writes outbox rows again for what the tables show unfinished. */
+  /** Writes outbox rows for everything the tables show as unfinished. */
   readonly reenqueueUnfinished: () => Promise<void>;
-  /** Makes what Temporal starts by itself; called beside `repair`. */
+  /** Creates or updates Temporal's schedules; called before each `reenqueueUnfinished`. */
   readonly ensureSchedules?: () => Promise<void>;
   readonly logger: Logger;
-  /** Told at each change whether Temporal can be reached. */
+  /** Called at each change of Temporal's reachability. */
   readonly onChange?: (reachable: boolean) => void;
-  /** How long without a notification until the table is looked at anyway. */
+  /** Longest time without a notification until the table is read anyway. */
   readonly pollIntervalMs?: number;
 }
 
 export interface Dispatcher {
-  /** Temporal was started anew: look at once, and repair. */
+  /** Call after Temporal was restarted: dispatches and re-enqueues immediately. */
   reconnect(): void;
-  /** How long the oldest row waits that is to be delivered, as far as the table was seen last; grows while nothing can be delivered. */
+  /** Age in milliseconds of the oldest undelivered row at the last read of the table; keeps growing during an outage. */
   lagMs(): number;
-  /** Resolves when what was claimed is delivered or given back. */
+  /** Resolves when all claimed rows are delivered or their claims released. */
   stop(): Promise<void>;
 }
 
-type Dependency = 'Temporal' | 'the database';
+type Dependency = 'Temporal' | 'database';
 
-/** Something of ours cannot be reached; `cause` says why. */
+/** A dependency is unavailable; `cause` says why. */
 class DependencyUnavailableError extends Error {
   readonly dependency: Dependency;
 
   constructor(dependency: Dependency, cause: unknown) {
     super(errorSummary(cause), { cause });
-    this.name = 'Unreachable';
+    this.name = 'DependencyUnavailableError';
     this.dependency = dependency;
   }
 }
 
-const initialBackoffMs = 500;
-const maxBackoffMs = 15_000;
-/** For so long an answer proves that Temporal is there. */
+const backoff = { initialMs: 500, maxMs: 15_000 };
+/** A successful request proves for this long that Temporal is available. */
 const probeTtlMs = 15_000;
 const reenqueueIntervalMs = 24 * 3_600_000;
 const never = Number.NEGATIVE_INFINITY;
@@ -61,50 +62,39 @@ const never = Number.NEGATIVE_INFINITY;
 /** Starts dispatching in the background. */
 export function startDispatcher(options: DispatcherOptions): Dispatcher {
   const { database, logger, pollIntervalMs = 5_000 } = options;
-  const stopping = new AbortController();
-  const wakeSignal = createWakeSignal();
   let probedAt = never;
   let reenqueuedAt = never;
   let reachable: boolean | null = null;
-  /** What cannot be reached at the moment; the log has been told. */
+  /** The dependency that is unavailable now; already logged. */
   let outage: Dependency | null = null;
-  /** When the oldest row was written, on our clock. */
+  /** When the oldest row was written, on this process's clock. */
   let oldestCreatedAt: number | null = null;
   let listening: { stop(): Promise<void> } | null = null;
-  const running = run();
+  const loop = createBackgroundLoop({
+    run: async () => ((await dispatchOnce()) ? 'again' : 'idle'),
+    intervalMs: pollIntervalMs,
+    backoff,
+    onFailure: recordOutage,
+    ref: true,
+  });
+  loop.start();
 
   return {
     reconnect() {
       probedAt = reenqueuedAt = never;
-      wakeSignal.wake();
+      loop.wake();
     },
     lagMs: () => (oldestCreatedAt === null ? 0 : performance.now() - oldestCreatedAt),
     async stop() {
-      stopping.abort();
-      wakeSignal.wake();
-      await running;
+      await loop.stop();
       await listening?.stop();
     },
   };
 
-  async function run(): Promise<void> {
-    for (let failures = 0; !stopping.signal.aborted; ) {
-      try {
-        const delivered = await dispatchOnce();
-        failures = 0;
-        if (!delivered) await wakeSignal.wait(pollIntervalMs);
-      } catch (error) {
-        recordOutage(error);
-        await wakeSignal.wait(Math.min(maxBackoffMs, initialBackoffMs * 2 ** failures));
-        failures = Math.min(failures + 1, 10);
-      }
-    }
-  }
-
-  /** One look at the table. False: nothing was due. */
+  /** Claims and delivers one batch. False when no row was due. */
   async function dispatchOnce(): Promise<boolean> {
-    listening ??= await withDependency('the database', () => database.listen('gateway_outbox', wakeUnlessOutage, wakeUnlessOutage));
-    const waitedMs = await withDependency('the database', () => measureLag(database));
+    listening ??= await withDependency('database', () => database.listen('gateway_outbox', wakeUnlessOutage, wakeUnlessOutage));
+    const waitedMs = await withDependency('database', () => measureLag(database));
     const now = performance.now();
     oldestCreatedAt = waitedMs === 0 ? null : now - waitedMs;
     if (now - probedAt >= probeTtlMs) {
@@ -113,34 +103,34 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     }
     if (now - reenqueuedAt >= reenqueueIntervalMs) {
       await withDependency('Temporal', async () => options.ensureSchedules?.());
-      await withDependency('the database', options.reenqueueUnfinished);
+      await withDependency('database', options.reenqueueUnfinished);
       reenqueuedAt = now;
     }
-    const rows = await withDependency('the database', () => claimRows(database));
+    const rows = await withDependency('database', () => claimRows(database));
     recordRecovery();
     if (rows.length === 0) return false;
-    const failure = await withDependency('the database', () => deliverRows(rows, options));
+    const failure = await withDependency('database', () => deliverRows(rows, options));
     if (failure) throw new DependencyUnavailableError('Temporal', failure.outage);
     probedAt = performance.now();
     return true;
   }
 
-  /** While something is away, new rows are no reason to ask it more often. */
+  /** During an outage, new rows do not shorten the backoff. */
   function wakeUnlessOutage(): void {
-    if (outage === null) wakeSignal.wake();
+    if (outage === null) loop.wake();
   }
 
   function recordOutage(error: unknown): void {
-    const dependency = error instanceof DependencyUnavailableError ? error.dependency : 'the database';
-    if (outage !== dependency) logger.warn({ err: error }, `${dependency} cannot be reached: ${errorSummary(error)}; durable work waits`);
+    const dependency = error instanceof DependencyUnavailableError ? error.dependency : 'database';
+    if (outage !== dependency) logger.warn({ dependency, err: error }, 'outbox dispatch paused');
     outage = dependency;
     if (dependency !== 'Temporal') return;
-    probedAt = reenqueuedAt = never; // It may come back without its state.
+    probedAt = reenqueuedAt = never; // It may return without its state.
     setReachable(false);
   }
 
   function recordRecovery(): void {
-    if (outage !== null) logger.info({}, `${outage} can be reached again: durable work goes on`);
+    if (outage !== null) logger.info({ dependency: outage }, 'outbox dispatch resumed');
     outage = null;
     setReachable(true);
   }
@@ -158,16 +148,4 @@ async function withDependency<Result>(dependency: Dependency, action: () => Prom
   } catch (error) {
     throw new DependencyUnavailableError(dependency, error);
   }
-}
-
-/** A wait that can be cut short; a ring while nobody waits ends the next wait. */
-function createWakeSignal(): { wake(): void; wait(ms: number): Promise<void> } {
-  let woken = new AbortController();
-  return {
-    wake: () => woken.abort(),
-    async wait(ms) {
-      await sleep(ms, undefined, { signal: woken.signal }).catch(() => {}); // Rejects when rung.
-      woken = new AbortController();
-    },
-  };
 }

@@ -1,38 +1,36 @@
 /**
- * The dispatcher's hold on the table `outbox`: claiming rows, starting their workflows, and settling what became of each.
+ * The dispatcher's statements on the table `outbox`: claim rows, start their workflows, then delete, postpone or release each row.
  *
- * Each statement stands alone: on the embedded database a transaction must not wait for anything but SQL (decisions 1), and Temporal is
- * asked between them.
+ * Each statement is its own transaction: the embedded database has one session, so no transaction may span requests to Temporal.
  */
 
-import { errorSummary } from '../../core/error-messages.ts';
 import type { Database } from '../../db/database.ts';
 import type { OutboxEntry, OutboxInput } from '../../db/outbox.ts';
 import type { Logger } from '../../observability/logger.ts';
 
-/** Thrown by `start` when this entry cannot be started however often it is tried; other entries are not concerned. */
+/** Thrown by `start` when retrying this row cannot succeed. Other rows are unaffected. */
 export class PermanentStartError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
-    this.name = 'StartRefused';
+    this.name = 'PermanentStartError';
   }
 }
 
 export interface OutboxRow extends OutboxEntry {
   readonly id: number;
-  /** How often it was tried, this time included. */
+  /** Number of tries, this one included. */
   readonly attempts: number;
-  /** For how long it has been there. */
+  /** Age of the row. */
   readonly waitedMs: number;
 }
 
 const batchSize = 100;
-/** A server whose database takes one transaction at a time gives each asker a turn: with more of these the workers' few requests would starve. */
+/** A dev server handles one transaction at a time, in turn: more parallel starts would starve the workers' few requests. */
 const maxConcurrentStarts = 5;
 
 /**
- * Takes rows that are due for half a minute, oldest first. A row behind another of its workflow waits until that one is gone, which
- * keeps them in order; rows that another process is claiming at this moment are passed over.
+ * Claims due rows for 30 seconds, oldest first. Only the oldest row of a workflow id is claimed, which keeps its rows in order. Skips rows
+ * that another process is claiming.
  */
 export async function claimRows(database: Database): Promise<OutboxRow[]> {
   const rows = await database.query<StoredRow>(
@@ -66,7 +64,7 @@ function toOutboxRow({ projectId, signal, signalInput, ...row }: StoredRow): Out
   };
 }
 
-/** How long the oldest row waits that is to be delivered, in milliseconds; 0 when there is none. Rows that were refused are not counted. */
+/** Age in milliseconds of the oldest row that is due; 0 when there is none. Excludes postponed rows. */
 export async function measureLag(database: Database): Promise<number> {
   const [oldest] = await database.query<{ waitedMs: number }>(
     `select (extract(epoch from now() - created_at) * 1000)::float8 as "waitedMs"
@@ -75,7 +73,7 @@ export async function measureLag(database: Database): Promise<number> {
   return Math.max(0, oldest?.waitedMs ?? 0);
 }
 
-/** Starts the workflows of claimed rows and settles each row. Returns the error that says that Temporal is away, or null. */
+/** Starts the workflows of claimed rows and updates each row. Returns the error of an unavailable Temporal, or null. */
 export async function deliverRows(
   rows: readonly OutboxRow[],
   { database, start, logger }: { database: Database; start: (row: OutboxRow) => Promise<void>; logger: Logger },
@@ -105,7 +103,7 @@ export async function deliverRows(
           rejected.push(row.id);
           logger.error(
             { err: error, workflow: row.workflow, workflowId: row.workflowId, attempts: row.attempts },
-            `a workflow cannot be started: ${errorSummary(error)}`,
+            'workflow start rejected',
           );
         } else {
           undelivered.push(row.id);
@@ -117,8 +115,8 @@ export async function deliverRows(
 }
 
 /**
- * Deletes rows that were refused again and again for a month: no version of ours will start them, and `repair` writes anew what the tables
- * still want. Rows that wait for Temporal have not been refused and stay, however old. Returns how many were deleted.
+ * Deletes rows that were rejected for 30 days; `reenqueueUnfinished` writes again what is still unfinished. Keeps rows that only wait for
+ * Temporal, at any age. Returns the number of deleted rows.
  */
 export async function deleteUndeliverableRows(database: Database): Promise<number> {
   const rows = await database.query(
@@ -129,7 +127,7 @@ export async function deleteUndeliverableRows(database: Database): Promise<numbe
   return rows.length;
 }
 
-/** A row that was refused is tried again, since a new version of ours may know better: after seconds at first, then once an hour. */
+/** Rejected rows are retried, since a newer gateway version may be able to start them: after seconds at first, then hourly. */
 const postponeRejected = `update outbox set next_try_at = now() + least(interval '1 hour', interval '1 second' * power(2, least(attempts, 12)))
   where id = any($1::bigint[])`;
 

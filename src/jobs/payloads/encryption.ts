@@ -1,10 +1,9 @@
 /**
- * The second line behind the rule of `payloads.ts`: with a key configured, what passes to Temporal is encrypted with AES-256-GCM, so that its
- * database, its web UI and its backups hold no ids either. Workflow ids, types and search attributes are never encrypted; no codec sees them.
+ * Encrypts payloads with AES-256-GCM when a key is configured, so that Temporal's database, web UI and backups contain no ids either (defense
+ * in depth after the rule of `payloads.ts`). Workflow ids, types and search attributes do not pass a codec and stay readable.
  *
- * The first key encrypts; every key decrypts. A key is known by its fingerprint, which each payload carries. To change keys: add the new one
- * behind the old one everywhere, then put it first, then take the old one away when its runs are forgotten (retention). What was written
- * before there was a key is read as it stands.
+ * The first key encrypts; every key decrypts. Each payload carries its key's fingerprint. To rotate: append the new key everywhere, then move
+ * it to the first position, then remove the old key once its runs are past retention. Unencrypted payloads are decoded unchanged.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { Payload, PayloadCodec } from '@temporalio/common';
@@ -12,11 +11,11 @@ import { asObject, isObject, parseJson } from '../../core/json/narrow.ts';
 
 const cipherName = 'aes-256-gcm';
 const encodingName = 'binary/encrypted';
-/** Recommended for GCM; random, which is safe for 2^32 payloads of a key. */
+/** The length recommended for GCM. Random nonces are safe for 2^32 payloads per key. */
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** Keys of 32 bytes, at least one. */
+/** Takes one or more keys of 32 bytes. */
 export function createEncryptionCodec(keys: readonly [Uint8Array, ...Uint8Array[]]): PayloadCodec {
   const keysById = new Map(keys.map((key) => [keyFingerprint(key), key]));
   const [first] = keys;
@@ -28,7 +27,7 @@ export function createEncryptionCodec(keys: readonly [Uint8Array, ...Uint8Array[
         if (toUtf8(payload.metadata?.['encoding']) !== encodingName) return payload;
         const id = toUtf8(payload.metadata?.['encryption-key-id']);
         const key = keysById.get(id);
-        if (!key) throw new Error(`TEMPORAL_PAYLOAD_KEY does not hold the key ${/^[0-9a-f]{16}$/.test(id) ? id : 'of a payload'}`);
+        if (!key) throw new Error(`TEMPORAL_PAYLOAD_KEY does not contain the key ${/^[0-9a-f]{16}$/.test(id) ? id : 'of a payload'}`);
         return decrypt(payload, key);
       }),
   };
@@ -50,7 +49,7 @@ function encrypt(payload: Payload, key: Uint8Array, keyId: string): Payload {
 
 function decrypt({ data }: Payload, key: Uint8Array): Payload {
   const ciphertext = Buffer.from(data ?? []);
-  if (ciphertext.length < nonceBytes + tagBytes) throw new Error('an encrypted payload is cut');
+  if (ciphertext.length < nonceBytes + tagBytes) throw new Error('encrypted payload: truncated');
   const decryptor = createDecipheriv(cipherName, key, ciphertext.subarray(0, nonceBytes), { authTagLength: tagBytes });
   decryptor.setAuthTag(ciphertext.subarray(-tagBytes));
   return parsePayload(Buffer.concat([decryptor.update(ciphertext.subarray(nonceBytes, -tagBytes)), decryptor.final()]));
@@ -63,7 +62,7 @@ function serializePayload({ metadata, data }: Payload): Buffer {
 
 function parsePayload(bytes: Buffer): Payload {
   const serialized = parseJson(bytes.toString());
-  if (!isObject(serialized)) throw new Error('an encrypted payload holds no payload');
+  if (!isObject(serialized)) throw new Error('encrypted payload: does not contain a payload');
   const metadata = Object.entries(asObject(serialized['metadata'])).map(([name, value]) => [name, Buffer.from(String(value), 'base64')]);
   const data = serialized['data'];
   return { metadata: Object.fromEntries(metadata), ...(typeof data === 'string' && { data: Buffer.from(data, 'base64') }) };

@@ -1,16 +1,16 @@
 /**
- * How errors become failures of workflows and activities: message and stack go into a payload (`encodedAttributes`), which passes the
- * codecs like every other and so is encrypted where a key is configured (lessons 48); what stays readable is 'Encoded failure' and our code.
+ * Converts errors to failures of workflows and activities. Message and stack go into a payload (`encodedAttributes`), so that codecs encrypt
+ * them too; only 'Encoded failure' and the error code stay readable.
  *
- * The payload is marked, since only a failure may hold sentences: `payloads.ts` lets them through by the mark, and the payload converter
- * that makes all other payloads never sets it. Loaded by name: by the client and the worker, and into the workflow bundle.
+ * The payload is marked, because only failures may contain sentences: `payloads.ts` admits them by the mark, which the converter of all
+ * other payloads never sets. The SDK loads this module by path: in the client, in the worker and in the workflow bundle.
  */
 import { DefaultFailureConverter, type FailureConverter } from '@temporalio/common';
 import { failureMark } from './failure-mark.ts';
 
 const converter = new DefaultFailureConverter({ encodeCommonAttributes: true });
 
-/** The SDK asks for this name. */
+/** The SDK requires this export name. */
 export const failureConverter: FailureConverter = {
   errorToFailure(error, payloadConverter, context) {
     const failure = converter.errorToFailure(error, payloadConverter, context);

@@ -1,2 +1,2 @@
-/** Metadata of a payload that holds message and stack of a failure; in a file of its own, since the workflow bundle holds who sets it. */
+/** Metadata key of a payload with a failure's message and stack. In a separate file, because the workflow bundle includes it. */
 export const failureMark = 'gateway-failure';

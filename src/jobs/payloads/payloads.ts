@@ -1,13 +1,15 @@
 /**
- * What may pass to Temporal: ids, counts and hashes, never text (decisions 8). Histories are kept for days, shown in a web UI and
- * cannot be erased row by row, so nothing private may ever reach one.
+ * The rule for Temporal payloads: ids, counts and hashes, never text. Histories are kept for days, shown in a web UI and cannot be erased
+ * row by row, so no private data may reach one.
  *
- * The rule: JSON of at most 16 KiB in which every string and every key is made of id characters and no longer than an id. RFC 3339
- * times are made of these characters too. Whatever breaks it is refused by an error that names the place, never the value.
+ * A payload is JSON of at most 16 KiB in which every string and key consists of id characters (RFC 3339 times qualify) and is no longer than
+ * an id. A violation throws an error that names the path, never the value.
  *
- * It holds for every payload of client and worker: inputs, results, signals, memos, heartbeats. Headers (tracing) do not pass a codec.
- * Answers to the SDK's own `__` queries are let through by their form (`system-queries.ts`); no query's answer enters a history. Message and
- * stack of a failure are let through by the mark that `failure-converter.ts` sets: they are ours, since `wrap-activities.ts` replaces all others.
+ * The rule covers inputs, results, signals, memos and heartbeats of client and worker. Headers (tracing) do not pass a codec. Results of the
+ * SDK's own `__` queries pass by their shape (`system-queries.ts`); query results never enter a history. Message and stack of a failure pass
+ * by the mark of `failure-converter.ts`: they are the gateway's own, because `wrap-activities.ts` replaces all others.
+ *
+ * @see docs/decisions/2026-11-21-temporal-payloads.md
  */
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import { isObject } from '../../core/json/narrow.ts';
@@ -17,22 +19,22 @@ import { isSystemQueryResult } from './system-queries.ts';
 const maxBytes = 16 * 1024;
 const idPattern = /^[A-Za-z0-9_:/.+-]{0,128}$/;
 
-/** A value that may not pass to Temporal. The message holds no part of the value. */
+/** A payload breaks the rule. The message contains no part of the value. */
 export class PayloadRejectedError extends Error {
   constructor(reason: string) {
-    super(`a workflow payload may hold ids, counts and hashes only: ${reason}`);
-    this.name = 'PayloadRefused';
+    super(`workflow payload rejected: ${reason}; only ids, counts, hashes and RFC 3339 times may pass to Temporal`);
+    this.name = 'PayloadRejectedError';
   }
 }
 
-/** Throws `PayloadRefused` when the value may not pass. Call it before a start or a signal, so that the caller fails and not the workflow. */
+/** Throws `PayloadRejectedError`. Call it before a start or a signal, so that the caller fails and not the workflow. */
 export function checkPayload(value: unknown): void {
   if (value === undefined) return;
   const text = stringify(value);
   if (text !== undefined) checkText(text);
 }
 
-/** The codec that every client and worker of ours has. It changes nothing and refuses what breaks the rule. */
+/** The codec of every client and worker: passes payloads unchanged and rejects those that break the rule. */
 export function createPayloadCodec(): PayloadCodec {
   return {
     encode: async (payloads) => {
@@ -46,39 +48,39 @@ export function createPayloadCodec(): PayloadCodec {
 function checkEncoded({ metadata, data }: Payload): void {
   const encoding = metadata?.['encoding'] ? Buffer.from(metadata['encoding']).toString() : '';
   if (encoding === 'binary/null') return;
-  if (encoding !== 'json/plain' || !data) throw new PayloadRejectedError('it is not plain JSON');
+  if (encoding !== 'json/plain' || !data) throw new PayloadRejectedError('not plain JSON');
   const text = Buffer.from(data).toString();
   if (metadata?.[failureMark]) checkFailure(text);
   else checkText(text, { systemQueries: true });
 }
 
-/** The mark opens the door for two strings and nothing else. */
+/** The mark admits two strings and nothing else. */
 function checkFailure(text: string): void {
   const value = parse(text);
   const isFailure =
     isObject(value) &&
     Object.entries(value).every(([name, member]) => (name === 'message' || name === 'stack_trace') && typeof member === 'string');
-  if (!isFailure) throw new PayloadRejectedError('it is marked as a failure and is none');
+  if (!isFailure) throw new PayloadRejectedError('marked as a failure, but not a failure');
 }
 
 function checkText(text: string, { systemQueries = false } = {}): void {
   const value = parse(text);
   if (systemQueries && isSystemQueryResult(value)) return;
-  if (Buffer.byteLength(text) > maxBytes) throw new PayloadRejectedError(`it is larger than ${maxBytes} bytes`);
+  if (Buffer.byteLength(text) > maxBytes) throw new PayloadRejectedError(`larger than ${maxBytes} bytes`);
   checkStrings(value);
 }
 
-/** Looks at every string and key; with a list of what is still to be seen, since the depth is the sender's. */
+/** Checks every string and key. Iterative, because the sender controls the depth. */
 function checkStrings(root: unknown): void {
   const pending: { path: string; value: unknown }[] = [{ path: 'value', value: root }];
   for (let item = pending.pop(); item; item = pending.pop()) {
-    const { path: place, value } = item;
+    const { path, value } = item;
     if (typeof value === 'string') {
-      if (!idPattern.test(value)) throw new PayloadRejectedError(`the string at ${place} is none`);
+      if (!idPattern.test(value)) throw new PayloadRejectedError(`${path} contains text`);
     } else if (typeof value === 'object' && value !== null) {
       for (const [key, member] of Object.entries(value)) {
-        if (!idPattern.test(key)) throw new PayloadRejectedError(`a key in ${place} is none`);
-        pending.push({ path: `${place}.${key}`.slice(0, 200), value: member });
+        if (!idPattern.test(key)) throw new PayloadRejectedError(`a key of ${path} contains text`);
+        pending.push({ path: `${path}.${key}`.slice(0, 200), value: member });
       }
     }
   }
@@ -88,7 +90,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new PayloadRejectedError('it cannot be read as JSON'); // The parser's own message would quote the text.
+    throw new PayloadRejectedError('not valid JSON'); // The parser's message would quote the text.
   }
 }
 
@@ -96,6 +98,6 @@ function stringify(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
   } catch {
-    throw new PayloadRejectedError('it cannot be written as JSON');
+    throw new PayloadRejectedError('cannot be serialized as JSON');
   }
 }

@@ -1,9 +1,8 @@
 /**
- * Recognises the answers to the SDK's own queries, which Temporal's web UI asks of a running workflow: its stack and its definition. They
- * hold file names and fixed sentences, so they break the rule for payloads; and a codec is not told which query it encodes for.
+ * Recognizes results of the SDK's own queries, by which Temporal's web UI reads a running workflow's stack and definition. They contain file
+ * names and fixed sentences, which break the payload rule, and a codec does not learn which query it encodes for.
  *
- * So they are known by their form, as narrowly as it can be told. Nothing is lost when a new SDK answers in another form: the UI shows
- * an error in place of the stack.
+ * So they are recognized by their shape, as narrowly as possible. If a new SDK changes the shape, the UI shows an error instead of the stack.
  */
 import { asArray, asObject, isObject } from '../../core/json/narrow.ts';
 
@@ -38,7 +37,7 @@ function isLocation(value: unknown): boolean {
   );
 }
 
-/** `__temporal_workflow_metadata`: descriptions are sentences, but only the SDK's own queries have any. */
+/** `__temporal_workflow_metadata`: only the SDK's own queries may have a description, which is a sentence. */
 function isWorkflowMetadata(value: unknown): boolean {
   if (!isObject(value) || !hasOnly(value, ['definition', 'currentDetails']) || (value['currentDetails'] ?? '') !== '') return false;
   const definition = asObject(value['definition']);

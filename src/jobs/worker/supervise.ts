@@ -1,12 +1,12 @@
-/** Keeps something running that should run for ever: whatever ends it, it is begun again, after growing pauses. */
-import { setTimeout as sleep } from 'node:timers/promises';
+/** Restarts a task that should run until it is stopped, with backoff after each failure. */
+import { backoffMs } from '../../core/backoff.ts';
+import { pause } from '../../core/time-limit.ts';
 
-const initialBackoffMs = 500;
-const maxBackoffMs = 15_000;
-/** What ran for so long was well: its end begins a new count. */
+const backoff = { initialMs: 500, maxMs: 15_000 };
+/** A run this long resets the count of failures. */
 const healthyAfterMs = 60_000;
 
-/** Resolves when the signal is aborted and `run` has ended. `onFailure` is told of the first failure of each row of failures. */
+/** Resolves when the signal is aborted and `run` has ended. Calls `onFailure` for the first of consecutive failures. */
 export async function supervise(
   run: () => Promise<void>,
   { signal, onFailure }: { signal: AbortSignal; onFailure: (error: unknown) => void },
@@ -19,7 +19,7 @@ export async function supervise(
       if (signal.aborted) return;
       failures = performance.now() - startedAt > healthyAfterMs ? 1 : failures + 1;
       if (failures === 1) onFailure(error);
-      await sleep(Math.min(maxBackoffMs, initialBackoffMs * 2 ** Math.min(failures - 1, 10)), undefined, { signal }).catch(() => {}); // Rejects when stopping.
+      await pause(backoffMs(failures, backoff), signal);
     }
   }
 }

@@ -1,9 +1,8 @@
-/** Workers: the SDK's runtime, the bundle of workflows they run, and one that is made again when it ends. */
+/** Temporal workers: the SDK's runtime, the workflow bundle, and a worker that is recreated when it ends. */
 import { randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bundleWorkflowCode, NativeConnection, Runtime, Worker } from '@temporalio/worker';
-import { errorSummary } from '../../core/error-messages.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { connectionOptions, type TemporalOptions } from '../connection/temporal-connection.ts';
 import { createSdkLogger } from '../connection/temporal-log.ts';
@@ -12,7 +11,7 @@ import { supervise } from './supervise.ts';
 import { type WorkerSpec, workerOptions } from './worker-options.ts';
 
 export interface RunningWorker {
-  /** Whether it polls at this moment; while Temporal is away it does, in vain. */
+  /** Whether the worker polls, which it also does while Temporal is unavailable. */
   isPolling(): boolean;
   stop(): Promise<void>;
 }
@@ -20,7 +19,7 @@ export interface RunningWorker {
 const stopTimeoutMs = 25_000;
 
 /**
- * Builds the workflow bundle into a file. Runs in a process of its own (`workflow-bundle.ts`), which calls it by name.
+ * Builds the workflow bundle into a file. `workflow-bundle.ts` calls it by name in a child process.
  *
  * @public
  */
@@ -46,18 +45,14 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
   let worker: Worker | null = null;
   const running = supervise(runOnce, {
     signal: stopping.signal,
-    onFailure: (error) =>
-      logger.warn(
-        { err: error, queue: spec.queue },
-        `the Temporal worker does not run: ${errorSummary(error)}; trying again until it does`,
-      ),
+    onFailure: (error) => logger.warn({ err: error, queue: spec.queue }, 'Temporal worker failed; retrying'),
   });
   return {
     isPolling: () => worker?.getState() === 'RUNNING',
     async stop() {
       stopping.abort();
       if (worker?.getState() === 'RUNNING') worker.shutdown();
-      // A connection that is being made to an address that swallows packets cannot be called off; the process need not wait for it.
+      // Connecting to an address that drops packets cannot be cancelled, so the process does not wait for it.
       await Promise.race([running, sleep(stopTimeoutMs, undefined, { ref: false })]);
     },
   };
@@ -74,9 +69,9 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
         workflowBundle: { codePath },
       });
       const run = worker.run();
-      // A worker that was created can only be let go by running it, so a stop that came meanwhile is done here.
+      // A created worker can only be released by running it, so a stop during its creation takes effect here.
       if (stopping.signal.aborted) worker.shutdown();
-      else logger.info({ queue: spec.queue, namespace: options.namespace }, 'the Temporal worker runs');
+      else logger.info({ queue: spec.queue, namespace: options.namespace }, 'Temporal worker started');
       await run;
     } finally {
       worker = null;
@@ -85,13 +80,13 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
   }
 }
 
-/** Gives the SDK's one runtime our logger, before its first use. It is there for as long as a worker or native connection is. */
+/** Installs the gateway's logger in the SDK's only runtime before its first use. The runtime exists as long as a worker or native connection. */
 export function installRuntime(logger: Logger): void {
   if (Runtime._instance !== undefined) return;
   Runtime.install({
     logger: createSdkLogger(logger),
     telemetryOptions: { logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} } },
     workerHeartbeatInterval: 0,
-    shutdownSignals: [], // The application decides when to stop, and in which order.
+    shutdownSignals: [], // The application decides when and in which order to stop.
   });
 }

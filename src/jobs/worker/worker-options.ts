@@ -1,4 +1,4 @@
-/** What a worker is to run, and how it is sized. */
+/** What a worker runs, and its sizing. */
 import type { DataConverter } from '@temporalio/common';
 import type { Logger } from '../../observability/logger.ts';
 import { wrapActivities } from './wrap-activities.ts';
@@ -6,15 +6,15 @@ import { wrapActivities } from './wrap-activities.ts';
 export interface WorkerSpec {
   readonly queue: string;
   readonly activities: object;
-  /** Path of the workflow bundle; asked for at each (re)start of the worker. */
+  /** Resolves to the path of the workflow bundle; called at each (re)start of the worker. */
   readonly bundle: (signal: AbortSignal) => Promise<string>;
-  /** Set: the worker takes part in worker versioning under this build id. */
+  /** When set, the worker takes part in worker versioning under this build id. */
   readonly buildId?: string;
-  /** What running activities and workflow tasks get to finish at a stop. */
+  /** How long running activities and workflow tasks may take to finish at a stop. */
   readonly graceMs?: number;
 }
 
-/** Sized for two cores: our activities wait for the database, and workflow tasks last a millisecond. */
+/** Sized for two cores: activities mostly wait for the database, and a workflow task takes about a millisecond. */
 export function workerOptions(
   { queue, activities, buildId, graceMs = 10_000 }: WorkerSpec,
   { dataConverter, logger }: { dataConverter: DataConverter; logger: Logger },
@@ -34,8 +34,8 @@ export function workerOptions(
   };
   if (buildId === undefined) return options;
   const version = { deploymentName: 'model-gateway', buildId };
-  // Every run of ours may wait for days, for turns, vendors or settings: pinned, it would be stuck when the workers of its build are ended. What
-  // this asks of a change of a workflow is what it has to keep without versioning as well: the committed histories are replayed.
+  // A run may wait for days; a pinned one would be stuck once the workers of its build have stopped. With auto-upgrade each workflow change
+  // must replay the histories of earlier versions, which test/workflows/replay.test.ts checks in any case.
   return {
     ...options,
     workerDeploymentOptions: { version, useWorkerVersioning: true as const, defaultVersioningBehavior: 'AUTO_UPGRADE' as const },

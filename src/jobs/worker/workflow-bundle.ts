@@ -1,9 +1,8 @@
 /**
- * The bundle of workflow code that a worker loads, kept in the data directory under the hash of what it is made of, so that only the
- * first start of a version pays for it.
+ * The workflow bundle that a worker loads, cached in the data directory under the hash of its sources, so that only the first start of a
+ * version builds it.
  *
- * Making it is webpack's work: 1.2 s on a fast core, in blocks of up to 90 ms, more on a small machine. The API must answer meanwhile, so a
- * process of its own does it.
+ * webpack takes 1.2 s on a fast core, in blocks of up to 90 ms. The API must keep serving, so a child process builds the bundle.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -21,11 +20,11 @@ export interface WorkflowBundleOptions {
   readonly dataDir: string;
   readonly logger: Logger;
   readonly signal?: AbortSignal;
-  /** Where a bundle may lie that was made when the image was built (Dockerfile); it is used when it is of these very sources. */
+  /** Where the image build (Dockerfile) may have put a bundle; used if it was built from the same sources. */
   readonly shippedDir?: string;
 }
 
-/** Path of the bundle of this version's workflows, made when it is not there. */
+/** Path of the bundle of this version's workflows; builds it when missing. */
 export async function prepareWorkflowBundle({
   dataDir,
   logger,
@@ -39,11 +38,11 @@ export async function prepareWorkflowBundle({
   const file = join(dataDir, name);
   if (await exists(file)) return file;
   const startedAt = performance.now();
-  // The address of the module is an argument and no part of the program: a path may hold any character.
+  // The module's URL is an argument, not part of the program text: a path may contain any character.
   const program = 'const [, module, entry, target] = process.argv; await (await import(module)).writeWorkflowBundle(entry, target);';
   const args = ['--input-type=module', '--eval', program, workerModule(), workflowsEntry(), file];
   await run(process.execPath, args, { env: {}, timeout: buildTimeoutMs, ...(signal && { signal }) });
-  logger.info({ ms: Math.round(performance.now() - startedAt) }, 'the workflow bundle is built');
+  logger.info({ ms: Math.round(performance.now() - startedAt) }, 'workflow bundle built');
   await deleteOtherBundles(dataDir, name);
   return file;
 }
@@ -52,12 +51,12 @@ function defaultShippedDir(): string {
   return fileURLToPath(new URL('../../../workflow-bundle/', import.meta.url));
 }
 
-/** The module whose exports are the workflows. */
+/** The module that exports the workflows. */
 function workflowsEntry(): string {
   return fileURLToPath(new URL(`../../../workflows/index${extension()}`, import.meta.url));
 }
 
-/** Hash of the workflows' sources and of the SDK's version, which is baked into a bundle. */
+/** Hash of the workflows' sources and of the SDK's version, which a bundle embeds. */
 async function hashSources(): Promise<string> {
   const folder = fileURLToPath(new URL('../../../workflows/', import.meta.url));
   const converters = ['failure-converter', 'failure-mark'].map((name) =>
@@ -80,12 +79,12 @@ function workerModule(): string {
   return new URL(`./temporal-worker${extension()}`, import.meta.url).href;
 }
 
-/** Sources run as they are; a published build has the same tree in JavaScript. */
+/** Sources run directly; a published build has the same tree in JavaScript. */
 function extension(): '.ts' | '.js' {
   return import.meta.url.endsWith('.ts') ? '.ts' : '.js';
 }
 
-/** Bundles of versions before. A worker of such a version that runs has loaded its own already. */
+/** Deletes bundles of other versions. Their running workers have loaded them already. */
 async function deleteOtherBundles(dataDir: string, name: string): Promise<void> {
   for (const other of await readdir(dataDir)) {
     if (/^workflow-bundle-[0-9a-f]{16}\.js$/.test(other) && other !== name) await rm(join(dataDir, other), { force: true });

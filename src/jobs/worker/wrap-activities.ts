@@ -1,6 +1,6 @@
 /**
- * The edge between our activities and Temporal: what an activity throws becomes a failure with our code and its fixed sentence, without
- * cause, stack or details, because a failure is kept in the workflow's history (decisions 8). The original goes to the log.
+ * Wraps activities for registration with a worker. An error becomes a failure with an error code and its fixed sentence, without cause, stack
+ * or details, because failures are stored in the workflow's history. The original error is logged.
  */
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { errorSpec, GatewayError } from '../../core/errors.ts';
@@ -10,14 +10,14 @@ import { checkPayload } from '../payloads/payloads.ts';
 
 type Activity = (...inputs: never[]) => Promise<unknown>;
 
-/** The same activities, safe to be registered with a worker. */
+/** The same activities, safe to register with a worker. */
 export function wrapActivities(activities: object, logger: Logger): Record<string, Activity> {
   const wrapped: Record<string, Activity> = {};
   for (const [name, activity] of Object.entries(activities)) {
     wrapped[name] = async (...inputs) => {
       try {
         const result: unknown = await activity(...inputs);
-        checkPayload(result); // Here, since the SDK would put the codec's refusal into the history with its stack.
+        checkPayload(result); // Checked here, because the SDK would store the codec's error in the history with its stack.
         return result;
       } catch (error) {
         throw toSafeFailure(name, error, logger);
@@ -30,11 +30,11 @@ export function wrapActivities(activities: object, logger: Logger): Record<strin
 function toSafeFailure(activity: string, error: unknown, logger: Logger): Error {
   if (error instanceof CancelledFailure || isAbort(error)) return withoutStack(new CancelledFailure('the activity was cancelled'));
   const code = error instanceof GatewayError ? error.code : 'internal_error';
-  logger.warn({ err: error, activity, code }, 'an activity failed');
+  logger.warn({ err: error, activity, code }, 'activity failed');
   return withoutStack(ApplicationFailure.create({ message: errorSpec(code).message, type: code }));
 }
 
-/** The stack of a failure goes into the history; ours tells nothing and names paths of this machine. */
+/** The stack is stored in the history; the gateway's own would only reveal paths of this machine. */
 function withoutStack<Failure extends Error>(failure: Failure): Failure {
   failure.stack = `${failure.name}: ${failure.message}`;
   return failure;

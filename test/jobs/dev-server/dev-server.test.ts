@@ -12,14 +12,14 @@ import { identifyProcess, isRunning, type ProcessIdentity, terminateProcess } fr
 import { createTestLog, until } from '../../support/temporal.ts';
 import { ensureTemporal } from '../../support/temporal-program.ts';
 
-/** A gateway reduced to its dev server: prints what it has, ends it at SIGTERM and takes no notice of Ctrl-C. */
+/** A gateway reduced to its dev server: prints the server's record, stops it at SIGTERM and ignores Ctrl-C. */
 const parentProgram = `
 const [, devServer, connection, binary, dataDir] = process.argv;
 const { startDevServer } = await import(devServer);
-const { answersWith } = await import(connection);
+const { servesNamespace } = await import(connection);
 const silent = () => {};
 const logger = { debug: silent, info: silent, warn: silent, error: silent };
-const server = await startDevServer({ binary, dataDir, logger, answers: answersWith });
+const server = await startDevServer({ binary, dataDir, logger, servesNamespace });
 process.on('SIGINT', silent);
 process.on('SIGTERM', () => server.stop());
 console.log(JSON.stringify({ pid: server.pid(), address: server.address, namespace: server.namespace }));
@@ -61,12 +61,12 @@ describe('the Temporal dev server', () => {
   });
   afterEach(async () => {
     await Promise.all(servers.splice(0).map((server) => server.stop()));
-    const left = await readRecord(dataDir); // Of a test that failed in the middle.
-    if (left) await terminateProcess(left, 1_000);
+    const remaining = await readRecord(dataDir); // From a test that failed before it stopped its server.
+    if (remaining) await terminateProcess(remaining, 1_000);
     await rm(dataDir, { recursive: true });
   });
 
-  test('serves a namespace named after the data directory and its web UI, and ends with us', async () => {
+  test('serves a namespace named after the data directory and the web UI, and ends when the gateway stops', async () => {
     const server = await start();
     const id = (await readFile(join(dataDir, 'id'), 'utf8')).trim();
     expect(server.namespace).toBe(`gateway-${id}`);
@@ -74,19 +74,19 @@ describe('the Temporal dev server', () => {
     expect((await stat(join(dataDir, 'temporal.json'))).mode & 0o777).toBe(0o600);
     expect(await servesNamespace(server.address, server.namespace)).toBe(true);
     expect(await servesNamespace(server.address, 'gateway-of-another')).toBe(false);
-    await until('the UI answers', async () => (await fetch(server.uiUrl).catch(() => null))?.ok === true);
+    await until('the UI responds', async () => (await fetch(server.uiUrl).catch(() => null))?.ok === true);
     const pid = server.pid();
     await server.stop();
     expect(await identifyProcess(pid)).toBeNull();
   });
 
-  test('sees none of our variables, so no key of a vendor either', async () => {
+  test('inherits no environment variables, so no vendor keys', async () => {
     const server = await start();
     const environment = await readFile(`/proc/${server.pid()}/environ`, 'utf8').catch(() => `HOME=${dataDir}\0`); // Only Linux shows it.
     expect(environment).toBe(`HOME=${dataDir}\0`);
   });
 
-  test('outlives a kill -9 of ours, and the next start adopts it', async () => {
+  test('survives a kill -9 of the gateway, and the next start reattaches to it', async () => {
     const parent = await startInOtherProcess();
     await parent.kill('SIGKILL');
     const server = await start();
@@ -96,40 +96,40 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
 
-  test('that was left behind and does not have our namespace is ended, and a new one is started', async () => {
+  test('of an earlier process with another namespace is terminated and replaced', async () => {
     const parent = await startInOtherProcess();
     await parent.kill('SIGKILL');
     await writeFile(join(dataDir, 'id'), '0123456789ab\n');
     const server = await start();
-    expect(server).toMatchObject({ adopted: false, namespace: 'gateway-0123456789ab' });
+    expect(server).toMatchObject({ reattached: false, namespace: 'gateway-0123456789ab' });
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
 
-  test('is never ended when its process id belongs to a stranger by now', async () => {
-    const stranger = spawn('sleep', ['60'], { stdio: 'ignore' });
+  test('is not terminated when its process id belongs to another program', async () => {
+    const other = spawn('sleep', ['60'], { stdio: 'ignore' });
     try {
-      const record = { pid: stranger.pid, startTime: '1', address: '127.0.0.1:1', uiUrl: 'http://127.0.0.1:2', namespace: 'gateway-x' };
+      const record = { pid: other.pid, startTime: '1', address: '127.0.0.1:1', uiUrl: 'http://127.0.0.1:2', namespace: 'gateway-x' };
       await writeFile(join(dataDir, 'temporal.json'), JSON.stringify(record));
       await start();
-      expect(stranger.exitCode).toBeNull();
-      expect(stranger.signalCode).toBeNull();
+      expect(other.exitCode).toBeNull();
+      expect(other.signalCode).toBeNull();
     } finally {
-      stranger.kill();
+      other.kill();
     }
   });
 
-  test('that dies is started again at the same address, with its state', async () => {
+  test('is restarted at the same address with its state when it dies', async () => {
     let restarts = 0;
     const server = await start(() => restarts++);
     const { pid, startTime } = await identity(server);
     process.kill(pid, 'SIGKILL');
-    await until('it is back', () => restarts === 1);
+    await until('it is restarted', () => restarts === 1);
     expect(await isRunning({ pid, startTime })).toBe(false);
     expect(await servesNamespace(server.address, server.namespace)).toBe(true);
     expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
   });
 
-  test('is not reached by a Ctrl-C in the terminal, and ends with our SIGTERM', async () => {
+  test('does not receive Ctrl-C from the terminal, and ends when the gateway receives SIGTERM', async () => {
     const parent = await startInOtherProcess();
     process.kill(-parent.pid, 'SIGINT'); // To the whole group, as a terminal does.
     expect(await servesNamespace(parent.server.address, parent.server.namespace)).toBe(true);
@@ -137,7 +137,7 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(parent.server.pid)).toBeNull();
   });
 
-  test('is there once: a second process of the same data directory is refused', async () => {
+  test('runs once per data directory: a second process is rejected', async () => {
     const parent = await startInOtherProcess();
     try {
       await expect(start()).rejects.toThrow('another gateway process runs the Temporal dev server');
@@ -146,7 +146,7 @@ describe('the Temporal dev server', () => {
     }
   });
 
-  test('that does not come up is said with its own words, and nothing is left running', async () => {
+  test('that fails to start rejects, and no process remains', async () => {
     await expect(startDevServer({ binary: '/bin/false', dataDir, logger, servesNamespace })).rejects.toThrow(
       /did not come up|ended at once/,
     );

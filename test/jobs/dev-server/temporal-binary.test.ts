@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
+import { errorSummary } from '../../../src/core/error-messages.ts';
 import { resolveTemporalBinary } from '../../../src/jobs/dev-server/temporal-binary.ts';
-import { createTestLog } from '../../support/temporal.ts';
+import { createTestLog, type LogLine } from '../../support/temporal.ts';
 
 const run = promisify(execFile);
 
@@ -14,19 +15,19 @@ interface Machine {
   readonly home: string;
   readonly path: string;
   readonly cacheDir: string;
-  /** Puts a program that calls itself temporal of this version there. */
+  /** Creates a program that reports this version of temporal. */
   put(file: string, version: string): Promise<string>;
   find(signal?: AbortSignal): Promise<string>;
-  readonly said: () => string;
+  readonly lines: readonly LogLine[];
 }
 
-/** A machine with an empty PATH and cache, and a download server of one's own; by default it refuses. */
+/** A machine with an empty PATH and cache and a local download server, which by default responds with 403. */
 async function withMachine(
   work: (machine: Machine) => Promise<void>,
-  answer: RequestListener = (_request, response) => response.writeHead(403).end(),
+  respond: RequestListener = (_request, response) => response.writeHead(403).end(),
 ): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), 'gateway-find-'));
-  const server = createServer(answer);
+  const server = createServer(respond);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   const downloadOrigin = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
@@ -43,7 +44,7 @@ async function withMachine(
         return file;
       },
       find: (signal) => resolveTemporalBinary({ environment, logger, ...(signal && { signal }) }),
-      said: () => lines.map((line) => line.message).join('\n'),
+      lines,
     });
   } finally {
     server.closeAllConnections();
@@ -52,26 +53,33 @@ async function withMachine(
   }
 }
 
+/** Source and error message of each failed install. */
+function failedInstalls(lines: readonly LogLine[]): unknown[] {
+  return lines
+    .filter(({ message }) => message === 'temporal install failed')
+    .map(({ fields }) => [fields['source'], errorSummary(fields['err'])]);
+}
+
 async function writeProgram(file: string, script: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
   await writeFile(file, `#!/bin/sh\n${script}\n`);
   await chmod(file, 0o755);
 }
 
-/** A Go toolchain that installs a program at once, and writes down what it was told. */
+/** Script of a Go toolchain that installs a program immediately and records its arguments and environment. */
 function fakeGo(home: string): string {
   return `env > ${home}/go-env; echo "$@" > ${home}/go-args; printf '#!/bin/sh\\necho temporal version 0.0.0-DEV\\n' > "$GOBIN/temporal"; chmod +x "$GOBIN/temporal"`;
 }
 
-describe('the Temporal program', () => {
-  test('is the one on the PATH before any other', () =>
+describe('the Temporal binary', () => {
+  test('on the PATH takes precedence over the cache', () =>
     withMachine(async ({ path, cacheDir, put, find }) => {
       const program = await put(join(path, 'temporal'), '1.0.0');
       await put(join(cacheDir, 'temporal-1.5.1', 'temporal'), '1.5.1');
       expect(await find()).toBe(program);
     }));
 
-  test('is the newest in the cache that runs', () =>
+  test('is the newest version in the cache that runs', () =>
     withMachine(async ({ path, cacheDir, put, find }) => {
       await writeProgram(join(path, 'temporal'), 'echo "another program of that name"');
       await put(join(cacheDir, 'temporal-1.5.1', 'temporal'), '1.5.1');
@@ -80,39 +88,44 @@ describe('the Temporal program', () => {
       expect(await find()).toBe(newest);
     }));
 
-  test('is downloaded into the cache when there is none', async () => {
+  test('is downloaded into an empty cache', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'gateway-archive-'));
     await writeProgram(join(folder, 'temporal'), 'echo "temporal version 1.6.0 (Server 1.30.0, UI 2.44.0)"');
     await run('tar', ['-czf', join(folder, 'archive.tar.gz'), '-C', folder, 'temporal']);
     const archive = await readFile(join(folder, 'archive.tar.gz'));
-    const asked: string[] = [];
+    const requests: string[] = [];
     await withMachine(
-      async ({ cacheDir, find, said }) => {
+      async ({ cacheDir, find, lines }) => {
         expect(await find()).toBe(join(cacheDir, 'temporal-1.6.0', 'temporal'));
         expect(await readdir(join(cacheDir, 'temporal-1.6.0'))).toEqual(['temporal']);
         expect(await find()).toBe(join(cacheDir, 'temporal-1.6.0', 'temporal'));
-        expect(said()).toContain('temporal came by the official download');
+        expect(lines).toContainEqual(
+          expect.objectContaining({
+            message: 'installed temporal',
+            fields: expect.objectContaining({ source: 'official download', version: '1.6.0' }),
+          }),
+        );
       },
       (request, response) => {
-        asked.push(request.url ?? '');
-        if (asked.length === 1) response.writeHead(302, { location: '/archive' }).end();
+        requests.push(request.url ?? '');
+        if (requests.length === 1) response.writeHead(302, { location: '/archive' }).end();
         else response.end(archive);
       },
     );
-    expect(asked).toEqual([expect.stringMatching(/^\/cli\/archive\/latest\?platform=(linux|darwin)&arch=(amd64|arm64)$/), '/archive']);
+    expect(requests).toEqual([expect.stringMatching(/^\/cli\/archive\/latest\?platform=(linux|darwin)&arch=(amd64|arm64)$/), '/archive']);
     await rm(folder, { recursive: true });
   });
 
-  test('is built by go install when the download is refused, by a Go that sees no key of a vendor', () =>
-    withMachine(async ({ home, path, cacheDir, find, said }) => {
+  test('is built by go install when the download fails, without vendor keys in the environment of go', () =>
+    withMachine(async ({ home, path, cacheDir, find, lines }) => {
       await writeProgram(join(path, 'go'), fakeGo(home));
       expect(await find()).toBe(join(cacheDir, 'temporal-1.5.1', 'temporal'));
       expect(await readFile(join(home, 'go-args'), 'utf8')).toBe('install github.com/temporalio/cli/cmd/temporal@v1.5.1\n');
       expect(await readFile(join(home, 'go-env'), 'utf8')).not.toContain('planted');
-      expect(said()).toContain('temporal cannot be had by the official download: status 403');
+      expect(failedInstalls(lines)).toEqual([['official download', 'status 403']]);
     }));
 
-  test('is fetched once by two starts at the same time', () =>
+  test('is installed once by two concurrent starts', () =>
     withMachine(async ({ home, path, find }) => {
       await writeProgram(join(path, 'go'), `echo built >> ${home}/builds; sleep 0.5; ${fakeGo(home)}`);
       const [first, second] = await Promise.all([find(), find()]);
@@ -120,15 +133,18 @@ describe('the Temporal program', () => {
       expect(await readFile(join(home, 'builds'), 'utf8')).toBe('built\n');
     }));
 
-  test('is missed with a sentence that names what was tried, and leaves nothing half made', () =>
-    withMachine(async ({ path, cacheDir, find, said }) => {
+  test('cannot be installed: the error names each source, and no partial installation remains', () =>
+    withMachine(async ({ path, cacheDir, find, lines }) => {
       await writeProgram(join(path, 'go'), 'echo "go: no network" >&2; exit 1');
       await expect(find()).rejects.toThrow(/official download: status 403; go install: go ended with 1: go: no network/);
-      expect(said()).toContain('temporal cannot be had by go install');
+      expect(failedInstalls(lines)).toEqual([
+        ['official download', 'status 403'],
+        ['go install', 'go ended with 1: go: no network'],
+      ]);
       expect(await readdir(cacheDir)).toEqual(['temporal.lock']);
     }));
 
-  test('is no longer built after an abort, and the build is ended with all its children', () =>
+  test('is not installed after an abort, which terminates the build and its child processes', () =>
     withMachine(async ({ home, path, cacheDir, find }) => {
       await writeProgram(join(path, 'go'), `sleep 60 & echo $! > ${home}/compiler; echo started > ${home}/started; wait`);
       const stopping = new AbortController();

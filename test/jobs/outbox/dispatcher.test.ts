@@ -14,25 +14,25 @@ import { copyEmbeddedTemplate } from '../../support/embedded-template.ts';
 import { createTestDatabase, describePostgres } from '../../support/postgres.ts';
 import { createTestLog, type LogLine, until } from '../../support/temporal.ts';
 
-/** Stands in for Temporal: remembers what was started, and can be taken away. */
-function createFakeTemporal(): { started: OutboxEntry[]; ids: () => string[]; away: boolean; probes: number; repairs: number } & Pick<
+/** A fake Temporal that records starts and can be made unavailable. */
+function createFakeTemporal(): { started: OutboxEntry[]; ids: () => string[]; isDown: boolean; probes: number; repairs: number } & Pick<
   DispatcherOptions,
   'start' | 'probe' | 'reenqueueUnfinished'
 > {
   const fake = {
     started: [] as OutboxEntry[],
-    away: false,
+    isDown: false,
     probes: 0,
     repairs: 0,
     ids: () => fake.started.map((entry) => entry.workflowId),
     start: async (entry: OutboxEntry) => {
       await sleep(Math.random() * 5);
-      if (fake.away) throw new Error('no connection');
+      if (fake.isDown) throw new Error('no connection');
       fake.started.push(entry);
     },
     probe: async () => {
       fake.probes++;
-      if (fake.away) throw new Error('no connection');
+      if (fake.isDown) throw new Error('no connection');
     },
     reenqueueUnfinished: async () => {
       fake.repairs++;
@@ -45,7 +45,7 @@ function entry(workflowId: string, opened = 1): OutboxEntry {
   return { workflow: 'conversationIdle', workflowId, input: { conversation_id: workflowId, opened } };
 }
 
-/** The promises, the same for both databases; the connections are those of two processes where the database allows two. */
+/** The tests, the same for each database. `connections` belong to two processes where the database allows two. */
 function promises(open: () => Promise<{ connections: readonly [Database, Database]; close(): Promise<void> }>): void {
   let database: Database;
   let other: Database;
@@ -73,7 +73,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
   });
   afterAll(() => close());
 
-  test('an entry is started with its input and its row is deleted', async () => {
+  test('an entry starts its workflow with its input, and its row is deleted', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, temporal);
     await put([entry('conversation/a/1')]);
@@ -81,15 +81,15 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(temporal.started).toMatchObject([entry('conversation/a/1')]);
   });
 
-  test('a committed entry wakes the dispatcher, however slow it polls', async () => {
+  test('a committed entry wakes the dispatcher before the poll interval ends', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, { ...temporal, pollIntervalMs: 3_600_000 });
-    await until('it has looked once', () => temporal.repairs === 1);
+    await until('the first dispatch is over', () => temporal.repairs === 1);
     await put([entry('conversation/a/1')]);
     await until('the workflow is started', () => temporal.started.length === 1);
   });
 
-  test('two processes start each of 500 workflows once', async () => {
+  test('two dispatchers start each of 500 workflows once', async () => {
     const temporal = createFakeTemporal();
     const entries = Array.from({ length: 500 }, (_, n) => entry(`conversation/${n}/1`));
     await put(entries);
@@ -99,7 +99,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(temporal.ids().sort()).toEqual(entries.map(({ workflowId }) => workflowId).sort());
   });
 
-  test('entries of one workflow are started in the order in which they were written, by two processes too', async () => {
+  test('entries of one workflow are started in the order of their writes, also by two dispatchers', async () => {
     const temporal = createFakeTemporal();
     await put(Array.from({ length: 60 }, (_, n) => entry(`conversation/${n % 6}/1`, n)));
     dispatch(database, temporal);
@@ -114,70 +114,70 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     }
   });
 
-  test('while Temporal is away rows wait, with one line in the log when it begins and one when it ends', async () => {
+  test('rows wait while Temporal is unavailable; the log has one line for the start of the outage and one for its end', async () => {
     const temporal = createFakeTemporal();
-    temporal.away = true;
+    temporal.isDown = true;
     const changes: boolean[] = [];
     const lines = dispatch(database, { ...temporal, probe: () => temporal.probe(), onChange: (reachable) => changes.push(reachable) });
     await put(Array.from({ length: 30 }, (_, n) => entry(`conversation/${n}/1`)));
-    await until('it was asked twice', () => temporal.probes >= 2);
+    await until('Temporal was probed twice', () => temporal.probes >= 2);
     expect(await waiting()).toBe(30);
-    temporal.away = false;
+    temporal.isDown = false;
     await allDelivered();
     expect(temporal.started).toHaveLength(30);
-    expect(lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
-      'warn Temporal cannot be reached: no connection; durable work waits',
-      'info Temporal can be reached again: durable work goes on',
+    expect(lines).toMatchObject([
+      { level: 'warn', message: 'outbox dispatch paused', fields: { dependency: 'Temporal', err: { message: 'no connection' } } },
+      { level: 'info', message: 'outbox dispatch resumed', fields: { dependency: 'Temporal' } },
     ]);
     expect([changes[0], changes.at(-1)]).toEqual([false, true]);
   });
 
-  test('Temporal that goes away in the middle loses nothing, and what is unfinished is written again when it is back', async () => {
+  test('an outage loses no row, and unfinished work is re-enqueued after it', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, temporal);
     await until('it is connected', () => temporal.repairs === 1);
-    temporal.away = true;
+    temporal.isDown = true;
     await put([entry('conversation/a/1'), entry('conversation/b/1')]);
-    await until('it was asked in vain', () => temporal.probes >= 2);
+    await until('a probe failed', () => temporal.probes >= 2);
     expect(await waiting()).toBe(2);
-    temporal.away = false;
+    temporal.isDown = false;
     await allDelivered();
     expect(temporal.ids().sort()).toEqual(['conversation/a/1', 'conversation/b/1']);
     expect(temporal.repairs).toBe(2);
   });
 
-  test('the lag is how long the oldest entry waits, and none when all are delivered', async () => {
+  test('the lag is the age of the oldest undelivered entry, and 0 when all are delivered', async () => {
     const temporal = createFakeTemporal();
-    temporal.away = true;
+    temporal.isDown = true;
     dispatch(database, temporal);
     const lagMs = (): number => running[0]?.lagMs() ?? 0;
-    await until('it was asked', () => temporal.probes >= 1);
+    await until('Temporal was probed', () => temporal.probes >= 1);
     expect(lagMs()).toBe(0);
     await put([entry('conversation/a/1')]);
     await database.query(`update outbox set created_at = now() - interval '1 minute'`);
     await put([entry('conversation/b/1')]);
     await until('the older one counts', () => lagMs() >= 60_000);
-    temporal.away = false;
+    temporal.isDown = false;
     await until('nothing waits', () => temporal.started.length === 2 && lagMs() === 0);
   });
 
-  test('an entry that was refused is no lag', async () => {
+  test('a rejected entry does not count towards the lag', async () => {
     const temporal = createFakeTemporal();
-    const refuse = async (): Promise<void> => {
+    const reject = async (): Promise<void> => {
       throw new PermanentStartError('never');
     };
     await database.query(
       `insert into outbox (workflow, workflow_id, input, attempts, created_at) values ('a', 'bad', '{}', 8, now() - interval '1 hour')`,
     );
-    dispatch(database, { ...temporal, start: refuse, pollIntervalMs: 100 });
+    dispatch(database, { ...temporal, start: reject, pollIntervalMs: 100 });
     await until(
-      'it is put off',
+      'the row is postponed',
       async () => (await database.query('select 1 from outbox where next_try_at > now() + $1::interval', ['1 minute'])).length === 1,
     );
-    await until('it is no lag', () => running[0]?.lagMs() === 0);
+    await until('the lag is 0', () => running[0]?.lagMs() === 0);
   });
 
-  test('the project and the signal of an entry reach Temporal', async () => {
+  test('an entry passes its project and its signal to Temporal', async () => {
     const temporal = createFakeTemporal();
     const projectId = '0198c5f2-7d2e-7000-8000-000000000001';
     const signalled = { ...entry('learning/a'), projectId, signal: { name: 'batchEnded', input: { batch_id: 'b', learned: 3 } } };
@@ -190,53 +190,53 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(Object.keys(plain)).not.toContain('projectId');
   });
 
-  test('written under load while Temporal comes and goes, everything is delivered in order by two processes, one of which ends', async () => {
+  test('under load and repeated outages, two dispatchers, one of which stops, deliver all entries in order', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, temporal);
     dispatch(other, temporal);
     const written = new Map<string, number>();
     for (let round = 0; round < 30; round++) {
-      temporal.away = round % 10 >= 5;
+      temporal.isDown = round % 10 >= 5;
       if (round === 20) await running.shift()?.stop();
       const entries = Array.from({ length: 7 }, (_, n) => entry(`conversation/${n}/1`, round));
       for (const { workflowId } of entries) written.set(workflowId, (written.get(workflowId) ?? 0) + 1);
       await put(entries);
     }
-    temporal.away = false;
+    temporal.isDown = false;
     await allDelivered();
     expect(written.size).toBe(7);
     for (const [workflowId, count] of written) {
-      const rounds = temporal.started.filter((given) => given.workflowId === workflowId).map(({ input }) => Number(input['opened']));
+      const rounds = temporal.started.filter((row) => row.workflowId === workflowId).map(({ input }) => Number(input['opened']));
       expect(rounds).toEqual([...rounds].sort((left, right) => left - right));
-      // At least once: Temporal may have gone away between a start and the deletion of its row, and none may be missing.
+      // Delivery is at least once: an outage between a start and the deletion of its row repeats the start.
       expect(new Set(rounds).size).toBe(count);
     }
   });
 
-  test('a restart that nobody noticed is repaired as soon as it is told', async () => {
+  test('`reconnect` re-enqueues unfinished work immediately', async () => {
     const temporal = createFakeTemporal();
     dispatch(database, { ...temporal, pollIntervalMs: 3_600_000 });
     await until('it is connected', () => temporal.repairs === 1);
     running[0]?.reconnect();
-    await until('it is repaired', () => temporal.repairs === 2);
+    await until('unfinished work is re-enqueued', () => temporal.repairs === 2);
   });
 
-  test('an entry that can never start is kept, is said, and holds up no other', async () => {
+  test('an entry that Temporal rejects is kept and logged, and does not delay others', async () => {
     const temporal = createFakeTemporal();
-    const start: typeof temporal.start = async (wanted) => {
-      if (wanted.workflowId === 'bad') throw new PermanentStartError('there is no such workflow');
-      await temporal.start(wanted);
+    const start: typeof temporal.start = async (row) => {
+      if (row.workflowId === 'bad') throw new PermanentStartError('there is no such workflow');
+      await temporal.start(row);
     };
     await put([entry('bad'), entry('conversation/a/1')]);
     const lines = dispatch(database, { ...temporal, start });
     await until('the other is started', () => temporal.started.length === 1);
-    await until('the row is put off', async () => (await database.query('select id from outbox where next_try_at > now()')).length === 1);
-    expect(lines.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual([
-      'a workflow cannot be started: there is no such workflow',
+    await until('the row is postponed', async () => (await database.query('select id from outbox where next_try_at > now()')).length === 1);
+    expect(lines.filter(({ level }) => level === 'error')).toMatchObject([
+      { message: 'workflow start rejected', fields: { workflowId: 'bad', err: { message: 'there is no such workflow' } } },
     ]);
   });
 
-  test('rows of a process that died are started by another when their half minute is over', async () => {
+  test('rows claimed by a dead process are delivered by another when the claim expires', async () => {
     const temporal = createFakeTemporal();
     await put([entry('conversation/a/1')]);
     await database.query(`update outbox set attempts = 1, next_try_at = now() + interval '1 second'`);
@@ -249,7 +249,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
 describe('dispatching on the embedded database', () => {
   promises(async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'gateway-outbox-'));
-    await copyEmbeddedTemplate(dataDir);
+    copyEmbeddedTemplate(dataDir);
     const database = await openEmbeddedDatabase({ dataDir });
     return {
       connections: [database, database],

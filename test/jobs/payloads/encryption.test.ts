@@ -15,7 +15,7 @@ async function roundTrip(writing: Uint8Array, reading: readonly [Uint8Array, ...
 describe('an encrypted payload', () => {
   const [old, young] = [randomBytes(32), randomBytes(32)];
 
-  test('is read again with the key it was written with, and tells nothing without it', async () => {
+  test('is decrypted with its key and reveals nothing without it', async () => {
     expect(await roundTrip(old, [old])).toEqual(value);
     const [written] = await createEncryptionCodec([old]).encode([payload()]);
     expect(Buffer.from(written?.metadata?.['encoding'] ?? []).toString()).toBe('binary/encrypted');
@@ -26,34 +26,34 @@ describe('an encrypted payload', () => {
     expect(bytes.includes(old)).toBe(false);
   });
 
-  test('is another one each time', async () => {
+  test('differs each time the same value is encrypted', async () => {
     const [first, second] = await createEncryptionCodec([old]).encode([payload(), payload()]);
     expect(Buffer.from(first?.data ?? [])).not.toEqual(Buffer.from(second?.data ?? []));
   });
 
-  test('of the key before is read while keys change, in either order', async () => {
+  test('encrypted with the previous key is decrypted during a key rotation, in either order', async () => {
     expect(await roundTrip(old, [young, old])).toEqual(value);
     expect(await roundTrip(young, [old, young])).toEqual(value);
   });
 
-  test('of a key that is not there is an error that names the setting and the fingerprint', async () => {
-    await expect(roundTrip(old, [young])).rejects.toThrow(/^TEMPORAL_PAYLOAD_KEY does not hold the key [0-9a-f]{16}$/);
+  test("of an unknown key is rejected with the setting and the key's fingerprint", async () => {
+    await expect(roundTrip(old, [young])).rejects.toThrow(/^TEMPORAL_PAYLOAD_KEY does not contain the key [0-9a-f]{16}$/);
   });
 
-  test('that was changed, or cut, is refused', async () => {
+  test('that was modified or truncated is rejected', async () => {
     const codec = createEncryptionCodec([old]);
     const [written] = await codec.encode([payload()]);
     const changed = Buffer.from(written?.data ?? []);
     changed.writeUInt8(changed.readUInt8(20) ^ 1, 20);
     await expect(codec.decode([{ ...written, data: changed }])).rejects.toThrow();
-    await expect(codec.decode([{ ...written, data: changed.subarray(0, 10) }])).rejects.toThrow('cut');
+    await expect(codec.decode([{ ...written, data: changed.subarray(0, 10) }])).rejects.toThrow('truncated');
   });
 
-  test('that is none, from before there was a key, is read as it stands', async () => {
+  test('may be mixed with plain payloads, written before a key was set, which pass unchanged', async () => {
     expect(await createEncryptionCodec([old]).decode([payload()])).toEqual([payload()]);
   });
 
-  test('may be nothing', async () => {
+  test('may be undefined', async () => {
     const codec = createEncryptionCodec([old]);
     const nothing = defaultPayloadConverter.toPayload(undefined);
     const [read] = await codec.decode(await codec.encode([nothing]));

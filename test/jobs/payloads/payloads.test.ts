@@ -12,7 +12,7 @@ async function encode(value: unknown): Promise<Payload[]> {
 
 describe('a workflow payload', () => {
   test.each([
-    ['nothing', undefined],
+    ['undefined', undefined],
     ['null', null],
     ['a count', 12.5],
     ['a boolean', true],
@@ -38,20 +38,20 @@ describe('a workflow payload', () => {
     ['a line break after an id', 'abc\n'],
     ['bytes', new TextEncoder().encode(planted)],
     ['more than 16 KiB', Array.from({ length: 200 }, () => 'a'.repeat(100))],
-    ['what only looks like a stack', `    at first\n${planted}`],
-    ['what only looks like a definition', { definition: { type: 'a', queryDefinitions: [{ name: 'a', description: planted }] } }],
+    ['text in the form of a stack', `    at first\n${planted}`],
+    ['text in the form of a definition', { definition: { type: 'a', queryDefinitions: [{ name: 'a', description: planted }] } }],
     ['a definition with details', { definition: { type: 'a' }, currentDetails: planted }],
   ])('may not be %s', async (_name, value) => {
-    const refusal = await encode(value).catch((error: unknown) => error);
-    expect(refusal).toBeInstanceOf(PayloadRejectedError);
-    expect(String(refusal)).not.toContain('4111');
+    const error = await encode(value).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(PayloadRejectedError);
+    expect(String(error)).not.toContain('4111');
     if (!(value instanceof Uint8Array)) expect(() => checkPayload(value)).toThrow(PayloadRejectedError);
   });
 
-  test('is refused wherever the text stands, and the refusal never quotes it', async () => {
+  test('is rejected wherever it contains text, and the error does not quote it', async () => {
     const clean = fc.stringMatching(/^[a-z0-9]{0,8}$/);
-    const text = fc.stringMatching(/^[a-z]{4,8} [a-z]{4,8}$/).map((words) => `${words} 4111`);
-    const place = fc.letrec<{ tree: unknown; leaf: unknown }>((tie) => ({
+    const text = fc.stringMatching(/^[a-z]{4,8} [a-z]{4,8}$/).map((text) => `${text} 4111`);
+    const tree = fc.letrec<{ tree: unknown; leaf: unknown }>((tie) => ({
       tree: fc.oneof(
         { depthSize: 'small' },
         tie('leaf'),
@@ -61,34 +61,34 @@ describe('a workflow payload', () => {
       leaf: fc.oneof(clean, fc.integer(), fc.constant(null)),
     })).tree;
     await fc.assert(
-      fc.asyncProperty(place, clean, text, async (value, key, secret) => {
+      fc.asyncProperty(tree, clean, text, async (value, key, secret) => {
         await encode(value);
-        const refusal = await encode([value, { [key]: [secret] }]).catch((error: unknown) => error);
-        expect(refusal).toBeInstanceOf(PayloadRejectedError);
-        expect(String(refusal)).not.toContain('4111');
+        const error = await encode([value, { [key]: [secret] }]).catch((thrown: unknown) => thrown);
+        expect(error).toBeInstanceOf(PayloadRejectedError);
+        expect(String(error)).not.toContain('4111');
       }),
       { numRuns: 200 },
     );
   });
 
-  test('of a failure holds its message and its stack, and nothing else passes by its mark', async () => {
-    const marked = (given: unknown): Payload => {
-      const made = defaultPayloadConverter.toPayload(given);
-      return { ...made, metadata: { ...made?.metadata, 'gateway-failure': Uint8Array.of(1) } };
+  test('of a failure may have a message and a stack; its marker lets no other text pass', async () => {
+    const marked = (content: unknown): Payload => {
+      const payload = defaultPayloadConverter.toPayload(content);
+      return { ...payload, metadata: { ...payload?.metadata, 'gateway-failure': Uint8Array.of(1) } };
     };
     await codec.encode([marked({ message: 'internal error', stack_trace: 'Error: internal error' })]);
-    for (const given of [planted, { message: planted, title: 'a' }, { message: { deep: planted } }, [planted]])
-      await expect(codec.encode([marked(given)])).rejects.toBeInstanceOf(PayloadRejectedError);
+    for (const content of [planted, { message: planted, title: 'a' }, { message: { deep: planted } }, [planted]])
+      await expect(codec.encode([marked(content)])).rejects.toBeInstanceOf(PayloadRejectedError);
     await expect(encode({ message: planted, stack_trace: '' })).rejects.toBeInstanceOf(PayloadRejectedError);
   });
 
-  test('that nests deeply is read to its end', () => {
+  test('that nests deeply is checked completely', () => {
     const deep = (leaf: string): unknown => JSON.parse(`${'['.repeat(1_000)}"${leaf}"${']'.repeat(1_000)}`);
     checkPayload(deep('id'));
-    expect(() => checkPayload(deep('two words'))).toThrow(PayloadRejectedError);
+    expect(() => checkPayload(deep('two terms'))).toThrow(PayloadRejectedError);
   });
 
-  test('that cannot be JSON is refused', () => {
+  test('that is not JSON is rejected', () => {
     expect(() => checkPayload({ big: 1n })).toThrow(PayloadRejectedError);
   });
 });

@@ -13,14 +13,14 @@ describe('the workflow bundle', () => {
   });
   afterEach(() => rm(dataDir, { recursive: true }));
 
-  test('holds the workflows and nothing that works outside of one', async () => {
+  test('contains the workflows, but no activities and no database driver', async () => {
     const code = await readFile(await prepareWorkflowBundle({ dataDir, logger }), 'utf8');
     expect(code).toContain('conversationIdle');
     expect(code).not.toContain('node_modules/pg/');
     expect(code).not.toContain('activities/');
   });
 
-  test('is made once, and takes the place of an older one', async () => {
+  test('is built once and replaces an older one', async () => {
     await writeFile(join(dataDir, 'workflow-bundle-0123456789abcdef.js'), 'old');
     const first = await prepareWorkflowBundle({ dataDir, logger });
     const { mtimeMs } = await stat(first);
@@ -29,7 +29,7 @@ describe('the workflow bundle', () => {
     expect(await readdir(dataDir)).toHaveLength(1);
   });
 
-  test('that was made when the image was built is taken as it is, and one of other sources is not', async () => {
+  test('built with the image is used if it was built from the same sources', async () => {
     const shippedDir = join(dataDir, 'shipped');
     const shipped = await prepareWorkflowBundle({ dataDir: shippedDir, logger });
     const own = join(dataDir, 'own');
@@ -38,14 +38,14 @@ describe('the workflow bundle', () => {
     expect(await prepareWorkflowBundle({ dataDir: own, logger, shippedDir })).toBe(join(own, basename(shipped)));
   });
 
-  test('is made while this process answers: its event loop hardly works for it', async () => {
+  test("is built outside this process's event loop", async () => {
     const before = performance.eventLoopUtilization();
     await prepareWorkflowBundle({ dataDir, logger });
-    // A share, not a time: a slow machine is slow in both. Made on the loop itself, it is all of it.
+    // A ratio, since a slow machine is slow in both. A build on the event loop would use nearly all of it.
     expect(performance.eventLoopUtilization(before).utilization).toBeLessThan(0.9);
   });
 
-  test('is no longer made after an abort, and leaves nothing', async () => {
+  test('leaves no files when its build is aborted', async () => {
     const stopping = new AbortController();
     const making = prepareWorkflowBundle({ dataDir, logger, signal: stopping.signal });
     stopping.abort();

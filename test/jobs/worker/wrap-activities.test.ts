@@ -16,12 +16,12 @@ async function failureOf(activity: () => Promise<unknown>): Promise<{ error: unk
 }
 
 describe('a wrapped activity', () => {
-  test('gives what the activity returns', async () => {
+  test("returns the activity's result", async () => {
     const { logger } = createTestLog();
     expect(await wrapActivities({ count: async () => ({ kind: 'read' }) }, logger)['count']?.()).toEqual({ kind: 'read' });
   });
 
-  test('fails with the code and fixed sentence of a gateway error, without its words, cause or stack; the log has the original', async () => {
+  test('fails with the code and fixed sentence of a gateway error, without its message, cause or stack; the log has the original', async () => {
     const original = gatewayError('query_failed', { message: planted, cause: new Error(planted) });
     const { error, proto, logged } = await failureOf(() => Promise.reject(original));
     expect(error).toBeInstanceOf(ApplicationFailure);
@@ -31,19 +31,19 @@ describe('a wrapped activity', () => {
     expect(logged).toBe(original);
   });
 
-  test('fails as internal_error for anything else it throws', async () => {
+  test('fails as internal_error for all other errors', async () => {
     const { error, proto } = await failureOf(() => Promise.reject(new TypeError(planted, { cause: planted })));
     expect(error).toMatchObject({ type: 'internal_error', message: 'internal error' });
     expect(proto).not.toContain('patient');
   });
 
-  test('fails when it returns text', async () => {
+  test('fails when the activity returns text', async () => {
     const { error, proto } = await failureOf(async () => ({ title: planted }));
     expect(error).toMatchObject({ type: 'internal_error' });
     expect(proto).not.toContain('patient');
   });
 
-  test('stays cancelled when it was cancelled', async () => {
+  test('stays cancelled when the activity was cancelled', async () => {
     const { error, proto } = await failureOf(() => Promise.reject(new CancelledFailure(planted)));
     expect(error).toBeInstanceOf(CancelledFailure);
     expect(proto).not.toContain('patient');
