@@ -1,9 +1,10 @@
-/** The only place where rooms are built and joined. Nothing here decides anything; it says who gets what, and in which order it ends. */
-import { createActivities } from '../activities/create-activities.ts';
+/** The composition root: creates the modules, passes each its dependencies, and starts and stops them in order. Contains no policy. */
 import type { Activities } from '../workflows/contract.ts';
 import { createApi } from './app/api.ts';
+import { createCallHandler } from './app/call-handler.ts';
 import { createCallRecording } from './app/call-recording.ts';
-import { createCleanupSteps } from './app/cleanup.ts';
+import { type ConfigSnapshot, createSnapshot, withModels } from './app/config-snapshot.ts';
+import { startDurableWork } from './app/durable-work.ts';
 import { createErasures } from './app/erasures.ts';
 import { createLearning, signalWaitingBatches } from './app/learning.ts';
 import { createMediaHandlers } from './app/media.ts';
@@ -11,11 +12,9 @@ import { createMemory } from './app/memory.ts';
 import { createVideoHandlers } from './app/videos.ts';
 import { startCostAdjustment } from './ceilings/counter-updates.ts';
 import { createUsageReader } from './ceilings/counter-usage.ts';
-import { cacheDirectory } from './config/cache-directory.ts';
 import { parseImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
-import { readTemporalConnection } from './config/temporal-settings.ts';
 import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
 import type { Database } from './db/database.ts';
@@ -24,37 +23,26 @@ import { closeServer, listenOn } from './http/listen.ts';
 import type { HealthDeps } from './http/routes/health.ts';
 import { createHealthServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
-import { startDurable } from './jobs/durable.ts';
 import type { JournalFileSystem } from './journal/file-system.ts';
 import { listLiveProcesses } from './journal/heartbeat.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
-import { reenqueueIdleTimers } from './memory/conversations/reenqueue-idle-timers.ts';
-import { reenqueueErasures } from './memory/erasure/erasure-steps.ts';
-import { reenqueueLearning } from './memory/learning/reenqueue-learning.ts';
-import { reenqueueEmbeddings } from './memory/triggers/embedding-runs.ts';
 import type { Logger } from './observability/logger.ts';
 import type { ResponseCache } from './pipeline/cache/response-cache.ts';
 import { createResponseCache } from './pipeline/cache/response-cache.ts';
-import { createHandleCall } from './pipeline/call/handle-call.ts';
 import { createEmbedder } from './pipeline/internal/embedder.ts';
 import { createMemoryModel } from './pipeline/internal/memory-model.ts';
 import { createMediaCalls } from './pipeline/media/handle-media-call.ts';
 import type { Projects } from './projects/projects.ts';
 import { createProjects } from './projects/projects.ts';
-import { buildCatalog, toPrice } from './routing/catalog.ts';
-import { chooseTier } from './routing/classify.ts';
+import { type Catalog, toPrice } from './routing/catalog.ts';
 import { createPlanner } from './routing/plan.ts';
-import type { RoutingFlags } from './routing/select.ts';
 import { createActiveModels } from './usage/prices/active-models.ts';
 import { createUsageReports } from './usage/reports.ts';
 import { createReprice } from './usage/reprice.ts';
 import { createVendorHttpClient } from './vendors/http-client.ts';
-import { buildMediaProviders } from './vendors/media.ts';
-import { buildProviders } from './vendors/registry.ts';
-import { reenqueueVideoPolls } from './videos/videos.ts';
 
-/** `start` does everything, `serve` the API, `worker` the durable work. */
+/** `start` runs everything, `serve` the API, `worker` durable work. */
 export type Role = 'start' | 'serve' | 'worker';
 
 export interface AppOptions {
@@ -66,13 +54,13 @@ export interface AppOptions {
   readonly adminToken: string;
   readonly environment: Environment;
   readonly clock?: Clock;
-  /** What the process around it still waits for before calls can be served, for `/readyz`. */
+  /** Reasons why the surrounding process is not ready to serve calls, for `/readyz`. */
   readonly startupBlockers?: () => readonly string[];
-  /** What the journal writes to instead of the disk. */
+  /** Replaces the file system under the journal; for tests. */
   readonly journalFiles?: JournalFileSystem;
-  /** What the worker runs instead of each activity; tests kill real processes in the middle of them. */
+  /** Wraps the worker's activities; tests kill processes in the middle of one. */
   readonly interceptActivities?: (activities: Activities) => Activities;
-  /** How long `close` lets running answers take to end. */
+  /** How long `close` lets running responses finish. */
   readonly graceMs?: number;
 }
 
@@ -80,19 +68,19 @@ export interface App {
   readonly keyring: Keyring;
   readonly projects: Projects;
   readonly responseCache: ResponseCache;
-  /** Accepts calls; returns the address. */
+  /** Starts accepting calls; resolves to the URL. */
   listen(host: string, port: number): Promise<string>;
-  /** Makes the project `default` and its first key when there is no project yet; returns the secret, null at later starts. */
+  /** Creates the project `default` and its first key; resolves to the secret. Null when a project exists already. */
   issueFirstKey(): Promise<string | null>;
-  /** Finds, fetches and joins Temporal in the background; `onReady` gets the address of its web page, if it is ours. */
+  /** Connects to Temporal in the background. `onReady` gets the URL of the web UI; null without a dev server. */
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
-  /** Puts a new configuration in force for the calls that come from now on. */
+  /** Applies a new configuration to calls that start from now on. */
   reload(config: Config): void;
-  /** Refuses new calls, lets running ones end (25 s), ends and settles those that do not, stops durable work, flushes the journal. */
+  /** Rejects new calls, lets running ones finish for 25 s, aborts and settles the rest, stops durable work and flushes the journal. */
   close(): Promise<void>;
 }
 
-/** How long calls whose vendors were cut may take to settle and tell their callers. Together with the grace time less than the 30 s of Kubernetes. */
+/** How long aborted calls may take to settle and respond. With the grace period, less than the 30 s that Kubernetes grants by default. */
 const abortTimeoutMs = 2_000;
 
 export async function createApp(options: AppOptions): Promise<App> {
@@ -109,22 +97,19 @@ export async function createApp(options: AppOptions): Promise<App> {
     journalFiles,
     interceptActivities = (activities) => activities,
   } = options;
-  let config = options.config;
-  let catalog = buildCatalog(config);
-  let providers = buildProviders(config.providers);
-  let mediaProviders = buildMediaProviders(config.providers);
-  /** Counts the configurations: answers of one are not given under another. */
-  let revision = 0;
+  /** Replaced as a whole by a reload and by a change of the imported models. */
+  let current = createSnapshot(options.config, 0);
+  const snapshot = (): ConfigSnapshot => current;
 
-  const modelsInForce = createActiveModels({
+  const activeModels = createActiveModels({
     database,
     clock,
     logger,
-    configured: config.models,
-    parseRows: (models) => parseImportedRows(models, (name) => config.providers[name] ?? null),
+    configured: current.config.models,
+    parseRows: (models) => parseImportedRows(models, (name) => current.config.providers[name] ?? null),
     priceOf: toPrice,
     onChange: (models) => {
-      catalog = buildCatalog({ ...config, models });
+      current = withModels(current, models);
     },
   });
   const keyring = createKeyring({ database, clock, logger });
@@ -133,26 +118,15 @@ export async function createApp(options: AppOptions): Promise<App> {
   const httpClient = createVendorHttpClient();
   const reports = createUsageReports({ database, clock });
 
-  const callRecording = await createCallRecording({
-    config: () => config,
-    catalog: () => catalog,
-    database,
-    dataDir,
-    journalFiles,
-    clock,
-    logger,
-  });
+  const callRecording = await createCallRecording({ snapshot, database, dataDir, journalFiles, clock, logger });
   const { journal, admission, drain, recovery } = callRecording;
 
-  const routingFlags = (): RoutingFlags => ({ translates: true, catalogFill: config.catalogFill });
-  const planner = createPlanner({ catalog: () => catalog, breakers, flags: routingFlags });
-  const responseCache = createResponseCache({ clock, revision: () => revision });
-  const handleCall = createHandleCall({
-    planner,
+  const catalog = (): Catalog => current.catalog;
+  const planner = createPlanner({ catalog, breakers, flags: () => current.routingFlags });
+  const responseCache = createResponseCache({ clock });
+  const handleCall = createCallHandler(snapshot, {
     responseCache,
-    chooseTier: (request) => chooseTier({ catalog, classifier: config.auto.classifier }, request),
     httpClient,
-    findProvider: (name) => providers.get(name),
     breakers,
     getKeyCeilings: keyring.getCeilings,
     admission,
@@ -161,25 +135,23 @@ export async function createApp(options: AppOptions): Promise<App> {
     clock,
     logger,
   });
-  const embedder = createEmbedder({ handleCall, catalog: () => catalog, clock });
+  const embedder = createEmbedder({ handleCall, catalog, clock });
   const memory = createMemory({
     database,
     clock,
     logger,
-    recallDeadlineMs: () => config.memory.recallDeadlineMs,
+    recallDeadlineMs: () => current.config.memory.recallDeadlineMs,
     embedder,
     findProject: projects.get,
   });
   const learning = createLearning({
     database,
     clock,
-    model: createMemoryModel({ handleCall, planner, catalog: () => catalog, findProject: projects.get, clock }),
-    retry: () => config.memory.retry,
+    model: createMemoryModel({ handleCall, planner, catalog, findProject: projects.get, clock }),
+    retry: () => current.config.memory.retry,
   });
   const mediaDeps = {
-    catalog: () => catalog,
-    routingFlags,
-    providers: () => mediaProviders,
+    snapshot,
     breakers,
     calls: createMediaCalls({ getKeyCeilings: keyring.getCeilings, admission, breakers, journal, clock, logger }),
     httpClient,
@@ -190,7 +162,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const videos = createVideoHandlers({ ...mediaDeps, database });
   let durable: Durable | null = null;
   const deleteRuns: Durable['deleteRuns'] = async (workflowId, recordRuns) => {
-    if (!durable) throw new Error('durable work has not begun');
+    if (!durable) throw new Error('durable work has not been started');
     return durable.deleteRuns(workflowId, recordRuns);
   };
   const erasures = createErasures({ database, dataDir, journal, drain, recovery, responseCache, deleteRuns, logger });
@@ -201,10 +173,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     role === 'worker'
       ? createHealthServer({ health, logger })
       : createApi({
-          config: () => config,
-          catalog: () => catalog,
-          routingFlags,
-          modelsInForce,
+          snapshot,
+          activeModels,
           keyring,
           projects,
           breakers,
@@ -233,7 +203,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   await keyring.start();
   await projects.start();
   await memory.settings.start();
-  await modelsInForce.start();
+  await activeModels.start();
   await callRecording.start();
   await erasures.listener.start();
 
@@ -248,54 +218,39 @@ export async function createApp(options: AppOptions): Promise<App> {
       return (await keyring.issue(project.id, { name: 'first key' })).secret;
     },
     startDurable(onReady) {
-      durable ??= startDurable({
-        temporal: readTemporalConnection(config.temporal),
+      durable ??= startDurableWork({
+        snapshot,
         role: role === 'serve' ? 'client' : 'worker',
-        environment: { path: environment.PATH ?? '', cacheDir: cacheDirectory(environment), variables: environment },
+        environment,
         dataDir,
         database,
-        activities: interceptActivities(
-          createActivities({
-            cleanup: { steps: createCleanupSteps({ database, clock }) },
-            memory: { idleMs: () => config.memory.idleMs, readConversation: memory.episodes.readConversation },
-            embeddings: { embedPassages: memory.embedPassages },
-            erasures: erasures.activities,
-            learning: learning.activities,
-            videos: { pollVideo: videos.pollVideo },
-          }),
-        ),
-        async reenqueueUnfinished() {
-          await reenqueueIdleTimers(database);
-          await reenqueueEmbeddings(database, memory.embeddingModelOf);
-          await reenqueueLearning(database);
-          await reenqueueVideoPolls(database);
-          await reenqueueErasures(database);
-        },
-        startDelayMs: (workflow) => (workflow === 'conversationIdle' ? config.memory.idleMs : 0),
+        clock,
+        memory,
+        erasures: erasures.activities,
+        learning: learning.activities,
+        videos: { pollVideo: videos.pollVideo },
+        interceptActivities,
         logger,
         onReady: (ready) => onReady?.(ready.uiUrl()),
       });
       return durable;
     },
     reload(next) {
-      config = next;
-      revision += 1;
-      providers = buildProviders(next.providers);
-      mediaProviders = buildMediaProviders(next.providers);
-      modelsInForce.reconfigure(next.models);
+      current = createSnapshot(next, current.revision + 1);
+      activeModels.reconfigure(next.models);
       signalWaitingBatches(database, logger, null);
     },
     async close() {
       const deadline = performance.now() + graceMs;
       const serverClosed = closeServer(server, { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs });
       await Promise.all([serverClosed, durable?.stop()]);
-      // A plain call whose caller has left has no connection to wait for, but its vendor bills it all the same.
+      // A call whose client has disconnected holds no server connection, but its vendor may bill it: wait for it too.
       await callRecording.waitUntilSettled(deadline);
       httpClient.abort();
       await callRecording.waitUntilSettled(performance.now() + abortTimeoutMs);
       await erasures.listener.stop();
       await callRecording.stop();
-      await modelsInForce.stop();
+      await activeModels.stop();
       await Promise.all([keyring.stop(), projects.stop(), memory.settings.stop(), httpClient.close()]);
     },
   };

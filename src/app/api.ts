@@ -1,7 +1,7 @@
-/** What the API's routes get: each route's questions, answered by the rooms that know. Decides nothing; `app.ts` builds the rooms. */
+/** Connects the HTTP routes to the modules that `app.ts` created. Contains no policy. */
 import type { Server } from 'node:http';
 import type { createUsageReader } from '../ceilings/counter-usage.ts';
-import type { CatalogRow, Config } from '../config/config.ts';
+import type { CatalogRow } from '../config/config.ts';
 import { getHost } from '../config/starter-catalog.ts';
 import type { Clock } from '../core/time.ts';
 import type { Breakers } from '../failover/breaker.ts';
@@ -17,25 +17,23 @@ import type { Drain } from '../journal/drain.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { HandleCall } from '../pipeline/call/handle-call.ts';
+import { limitsFor } from '../pipeline/call/limits.ts';
 import type { Projects } from '../projects/projects.ts';
-import type { Catalog } from '../routing/catalog.ts';
 import { toPrice } from '../routing/catalog.ts';
 import { listModels } from '../routing/list-models.ts';
-import type { RoutingFlags } from '../routing/select.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import type { Reprice } from '../usage/reprice.ts';
 import { buildStatusReport } from '../usage/status.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
 import type { Learning } from './learning.ts';
 import type { MediaHandlers } from './media.ts';
 import { createMemoryRouteDeps, type Memory, type MemoryApiDeps } from './memory.ts';
 import type { VideoHandlers } from './videos.ts';
 
 export interface ApiDeps {
-  readonly config: () => Config;
-  readonly catalog: () => Catalog;
-  readonly routingFlags: () => RoutingFlags;
-  readonly modelsInForce: ActiveModels<CatalogRow>;
+  readonly snapshot: () => ConfigSnapshot;
+  readonly activeModels: ActiveModels<CatalogRow>;
   readonly keyring: Keyring;
   readonly projects: Projects;
   readonly breakers: Breakers;
@@ -58,12 +56,12 @@ export interface ApiDeps {
 }
 
 export function createApi(deps: ApiDeps): Server {
-  const { config, catalog, routingFlags, modelsInForce, keyring, projects, breakers, reports, readUsage, leases, memory, learning } = deps;
+  const { snapshot, activeModels, keyring, projects, breakers, reports, readUsage, leases, memory, learning } = deps;
   const { handleCall, drain, reprice, media, videos, health, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
-  /** Readers of what calls leave behind first wait for this process's own records (decisions 5). */
+  /** Runs a query after this process's journal is drained, so that clients read their own completed calls. */
   const readStored = <Result>(query: () => Promise<Result>): Promise<Result> =>
     mapDatabaseErrors(async () => {
       await drain.waitUntilDrained();
@@ -83,35 +81,52 @@ export function createApi(deps: ApiDeps): Server {
       },
       getStatus: async (caller) => {
         const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller.keyId)]);
-        const { demo } = config();
+        const { catalog, config } = snapshot();
         const allowedProviders = project.settings.providers;
-        const providers = [...catalog().served.keys()].filter((name) => allowedProviders?.includes(name) ?? true);
-        const { projectId, quotaKeyId: keyId } = caller;
-        const limits = { projectId, keyId, source: project.slug, key: ceilings, project: project.settings };
+        const providers = [...catalog.served.keys()].filter((name) => allowedProviders?.includes(name) ?? true);
+        const limits = limitsFor({ caller, source: project.slug }, project.settings, ceilings);
         return readStored(async () => {
           const counted = await readUsage(limits, clock.now());
-          return buildStatusReport({ reports, project, caller, ceilings, breakers, providers, clock, demo, countedUsage: counted });
+          return buildStatusReport({
+            reports,
+            project,
+            caller,
+            ceilings,
+            breakers,
+            providers,
+            clock,
+            demo: config.demo,
+            countedUsage: counted,
+          });
         });
       },
     },
     models: {
       findCaller,
       findProject: projects.get,
-      listModels: (request) => listModels({ ...request, catalog: catalog(), flags: routingFlags(), startedAt }),
+      listModels: (request) => {
+        const { catalog, routingFlags: flags } = snapshot();
+        return listModels({ ...request, catalog, flags, startedAt });
+      },
     },
     memory: createMemoryRouteDeps({ findCaller, memory, remember: learning.remember, applyErasure: deps.applyErasure, readStored }),
     health,
     provisionCatalog: createProvisionCatalogRoutes({
-      listModels: () => Object.values(modelsInForce.models()).map((row) => ({ ...row, price: toPrice(row) })),
+      listModels: () => Object.values(activeModels.models()).map((row) => ({ ...row, price: toPrice(row) })),
       listProviders: () =>
-        Object.values(config().providers).map(({ name, baseUrl, dialect, serves }) => ({ name, host: getHost(baseUrl), dialect, serves })),
-      importModels: modelsInForce.import,
+        Object.values(snapshot().config.providers).map(({ name, baseUrl, dialect, serves }) => ({
+          name,
+          host: getHost(baseUrl),
+          dialect,
+          serves,
+        })),
+      importModels: activeModels.import,
       adminToken,
     }),
     provisionUsage: createProvisionUsageRoutes({
       findProject: projects.findBySlug,
-      // Prices that are in force and not yet written down would be missed.
-      reprice: (request) => readStored(() => modelsInForce.synced().then(() => reprice(request))),
+      // Active prices that are not in the price history yet would be missed.
+      reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
       adminToken,
     }),
     provision: createProvisionRoutes({

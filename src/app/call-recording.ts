@@ -1,16 +1,13 @@
 /**
- * What becomes of a call that ended, joined of the rooms that write it down: the journal, its way to the database, what ceilings count of it,
- * and the journals of processes that died. Decides nothing but the order in which these end.
+ * Connects everything that records settled calls: the journal, its drain into the database, the ceilings, and the recovery of dead processes'
+ * journals. Its only policy is the order of start and stop.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Admission, createAdmission } from '../ceilings/admission.ts';
-import { applyCalls } from '../ceilings/counter-updates.ts';
 import { revokeLeases } from '../ceilings/lease-store.ts';
-import type { Config } from '../config/config.ts';
-import type { SettledCall } from '../core/call.ts';
 import { tokenCost, unitsCost } from '../core/cost.ts';
 import type { Clock } from '../core/time.ts';
-import type { Database, Queries } from '../db/database.ts';
+import type { Database } from '../db/database.ts';
 import { createDrain, type Drain } from '../journal/drain.ts';
 import type { JournalFileSystem } from '../journal/file-system.ts';
 import { createHeartbeat, deleteIfStale, deleteProcess } from '../journal/heartbeat.ts';
@@ -18,21 +15,18 @@ import { createJournal, type Journal } from '../journal/journal.ts';
 import type { IsErased } from '../journal/quarantine.ts';
 import { createRecovery, type Recovery, recoverOnce } from '../journal/recover.ts';
 import type { EstimateCost } from '../journal/unfinished-calls.ts';
-import { recordCalls } from '../memory/conversations/record-calls.ts';
-import { isAnyErased, redactErased } from '../memory/erasure/tombstones.ts';
+import { isAnyErased } from '../memory/erasure/tombstones.ts';
 import { createCredentialMasker } from '../memory/text/credential-masker.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { Catalog } from '../routing/catalog.ts';
 import { ensurePartitions } from '../usage/partitions.ts';
-import { storeCalls } from '../usage/store-calls.ts';
-import { correctStoredCalls } from './videos.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
+import { createStoreBatch } from './store-batch.ts';
 
 export interface CallRecordingDeps {
-  readonly config: () => Config;
-  readonly catalog: () => Catalog;
+  readonly snapshot: () => ConfigSnapshot;
   readonly database: Database;
   readonly dataDir: string;
-  /** What the journal writes to instead of the disk. */
+  /** Replaces the file system under the journal; for tests. */
   readonly journalFiles: JournalFileSystem | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -43,28 +37,32 @@ export interface CallRecording {
   readonly admission: Admission;
   readonly drain: Drain;
   readonly recovery: Recovery;
-  /** Gives up what a process held of ceilings; returns of how many counters, null when it was heard of within the last minute. */
+  /** Revokes a dead process's leases; resolves to their number. Null when its last heartbeat is less than 60 seconds old. */
   revokeLeases(journalId: string): Promise<number | null>;
   start(): Promise<void>;
-  /** Resolves when no call is open any more, or at the instant `limitAt` of `performance.now()`. */
+  /** Resolves when no call is in flight, at the latest at `deadline` (in terms of `performance.now()`). */
   waitUntilSettled(deadline: number): Promise<void>;
-  /** Stores what the journal holds, if the database is there; what is left is the next process's. */
+  /** Drains the journal if the database is available. Otherwise the next process recovers the remaining records. */
   stop(): Promise<void>;
 }
 
 export async function createCallRecording(deps: CallRecordingDeps): Promise<CallRecording> {
-  const { config, catalog, database, dataDir, journalFiles, clock, logger } = deps;
-  const masker = createCredentialMasker();
-  const store = async (tx: Queries, input: readonly SettledCall[]): Promise<void> => {
-    const calls = await redactErased(tx, input);
-    const added = await storeCalls(tx, calls);
-    const stored = calls.filter(({ facts }) => added.has(facts.id));
-    await correctStoredCalls(tx, stored);
-    await applyCalls(tx, stored);
-    await recordCalls(tx, stored, masker);
-  };
-  const journal = await createJournal({ dataDir, clock, logger, sync: config().journalSync, ...(journalFiles && { files: journalFiles }) });
-  const admission = createAdmission({ database, clock, logger, process: journal.id, onStoreDown: () => config().onBudgetStoreDown });
+  const { snapshot, database, dataDir, journalFiles, clock, logger } = deps;
+  const store = createStoreBatch(createCredentialMasker());
+  const journal = await createJournal({
+    dataDir,
+    clock,
+    logger,
+    sync: snapshot().config.journalSync,
+    ...(journalFiles && { files: journalFiles }),
+  });
+  const admission = createAdmission({
+    database,
+    clock,
+    logger,
+    process: journal.id,
+    onStoreDown: () => snapshot().config.onBudgetStoreDown,
+  });
   const isErased: IsErased = (calls) => isAnyErased(database, calls);
   const prepare = (): Promise<void> => ensurePartitions(database, clock);
   const drain = createDrain({
@@ -80,7 +78,7 @@ export async function createCallRecording(deps: CallRecordingDeps): Promise<Call
     onRejected: admission.revert,
   });
   const estimateCost: EstimateCost = (model, { tokens, units, searches }) => {
-    const row = catalog().models.get(model);
+    const row = snapshot().catalog.models.get(model);
     return row ? (unitsCost(units, row.unitPrices) ?? (row.price ? tokenCost(tokens, row.price, searches) : null)) : null;
   };
   const onRecovered = async (journalId: string): Promise<void> => {
@@ -96,7 +94,7 @@ export async function createCallRecording(deps: CallRecordingDeps): Promise<Call
     admission,
     drain,
     recovery,
-    // Together: one that was only cut off, and is back now, hears of it before it is seen to live.
+    // One transaction: a process that reconnects sees its row deleted before others count it as live.
     revokeLeases: (journalId) =>
       database.transaction(async (tx) => ((await deleteIfStale(tx, journalId)) ? await revokeLeases(tx, journalId) : null)),
     async start() {
@@ -106,7 +104,7 @@ export async function createCallRecording(deps: CallRecordingDeps): Promise<Call
       heartbeat.start();
     },
     async waitUntilSettled(deadline) {
-      // Parked calls are settled: they wait for the disk, and `journal.close` writes them if it can.
+      // Parked calls are settled already; `journal.close` writes them if the disk permits.
       const isSettled = (): boolean => journal.state().openCalls <= journal.state().parkedCalls;
       while (!isSettled() && performance.now() < deadline) await sleep(10);
     },
@@ -114,7 +112,7 @@ export async function createCallRecording(deps: CallRecordingDeps): Promise<Call
       await recovery.stop();
       await drain.stop();
       await admission.stop();
-      // Its recovery gives back the leases, now or, should the database be away, at the next start.
+      // Recovery returns the leases: now or, if the database is unavailable, at the next start.
       await journal.close({ keepFolder: true });
       await recoverOnce(recoveryOptions, journal.id);
       await heartbeat.stop();

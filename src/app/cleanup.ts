@@ -1,4 +1,4 @@
-/** The steps of the daily cleanup, in their order: what must not be kept first, what only makes things faster last. */
+/** The steps of the daily cleanup, in order: first what must not be kept, last what only improves performance. */
 import type { CleanupStep } from '../../activities/cleanup.ts';
 import { deleteExpiredBatch } from '../ceilings/expired-counters.ts';
 import type { Clock } from '../core/time.ts';

@@ -1,4 +1,4 @@
-/** Erasure, joined of the rooms that hold something of a subject: what this process does for it, and what the workflow asks. */
+/** Connects erasure to the modules that store data of subjects: this process's listener, the workflow's activities and the routes. */
 import type { ErasureActivityDeps } from '../../activities/erasures.ts';
 import type { Database } from '../db/database.ts';
 import type { ErasureHandlerDeps } from '../http/routes/provision-erasures.ts';
@@ -39,12 +39,12 @@ export function createErasures(deps: ErasureDeps): Erasures {
       process: journal.id,
       purgeCache: responseCache.invalidateSubject,
       redactInFlight: journal.redactSubject,
-      async flushJournal(fences) {
-        // Dead processes of this machine first: what they left is older than any fence.
+      async flushJournal(tombstones) {
+        // Journals of dead processes first: their records are older than any tombstone.
         await recovery.recover();
         const isClear = await drain.drainAndDelete();
-        // Last: draining may have put a record there.
-        for (const [projectId, ofProject] of Map.groupBy(fences, (fence) => fence.projectId)) {
+        // After draining, which may have quarantined a record.
+        for (const [projectId, ofProject] of Map.groupBy(tombstones, (tombstone) => tombstone.projectId)) {
           await deleteQuarantined(dataDir, projectId, new Set(ofProject.map(({ sha256 }) => sha256.toString('hex'))));
         }
         return isClear;

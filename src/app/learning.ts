@@ -1,10 +1,11 @@
-/** Durable learning, joined of the rooms that know: what its activities do, and what its routes ask. */
+/** Connects learning's activities and routes to the modules that implement them. */
 import type { LearningActivityDeps } from '../../activities/learning.ts';
+import type { BackoffPolicy } from '../core/backoff.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { type Batches, createBatches } from '../memory/learning/batches.ts';
 import { type BatchStarter, createBatchStarter } from '../memory/learning/begin-batch.ts';
-import { createGroups, type RetryPolicy } from '../memory/learning/groups.ts';
+import { createGroups } from '../memory/learning/groups.ts';
 import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
 import { signalAllBatches } from '../memory/learning/reenqueue-learning.ts';
 import { signalBatches } from '../memory/triggers/learning-triggers.ts';
@@ -14,7 +15,7 @@ export interface LearningDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly model: MemoryModel;
-  readonly retry: () => RetryPolicy;
+  readonly retry: () => BackoffPolicy;
 }
 
 export interface Learning {
@@ -24,21 +25,23 @@ export interface Learning {
 }
 
 /**
- * Tells the batches of a project, or all, that settings have changed, in the background: what a batch waits for may be there now. Should it
- * fail, they find out by themselves, later.
+ * Signals in the background to a project's learning batches (null: to all) that settings have changed, since one may now be able to go on.
+ * Best effort: without the signal, batches notice the change at their next retry.
  */
 export function signalWaitingBatches(database: Database, logger: Logger, projectId: string | null): void {
   const signalling = projectId === null ? signalAllBatches(database) : database.transaction((tx) => signalBatches(tx, projectId));
-  signalling.catch((error: unknown) => logger.warn({ err: error }, 'learning batches could not be told of new settings'));
+  signalling.catch((error: unknown) =>
+    logger.warn({ err: error }, 'signalling learning batches failed; they notice changed settings at their next retry'),
+  );
 }
 
 export function createLearning({ database, clock, model, retry }: LearningDeps): Learning {
-  const { checkLearning: lookAtLearning, remember } = createBatchStarter({ database, clock });
+  const { checkLearning, remember } = createBatchStarter({ database, clock });
   const groups = createGroups({ database, clock, retry });
   const groupDeps = { database, clock, groups, model };
   return {
     activities: {
-      checkLearning: lookAtLearning,
+      checkLearning,
       openBatch: groups.open,
       learnGroup: createLearnGroup(groupDeps),
       consolidateGroup: createConsolidateGroup(groupDeps),

@@ -1,4 +1,4 @@
-/** What answers the media routes, joined of the rooms that know. Decides nothing. */
+/** Connects the image and speech routes to the modules that implement them. */
 import type { Clock } from '../core/time.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { MediaCalls } from '../pipeline/media/handle-media-call.ts';
@@ -6,11 +6,9 @@ import type { GenerateImages } from '../pipeline/media/images.ts';
 import { createGenerateImages } from '../pipeline/media/images.ts';
 import type { SynthesizeSpeech } from '../pipeline/media/speech.ts';
 import { createSynthesizeSpeech } from '../pipeline/media/speech.ts';
-import type { Catalog } from '../routing/catalog.ts';
 import { planMedia } from '../routing/media-plan.ts';
-import type { RoutingFlags } from '../routing/select.ts';
 import type { VendorHttpClient } from '../vendors/http-client.ts';
-import type { MediaProvider } from '../vendors/media.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
 
 export interface MediaHandlers {
   readonly answerImages: GenerateImages;
@@ -18,23 +16,28 @@ export interface MediaHandlers {
 }
 
 export interface MediaDeps {
-  readonly catalog: () => Catalog;
-  readonly routingFlags: () => RoutingFlags;
-  readonly providers: () => ReadonlyMap<string, MediaProvider>;
+  readonly snapshot: () => ConfigSnapshot;
   readonly breakers: Breakers;
   readonly calls: MediaCalls;
   readonly httpClient: VendorHttpClient;
   readonly clock: Clock;
 }
 
-export function createMediaHandlers({ catalog, routingFlags, providers, breakers, calls, httpClient, clock }: MediaDeps): MediaHandlers {
-  const deps = {
-    planMedia: (call, project, requiresPrice) =>
-      planMedia({ ...call, project, requiresPrice, catalog: catalog(), catalogFill: routingFlags().catalogFill, breakers }),
-    findProvider: (name) => providers().get(name),
-    mediaCalls: calls,
-    httpClient,
-    clock,
-  } satisfies Parameters<typeof createGenerateImages>[0];
-  return { answerImages: createGenerateImages(deps), answerSpeech: createSynthesizeSpeech(deps) };
+export function createMediaHandlers({ snapshot, breakers, calls, httpClient, clock }: MediaDeps): MediaHandlers {
+  /** Dependencies of one call, which keeps the configuration it started with. */
+  const depsOfCall = () => {
+    const { catalog, routingFlags, mediaProviders } = snapshot();
+    return {
+      planMedia: (call, project, requiresPrice) =>
+        planMedia({ ...call, project, requiresPrice, catalog, catalogFill: routingFlags.catalogFill, breakers }),
+      findProvider: (name) => mediaProviders.get(name),
+      mediaCalls: calls,
+      httpClient,
+      clock,
+    } satisfies Parameters<typeof createGenerateImages>[0];
+  };
+  return {
+    answerImages: (...call) => createGenerateImages(depsOfCall())(...call),
+    answerSpeech: (...call) => createSynthesizeSpeech(depsOfCall())(...call),
+  };
 }

@@ -1,4 +1,4 @@
-/** The rooms of memory, joined, and what its routes get of them. */
+/** Creates the memory module's parts and connects its routes to them. */
 import type { Caller } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
@@ -7,15 +7,14 @@ import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { MemoryRouteDeps } from '../http/routes/memory.ts';
 import { createEpisodes } from '../memory/conversations/episodes.ts';
 import { createErase, type Erasure } from '../memory/erasure/erase.ts';
-import { type LocalPurge, toReceiptJson } from '../memory/erasure/erasure-report.ts';
+import { createReceipt, type LocalPurge } from '../memory/erasure/erasure-report.ts';
 import { createPassageEmbedder } from '../memory/indexing/embed-passages.ts';
 import { createItems, type Writer } from '../memory/items/items.ts';
 import { createRecall } from '../memory/recall/recall.ts';
 import { createWakeUp } from '../memory/recall/wake-up.ts';
-import { toItemJson, toRemovalJson } from '../memory/records/item-record.ts';
 import { createMemorySettings } from '../memory/records/settings.ts';
 import { createGraph } from '../memory/search/graph.ts';
-import { createSearch, type EmbedText, toSearchJson } from '../memory/search/search.ts';
+import { createSearch, type EmbedText } from '../memory/search/search.ts';
 import type { Logger } from '../observability/logger.ts';
 import { backgroundCaller } from '../pipeline/call/internal-call.ts';
 import { type EmbedCaller, type Embedder, isTextRejected } from '../pipeline/internal/embedder.ts';
@@ -32,13 +31,13 @@ export interface MemoryDeps {
   readonly recallDeadlineMs: () => number;
 }
 
-/** A request for vectors of stored text: nobody waits for it, so a vendor may take its time. */
+/** Timeout of background embedding requests; long, because no caller waits for them. */
 const backgroundTimeoutMs = 60_000;
 
 export function createMemory({ database, clock, logger, embedder, findProject, recallDeadlineMs }: MemoryDeps) {
   const search = createSearch({ database });
   const settings = createMemorySettings({ database, clock, logger });
-  /** The vector of a text, asked for on behalf of a caller; null where its project has no route for embeddings. */
+  /** Embeds a text on behalf of a caller. Null when the project has no route for embeddings. */
   const embedFor =
     (caller: Caller, limitMs: number): EmbedText =>
     async (text) => {
@@ -56,7 +55,7 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
       embedFor,
       findMemories: async ({ projectId, subject, text, vector, limit, timeoutMs: limitMs }) => {
         const request = { query: text, subject, limit, kinds: [], include: ['memories' as const], min_score: 0 };
-        const limits = { embedLimitMs: limitMs, queryLimitMs: limitMs };
+        const limits = { embedTimeoutMs: limitMs, queryTimeoutMs: limitMs };
         const { memories } = await search(request, { projectId, embed: async () => vector, ...limits, recalledOnly: true });
         return memories.map(({ item }) => item);
       },
@@ -74,7 +73,7 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
           texts,
           timeoutMs: backgroundTimeoutMs,
         }),
-      isRefusedText: isTextRejected,
+      isTextRejected,
     }),
     episodes: createEpisodes({ database }),
     items: createItems({ database, clock }),
@@ -90,14 +89,14 @@ export interface MemoryApiDeps {
   readonly remember: Learning['remember'];
   readonly findCaller: FindCaller;
   readonly memory: Memory;
-  /** What this process does at once for an erasure. */
+  /** Applies an erasure to this process's caches and in-flight calls immediately. */
   readonly applyErasure: (erasure: Erasure) => LocalPurge;
-  /** Runs a query once this process's own records are stored; its faults become answers of the table. */
+  /** Runs a query after this process's journal is drained; maps database errors to API errors. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
 /** What a caller of `POST /v1/memory/search` waits for at most: a vendor for the vector, the database for the rest. */
-const searchTimeouts = { embedLimitMs: 5_000, queryLimitMs: 15_000 };
+const searchTimeouts = { embedTimeoutMs: 5_000, queryTimeoutMs: 15_000 };
 
 export function createMemoryRouteDeps({ findCaller, memory, remember, applyErasure, readStored }: MemoryApiDeps): MemoryRouteDeps {
   const { episodes, items } = memory;
@@ -105,21 +104,20 @@ export function createMemoryRouteDeps({ findCaller, memory, remember, applyErasu
     findCaller,
     getEpisode: (projectId, id) => readStored(() => episodes.get(projectId, id)),
     remember: ({ projectId }, id, focus) => readStored(() => remember(projectId, id, focus)),
-    writeItem: (caller, item) => mapDatabaseErrors(async () => toItemJson(await items.write(caller.projectId, item, toWriter(caller)))),
-    correctItem: (caller, id, text) =>
-      mapDatabaseErrors(async () => toItemJson(await items.correct(caller.projectId, id, text, toWriter(caller)))),
-    removeItem: (caller, id) => mapDatabaseErrors(async () => toRemovalJson(await items.remove(caller.projectId, id, toWriter(caller)))),
-    rateItem: ({ projectId }, id, rating) => mapDatabaseErrors(async () => toItemJson(await items.rate(projectId, id, rating))),
+    writeItem: (caller, item) => mapDatabaseErrors(() => items.write(caller.projectId, item, toWriter(caller))),
+    correctItem: (caller, id, text) => mapDatabaseErrors(() => items.correct(caller.projectId, id, text, toWriter(caller))),
+    removeItem: (caller, id) => mapDatabaseErrors(() => items.remove(caller.projectId, id, toWriter(caller))),
+    rateItem: ({ projectId }, id, rating) => mapDatabaseErrors(() => items.rate(projectId, id, rating)),
     search: (caller, request) =>
-      readStored(async () => {
-        const embed = memory.embedFor(caller, searchTimeouts.embedLimitMs);
-        return toSearchJson(await memory.search(request, { projectId: caller.projectId, embed, ...searchTimeouts }));
+      readStored(() => {
+        const embed = memory.embedFor(caller, searchTimeouts.embedTimeoutMs);
+        return memory.search(request, { projectId: caller.projectId, embed, ...searchTimeouts });
       }),
     wakeUp: ({ projectId }, subject) => readStored(() => memory.wakeUp(projectId, subject)),
     eraseSubject: (caller, subject) =>
       readStored(async () => {
         const erasure = await memory.erase({ projectId: caller.projectId, subject, askedBy: toWriter(caller).author });
-        return toReceiptJson(erasure, applyErasure(erasure));
+        return createReceipt(erasure, applyErasure(erasure));
       }),
     findFacts: ({ projectId }, query) => mapDatabaseErrors(() => memory.findFacts(projectId, query)),
   };

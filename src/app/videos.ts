@@ -1,4 +1,4 @@
-/** What starts, follows and fetches videos, joined of the rooms that know. Decides nothing. */
+/** Connects the video routes and the polling activity to the modules that implement them. */
 import { applyCostAdjustments } from '../ceilings/counter-updates.ts';
 import type { SettledCall } from '../core/call.ts';
 import type { Database, Queries } from '../db/database.ts';
@@ -27,16 +27,7 @@ export interface VideoHandlers {
   readonly pollVideo: VideoPoller['pollForWorkflow'];
 }
 
-export function createVideoHandlers({
-  database,
-  catalog,
-  routingFlags,
-  providers,
-  calls,
-  httpClient,
-  clock,
-  logger,
-}: VideoDeps): VideoHandlers {
+export function createVideoHandlers({ database, snapshot, calls, httpClient, clock, logger }: VideoDeps): VideoHandlers {
   const videos = createVideos({
     database,
     async correctCalls(tx, corrections) {
@@ -44,26 +35,32 @@ export function createVideoHandlers({
     },
   });
   const vendor = createVideoVendor({ httpClient, now: () => clock.now() });
-  const poller = createVideoPoller({ videos, vendor, findProvider: (name) => providers().get(name) ?? null, clock, logger });
-  const plan: Parameters<typeof createStartVideo>[0]['plan'] = (call, project, requested) =>
-    planMedia({ ...call, ...requested, project, catalog: catalog(), catalogFill: routingFlags().catalogFill });
+  const poller = createVideoPoller({ videos, vendor, findProvider: (name) => snapshot().mediaProviders.get(name) ?? null, clock, logger });
+  /** Starts one video with the configuration that its call began with. */
+  const startVideo: StartVideo = (...request) => {
+    const { catalog, routingFlags, mediaProviders } = snapshot();
+    const plan: Parameters<typeof createStartVideo>[0]['plan'] = (call, project, requested) =>
+      planMedia({ ...call, ...requested, project, catalog, catalogFill: routingFlags.catalogFill });
+    return createStartVideo({ plan, findProvider: (name) => mediaProviders.get(name), calls, vendor, videos, logger })(...request);
+  };
   return {
-    startVideo: createStartVideo({ plan, findProvider: (name) => providers().get(name), calls, vendor, videos, logger }),
+    startVideo,
     answers: createVideoQueries({ videos, vendor, poller, providers: listVideoProviders, clock }),
     pollVideo: poller.pollForWorkflow,
   };
 
-  /** The default one first. */
+  /** Providers of videos, the default one first. */
   function listVideoProviders(): readonly MediaProvider[] {
-    const { media, served } = catalog();
-    const all = [...providers().values()].filter(({ name, dialect }) => dialect === 'gemini' && served.get(name)?.includes('video'));
+    const { catalog, mediaProviders } = snapshot();
+    const { media, served } = catalog;
+    const all = [...mediaProviders.values()].filter(({ name, dialect }) => dialect === 'gemini' && served.get(name)?.includes('video'));
     return all.toSorted(
       (one, other) => Number(other.name === media.video.defaultProvider) - Number(one.name === media.video.defaultProvider),
     );
   }
 }
 
-/** Calls that were just stored in `tx` say what is known of their videos by now; they are counted after this. */
+/** Applies the known final state of videos to calls that were stored in `tx`; must run before the ceilings count them. */
 export async function correctStoredCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   const ids = calls.flatMap(({ facts }) => (facts.route === 'video' ? [facts.id] : []));
   await correctCalls(tx, await lockCorrections(tx, ids));

@@ -1,0 +1,29 @@
+/** Handles calls with the current configuration; a call in progress keeps the one that it started with. */
+import type { Breakers } from '../failover/breaker.ts';
+import { createHandleCall, type HandleCall, type HandleCallDeps } from '../pipeline/call/handle-call.ts';
+import { chooseTier } from '../routing/classify.ts';
+import { createPlanner } from '../routing/plan.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
+
+export interface CallHandlerDeps extends Omit<HandleCallDeps, 'planner' | 'chooseTier' | 'findProvider' | 'revision'> {
+  readonly breakers: Breakers;
+}
+
+export function createCallHandler(snapshot: () => ConfigSnapshot, deps: CallHandlerDeps): HandleCall {
+  let handler: { readonly snapshot: ConfigSnapshot; readonly handle: HandleCall } | null = null;
+  return (...call) => {
+    const current = snapshot();
+    if (handler?.snapshot !== current) handler = { snapshot: current, handle: createForSnapshot(current, deps) };
+    return handler.handle(...call);
+  };
+}
+
+function createForSnapshot({ config, catalog, routingFlags, providers, revision }: ConfigSnapshot, deps: CallHandlerDeps): HandleCall {
+  return createHandleCall({
+    ...deps,
+    planner: createPlanner({ catalog: () => catalog, breakers: deps.breakers, flags: () => routingFlags }),
+    chooseTier: (request) => chooseTier({ catalog, classifier: config.auto.classifier }, request),
+    findProvider: (name) => providers.get(name),
+    revision,
+  });
+}

@@ -1,0 +1,58 @@
+/** Connects durable work to the modules that implement its activities and re-enqueue their unfinished work. */
+import { createActivities } from '../../activities/create-activities.ts';
+import type { ErasureActivityDeps } from '../../activities/erasures.ts';
+import type { LearningActivityDeps } from '../../activities/learning.ts';
+import type { VideoActivityDeps } from '../../activities/videos.ts';
+import type { Activities } from '../../workflows/contract.ts';
+import { cacheDirectory } from '../config/cache-directory.ts';
+import type { Environment } from '../config/environment.ts';
+import { readTemporalConnection } from '../config/temporal-settings.ts';
+import type { Clock } from '../core/time.ts';
+import { type Durable, type DurableOptions, startDurable } from '../jobs/durable.ts';
+import { reenqueueIdleTimers } from '../memory/conversations/reenqueue-idle-timers.ts';
+import { reenqueueErasures } from '../memory/erasure/erasure-steps.ts';
+import { reenqueueLearning } from '../memory/learning/reenqueue-learning.ts';
+import { reenqueueEmbeddings } from '../memory/triggers/embedding-runs.ts';
+import { reenqueueVideoPolls } from '../videos/videos.ts';
+import { createCleanupSteps } from './cleanup.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { Memory } from './memory.ts';
+
+export interface DurableWorkDeps extends Pick<DurableOptions, 'role' | 'dataDir' | 'database' | 'logger' | 'onReady'> {
+  readonly snapshot: () => ConfigSnapshot;
+  readonly environment: Environment;
+  readonly clock: Clock;
+  readonly memory: Memory;
+  readonly erasures: ErasureActivityDeps;
+  readonly learning: LearningActivityDeps;
+  readonly videos: VideoActivityDeps;
+  readonly interceptActivities: (activities: Activities) => Activities;
+}
+
+export function startDurableWork(deps: DurableWorkDeps): Durable {
+  const { snapshot, environment, clock, memory, erasures, learning, videos, interceptActivities, database, ...options } = deps;
+  const idleMs = (): number => snapshot().config.memory.idleMs;
+  const activities = createActivities({
+    cleanup: { steps: createCleanupSteps({ database, clock }) },
+    memory: { idleMs, readConversation: memory.episodes.readConversation },
+    embeddings: { embedPassages: memory.embedPassages },
+    erasures,
+    learning,
+    videos,
+  });
+  return startDurable({
+    ...options,
+    database,
+    temporal: readTemporalConnection(snapshot().config.temporal),
+    environment: { path: environment.PATH ?? '', cacheDir: cacheDirectory(environment), variables: environment },
+    activities: interceptActivities(activities),
+    async reenqueueUnfinished() {
+      await reenqueueIdleTimers(database);
+      await reenqueueEmbeddings(database, memory.embeddingModelOf);
+      await reenqueueLearning(database);
+      await reenqueueVideoPolls(database);
+      await reenqueueErasures(database);
+    },
+    startDelayMs: (workflow) => (workflow === 'conversationIdle' ? idleMs() : 0),
+  });
+}

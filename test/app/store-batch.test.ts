@@ -1,0 +1,116 @@
+/** The order of the steps that store a batch of calls, by what later steps must see and must not see. */
+import { createHash, randomUUID } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { createStoreBatch } from '../../src/app/store-batch.ts';
+import type { SettledCall } from '../../src/core/call.ts';
+import type { Database, Queries } from '../../src/db/database.ts';
+import { createCredentialMasker } from '../../src/memory/text/credential-masker.ts';
+import { describeDatabases } from '../db/databases.ts';
+import { noon, settledCall, withText } from '../journal/calls.ts';
+import { newVideo, openVideos } from '../videos/new-video.ts';
+
+const request = JSON.stringify({ model: 'standard', messages: [{ role: 'user', content: 'the tea is oolong' }] });
+const storeBatch = createStoreBatch(createCredentialMasker());
+const store = (database: Database, calls: readonly SettledCall[]): Promise<void> => database.transaction((tx) => storeBatch(tx, calls));
+
+async function insertProject(database: Database): Promise<string> {
+  const id = randomUUID();
+  await database.query('insert into projects (id, slug, name) values ($1::uuid, $2::text, $2::text)', [id, id]);
+  return id;
+}
+
+async function insertCostCounter(database: Database, projectId: string): Promise<void> {
+  await database.query(
+    `insert into limit_counters (project_id, holder, holder_id, ceiling, window_kind, window_start, settled, leased)
+     values ($1::uuid, 'project', '', 'cost', 'total', to_timestamp(0), 0, 0)`,
+    [projectId],
+  );
+}
+
+async function readCost(database: Database, projectId: string): Promise<{ settled: unknown; calls: unknown; texts: unknown }> {
+  const [row] = await database.query<{ settled: unknown; calls: unknown; texts: unknown }>(
+    `select (select settled from limit_counters where project_id = $1::uuid)::integer as settled,
+            (select count(*) from calls where project_id = $1::uuid)::integer as calls,
+            (select count(*) from call_texts where project_id = $1::uuid)::integer as texts`,
+    [projectId],
+  );
+  if (!row) throw new Error('a select without a from returns one row');
+  return row;
+}
+
+/** The tables in the order in which statements first touch them. */
+function recordTables(tx: Queries): { tx: Queries; tables: Set<string> } {
+  const tables = new Set<string>();
+  const query: Queries['query'] = (text, values) => {
+    for (const [, table = ''] of text.matchAll(/\b(?:into|update|from|join) (erasures|calls|videos|limit_counters|call_texts)\b/g))
+      tables.add(table);
+    return tx.query(text, values);
+  };
+  return { tx: { ...tx, query }, tables };
+}
+
+describeDatabases('a stored batch', (database) => {
+  test('passes tombstones, calls, video corrections, ceilings and conversations in this order', async () => {
+    const { video, call } = await newVideo(database());
+    const { projectId } = video;
+    await insertCostCounter(database(), projectId);
+    const withSubject = settledCall({
+      facts: { projectId, memory: { mode: 'write', explicitWrite: false, subject: 'ann' } },
+      content: withText(request),
+    });
+    const tables = await database().transaction(async (tx) => {
+      const recording = recordTables(tx);
+      await storeBatch(recording.tx, [call, withSubject]);
+      return [...recording.tables];
+    });
+    expect(tables.filter((table) => table !== 'call_texts').slice(0, 4)).toEqual(['erasures', 'calls', 'videos', 'limit_counters']);
+    expect(tables.at(-1)).toBe('call_texts');
+  });
+
+  test('counts the corrected cost of a video that failed before its call was stored', async () => {
+    const { video, call } = await newVideo(database());
+    await insertCostCounter(database(), video.projectId);
+    await openVideos(database()).settle(video, { kind: 'failed', failure: 'INTERNAL' }, noon + 1);
+    await store(database(), [call]);
+    expect(call.result.costNanos).toBeGreaterThan(0);
+    expect(await readCost(database(), video.projectId)).toMatchObject({ settled: 0, calls: 1 });
+  });
+
+  test('counts and records a call once when it is stored twice', async () => {
+    const projectId = await insertProject(database());
+    await insertCostCounter(database(), projectId);
+    const call = settledCall({ facts: { projectId }, content: withText(request) });
+    await store(database(), [call]);
+    await store(database(), [call]);
+    expect(await readCost(database(), projectId)).toEqual({ settled: call.result.costNanos, calls: 1, texts: 1 });
+  });
+
+  test('contains no text of a call that started before its subject was erased, but its cost', async () => {
+    const projectId = await insertProject(database());
+    await insertCostCounter(database(), projectId);
+    await database().query(
+      `insert into erasures (id, project_id, subject_sha256, erased_at, asked_by, deleted)
+       values ($1::uuid, $2::uuid, $3::bytea, to_timestamp($4::float8 / 1000), 'key:test', '{}')`,
+      [randomUUID(), projectId, createHash('sha256').update('ann').digest(), noon + 1],
+    );
+    const call = settledCall({
+      facts: { projectId, memory: { mode: 'write', explicitWrite: false, subject: 'ann' } },
+      content: withText(request),
+    });
+    await store(database(), [call]);
+    expect(await readCost(database(), projectId)).toEqual({ settled: call.result.costNanos, calls: 1, texts: 0 });
+  });
+
+  test('is rolled back as a whole when its last step fails', async () => {
+    const projectId = await insertProject(database());
+    await insertCostCounter(database(), projectId);
+    const failing = createStoreBatch(
+      createCredentialMasker(() => {
+        throw new Error('masking failed');
+      }),
+    );
+    const call = settledCall({ facts: { projectId }, content: withText(request) });
+    await expect(database().transaction((tx) => failing(tx, [call]))).rejects.toThrow('masking failed');
+    expect(await readCost(database(), projectId)).toEqual({ settled: 0, calls: 0, texts: 0 });
+  });
+});
