@@ -1,7 +1,7 @@
 /**
  * The command line: `gateway start | serve | worker | migrate | demo-vendor`, and the commands of `cli/` that call a running service.
  *
- * Exit status 0 after an orderly stop, 1 when something is wrong; each thing that is wrong is one plain line on standard error.
+ * Exits with 0 after an orderly stop and with 1 after an error; each error is one plain line on standard error.
  */
 import { readFileSync } from 'node:fs';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
@@ -20,20 +20,20 @@ const usage = `Usage: gateway <command>
   start         the whole service on embedded defaults (what npm start runs)
   serve         an API process (needs DATABASE_URL)
   worker        a process for durable work (needs DATABASE_URL and Temporal)
-  migrate       bring the database's schema up to date (needs DATABASE_URL)
+  migrate       migrate the database schema (needs DATABASE_URL)
   demo-vendor   the demo vendor alone [--port N]
 
 Commands that call a running service:
 
 ${overview}
-gateway <command> --help tells more.
+Run gateway <command> --help for details.
 `;
 
-/** A manager that signals a whole process group may deliver one stop twice: a second signal counts only after this time. */
+/** Minimum interval to a second stop signal: a supervisor that signals the whole process group may deliver one stop twice. */
 const secondSignalMs = 500;
 
 process.exitCode = await run(process.argv.slice(2));
-// Whatever still holds the event loop after an orderly end is not worth waiting for.
+// After an orderly stop, do not wait longer for anything that still keeps the event loop alive.
 setTimeout(() => process.exit(), 3_000).unref();
 
 async function run([command = 'help', ...rest]: string[]): Promise<number> {
@@ -63,7 +63,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'usage':
       case 'leases':
         process.channel?.unref();
-        // Whoever reads may stop early (`gateway catalog list | head`): that is no fault.
+        // The reader may close the pipe early (`gateway catalog list | head`): not an error.
         process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
         return await runCommand([command, ...rest], process.env, { write, writeError });
       case 'help':
@@ -88,12 +88,12 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
 
 type OptionTypes = NonNullable<ParseArgsConfig['options']>;
 
-/** The options of a command and `--help`. Throws StartError for a word that it does not take. */
+/** Parses the options of a command, and `--help`. Throws StartError for an unknown argument. */
 function readOptions(args: string[], options: OptionTypes): Readonly<Record<string, unknown>> {
   try {
     return parseArgs({ args, options: { ...options, help: { type: 'boolean', short: 'h' } } }).values;
   } catch (cause) {
-    // Node's sentence goes on with advice about "--"; its first sentence is what is wrong.
+    // Only the first sentence of Node's message says what is wrong; advice about "--" follows.
     throw new StartError(errorMessage(cause).split('. ', 1)[0] ?? 'the options cannot be read', { cause });
   }
 }
@@ -111,9 +111,9 @@ function writeError(text: string): void {
   process.stderr.write(text);
 }
 
-/** The process as a service sees it: stops at SIGTERM, Ctrl-C, and when the bootstrap that started it dies; reloads at SIGHUP. */
+/** The process as a service sees it: stops on SIGTERM, SIGINT and the death of its launcher; reloads on SIGHUP. */
 function createHost(): ServiceHost {
-  // A terminal that is gone or a reader that left: the service goes on without them.
+  // The terminal or the reader of a pipe may close: the service continues without them.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
   const stop = new AbortController();
   let stoppedAt = 0;
@@ -131,7 +131,7 @@ function createHost(): ServiceHost {
   return { env: process.env, write, writeError, stopping: stop.signal, onReload: (action) => (reload = action), clusterWorker: null };
 }
 
-/** One process of a set (service/process-set.ts). Its parent tells it to read the configuration again; a SIGHUP to all of a terminal does not. */
+/** Runs one process of a cluster (service/cluster.ts). It reloads on its parent's message, not on SIGHUP. */
 async function runClusterWorker([role]: string[]): Promise<void> {
   const host = createHost();
   const parentExited = new AbortController();
@@ -141,17 +141,17 @@ async function runClusterWorker([role]: string[]): Promise<void> {
 }
 
 /**
- * The bootstrap that started us (scripts/launch.js) tells of its death by the end of its channel. It may have died while this program was
- * still loading: then we have another parent by now, and the channel's end has been told to nobody.
+ * Stops the service when its launcher (scripts/launch.js) dies, which closes the IPC channel. The launcher may have died while this program
+ * was loading: then the parent pid has changed and the channel's end was not observed.
  */
 function stopWithBootstrap(pid: number, onStop: () => void): void {
   if (pid === process.ppid) {
     process.on('disconnect', onStop);
-    // Whoever listens for the end of the channel keeps the event loop alive, which is not for us to do after an orderly end.
+    // A listener on the channel keeps the event loop alive, which it must not do after an orderly stop.
     process.channel?.unref();
     if (!process.connected) onStop();
   } else if (!isAlive(pid)) {
-    // With another parent, a bootstrap that lives is that of our ancestors: the variable was inherited.
+    // A launcher that is alive but not the parent is an ancestor's: the variable was inherited.
     onStop();
   }
 }
@@ -160,7 +160,7 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'; // Somebody else's, but there.
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'; // It exists, but belongs to another user.
   }
 }
 
@@ -174,7 +174,7 @@ async function runDemoVendor(args: string[]): Promise<void> {
   const vendor = await createDemoVendor({ host, port }).catch((cause: unknown) => {
     throw new StartError(`the demo vendor cannot listen on ${host}:${port}: ${errorMessage(cause)}`, { cause });
   });
-  write(`The demo vendor answers at ${vendor.url}\n`);
+  write(`The demo vendor listens at ${vendor.url}\n`);
   await new Promise((resolve) => stopping.addEventListener('abort', resolve, { once: true }));
   await vendor.close();
 }

@@ -1,12 +1,11 @@
 /**
- * The life of a service process: settings, data directory, database, schema, demo vendor, app; then signals until the end.
+ * Lifecycle of a service process: configuration, data directory, database, schema, demo vendor, app; then signals until it stops.
  *
- * What stops a start is a StartError with one clear sentence. A stop undoes the start in reverse order, each phase with a limit of its own.
+ * A start fails with a StartError of one sentence. A stop reverses the start's steps, each with its own timeout.
  */
 import { constants } from 'node:fs';
 import { access, mkdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { App, Role } from './app.ts';
 import { createApp } from './app.ts';
 import { publishAddress } from './cli/addresses.ts';
@@ -15,18 +14,20 @@ import { readOrCreateAdminToken } from './config/admin-token.ts';
 import type { Config } from './config/config.ts';
 import { ConfigError } from './config/config.ts';
 import { type ConfigSource, loadConfig, readConfigSource } from './config/load.ts';
+import { errorSummary } from './core/error-messages.ts';
+import { untilAborted, withTimeout } from './core/time-limit.ts';
 import type { Logger } from './observability/logger.ts';
 import { createLogger } from './observability/logger.ts';
 import { runCluster } from './service/cluster.ts';
 import { createSharedDemoVendor, withDemoVendor } from './service/demo-vendor-config.ts';
 import { migrateSchema, openDatabase, verifySchema, waitForSchema } from './service/open-database.ts';
 import type { ServiceHost } from './service/service-host.ts';
-import { errorMessage, StartError, wrapStartError } from './service/start-error.ts';
+import { StartError, wrapStartError } from './service/start-error.ts';
 
-/** What was started and must be stopped, last first. */
+/** Started components; stopped in reverse order. */
 type Started = { readonly name: string; readonly timeoutMs: number; readonly stop: () => Promise<unknown> }[];
 
-/** Brings the schema up to date and ends. Throws ConfigError and StartError. */
+/** Migrates the schema and returns. Throws ConfigError and StartError. */
 export async function runMigrations(host: ServiceHost): Promise<void> {
   const config = loadConfig(readConfigSource(host.env, 'migrate'));
   const logger = createLogger({ level: config.server.logLevel });
@@ -39,7 +40,7 @@ export async function runMigrations(host: ServiceHost): Promise<void> {
   }
 }
 
-/** Runs a service, or the set of processes that it is, until it is told to stop. Throws ConfigError and StartError. */
+/** Runs a service, as one process or as a cluster, until it is asked to stop. Throws ConfigError and StartError. */
 export async function runService(role: Role, host: ServiceHost): Promise<void> {
   const { clusterWorker } = host;
   const source = readSource(role, host);
@@ -49,7 +50,7 @@ export async function runService(role: Role, host: ServiceHost): Promise<void> {
   const started: Started = [];
   try {
     const { watching } = await startService({ role, config, logger, host, started });
-    await Promise.all([stopped(host.stopping), watching]);
+    await Promise.all([untilAborted(host.stopping), watching]);
     logger.info({}, 'stopping');
   } finally {
     await stopAll(started, logger);
@@ -64,7 +65,7 @@ interface ServiceStart {
   readonly started: Started;
 }
 
-/** `watching` ends at the stop, and rejects when the service cannot go on. */
+/** `watching` resolves at the stop, and rejects when the service cannot continue. */
 async function startService({ role, config: loaded, logger, host, started }: ServiceStart): Promise<{ watching: Promise<void> }> {
   const dataDir = resolve(loaded.server.dataDir);
   const { clusterWorker } = host;
@@ -91,8 +92,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     host.write(formatBanner({ url, firstKey: await app.issueFirstKey(), dataDir: loaded.server.dataDir, demo: loaded.demo }));
   }
   if (clusterWorker?.isLeader ?? true) {
-    if (loaded.server.otlpEndpoint !== null)
-      logger.warn({}, 'OTEL_EXPORTER_OTLP_ENDPOINT is set, but traces are not built yet: none are sent');
+    if (loaded.server.otlpEndpoint !== null) logger.warn({}, 'OTEL_EXPORTER_OTLP_ENDPOINT ignored: this version exports no traces');
     app.startDurable((uiUrl) => {
       if (role === 'start' && uiUrl !== null) host.write(`\n  Temporal UI     ${uiUrl}\n\n`);
     });
@@ -101,10 +101,10 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   if (clusterWorker) clusterWorker.reportListening(url);
   else logger.info({ url, role }, 'listening');
   if (isSchemaVerified) return { watching: Promise.resolve() };
-  logger.warn({}, 'the database cannot be reached; trying again');
+  logger.warn({}, 'database unavailable; retrying');
   const watching = waitForSchema(database, host.stopping).then(() => {
     isSchemaVerified = true;
-    logger.info({}, 'the database is reached');
+    logger.info({}, 'database recovered');
   });
   return { watching };
 }
@@ -114,26 +114,26 @@ async function prepareDataDir(dataDir: string): Promise<void> {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
-    throw new StartError(`the data directory ${dataDir} cannot be used: ${errorMessage(cause)}`, { cause });
+    throw new StartError(`the data directory ${dataDir} cannot be used: ${errorSummary(cause)}`, { cause });
   }
 }
 
-/** All members of a set have the file as their parent read it last, whatever stands in it when one of them is replaced. */
+/** Cluster workers use the file as their parent last read it, so that a replaced worker runs the same configuration. */
 function readSource(role: Role, { env, clusterWorker }: ServiceHost): ConfigSource {
   return clusterWorker ? { ...clusterWorker.configFile(), env, command: role } : readConfigSource(env, role);
 }
 
-/** What puts a demo vendor into configurations that have no vendor: the set's, or one of our own. */
+/** Returns a function that completes configurations without providers with a demo vendor: the cluster's, or its own. */
 function createConfigCompleter(role: Role, { clusterWorker }: ServiceHost, started: Started): (config: Config) => Promise<Config> {
   if (role !== 'start') return async (config) => config;
   if (clusterWorker) return async (config) => withDemoVendor(config, clusterWorker.demoUrl());
   const vendor = createSharedDemoVendor();
-  // As if it had been started first, so that it is stopped last: running answers may come from it.
+  // First in the list, so that it stops last: running responses may come from it.
   started.unshift({ name: 'demo vendor', timeoutMs: 2_000, stop: vendor.stop });
   return async (config) => withDemoVendor(config, await vendor.urlFor(config));
 }
 
-/** For the commands that call a running service. */
+/** Publishes the address for the commands that call a running service. */
 async function publishServiceAddress(dataDir: string, url: string, started: Started): Promise<void> {
   const stop = await wrapStartError(`${dataDir}/addresses cannot be written`, publishAddress(dataDir, url));
   started.push({ name: 'address file', timeoutMs: 1_000, stop });
@@ -146,7 +146,7 @@ async function listen(app: App, { server }: Config): Promise<string> {
     const code: unknown = cause instanceof Error && 'code' in cause ? cause.code : null;
     if (code === 'EADDRINUSE') throw new StartError(`port ${server.port} of ${server.host} is in use; set PORT to another one`, { cause });
     if (code === 'EACCES') throw new StartError(`port ${server.port} may not be used by this user; set PORT to another one`, { cause });
-    throw new StartError(`cannot listen on ${server.host}:${server.port}: ${errorMessage(cause)}`, { cause });
+    throw new StartError(`cannot listen on ${server.host}:${server.port}: ${errorSummary(cause)}`, { cause });
   }
 }
 
@@ -158,34 +158,23 @@ interface Reload {
   readonly logger: Logger;
 }
 
-/** A file with faults leaves the old configuration in force and says so. */
+/** Applies the configuration file again. When it has errors, logs them and keeps the active configuration. */
 async function reload({ role, host, completeConfig, app, logger }: Reload): Promise<void> {
   try {
     app.reload(await completeConfig(loadConfig(readSource(role, host))));
-    logger.info({}, 'configuration read again');
+    logger.info({}, 'configuration reloaded');
   } catch (error) {
-    const why = error instanceof ConfigError ? { faults: error.errors } : { error };
-    logger.error(why, 'the configuration has faults; the old one stays in force');
+    const reason = error instanceof ConfigError ? { errors: error.errors } : { err: error };
+    logger.error(reason, 'configuration rejected; keeping the active one');
   }
-}
-
-function stopped(stopping: AbortSignal): Promise<void> {
-  return new Promise((done) => {
-    if (stopping.aborted) done();
-    else stopping.addEventListener('abort', () => done(), { once: true });
-  });
 }
 
 async function stopAll(started: Started, logger: Logger): Promise<void> {
   for (const { name, timeoutMs, stop } of [...started].reverse()) {
-    const timer = new AbortController();
-    const tooLong = sleep(timeoutMs, 'too long' as const, { signal: timer.signal }).catch(() => null);
     try {
-      if ((await Promise.race([stop(), tooLong])) === 'too long') logger.error({ name, limitMs: timeoutMs }, 'did not stop in time');
+      await withTimeout(stop(), timeoutMs, () => logger.error({ phase: name, timeoutMs }, 'shutdown phase timed out'));
     } catch (error) {
-      logger.error({ name, error }, 'did not stop in order');
-    } finally {
-      timer.abort();
+      logger.error({ phase: name, err: error }, 'shutdown phase failed');
     }
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Where the services of a data directory answer, for the commands that call one. Each service leaves a file of its own in `addresses/`, named
- * after its host and port, so that several on one directory (`gateway serve`) do not hide each other. A service that was killed leaves its
- * file behind: whoever reads takes the newest address that answers.
+ * Addresses of the services of a data directory, for the commands that call one. Each service writes a separate file in `addresses/`, named
+ * after its host and port, so that several services on one directory do not overwrite each other. A killed service leaves its file, so
+ * readers take the newest address that responds.
  */
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 const folderName = 'addresses';
 const probeTimeoutMs = 2_000;
 
-/** Makes the address known; returns how to take it back. Rejects when the directory cannot be written. */
+/** Publishes the address; resolves to a function that removes it again. Rejects when the directory cannot be written. */
 export async function publishAddress(dataDir: string, url: string): Promise<() => Promise<void>> {
   const folder = join(dataDir, folderName);
   const file = join(folder, new URL(url).host.replaceAll(':', '-'));
@@ -18,17 +18,17 @@ export async function publishAddress(dataDir: string, url: string): Promise<() =
   return () => rm(file, { force: true });
 }
 
-/** The address of a service that answers now; else the newest one, for a message that names it; null when none was ever announced. */
+/** Address of a service that responds, else the newest one, so that a message can name it. Null when none was published. */
 export async function findAddress(dataDir: string): Promise<string | null> {
   const addresses = await listAddresses(join(dataDir, folderName));
   for (const address of addresses) if (await isReachable(address)) return address;
   return addresses[0] ?? null;
 }
 
-/** Newest first. */
+/** Published addresses, newest first. */
 async function listAddresses(folder: string): Promise<string[]> {
-  const names = await readdir(folder).catch(() => []); // No service ever ran here.
-  const files = await Promise.all(names.map((name) => readAddress(join(folder, name)).catch(() => null))); // Taken back meanwhile.
+  const names = await readdir(folder).catch(() => []); // No service has run here yet.
+  const files = await Promise.all(names.map((name) => readAddress(join(folder, name)).catch(() => null))); // Removed in the meantime.
   return files
     .flatMap((file) => (file !== null && URL.canParse(file.url) ? [file] : []))
     .toSorted((one, other) => other.writtenAt - one.writtenAt)
@@ -46,6 +46,6 @@ async function isReachable(address: string): Promise<boolean> {
     await response.body?.cancel();
     return response.ok;
   } catch {
-    return false; // Nobody listens there any more.
+    return false; // Not listening any more.
   }
 }

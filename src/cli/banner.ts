@@ -1,8 +1,8 @@
-/** What `npm start` prints once the service answers: everything a newcomer needs for a first call. */
+/** The text that `npm start` prints once the service is up: everything needed for a first call. */
 
 export interface BannerFacts {
   readonly url: string;
-  /** Secret of the key made at this first start; null at later starts, when it cannot be shown again. */
+  /** Secret of the key created at the first start. Null at later starts: it cannot be shown again. */
   readonly firstKey: string | null;
   readonly dataDir: string;
   readonly demo: boolean;
@@ -13,7 +13,7 @@ export function formatBanner({ url, firstKey, dataDir, demo }: BannerFacts): str
   if (firstKey !== null) lines.push(`  Virtual key     ${firstKey}`, '                  (project "default"; shown this once)');
   lines.push(`  Data directory  ${dataDir}`);
   if (demo) {
-    lines.push('', '  No vendor key is set, so the DEMO VENDOR answers: an echo on this machine, not a model.');
+    lines.push('', '  No vendor key is set, so the DEMO VENDOR responds: an echo on this machine, not a model.');
     lines.push('  Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or write gateway.yaml, and start again.');
   }
   lines.push('', firstKey === null ? '  Make a key: npx gateway keys create --project default' : '  Try it:', '');

@@ -1,4 +1,4 @@
-/** `gateway catalog …`: the models in force, and rows from the public price table into the running service. */
+/** `gateway catalog …`: imports rows of the public price table into the running service and removes them. */
 import { readFile } from 'node:fs/promises';
 import { findVendorByHost } from '../config/starter-catalog.ts';
 import { errorMessage } from '../core/error-messages.ts';
@@ -14,7 +14,7 @@ export interface ImportRequest {
   readonly as: readonly string[];
 }
 
-/** The service's receipt, with what was not sent and why. */
+/** Resolves to the service's receipt plus the entries that were not sent and why. */
 export async function importCatalog({ client, file, as }: ImportRequest): Promise<JsonObject> {
   if (file === undefined) throw new CommandError('which file? gateway catalog import <file>');
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
@@ -31,7 +31,7 @@ export async function importCatalog({ client, file, as }: ImportRequest): Promis
   return { ...receipt, skipped, foreign: unmatched };
 }
 
-/** Takes an imported row away; a built-in one comes back into force. */
+/** Removes an imported row; a built-in row of the model becomes active again. */
 export function removeImportedRow(client: ServiceClient, model: string | undefined): Promise<JsonObject> {
   if (model === undefined) throw new CommandError('which model? gateway catalog remove <provider>/<model>');
   return client.send('PUT', '/provision/catalog', { models: { [model]: null } });
@@ -41,12 +41,12 @@ function convert(file: string, text: string, providers: readonly TableProvider[]
   try {
     return convertPriceTable(text, providers);
   } catch (cause) {
-    const reason = cause instanceof SyntaxError ? 'it is no JSON' : errorMessage(cause);
-    throw new CommandError(`${file} is no price table: ${reason}`, null, cause);
+    const reason = cause instanceof SyntaxError ? 'not valid JSON' : errorMessage(cause);
+    throw new CommandError(`${file} is not a price table: ${reason}`, null, cause);
   }
 }
 
-/** Whose rows each provider gets: the vendors named with `--as`, else the vendor at its address, else the one of its name. */
+/** The table's vendor names for each provider: those given with `--as`, else those of the vendor at its host, else the provider's name. */
 function tableProviders(providers: readonly unknown[], as: readonly string[]): TableProvider[] {
   const mappings = as.map(parseVendorMapping);
   const rows = providers.map(asObject).map(({ name, host, serves }): TableProvider => {

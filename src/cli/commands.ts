@@ -1,6 +1,6 @@
 /**
- * The provisioning commands: `gateway projects|keys|calls|batches|catalog|usage …`. Each is one or two requests to the running service and a readable answer, or
- * with `--json` the service's own. Exit status 0, or 1 with one line on standard error that says what is wrong.
+ * The provisioning commands: `gateway projects|keys|calls|batches|leases|catalog|usage …`. Each sends one or two requests to the running
+ * service and prints the response as text, or with `--json` unchanged. Exits with 0, or with 1 and one line on standard error.
  */
 import { parseArgs } from 'node:util';
 import type { Environment } from '../config/environment.ts';
@@ -28,11 +28,11 @@ export async function runCommand(argv: readonly string[], environment: Environme
     if (options.help === true || !command) {
       const usage = usageFor(positionals[0]);
       if (options.help === true) output.write(usage);
-      else output.writeError(`gateway: ${name === '' ? 'a command is needed' : `there is no command "${name}"`}\n\n${usage}`);
+      else output.writeError(`gateway: ${name === '' ? 'missing command' : `unknown command "${name}"`}\n\n${usage}`);
       return options.help === true ? 0 : 1;
     }
     const rest = positionals.slice(name.split(' ').length);
-    if (rest.length > command.maxArguments) throw new CommandError(`"${rest[command.maxArguments]}" is one word too many`);
+    if (rest.length > command.maxArguments) throw new CommandError(`"${rest[command.maxArguments]}" is an unexpected argument`);
     const client = await connectService(environment, options.url);
     const warn = (text: string): void => output.writeError(`${text}\n`);
     const response = await command.run({ client, options, argument: rest[0], warn });
@@ -78,7 +78,7 @@ function parseCommandLine(argv: readonly string[]) {
     const { positionals, values } = parseArgs({ args: [...argv], options: optionTypes, allowPositionals: true, strict: true });
     return { positionals, options: values };
   } catch (cause) {
-    // Node's sentence goes on with advice about "--"; its first sentence is what is wrong.
+    // Only the first sentence of Node's message says what is wrong; advice about "--" follows.
     throw new CommandError(errorMessage(cause).split('. ', 1)[0] ?? 'the options cannot be read', null, cause);
   }
 }
@@ -86,13 +86,13 @@ function parseCommandLine(argv: readonly string[]) {
 interface Invocation {
   readonly client: ServiceClient;
   readonly options: Options;
-  /** The word after the command, where it takes one: a project or a prefix. */
+  /** The positional argument of commands that take one, such as a project or a key prefix. */
   readonly argument: string | undefined;
   readonly warn: (text: string) => void;
 }
 
 interface Command {
-  /** How many words it takes after its name. */
+  /** Number of positional arguments it accepts. */
   readonly maxArguments: 0 | 1;
   run(invocation: Invocation): Promise<JsonObject>;
   format(response: JsonObject, options: Options): string;
@@ -152,7 +152,7 @@ const commands: Readonly<Record<string, Command>> = {
   'leases release': {
     maxArguments: 1,
     run: ({ client, argument }) => client.send('DELETE', `/provision/leases/${requireProcess(argument)}`),
-    format: ({ process, released }) => `${String(released)} leases of ${String(process)} are written off.\n`,
+    format: ({ process, released }) => `Released ${String(released)} ${released === 1 ? 'lease' : 'leases'} of ${String(process)}.\n`,
   },
   'catalog list': {
     maxArguments: 0,
@@ -179,8 +179,8 @@ async function createProject({ client, options, argument }: Invocation): Promise
       throw error;
     },
   );
-  // PUT would change the one that is there.
-  if (exists) throw new CommandError(`the project ${slug} exists already`);
+  // PUT would change the existing project.
+  if (exists) throw new CommandError(`the project ${slug} already exists`);
   return client.send('PUT', path, { name: options.name });
 }
 
@@ -203,7 +203,7 @@ async function createKey({ client, options, warn }: Invocation): Promise<JsonObj
   } catch (error) {
     if (!(error instanceof CommandError && error.status === 404)) throw error;
     await client.send('PUT', path, {});
-    warn(`The project ${options.project} did not exist and was made.`);
+    warn(`Created the project ${options.project}.`);
     return client.send('POST', `${path}/keys`, body);
   }
 }

@@ -1,4 +1,4 @@
-/** Learning batches, for people. */
+/** Formats learning batches for a terminal. */
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 import { formatUsd } from './format-reports.ts';
 import { formatFacts, formatTable } from './table.ts';
@@ -11,7 +11,7 @@ export function formatBatches(rows: readonly JsonObject[]): string {
   );
 }
 
-/** The batch, its groups in a table, and what went wrong with them in full. */
+/** The batch, a table of its groups, and their errors in full. */
 export function formatBatch(batch: JsonObject): string {
   const groups = asArray(batch.groups).map(asObject);
   const facts = formatFacts([
@@ -24,7 +24,7 @@ export function formatBatch(batch: JsonObject): string {
     ['cost', formatUsd(batch.cost)],
     ['workflow', batch.workflow_id],
   ]);
-  if (groups.length === 0) return `${facts}\nNo group of it is left: there was nothing to read, or what it read was erased.\n`;
+  if (groups.length === 0) return `${facts}\nThe batch has no groups: it had nothing to read, or its messages were erased.\n`;
   const table = formatTable(
     ['GROUP', 'END USER (SHA-256)', 'STATE', ...progressTitles],
     groups.map((group) => [group.position, abbreviateHash(group.subject_sha256), group.state, ...progressCells(group)]),
@@ -34,7 +34,7 @@ export function formatBatch(batch: JsonObject): string {
 }
 
 export function formatReplay(batch: JsonObject): string {
-  return `${batch.state === 'done' ? 'Nothing of it is left to be tried.' : 'It is tried again now.'}\n\n${formatBatch(batch)}`;
+  return `${batch.state === 'done' ? 'The batch is done; nothing to retry.' : 'Retrying the batch now.'}\n\n${formatBatch(batch)}`;
 }
 
 const progressTitles = ['MESSAGES', 'CALLS', 'COST', 'WRITTEN', 'REPEATED', 'DROPPED', 'MERGED', 'FACTS', 'NEXT TRY', 'ERROR'];

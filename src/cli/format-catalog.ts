@@ -1,13 +1,13 @@
-/** What `gateway catalog …` tells, for people. */
+/** Formats the responses of `gateway catalog …` for a terminal. */
 import { asArray, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
 import { formatUsd } from './format-reports.ts';
 import { formatTable } from './table.ts';
 
-/** How many names a line of skipped entries shows; `--json` has all. */
+/** Names shown per line of skipped entries; `--json` prints all. */
 const maxNamesShown = 5;
 
 export function formatCatalog(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'The catalog has no models; configure a provider in gateway.yaml.\n';
+  if (rows.length === 0) return 'The catalog has no models. Configure a provider in gateway.yaml.\n';
   return formatTable(
     ['MODEL', 'KIND', 'SOURCE', 'INPUT', 'CACHED', 'OUTPUT', 'OTHER', 'MAX INPUT', 'MAX OUTPUT'],
     rows.map(({ id, kind, source, price, max_input_tokens, max_output_tokens }) => {
@@ -44,15 +44,15 @@ export function formatImport(response: JsonObject): string {
   const skipped = asArray(response.skipped).map(asObject);
   const unmatched = typeof response.foreign === 'number' ? response.foreign : 0;
   const lines = [
-    `${added.length} added, ${changed.length} changed, ${asStrings(response.unchanged).length} as they were.`,
+    `${added.length} added, ${changed.length} changed, ${asStrings(response.unchanged).length} unchanged.`,
     ...added.map((model) => `added    ${model}`),
     ...changed.map((model) => `changed  ${model}`),
-    ...(kept.length > 0 ? [`Stored, but gateway.yaml has rows of its own, which stay in force: ${kept.join(', ')}`] : []),
+    ...(kept.length > 0 ? [`Stored but not active, because gateway.yaml has rows for them: ${kept.join(', ')}`] : []),
     ...(skipped.length > 0 ? [`Skipped ${pluralize(skipped.length, 'entry', 'entries')}:`] : []),
     ...[...Map.groupBy(skipped, ({ reason }) => String(reason))].map(([reason, entries]) => `  ${reason}: ${formatNames(entries)}`),
     ...(unmatched > 0
       ? [
-          `${pluralize(unmatched, 'entry is', 'entries are')} of vendors that no provider stands for; --as <name in the table>=<provider> names one.`,
+          `${pluralize(unmatched, 'entry has', 'entries have')} vendors without a provider here; match one with --as <name in the table>=<provider>.`,
         ]
       : []),
   ];
@@ -61,7 +61,7 @@ export function formatImport(response: JsonObject): string {
 
 export function formatRemoval(response: JsonObject): string {
   const [removed] = asStrings(response.removed);
-  return removed === undefined ? 'No imported row of that model was in force.\n' : `The imported row of ${removed} was taken away.\n`;
+  return removed === undefined ? 'No imported row of that model exists.\n' : `Removed the imported row of ${removed}.\n`;
 }
 
 function formatNames(entries: readonly JsonObject[]): string {

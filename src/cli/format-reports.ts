@@ -1,9 +1,9 @@
-/** What the service answers, for people. */
+/** Formats the service's responses for a terminal. */
 import { asObject, type JsonObject } from '../core/json/narrow.ts';
 import { formatFacts, formatTable } from './table.ts';
 
 export function formatProjects(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'There is no project yet; make one with: gateway projects create <project>\n';
+  if (rows.length === 0) return 'No projects yet. Create one with: gateway projects create <project>\n';
   return formatTable(
     ['PROJECT', 'NAME', 'MAY CALL', 'MONTHLY CAP', 'CREATED'],
     rows.map(({ project, name, may_call, monthly_cap, created_at }) => [
@@ -17,7 +17,7 @@ export function formatProjects(rows: readonly JsonObject[]): string {
 }
 
 export function formatKeys(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'The project has no key yet; make one with: gateway keys create --project <project>\n';
+  if (rows.length === 0) return 'The project has no keys yet. Create one with: gateway keys create --project <project>\n';
   return formatTable(
     ['PREFIX', 'NAME', 'CALLS', 'COST', 'RPM', 'TPM', 'MODELS', 'EXPIRES', 'REVOKED', 'CREATED'],
     rows.map((row) => {
@@ -30,7 +30,7 @@ export function formatKeys(rows: readonly JsonObject[]): string {
   );
 }
 
-/** The key stands alone on its line, so that it can be copied whole. */
+/** Prints the key alone on a line, so that it can be copied as a whole. */
 export function formatIssuedKey(response: JsonObject, project: string | undefined): string {
   const { calls, cost, rpm, tpm } = asObject(response.ceilings);
   const windows = asObject(response.windows);
@@ -83,7 +83,7 @@ function sumTokens(tokens: unknown): number {
   return Object.values(asObject(tokens)).reduce<number>((sum, count) => sum + (typeof count === 'number' ? count : 0), 0);
 }
 
-/** Up to nine decimals, at least two: `$0.50`, `$0.0000123`. */
+/** An amount with two to nine decimals: `$0.50`, `$0.0000123`. Null for values that are not numbers. */
 export function formatUsd(value: unknown): string | null {
   if (typeof value !== 'number') return null;
   const digits = value.toFixed(9).replace(/0{1,7}$/, '');

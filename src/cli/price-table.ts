@@ -1,20 +1,19 @@
 /**
- * The widely used public price table (one JSON object, a model a member, with `litellm_provider`, `mode` and `*_cost_per_*`) as rows of our
- * catalog, for the providers that are configured. Prices are moved as decimal text from the table's source to the row: `3e-06` a token is
- * `3` a million, and no binary fraction is in between.
+ * Converts the public price table (a JSON object with one member per model: `litellm_provider`, `mode`, `*_cost_per_*`) to catalog rows for
+ * the configured providers. Prices stay decimal text throughout, without binary fractions: `3e-06` per token becomes `3` per million.
  *
- * An entry that cannot be a row is left out with a reason, never guessed: a wrong price is worse than an unknown one.
+ * An entry that cannot become a row is skipped with a reason and never guessed: a wrong price is worse than an unknown one.
  */
 import type { Kind } from '../config/config.ts';
 import { isServed } from '../config/starter-catalog.ts';
 import { shiftDecimal } from '../core/cost.ts';
 import { asString, isObject, type JsonObject } from '../core/json/narrow.ts';
 
-/** A provider that gets rows. */
+/** A provider that receives rows. */
 export interface TableProvider {
   readonly name: string;
   readonly serves: readonly string[];
-  /** How the table calls its vendor. */
+  /** The table's names of its vendor. */
   readonly tableNames: readonly string[];
 }
 
@@ -28,11 +27,11 @@ export interface ConvertedTable {
   /** Rows by `<provider>/<model>`, in the form of gateway.yaml. */
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly SkippedEntry[];
-  /** How many entries are of vendors that none of the providers stands for. */
+  /** Number of entries whose vendor matches no provider. */
   readonly unmatched: number;
 }
 
-/** Throws SyntaxError when the text is no JSON, RangeError when it is no such table. */
+/** Throws SyntaxError when the text is not JSON, RangeError when it is not a price table. */
 export function convertPriceTable(text: string, providers: readonly TableProvider[]): ConvertedTable {
   const table = parseTable(text);
   const models: Record<string, JsonObject> = {};
@@ -49,14 +48,13 @@ export function convertPriceTable(text: string, providers: readonly TableProvide
       const existing = models[id];
       if (typeof row === 'string') skipped.push({ entry, reason: row });
       else if (existing === undefined) models[id] = row;
-      else if (JSON.stringify(existing) !== JSON.stringify(row))
-        skipped.push({ entry, reason: 'the table has it twice; the first one counts' });
+      else if (JSON.stringify(existing) !== JSON.stringify(row)) skipped.push({ entry, reason: 'duplicate entry; the first one is used' });
     }
   }
   return { models, skipped, unmatched };
 }
 
-/** Numbers become the text they are written as. The entry that documents the fields is no model. */
+/** Parses numbers as their source text. Skips `sample_spec`, which documents the fields. */
 function parseTable(text: string): [string, JsonObject][] {
   const keepSource = (_key: string, value: unknown, context?: { source?: string }): unknown =>
     typeof value === 'number' ? (context?.source ?? String(value)) : value;
@@ -65,21 +63,21 @@ function parseTable(text: string): [string, JsonObject][] {
   const table = entries.flatMap(([name, fields]): [string, JsonObject][] =>
     isObject(fields) && name !== 'sample_spec' && asString(fields.litellm_provider) !== null ? [[name, fields]] : [],
   );
-  if (table.length === 0) throw new RangeError('no entry of it has a litellm_provider');
+  if (table.length === 0) throw new RangeError('no entry has a litellm_provider');
   return table;
 }
 
-/** `groq/openai/gpt-oss-20b` of the vendor groq is the vendor's model `openai/gpt-oss-20b`. */
+/** Strips the vendor prefix: `groq/openai/gpt-oss-20b` of the vendor groq is its model `openai/gpt-oss-20b`. */
 function toModelName(entry: string, vendorNames: readonly string[]): string {
   const prefix = vendorNames.find((name) => entry.startsWith(`${name}/`));
   return prefix === undefined ? entry : entry.slice(prefix.length + 1);
 }
 
 function rejectByName(model: string): string | null {
-  if (/(?:^|\/)(?:\d+-x-\d+|max-x-max)\//.test(model)) return 'it is the price of one size, and a row has one price an image';
-  if (model.startsWith('ft:')) return 'it stands for fine-tuned models, whose names are longer';
-  if (model.includes('*')) return 'it stands for several models';
-  return /[\s\p{C}]/u.test(model) || model === '' ? 'its name has a character that no model may have' : null;
+  if (/(?:^|\/)(?:\d+-x-\d+|max-x-max)\//.test(model)) return 'priced per image size; a row has one price per image';
+  if (model.startsWith('ft:')) return 'covers fine-tuned models, whose names are longer';
+  if (model.includes('*')) return 'covers several models';
+  return /[\s\p{C}]/u.test(model) || model === '' ? 'its name contains a character that model ids must not have' : null;
 }
 
 const kindsByMode: Readonly<Record<string, Kind>> = {
@@ -99,21 +97,21 @@ type Fields = JsonObject;
 function toRow(fields: Fields, provider: TableProvider): JsonObject | string {
   const mode = asString(fields.mode);
   const kind = mode === null || !Object.hasOwn(kindsByMode, mode) ? undefined : kindsByMode[mode];
-  if (kind === undefined) return mode === null ? 'it has no mode' : `no route is for the mode ${mode}`;
+  if (kind === undefined) return mode === null ? 'has no mode' : `no route serves the mode ${mode}`;
   if (!isServed(kind, provider.serves)) return `the provider ${provider.name} does not serve ${kind}`;
   const faulty = Object.keys(fields).find((name) => isPriceField(name) && toAmount(fields[name], 0) === null);
-  if (faulty !== undefined) return `${faulty} is no amount`;
-  if (isCharged(toAmount(fields.input_cost_per_request, 0))) return 'it is charged by the request too';
+  if (faulty !== undefined) return `${faulty} is not an amount`;
+  if (isCharged(toAmount(fields.input_cost_per_request, 0))) return 'also charged per request';
   const prices = toPrices(fields, kind);
   if (prices === null) return reasonWithoutPrice(fields, kind);
   return { ...(kind !== 'chat' ? { kind } : toCapabilities(fields, provider)), ...prices, ...toTokenLimits(fields, kind) };
 }
 
 /**
- * What a chat model takes, in the words of gateway.yaml. The table says only what a model has: what it does not name is not there.
+ * Capabilities of a chat model as members of gateway.yaml. The table lists only what a model supports; what it omits is unsupported.
  *
- * `supports_response_schema` also stands for models of the messages dialect that are asked for JSON by way of a tool, so it says surely only
- * who takes no schema; `supports_native_structured_output` says who does. The table does not tell in which form a model is told to think.
+ * `supports_response_schema` is also set for models of the messages dialect that produce JSON through a tool, so only its absence is
+ * conclusive; `supports_native_structured_output` marks models that accept a schema. The table does not say how thinking is requested.
  */
 function toCapabilities(fields: Fields, { serves }: TableProvider): JsonObject {
   const responsesOnly = asString(fields.mode) === 'responses' ? { serves: ['responses'] } : {};
@@ -127,7 +125,7 @@ function toCapabilities(fields: Fields, { serves }: TableProvider): JsonObject {
   };
 }
 
-/** The price fields that rows are made of; other service tiers, audio and tools are not. */
+/** The price fields that rows use. Other service tiers, audio and tools are ignored. */
 function isPriceField(name: string): boolean {
   return /^(?:(?:in|out)put_cost_per_(?:token|image|character|second|query|search_unit|request|image_token|audio_token|video_per_second)|cache_(?:read|creation)_input_token_cost|cache_creation_input_token_cost_above_1hr|input_cost_per_token_cache_hit)(?:_above_\d+k_tokens)?$/.test(
     name,
@@ -173,8 +171,8 @@ function toPrices(fields: Fields, kind: Kind): JsonObject | null {
 }
 
 function reasonWithoutPrice(fields: Fields, kind: Kind): string {
-  if (fields.input_cost_per_pixel !== undefined || fields.output_cost_per_pixel !== undefined) return 'it is charged by the pixel';
-  return `it has no price that ${kind === 'chat' ? 'tokens' : kind} could be charged by`;
+  if (fields.input_cost_per_pixel !== undefined || fields.output_cost_per_pixel !== undefined) return 'charged per pixel';
+  return `has no price for ${kind === 'chat' ? 'tokens' : kind}`;
 }
 
 interface TokenAmounts {
@@ -185,7 +183,7 @@ interface TokenAmounts {
   readonly cache_write_1h?: string | undefined;
 }
 
-/** USD per million tokens, of the fields that end with `suffix`. What an image or speech model gives out are image or audio tokens. */
+/** USD per million tokens, from the fields that end with `suffix`. The output of image and speech models is image and audio tokens. */
 function toTokenPrices(fields: Fields, kind: Kind, suffix: string): TokenAmounts {
   const amount = (name: string): string | undefined => toAmount(fields[`${name}${suffix}`], 6) ?? undefined;
   const special =
@@ -199,7 +197,7 @@ function toTokenPrices(fields: Fields, kind: Kind, suffix: string): TokenAmounts
   };
 }
 
-/** Prices of longer calls; what the table leaves out of them is as for shorter ones, but for caches, which then cost what input costs. */
+/** Prices of calls with a longer input. Omitted prices are those of shorter calls, except for caches, which then cost what input costs. */
 function toLongInputPrices(fields: Fields, base: TokenAmounts): JsonObject | undefined {
   const bounds = new Set(Object.keys(fields).flatMap((name) => /^(?:in|out)put_cost_per_token_above_(\d+)k_tokens$/.exec(name)?.[1] ?? []));
   const rows = [...bounds].map((thousands) => {
@@ -211,12 +209,12 @@ function toLongInputPrices(fields: Fields, base: TokenAmounts): JsonObject | und
 
 function toTokenLimits(fields: Fields, kind: Kind): JsonObject {
   const input = toCount(fields.max_input_tokens);
-  // The older field stands for either of the two.
+  // The older field means either of the two.
   const output = kind === 'chat' ? (toCount(fields.max_output_tokens) ?? toCount(fields.max_tokens)) : undefined;
   return compact({ max_input_tokens: input, max_output_tokens: output });
 }
 
-/** Decimal text of an amount moved by `places`; undefined when it is not given, null when it is none. */
+/** An amount's decimal text, shifted by `places`. Undefined when absent, null when it is not an amount. */
 function toAmount(value: unknown, places: number): string | undefined | null {
   if (value === undefined || value === null) return undefined;
   return typeof value === 'string' ? shiftDecimal(value, places) : null;
@@ -231,7 +229,7 @@ function toCount(value: unknown): number | undefined {
   return Number.isInteger(count) && count >= 1 && count <= 100_000_000 ? count : undefined;
 }
 
-/** Without the members that are not given. */
+/** Omits members that are null or undefined. */
 function compact(members: object): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== null));
 }

@@ -1,6 +1,6 @@
 /**
- * Talks to the running service as the command line does: over HTTP, with the admin token. It never opens the database (decisions 1), so a
- * command works the same beside a running service and from another machine.
+ * HTTP client of the commands, with the admin token. It never opens the database, which embedded allows one process only, so a command works
+ * the same on the service's machine and on another one.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,9 +9,9 @@ import { type Environment, parseEnvironment } from '../config/environment.ts';
 import { asString, isObject, type JsonObject } from '../core/json/narrow.ts';
 import { findAddress } from './addresses.ts';
 
-/** Why a command failed, in one line for whoever typed it. */
+/** Why a command failed, as one line for the operator. */
 export class CommandError extends Error {
-  /** Status that the service answered with; null when it did not answer. */
+  /** Status of the service's response; null without a response. */
   readonly status: number | null;
 
   constructor(message: string, status: number | null = null, cause?: unknown) {
@@ -22,18 +22,18 @@ export class CommandError extends Error {
 }
 
 export interface ServiceClient {
-  /** The JSON of the answer; throws CommandError with the service's own sentence. */
+  /** Resolves to the response's JSON. Throws CommandError with the service's error message. */
   send(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: unknown, timeoutMs?: number): Promise<JsonObject>;
 }
 
 const defaultTimeoutMs = 15_000;
 
-/** Finds the service and the token: `url`, else a service that has its data directory here, else HOST and PORT. */
+/** Finds the service (`url`, else the address in the data directory, else HOST and PORT) and the admin token. */
 export async function connectService(environment: Environment, url: string | undefined): Promise<ServiceClient> {
   const { server, adminToken } = parseEnvironment(environment).settings;
   const baseUrl = url ?? (await findAddress(server.dataDir)) ?? toBaseUrl(server.host, server.port);
   if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl))
-    throw new CommandError(`${baseUrl} is no address; use one like http://127.0.0.1:8080`);
+    throw new CommandError(`${baseUrl} is not a URL; use one like http://127.0.0.1:8080`);
   const tokenFile = join(server.dataDir, 'admin-token');
   const token = adminToken ?? (await readConfiguredAdminToken(environment)) ?? (await readFirstLine(tokenFile));
   if (token === null) throw new CommandError(`no admin token: set GATEWAY_ADMIN_TOKEN, or run this where the service's ${tokenFile} is`);
@@ -56,22 +56,26 @@ async function send(target: Target, method: string, path: string, body: unknown)
     ...(body !== undefined && { body: JSON.stringify(body) }),
   };
   const response = await fetch(target.origin + path, request).catch((cause: unknown) => {
-    throw new CommandError(`no gateway answers at ${target.origin}; start one with npm start, or name it with --url`, null, cause);
+    throw new CommandError(
+      `no gateway responds at ${target.origin}; start one with npm start, or give its address with --url`,
+      null,
+      cause,
+    );
   });
-  const responseBody: unknown = await response.json().catch(() => null); // Not JSON: then it is not our service, which is said below.
+  const responseBody: unknown = await response.json().catch(() => null); // Not JSON, so not a gateway; handled below.
   if (!isObject(responseBody))
-    throw new CommandError(`what answers at ${target.origin} is no gateway (status ${response.status})`, response.status);
+    throw new CommandError(`the server at ${target.origin} is not a gateway (status ${response.status})`, response.status);
   if (response.ok) return responseBody;
   const sentence = isObject(responseBody.error) ? asString(responseBody.error.message) : null;
-  throw new CommandError(sentence ?? `the gateway answered with status ${response.status}`, response.status);
+  throw new CommandError(sentence ?? `the gateway responded with status ${response.status}`, response.status);
 }
 
 async function readFirstLine(file: string): Promise<string | null> {
-  const text = await readFile(file, 'utf8').catch(() => null); // Absent or unreadable: the next way is tried.
+  const text = await readFile(file, 'utf8').catch(() => null); // Absent or unreadable: no token from here.
   return text?.split('\n', 1)[0]?.trim() || null;
 }
 
-/** A service that listens on all interfaces is reached on the loopback. */
+/** A service that listens on all interfaces is called on the loopback. */
 function toBaseUrl(host: string, port: number): string {
   const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;

@@ -1,6 +1,6 @@
-/** Plain text tables for a terminal: columns as wide as their widest cell, nothing that a copy would drag along. */
+/** Plain text tables for a terminal, with columns as wide as their widest cell and without borders. */
 
-/** A table with a line of titles; `-` stands for nothing. */
+/** A table with a header line; `-` marks an empty cell. */
 export function formatTable(titles: readonly string[], rows: readonly (readonly unknown[])[]): string {
   const lines = [titles, ...rows.map((row) => row.map(cellText))];
   const widths = titles.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
@@ -15,7 +15,7 @@ export function formatTable(titles: readonly string[], rows: readonly (readonly 
     .join('');
 }
 
-/** One fact a line, its name first. */
+/** One `name  value` pair per line. */
 export function formatFacts(facts: readonly (readonly [string, unknown])[]): string {
   const width = Math.max(...facts.map(([name]) => name.length));
   return facts.map(([name, value]) => `${name.padEnd(width)}  ${cellText(value)}\n`).join('');

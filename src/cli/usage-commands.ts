@@ -1,4 +1,4 @@
-/** `gateway usage …`: stored calls are charged again. */
+/** `gateway usage …`: recalculates the cost of stored calls. */
 import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
 import { formatUsd } from './format-reports.ts';
 import { CommandError, type ServiceClient } from './service-client.ts';
@@ -12,7 +12,7 @@ export interface RepriceOptions {
   readonly prices?: string | undefined;
 }
 
-/** A month of a busy service takes minutes; the service finishes also when nobody waits any more. */
+/** A busy month takes minutes. The service finishes even after the client has timed out. */
 const timeoutMs = 290_000;
 
 export function repriceUsage(client: ServiceClient, { from, to, project, models, prices }: RepriceOptions): Promise<JsonObject> {

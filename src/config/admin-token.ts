@@ -1,4 +1,4 @@
-/** The token of the provisioning routes: configured, or made at the first start and kept in the data directory. */
+/** The token of the provisioning routes: configured, or created at the first start and stored in the data directory. */
 import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { isObject } from '../core/json/narrow.ts';
 import type { Environment } from './environment.ts';
 import { parseYamlFile } from './yaml-file.ts';
 
-/** Several processes may start at once on one directory: the first to write wins, the others read. */
+/** Returns the configured token, else the data directory's. Of several processes that start at once, the first writes it and the others read. */
 export async function readOrCreateAdminToken(configured: string | null, dataDir: string): Promise<string> {
   if (configured !== null) return configured;
   const file = join(dataDir, 'admin-token');
@@ -20,10 +20,10 @@ export async function readOrCreateAdminToken(configured: string | null, dataDir:
   }
 }
 
-/** The token of gateway.yaml, for whoever calls the service from beside it; null when there is none. What else the file holds may be wrong. */
+/** The token in gateway.yaml, for commands on the same machine. Null when absent or malformed; errors elsewhere in the file do not matter. */
 export async function readConfiguredAdminToken(env: Environment): Promise<string | null> {
   const fileName = env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';
-  const text = await readFile(fileName, 'utf8').catch(() => ''); // No file: no token of it.
+  const text = await readFile(fileName, 'utf8').catch(() => ''); // A missing file has no token.
   const { value } = parseYamlFile(text, fileName, env, []);
   const token = isObject(value) ? value.admin_token : null;
   return typeof token === 'string' && /^[\x21-\x7e]{16,}$/.test(token) ? token : null;

@@ -1,4 +1,4 @@
-/** The user's cache directory, shared by all clones: where programs that were fetched are kept. The same as `scripts/cache.js` uses. */
+/** The user's cache directory for installed programs, shared by all clones. `scripts/cache.js` uses the same one. */
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from './environment.ts';

@@ -1,11 +1,11 @@
 /**
- * Rows of the catalog with their prices as integers: nano-dollars per million tokens, made from the decimal text of the file.
+ * Builds catalog rows with integer prices, in nano-dollars per million tokens, from the decimal text of the file.
  *
- * Prices that a row leaves out: `cached_input` is the input price (never less than what a vendor may charge), `cache_write` too. Vendors of
- * the messages dialect charge 1.25 times the input for a write that lives five minutes and 2 times for one of an hour, and so do we.
+ * Omitted prices: `cached_input` and `cache_write` cost what input costs, which is never less than the vendor charges. With the messages
+ * dialect, cache writes cost 1.25 times the input for five minutes and 2 times for an hour, as its vendor charges.
  *
- * What a row does not say of the model itself (`supports_schema`, `thinking`, `reasons`, `serves`) is as the starter catalog knows it: who
- * writes down another price has not said that the model thinks differently.
+ * Omitted traits (`supports_schema`, `thinking`, `reasons`, `serves`) come from the starter catalog: a row with another price does not mean
+ * that the model behaves differently.
  */
 import type { ModelTraits } from '../core/call.ts';
 import { nanosFromUsd } from '../core/cost.ts';
@@ -20,41 +20,41 @@ import type { Path } from './yaml-file.ts';
 export interface CatalogOptions {
   readonly source: RowSource;
   readonly addError: AddError;
-  /** Decimal text of the number at a path of the file, null when it is not from a file. */
+  /** Source text of the number at a path of the file. Null when the row is not from a file. */
   readonly getSourceText: (path: Path) => string | null;
   readonly findProvider: FindProvider;
 }
 
-/** The provider of that name, null when there is none. */
+/** Returns the provider of that name, or null. */
 export type FindProvider = (name: string) => Pick<ProviderConfig, 'dialect' | 'baseUrl'> | null;
 
 export function buildCatalogRows(values: Readonly<Record<string, ModelValues>>, options: CatalogOptions): Record<string, CatalogRow> {
   return Object.fromEntries(Object.entries(values).map(([id, row]) => [id, buildRow(id, row, options)]));
 }
 
-/** Imported rows: those that can be used, and what is wrong with the others, each fault with its place. */
+/** Imported rows: the valid ones, and the errors of the others, each with its path. */
 export interface ImportedRows {
   readonly rows: Readonly<Record<string, CatalogRow>>;
-  readonly faults: readonly string[];
+  readonly errors: readonly string[];
 }
 
-/** Reads rows that did not come from the file, in its form: `{"<provider>/<model>": {"input": "0.15", …}}`. */
+/** Parses imported rows, which have the file's format: `{"<provider>/<model>": {"input": "0.15", …}}`. */
 export function parseImportedRows(models: unknown, findProvider: FindProvider): ImportedRows {
-  if (!isObject(models)) return { rows: {}, faults: ['models: must be rows by model'] };
-  const faults: string[] = [];
-  const addError: AddError = (path, sentence) => faults.push(`${path.join('.')}: ${sentence}`);
+  if (!isObject(models)) return { rows: {}, errors: ['models: must be rows by model'] };
+  const errors: string[] = [];
+  const addError: AddError = (path, sentence) => errors.push(`${path.join('.')}: ${sentence}`);
   const rows = Object.entries(models).flatMap(([id, values]) => {
-    const before = faults.length;
+    const before = errors.length;
     const key = modelId.safeParse(id);
     for (const issue of key.error?.issues ?? []) addError(['models', id.slice(0, 300)], issue.message);
     if (key.success && findProvider(getProviderName(id)) === null) addError(['models', id], `there is no provider ${getProviderName(id)}`);
     const parsed = modelRow.safeParse(values);
     for (const { path, message } of parsed.error?.issues ?? []) addError(['models', id, ...path.map(String)], message);
-    if (!parsed.success || faults.length > before) return [];
+    if (!parsed.success || errors.length > before) return [];
     const row = buildRow(id, parsed.data, { addError, source: 'import', getSourceText: () => null, findProvider });
-    return faults.length > before ? [] : [[id, row] as const];
+    return errors.length > before ? [] : [[id, row] as const];
   });
-  return { rows: Object.fromEntries(rows), faults };
+  return { rows: Object.fromEntries(rows), errors };
 }
 
 type TokenPrices = Pick<ModelValues, 'input' | 'output' | 'cached_input' | 'cache_write' | 'cache_write_1h'>;
@@ -79,10 +79,10 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     const input = amount(prices.input, ...segments, 'input');
     const output = amount(prices.output, ...segments, 'output');
     if (input === null && prices.input === undefined && Object.values(prices).some((price) => price !== undefined)) {
-      addError(['models', id, ...segments, 'input'], 'is required beside the other prices of tokens');
+      addError(['models', id, ...segments, 'input'], 'is required with the other token prices');
     }
     if (kind === 'chat' && prices.input !== undefined && prices.output === undefined) {
-      addError(['models', id, ...segments, 'output'], 'is required beside input');
+      addError(['models', id, ...segments, 'output'], 'is required with input');
     }
     const cached = amount(prices.cached_input, ...segments, 'cached_input');
     const write = amount(prices.cache_write, ...segments, 'cache_write');
@@ -100,7 +100,7 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
   const { input, output, cached_input, cache_write, cache_write_1h } = row;
   const flat = amount(row.per_million_tokens, 'per_million_tokens');
   if (flat !== null && (input !== undefined || output !== undefined)) {
-    addError(['models', id, 'per_million_tokens'], 'stands for input and output; give either it or those');
+    addError(['models', id, 'per_million_tokens'], 'replaces input and output; set either it or those');
   }
   if (kind !== 'chat' && row.serves !== undefined) addError(['models', id, 'serves'], 'is for models of the kind chat only');
   return {
@@ -133,12 +133,12 @@ function toTraits({ supports_schema: supportsSchema, thinking, reasons }: ModelV
   };
 }
 
-/** All tokens of such a model cost the same. */
+/** One price for all kinds of tokens. */
 function flatPrice(nanos: bigint): Price {
   return { inputNanos: nanos, outputNanos: nanos, cachedInputNanos: nanos, cacheWriteNanos: nanos, cacheWrite1hNanos: nanos };
 }
 
-/** What stands before the first slash of a model's id. */
+/** The part of a model id before its first slash. */
 export function getProviderName(id: string): string {
   return id.slice(0, id.indexOf('/'));
 }

@@ -1,45 +1,45 @@
 /**
- * The configuration as the rooms see it: one frozen, checked object (decisions 2). Rooms take the part they need as an argument; since most
- * of them may not import `config`, they declare that part themselves, in the same words.
+ * The configuration: one validated, frozen object. Modules receive the part they need as an argument; most may not import `config` and declare
+ * that part themselves with the same names.
  */
 import type { ModelTraits } from '../core/call.ts';
 import type { Price } from '../core/pricing.ts';
 
 export type ProviderDialect = 'chat' | 'messages' | 'gemini';
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';
-/** What a provider can be asked for; `chat` and `messages` are the text routes of the two dialects. */
+/** What a provider can serve; `chat` and `messages` are the text routes of the two dialects. */
 export type Served = 'chat' | 'messages' | 'embeddings' | 'responses' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';
 
 export interface ProviderConfig {
   readonly name: string;
-  /** With the version prefix, without a slash at its end. */
+  /** With the version prefix, without a trailing slash. */
   readonly baseUrl: string;
   readonly apiKey: string | null;
   readonly dialect: ProviderDialect;
   readonly serves: readonly Served[];
-  /** Header that carries the API key, and the word before it (`Bearer`), if any. */
+  /** Header of the API key, and the scheme before the key (`Bearer`), if any. */
   readonly auth: { readonly header: string; readonly scheme: string | null };
   readonly headers: Readonly<Record<string, string>>;
   readonly connectTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
   readonly idleTimeoutMs: number;
   readonly imageShape: 'openai' | 'artifacts';
-  /** Send `response_format: b64_json`; some models refuse it. */
+  /** Whether to send `response_format: b64_json`, which some models reject. */
   readonly imageResponseFormat: boolean;
   readonly speechShape: 'openai' | 'voice';
   readonly speechMediaType: string | null;
-  /** How a vendor of the shape `voice` is asked. */
+  /** Request format of vendors with the speech shape `voice`. */
   readonly speech: {
     readonly voiceIn: 'path' | 'query';
     readonly path: string;
     readonly textField: string;
     readonly body: Readonly<Record<string, unknown>>;
   };
-  /** Further hosts from which a file that this vendor names may be fetched. */
+  /** Additional hosts from which this vendor's files may be fetched. */
   readonly assetHosts: readonly string[];
 }
 
-/** Where a row of the catalog is from: gateway.yaml, `gateway catalog import`, or what is built in. The first of them wins. */
+/** Origin of a catalog row, by precedence: gateway.yaml, `gateway catalog import`, built in. */
 export type RowSource = 'file' | 'import' | 'starter';
 
 /** A model of the catalog. Amounts are nano-dollars. */
@@ -48,14 +48,14 @@ export interface CatalogRow {
   readonly id: string;
   readonly source: RowSource;
   readonly kind: Kind;
-  /** Null: the tokens of this model have no price. */
+  /** Token prices. Null when tokens have no price. */
   readonly price: Price | null;
-  /** Prices of calls whose input is longer than `tokens`; the shortest first. */
+  /** Prices of calls whose input is longer than `tokens`, in ascending order. */
   readonly aboveTokens: readonly { readonly tokens: number; readonly price: Price }[];
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
   readonly traits: ModelTraits;
-  /** The routes at its vendor that a model of kind chat is for; null: all that its provider serves. */
+  /** Routes of a chat model. Null: all that its provider serves. */
   readonly serves: readonly Served[] | null;
   readonly perImageNanos: bigint | null;
   readonly perMillionCharactersNanos: bigint | null;
@@ -63,13 +63,13 @@ export interface CatalogRow {
   readonly perSearchNanos: bigint | null;
 }
 
-/** Chains of models by tier name, first to last. */
+/** Chains of models by tier name, in order of preference. */
 export type Tiers = Readonly<Record<string, readonly string[]>>;
 
 export interface Config {
   readonly server: ServerConfig;
   readonly temporal: TemporalConfig;
-  /** Null: made at the first start and kept in the data directory. */
+  /** Null: created at the first start and stored in the data directory. */
   readonly adminToken: string | null;
   readonly providers: Readonly<Record<string, ProviderConfig>>;
   readonly models: Readonly<Record<string, CatalogRow>>;
@@ -89,11 +89,11 @@ export interface Config {
     readonly idleMs: number;
     readonly recallDeadlineMs: number;
     /** Waits between the tries of a learning batch. */
-    readonly retry: { readonly firstMs: number; readonly factor: number; readonly longestMs: number };
+    readonly retry: { readonly initialMs: number; readonly factor: number; readonly maxMs: number };
   };
-  /** Flush the journal to the disk at each write (`GATEWAY_JOURNAL_SYNC=on`). */
+  /** Sync the journal to the disk at each write (`GATEWAY_JOURNAL_SYNC=on`). */
   readonly journalSync: boolean;
-  /** No provider is configured anywhere: start the demo vendor and use `demoConfig`. */
+  /** True when no provider is configured anywhere: start the demo vendor and use `demoConfig`. */
   readonly demo: boolean;
 }
 
@@ -105,22 +105,22 @@ export interface ServerConfig {
   readonly dataDir: string;
   readonly databaseUrl: string | null;
   readonly logLevel: LogLevel;
-  /** API processes. */
+  /** Number of API processes. */
   readonly workers: number;
-  /** Where traces go (`OTEL_EXPORTER_OTLP_ENDPOINT`); null for nowhere. */
+  /** Endpoint for traces (`OTEL_EXPORTER_OTLP_ENDPOINT`); null for none. */
   readonly otlpEndpoint: string | null;
 }
 
 export interface TemporalConfig {
-  /** `dev`: the gateway finds or fetches a dev server of its own. */
+  /** `dev`: the gateway runs its own dev server. */
   readonly mode: 'off' | 'external' | 'dev';
   readonly address: string | null;
-  /** Null only with `dev`, whose namespace comes from the data directory. */
+  /** Null only with `dev`, whose namespace is named after the data directory. */
   readonly namespace: string | null;
   readonly apiKey: string | null;
-  /** Null: no TLS. Files are read by whoever connects. */
+  /** Null: no TLS. The files are read when connecting. */
   readonly tls: TemporalTls | null;
-  /** 32 bytes each, in base64; the first encrypts what passes to Temporal, all of them decrypt. None: nothing is encrypted. */
+  /** Keys of 32 bytes in base64: the first encrypts payloads, all decrypt. Empty: no encryption. */
   readonly payloadKeys: readonly string[];
   readonly workerBuildId: string | null;
 }
@@ -132,7 +132,7 @@ export interface TemporalTls {
   readonly keyFile: string | null;
 }
 
-/** Everything that is wrong with the settings, each fault one line with its place. */
+/** All errors of the settings, each as one line with its location. */
 export class ConfigError extends Error {
   readonly errors: readonly string[];
 

@@ -1,7 +1,6 @@
 /**
- * What the gateway offers without a configuration file: vendors whose API key is in the environment with tiers of their common models, whose
- * rows are the starter catalog's, and the demo vendor when there is no key at all. Written as gateway.yaml would write it and built by the
- * same code.
+ * Defaults without a configuration file: providers for the vendors whose API key is in the environment, with tiers of models of the starter
+ * catalog; or the demo vendor without any key. The values have gateway.yaml's format and are built by the same code.
  */
 import type { Environment } from './environment.ts';
 import type { FileValues } from './file-schema.ts';
@@ -34,7 +33,7 @@ const vendors: readonly { readonly variable: string; readonly values: (apiKey: s
   },
 ];
 
-/** The values for the keys that are in the environment, joined; null when there is none. */
+/** Merged values for the API keys in the environment. Null without any key. */
 export function vendorDefaults(env: Environment): FileValues | null {
   const defaults = vendors.flatMap(({ variable, values }) => {
     const apiKey = env[variable]?.trim();
@@ -43,7 +42,7 @@ export function vendorDefaults(env: Environment): FileValues | null {
   return defaults.length === 0 ? null : defaults.reduce(mergeDefaults);
 }
 
-/** Values of the demo vendor. Its models have prices, so that spending and ceilings can be seen; it asks for a key, any will do. */
+/** Values for the demo vendor. Its models have prices, so that cost and ceilings can be tried out. It accepts any API key. */
 export function demoDefaults(demoUrl: string): FileValues {
   const url = demoUrl.replace(/\/+$/, '');
   return {
@@ -76,7 +75,7 @@ export function demoDefaults(demoUrl: string): FileValues {
   };
 }
 
-/** Joins the values of two vendors; chains of a tier follow each other, so that one vendor stands in for the other. */
+/** Merges the values of two vendors. Concatenates the chains of a tier, so that one vendor is the fallback of the other. */
 function mergeDefaults(left: FileValues, right: FileValues): FileValues {
   return {
     providers: { ...left.providers, ...right.providers },

@@ -1,4 +1,4 @@
-/** Reads the environment: every variable of the gateway, checked, all mistakes at once. An empty variable counts as absent. */
+/** Parses and validates the gateway's environment variables; reports all errors at once. An empty variable counts as absent. */
 import type { LogLevel, ServerConfig, TemporalConfig, TemporalTls } from './config.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -15,7 +15,7 @@ export type Command = 'start' | 'serve' | 'worker' | 'migrate';
 
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
-/** The settings, with defaults where a variable is wrong, and what is wrong. */
+/** Returns the settings, with defaults in place of invalid variables, and the errors. */
 export function parseEnvironment(env: Environment, command: Command = 'start'): { settings: EnvironmentSettings; errors: string[] } {
   const errors: string[] = [];
   const getText = (name: string): string | null => env[name]?.trim() || null;
@@ -49,7 +49,7 @@ export function parseEnvironment(env: Environment, command: Command = 'start'): 
   if (adminToken !== null && !/^[\x21-\x7e]{16,}$/.test(adminToken))
     errors.push('GATEWAY_ADMIN_TOKEN: must have at least 16 characters, without spaces');
   const temporal = parseTemporal(getText, getChoice, errors);
-  // Each process would start a dev server of its own, and what one leaves to be done the others would never see.
+  // Each process would start a separate dev server, and none would see the others' workflows.
   if (temporal.mode === 'dev' && (command === 'serve' || command === 'worker')) {
     errors.push(`TEMPORAL_ADDRESS: gateway ${command} needs it; without durable work set GATEWAY_TEMPORAL=off`);
   }
@@ -90,7 +90,7 @@ function parseTemporal(
   }
   const tlsSetting = getText('TEMPORAL_TLS')?.toLowerCase() ?? null;
   if (tlsSetting !== null && !['true', 'false', '1', '0'].includes(tlsSetting)) errors.push('TEMPORAL_TLS: must be true or false');
-  // An API key travels only over TLS, and whoever names files means it.
+  // An API key is only sent over TLS, and naming certificate files implies TLS.
   const isTlsImplied = apiKey !== null || Object.values(files).some((file) => file !== null);
   const usesTls = tlsSetting === null ? isTlsImplied : tlsSetting === 'true' || tlsSetting === '1';
   return {
@@ -104,7 +104,7 @@ function parseTemporal(
   };
 }
 
-/** Keys separated by commas. What is wrong with one is told without quoting it. */
+/** Parses comma-separated keys. The error does not quote them. */
 function parsePayloadKeys(input: string | null, errors: string[]): readonly string[] {
   const keys = input === null ? [] : input.split(',').map((key) => key.trim());
   const isKey = (key: string): boolean => /^[A-Za-z0-9+/]{43}=$/.test(key);

@@ -1,8 +1,8 @@
-/** The form of gateway.yaml: its keys, kinds of values and ranges. What names something else in the file is checked in `load.ts`. */
+/** Schema of gateway.yaml: keys, types and ranges. `load.ts` checks references between its parts. */
 import { z } from 'zod';
 
 const milliseconds = z.int().min(1).max(3_600_000);
-/** Bounded, and such that the database can keep it: it is the key of a row there. */
+/** Bounded, and valid as a PostgreSQL text, because it is a key in the database. */
 export const modelId = z
   .string()
   .max(300)
@@ -10,15 +10,15 @@ export const modelId = z
 const tierName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a tier is named with letters, digits, ".", "_" and "-"')
-  .refine((name) => name !== 'auto', '"auto" is no tier: it lets the gateway choose one');
+  .refine((name) => name !== 'auto', '"auto" is reserved: it lets the gateway choose a tier');
 const tiers = z.record(tierName, z.array(modelId).min(1)).optional();
-const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is no header name');
-/** They say where a request ends and whose it is, which only the connection knows. */
+const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is not a valid header name');
+/** Framing and connection headers, which the HTTP client sets. */
 const connectionHeaders = /^(?:connection|content-length|expect|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i;
-const fixedHeader = headerName.refine((name) => !connectionHeaders.test(name), 'this header is set by the connection itself');
+const fixedHeader = headerName.refine((name) => !connectionHeaders.test(name), 'this header is set by the HTTP connection');
 const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be visible characters without spaces or line breaks');
-const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'has a character that no header may have');
-/** A number or decimal text; `catalog.ts` takes the text. */
+const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'contains a character that is not allowed in headers');
+/** A number or decimal text; `catalog.ts` parses the source text of numbers. */
 const amount = z.union([z.number(), z.string()]).optional();
 const tokenPrices = { input: amount, output: amount, cached_input: amount, cache_write: amount, cache_write_1h: amount };
 const tokenCount = z.int().min(1).max(100_000_000).optional();

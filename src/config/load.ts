@@ -1,6 +1,6 @@
 /**
- * Environment and gateway.yaml in, one frozen configuration out, or every fault at once (decisions 2). `loadConfig` is pure and cheap, so
- * that a reload can try it and keep the old configuration when it throws.
+ * Loads the configuration from environment and gateway.yaml; reports all errors at once. `loadConfig` is pure and cheap, so that a reload can
+ * try it and keep the active configuration when it throws.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import type { z } from 'zod';
@@ -19,7 +19,7 @@ export interface ConfigSource {
   readonly env: Environment;
   /** Text of gateway.yaml; null when there is no file. */
   readonly fileText: string | null;
-  /** How faults name the file. */
+  /** Name of the file in error messages. */
   readonly fileName: string;
   /** `serve`, `worker` and `migrate` need a database server. */
   readonly command?: Command;
@@ -33,10 +33,10 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
   const builtIn = isObject(file.value) && 'providers' in file.value ? null : vendorDefaults(env);
   const values = builtIn ? overlay(builtIn, fileValues) : fileValues;
   const demo = builtIn === null && !(isObject(file.value) && 'providers' in file.value);
-  // Rows that were left out because of a fault of their own are still known by name.
+  // Includes providers with errors, so that references to them are not reported too.
   const providerNames = new Set([...Object.keys(values.providers ?? {}), ...keysAt(file.value, 'providers')]);
   const parts = buildSections(values, { source: 'file', getSourceText: file.getSourceText, addError });
-  // With the demo vendor the providers are known only when it runs.
+  // With the demo vendor, providers are known only once it runs.
   if (!demo) {
     checkNames(values, (name) => providerNames.has(name), addError);
     checkMedia(parts, addError);
@@ -59,9 +59,9 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
       idleMs: Math.round((values.memory?.idle_minutes ?? 10) * 60_000),
       recallDeadlineMs: values.memory?.recall_deadline_ms ?? 800,
       retry: {
-        firstMs: Math.round((values.memory?.retry?.first_minutes ?? 1) * 60_000),
+        initialMs: Math.round((values.memory?.retry?.first_minutes ?? 1) * 60_000),
         factor: values.memory?.retry?.factor ?? 2,
-        longestMs: Math.round((values.memory?.retry?.longest_minutes ?? 360) * 60_000),
+        maxMs: Math.round((values.memory?.retry?.longest_minutes ?? 360) * 60_000),
       },
     },
     journalSync: settings.journalSync,
@@ -69,7 +69,7 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
   });
 }
 
-/** Reads the file that the environment names (`GATEWAY_CONFIG`), or `gateway.yaml` when it is there. Throws ConfigError when it cannot. */
+/** Reads the file named by `GATEWAY_CONFIG`, else `gateway.yaml` if it exists. Throws ConfigError when it cannot be read. */
 export function readConfigSource(env: Environment, command?: Command): ConfigSource {
   const named = env.GATEWAY_CONFIG?.trim() || null;
   const fileName = named ?? 'gateway.yaml';
@@ -82,7 +82,7 @@ export function readConfigSource(env: Environment, command?: Command): ConfigSou
   }
 }
 
-/** The configuration with the demo vendor, which answers at `demoUrl`, as its only vendor; models and tiers of the file stay. */
+/** The configuration with the demo vendor at `demoUrl` as its only vendor. Keeps the file's models and tiers. */
 export function demoConfig(config: Config, demoUrl: string): Config {
   const built = buildSections(demoDefaults(demoUrl), { source: 'starter', getSourceText: () => null, addError: ignoreErrors });
   const { providers, models, tiers, imageTiers, speechTiers, defaults } = built;
@@ -97,10 +97,10 @@ export function demoConfig(config: Config, demoUrl: string): Config {
   });
 }
 
-/** The values of the file. A row with a fault is reported and left out, so that the faults of all others are found too. */
+/** Validates the file's values. Reports and omits invalid rows, so that errors in the other rows are found too. */
 function parseValues(file: YamlFile, addError: AddError): FileValues {
   if (!isObject(file.value)) {
-    addError([], 'must hold keys and values at its top, such as providers');
+    addError([], 'must be a mapping with keys such as providers');
     return {};
   }
   const parsed = fileSchema.safeParse(file.value);
@@ -120,12 +120,12 @@ function parseValues(file: YamlFile, addError: AddError): FileValues {
   return rest.success ? rest.data : {};
 }
 
-/** A record's bad key is told by what is wrong with it, not as "invalid key in record". */
+/** Describes an invalid key of a record by its own issues instead of zod's "Invalid key in record". */
 function invalidKeyMessage(issue: z.core.$ZodIssue): string | null {
   return issue.code === 'invalid_key' ? issue.issues.map(({ message }) => message).join(', ') : null;
 }
 
-/** The values without the rows (two levels deep) that hold one of the paths. */
+/** Omits the rows (at most two levels deep) that contain one of the paths. */
 function omitRows(values: Readonly<Record<string, unknown>>, paths: readonly Path[]): Record<string, unknown> {
   const omitted = new Map<string, Set<string>>();
   for (const [section, row] of paths) {
@@ -144,7 +144,7 @@ function omitRows(values: Readonly<Record<string, unknown>>, paths: readonly Pat
 
 type CatalogSections = Pick<Config, 'providers' | 'models' | 'tiers' | 'imageTiers' | 'speechTiers' | 'defaults'>;
 
-/** For our own values: they are tested and have no faults. */
+/** For built-in values, which are tested and have no errors. */
 const ignoreErrors: AddError = () => undefined;
 
 interface Origin {
@@ -166,7 +166,7 @@ function buildSections(values: FileValues, origin: Origin): CatalogSections {
   });
   return {
     providers,
-    // The file's rows first, in its order: bare names are looked for in the order of the catalog.
+    // The file's rows first, in its order: bare model names resolve in catalog order.
     models: { ...ownRows, ...Object.fromEntries(Object.entries(starterRows).filter(([id]) => !Object.hasOwn(ownRows, id))) },
     tiers: values.tiers ?? {},
     imageTiers: values.image_tiers ?? {},
@@ -184,7 +184,7 @@ function firstServing(providers: Readonly<Record<string, ProviderConfig>>, serve
   return Object.values(providers).find((provider) => provider.serves.includes(served))?.name ?? null;
 }
 
-/** What the file writes goes over what is built in: rows and tiers by name, the rest as a whole. */
+/** Overlays the file's values on the built-in ones: rows and tiers by name, other keys as a whole. */
 function overlay(builtIn: FileValues, fileValues: FileValues): FileValues {
   return {
     ...builtIn,
@@ -196,7 +196,7 @@ function overlay(builtIn: FileValues, fileValues: FileValues): FileValues {
   };
 }
 
-/** Everything that names a provider must name one that there is. */
+/** Checks that every reference to a provider names an existing one. */
 function checkNames(values: FileValues, isProvider: (name: string) => boolean, addError: AddError): void {
   const check = (path: Path, provider: string): void => {
     if (!isProvider(provider)) addError(path, `there is no provider ${provider}`);
@@ -217,7 +217,7 @@ function checkNames(values: FileValues, isProvider: (name: string) => boolean, a
 const servedByDefaultOf = { imageProvider: 'images', speechProvider: 'speech', videoProvider: 'video' } as const;
 const settingOf = { imageProvider: 'image_provider', speechProvider: 'speech_provider', videoProvider: 'video_provider' } as const;
 
-/** Who is asked where a caller names nobody, and who stands in a chain of media models, must serve the route. */
+/** Default providers and the providers in chains of media tiers must serve the route. */
 function checkMedia({ providers, defaults, imageTiers, speechTiers }: CatalogSections, addError: AddError): void {
   const check = (path: Path, name: string | null, served: Served): void => {
     const provider = name === null ? undefined : providers[name];
@@ -239,7 +239,7 @@ function keysAt(value: unknown, section: string): string[] {
   return isObject(content) ? Object.keys(content) : [];
 }
 
-/** Freezes the object and all it holds. */
+/** Freezes the object and everything in it. */
 function deepFreeze<Value extends object>(value: Value): Value {
   for (const part of Object.values(value)) if (typeof part === 'object' && part !== null && !Object.isFrozen(part)) deepFreeze(part);
   return Object.freeze(value);

@@ -1,19 +1,19 @@
-/** Provider rows of the file as the rooms use them: defaults by dialect filled in, addresses checked. */
+/** Builds providers from the rows of the file: applies the dialect's defaults and checks URLs. */
 import type { ProviderConfig, ProviderDialect, Served } from './config.ts';
 import type { ProviderValues } from './file-schema.ts';
 import type { Path } from './yaml-file.ts';
 
-/** Takes a fault with the path of what is wrong. */
+/** Adds an error at a path. */
 export type AddError = (path: Path, message: string) => void;
 
-/** What a vendor of each dialect is taken to have; `serves` of the row says otherwise where that is wrong. */
+/** What a provider of each dialect serves unless its row sets `serves`. */
 const servedByDefault: Readonly<Record<ProviderDialect, readonly Served[]>> = {
   chat: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech'],
   messages: ['messages'],
   gemini: ['video'],
 };
 
-/** What a vendor of each dialect can be asked for at all. */
+/** What a provider of each dialect may serve at most. */
 const servable: Readonly<Record<ProviderDialect, readonly Served[]>> = {
   chat: [...servedByDefault.chat, 'video'],
   messages: ['messages'],
@@ -48,7 +48,7 @@ function buildProvider(name: string, row: ProviderValues, addError: AddError): P
     apiKey: row.api_key ?? null,
     dialect,
     serves,
-    // A row that names its own header means the key as it is, unless it names a scheme too.
+    // A custom header carries the bare key unless the row also sets a scheme.
     auth: auth ? { header: auth.header.toLowerCase(), scheme: auth.scheme ?? null } : defaultAuth[dialect],
     headers: Object.fromEntries(Object.entries(row.headers ?? {}).map(([header, value]) => [header.toLowerCase(), value])),
     connectTimeoutMs: row.connect_timeout_ms ?? 5_000,
@@ -73,17 +73,17 @@ function parseAssetHosts(hosts: readonly string[], addError: AddError): string[]
   return hosts.map((host) => host.toLowerCase());
 }
 
-/** A vendor of the shape `voice` must be told the voice, and the text must not take its fixed members' place. */
+/** Checks the settings of the speech shape `voice`: a valid path, and fixed body members that do not collide with the text field. */
 function checkSpeech({ speech_shape: shape, speech }: ProviderValues, addError: AddError): void {
   if (speech === undefined) return;
-  if (shape !== 'voice') addError(['speech'], 'is for speech_shape: voice alone');
+  if (shape !== 'voice') addError(['speech'], 'requires speech_shape: voice');
   const { path, text_field: textField = 'text', body = {} } = speech;
   if (path !== undefined && !URL.canParse(`https://host${path.replaceAll('{voice}', 'x')}`)) addError(['speech', 'path'], 'must be a path');
   if (path?.includes('#')) addError(['speech', 'path'], 'must not hold #');
-  if (Object.hasOwn(body, textField)) addError(['speech', 'body', textField], 'is the text field: it holds what is to be spoken');
+  if (Object.hasOwn(body, textField)) addError(['speech', 'body', textField], 'collides with the text field');
 }
 
-/** The address without slashes at its end. It is not repeated in faults: it may hold a password. */
+/** Strips trailing slashes. Errors do not quote the URL, which may contain a password. */
 function parseBaseUrl(text: string, addError: AddError): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))

@@ -1,7 +1,7 @@
-/** Anthropic's models and list prices; what the numbers mean and of which date they are: starter-catalog.ts. */
+/** Anthropic's models and list prices; see starter-catalog.ts for units and dates. */
 import type { ModelValues } from './file-schema.ts';
 
-/** From 4.6 on models decide themselves how much they think, and 4.7 refuses a budget; those of 4.5 know only the budget. */
+/** Models from 4.6 on think adaptively, and 4.7 rejects a thinking budget; 4.5 models accept only a budget. */
 const adaptive = { supports_schema: true, thinking: 'adaptive' } as const;
 const budgeted = { supports_schema: true, thinking: 'budget' } as const;
 const million = { max_input_tokens: 1_000_000, max_output_tokens: 128_000, ...adaptive };

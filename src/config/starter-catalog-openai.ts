@@ -1,6 +1,6 @@
 /**
- * OpenAI's models and list prices; what the numbers mean and of which date they are: starter-catalog.ts. Above 272,000 input tokens the newer
- * models charge twice the input and one and a half times the output, for the whole call. Models that do not reason refuse `reasoning_effort`.
+ * OpenAI's models and list prices; see starter-catalog.ts for units and dates. Above 272,000 input tokens the newer models charge twice the
+ * input price and 1.5 times the output price for the whole call. Models without reasoning reject `reasoning_effort`.
  */
 import type { ModelValues } from './file-schema.ts';
 
@@ -76,7 +76,7 @@ export const openaiModels: Readonly<Record<string, ModelValues>> = {
   'text-embedding-3-large': { kind: 'embeddings', input: '0.13', max_input_tokens: 8_191 },
   'text-embedding-ada-002': { kind: 'embeddings', input: '0.10', max_input_tokens: 8_191 },
   'omni-moderation-latest': { kind: 'moderations' },
-  // The output tokens of these are those of the image.
+  // Their output tokens are image tokens.
   'gpt-image-2': { kind: 'images', input: '5', cached_input: '1.25', output: '30' },
   'gpt-image-1.5': { kind: 'images', input: '5', cached_input: '1.25', output: '32' },
   'gpt-image-1': { kind: 'images', input: '5', cached_input: '1.25', output: '40' },

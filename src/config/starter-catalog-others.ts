@@ -1,11 +1,11 @@
-/** Models and list prices of further vendors; what the numbers mean and of which date they are: starter-catalog.ts. */
+/** Models and list prices of other vendors; see starter-catalog.ts for units and dates. */
 import type { ModelValues } from './file-schema.ts';
 
 type Models = Readonly<Record<string, ModelValues>>;
 
 const gemini = { max_input_tokens: 1_048_576, max_output_tokens: 65_536 };
 
-/** With the dialect `chat` (base address .../v1beta/openai) text and images, with the dialect `gemini` videos. */
+/** Text and images with the dialect `chat` (base URL .../v1beta/openai), videos with the dialect `gemini`. */
 export const googleModels: Models = {
   'gemini-3.5-flash': { input: '1.50', cached_input: '0.15', output: '9', ...gemini },
   'gemini-3.5-flash-lite': { input: '0.30', cached_input: '0.03', output: '2.50', ...gemini },
@@ -58,7 +58,7 @@ const deepseekFlash = { input: '0.14', cached_input: '0.0028', output: '0.28', .
 export const deepseekModels: Models = {
   'deepseek-v4-pro': { input: '0.435', cached_input: '0.003625', output: '0.87', ...deepseek },
   'deepseek-v4-flash': deepseekFlash,
-  // Other names of v4-flash, without and with thinking.
+  // Aliases of v4-flash, without and with thinking.
   'deepseek-chat': deepseekFlash,
   'deepseek-reasoner': deepseekFlash,
 };

@@ -1,14 +1,12 @@
 /**
- * The starter catalog: vendors by the host of their address, with their widely used models and list prices, so that a provider row with an
- * address and a key is enough to call models and to see what they cost. Rows of gateway.yaml and imported ones (`gateway catalog import`) go
- * over these.
+ * The starter catalog: common vendors by host, with their widely used models and list prices, so that a provider row with URL and key is
+ * enough to call models and see their cost. Rows of gateway.yaml and imported rows (`gateway catalog import`) take precedence.
  *
- * Prices are those of the vendors' standard service, in USD per million tokens unless the name says otherwise, as they were published until
- * 2026-11-20: read from the vendors' pages and announcements, else from the public price table of 2026-08-01. Left out are models whose
- * price a vendor has announced to change on a date, since it would be wrong from then on, and models that are charged by more than tokens.
- * Prices change: import the public price table for today's.
+ * Prices are those of the vendors' standard service tier, in USD per million tokens unless the name says otherwise, as published by
+ * 2026-11-20 on the vendors' pages, else in the public price table of 2026-08-01. Omitted are models with an announced price change, and
+ * models that are charged by more than tokens. For current prices, import the public price table.
  *
- * Hosts match exactly: a vendor's regional hosts and resellers may charge more.
+ * Hosts match exactly, because a vendor's regional hosts and resellers may charge more.
  */
 import type { Kind, ProviderConfig } from './config.ts';
 import type { ModelValues } from './file-schema.ts';
@@ -18,7 +16,7 @@ import * as others from './starter-catalog-others.ts';
 
 export interface Vendor {
   readonly hosts: readonly string[];
-  /** How the public price table calls the vendor, in `litellm_provider` and before the slash of its models. */
+  /** The vendor's names in the public price table: in `litellm_provider` and as the prefix of its models. */
   readonly tableNames: readonly string[];
   readonly models: Readonly<Record<string, ModelValues>>;
 }
@@ -38,7 +36,7 @@ const vendors: readonly Vendor[] = [
   { hosts: ['api.z.ai'], tableNames: ['zai'], models: others.zaiModels },
   { hosts: ['api.cerebras.ai'], tableNames: ['cerebras'], models: others.cerebrasModels },
   { hosts: ['api.elevenlabs.io'], tableNames: ['elevenlabs'], models: others.elevenlabsModels },
-  // Known to the public price table only: too many models, or prices that differ by machine.
+  // Only in the public price table: too many models, or prices that differ by hardware.
   { hosts: ['openrouter.ai'], tableNames: ['openrouter'], models: {} },
   { hosts: ['api.together.xyz', 'api.together.ai'], tableNames: ['together_ai'], models: {} },
   { hosts: ['api.fireworks.ai'], tableNames: ['fireworks_ai', 'fireworks_ai-embedding-models'], models: {} },
@@ -51,18 +49,18 @@ const vendors: readonly Vendor[] = [
   { hosts: ['api.minimax.io'], tableNames: ['minimax'], models: {} },
 ];
 
-/** Vendor whose address has this host; null when it is none of the list. */
+/** The vendor with this host, or null. */
 export function findVendorByHost(host: string): Vendor | null {
   return vendors.find(({ hosts }) => hosts.includes(host)) ?? null;
 }
 
-/** The row of the vendor at that address for its model, null when there is none. */
+/** The starter row of a model at the vendor with this base URL, or null. */
 export function findStarterRow(baseUrl: string, model: string): ModelValues | null {
   const models = findVendorByHost(getHost(baseUrl))?.models ?? {};
   return Object.hasOwn(models, model) ? (models[model] ?? null) : null;
 }
 
-/** Rows for the providers whose address is a known vendor's, under the providers' own names: what they serve, nothing else. */
+/** Starter rows, under the providers' names, for the models that providers at known vendors serve. */
 export function starterModels(providers: Readonly<Record<string, ProviderConfig>>): Record<string, ModelValues> {
   return Object.fromEntries(
     Object.values(providers).flatMap(({ name, baseUrl, serves }) => {
@@ -72,7 +70,7 @@ export function starterModels(providers: Readonly<Record<string, ProviderConfig>
   );
 }
 
-/** What a row without `kind` is, from what it is charged by: a chat model unless it counts images, characters, seconds or searches. */
+/** The kind of a row, inferred from its price unit when `kind` is absent: chat unless it is priced per image, character, second or search. */
 export function inferKind(row: ModelValues): Kind {
   if (row.kind !== undefined) return row.kind;
   if (row.per_image !== undefined) return 'images';
@@ -81,13 +79,13 @@ export function inferKind(row: ModelValues): Kind {
   return row.per_search === undefined ? 'chat' : 'rerank';
 }
 
-/** A provider that serves these routes can be asked for a model of this kind. */
+/** Whether a provider with these routes serves models of this kind. */
 export function isServed(kind: Kind, serves: readonly string[]): boolean {
   const routes: readonly string[] = kind === 'chat' ? ['chat', 'messages', 'responses'] : [kind];
   return serves.some((route) => routes.includes(route));
 }
 
-/** The host of an address; empty for what is none. */
+/** The host of a URL; empty for an invalid URL. */
 export function getHost(address: string): string {
   return URL.canParse(address) ? new URL(address).hostname : '';
 }

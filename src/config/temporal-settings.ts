@@ -1,4 +1,4 @@
-/** Temporal's settings with the contents of the files they name. */
+/** Temporal's connection settings, with the contents of the TLS files they name. */
 import { readFileSync } from 'node:fs';
 import { ConfigError, type TemporalConfig, type TemporalTls } from './config.ts';
 
@@ -7,10 +7,10 @@ export interface TemporalConnection {
   readonly address: string | null;
   readonly namespace: string;
   readonly apiKey?: string;
-  /** Payloads are encrypted with the first of them. */
+  /** The first key encrypts payloads. */
   readonly payloadKeys?: readonly Uint8Array[];
   readonly buildId?: string;
-  /** True: TLS with the system's certificates. */
+  /** True: TLS with the system's CA certificates. */
   readonly tls?: true | TlsFiles;
 }
 
@@ -20,7 +20,7 @@ interface TlsFiles {
   readonly clientCertPair?: { readonly crt: Buffer; readonly key: Buffer };
 }
 
-/** Throws ConfigError naming each file that cannot be read. */
+/** Throws ConfigError with each file that cannot be read. */
 export function readTemporalConnection(config: TemporalConfig): TemporalConnection {
   const { mode, address, namespace, apiKey, tls, payloadKeys, workerBuildId } = config;
   return {

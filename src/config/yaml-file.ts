@@ -1,7 +1,6 @@
 /**
- * gateway.yaml as plain values that remember where they stood: the line of each path, and the text of each number (a price must reach its
- * integer without having been a binary fraction). `${NAME}` is replaced inside of parsed strings, so that a value from the environment
- * can never change the file's structure.
+ * Parses gateway.yaml into plain values and remembers the line of each path and the source text of each number, so that prices never become
+ * binary fractions. `${NAME}` is substituted in parsed strings, so that an environment value can never change the file's structure.
  */
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import type { Environment } from './environment.ts';
@@ -10,13 +9,13 @@ export type Path = readonly (string | number)[];
 
 export interface YamlFile {
   readonly value: unknown;
-  /** How a fault at `path` begins: `gateway.yaml:12 providers.openai.base_url`. */
+  /** Prefix of an error at `path`: `gateway.yaml:12 providers.openai.base_url`. */
   location(path: Path): string;
-  /** The number at `path` as it is written. */
+  /** Source text of the number at `path`, or null. */
   getSourceText(path: Path): string | null;
 }
 
-/** Reads the text; syntax errors and variables that are not set go to `faults`. */
+/** Parses the text; adds syntax errors and unset variables to `errors`. */
 export function parseYamlFile(text: string, fileName: string, env: Environment, errors: string[]): YamlFile {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true });
@@ -24,7 +23,7 @@ export function parseYamlFile(text: string, fileName: string, env: Environment, 
   const sources = new Map<string, string>();
 
   const location = (path: Path): string => {
-    // A fault of what is missing has the line of the nearest thing around it that is there.
+    // A missing key gets the line of its nearest existing ancestor.
     let line: number | undefined;
     for (let length = path.length; length > 0 && line === undefined; length -= 1) line = starts.get(pathKey(path.slice(0, length)));
     return [line === undefined ? fileName : `${fileName}:${line}`, path.join('.')].filter((part) => part !== '').join(' ');
@@ -39,7 +38,7 @@ export function parseYamlFile(text: string, fileName: string, env: Environment, 
     });
 
   const toValue = (node: unknown, path: Path): unknown => {
-    // A few lines of aliases within aliases would come to gigabytes, and an alias of what is around it never ends.
+    // Nested aliases can expand a few lines to gigabytes, and an alias of an ancestor never ends.
     if (isAlias(node)) {
       errors.push(`${location(path)}: aliases (*${node.source}) are not supported; write it out`);
       return null;
@@ -68,8 +67,7 @@ export function parseYamlFile(text: string, fileName: string, env: Environment, 
     if (offset !== undefined) starts.set(pathKey(path), lines.linePos(offset).line);
   };
 
-  // Behind its first mistake the rest of a file is read as what it is not: what is said of that helps nobody. Keys that stand twice are each
-  // a mistake of their own.
+  // After the first syntax error the parser misreads the rest, so later errors are noise. Duplicate keys are independent errors.
   const firstBroken = document.errors.findIndex(({ code }) => code !== 'DUPLICATE_KEY');
   const reported = firstBroken < 0 ? document.errors : document.errors.slice(0, firstBroken + 1);
   for (const { pos, message } of reported) {

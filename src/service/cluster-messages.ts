@@ -1,23 +1,23 @@
-/** What the parent of a set of API processes and its members tell each other over their channel (process-set.ts, set-member.ts). */
+/** Messages between a cluster's parent (cluster.ts) and its API processes (cluster-worker.ts). */
 import { z } from 'zod';
 
-/** What a member's configuration is made of, besides the environment that it inherits. */
+/** Everything a process's configuration is made of, except the environment, which it inherits. */
 const snapshot = z.object({
-  /** The text of gateway.yaml as it came into force; null for none. */
+  /** Text of gateway.yaml as the parent last read it; null without a file. */
   fileText: z.string().nullable(),
   fileName: z.string(),
-  /** Where the set's demo vendor answers; null when it has none. */
+  /** URL of the cluster's demo vendor; null without one. */
   demoUrl: z.string().nullable(),
 });
 export type ConfigFileSnapshot = z.infer<typeof snapshot>;
 
-/** From the parent: what this member is; then each time that the configuration shall be read again. */
+/** From the parent: first the process's role in the cluster, then every new configuration. */
 export const parentMessage = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('begin'),
-    /** Its place in the set, from 1; a process that replaces a dead one has the same. */
+    /** Slot in the cluster, from 1; a replacement keeps the slot of the dead process. */
     place: z.number(),
-    /** The first process of the set's first start: it says how to call the service. */
+    /** True for the first process of the cluster's start, which prints how to call the service. */
     isFirst: z.boolean(),
     basis: snapshot,
   }),
@@ -25,6 +25,6 @@ export const parentMessage = z.discriminatedUnion('kind', [
 ]);
 export type ParentMessage = z.infer<typeof parentMessage>;
 
-/** From a member: it answers calls. */
+/** From an API process: it serves calls. */
 export const workerMessage = z.object({ kind: z.literal('up'), url: z.string() });
 export type WorkerMessage = z.infer<typeof workerMessage>;

@@ -1,4 +1,4 @@
-/** A process of a set as it sees itself: what its parent (process-set.ts) told it, and what it tells its parent. */
+/** A cluster's API process: what its parent (cluster.ts) has sent it, and what it reports to the parent. */
 import cluster from 'node:cluster';
 import type { ConfigFileSnapshot, ParentMessage, WorkerMessage } from './cluster-messages.ts';
 import { parentMessage } from './cluster-messages.ts';
@@ -6,26 +6,26 @@ import { StartError } from './start-error.ts';
 
 export interface ClusterWorker {
   readonly slot: number;
-  /** One of the set does what must be done once: durable work, the first key. */
+  /** True for the one process that does what must happen once per service: durable work. */
   readonly isLeader: boolean;
   readonly isFirst: boolean;
-  /** As the parent told it last. */
+  /** The configuration file as the parent sent it last. */
   configFile(): Pick<ConfigFileSnapshot, 'fileText' | 'fileName'>;
   demoUrl(): string | null;
-  /** Calls `reload` whenever the parent says that the configuration shall be read again. */
+  /** Calls `reload` whenever the parent sends a new configuration. */
   onReload(reload: () => void): void;
-  /** Tells the parent that calls are answered. */
+  /** Reports to the parent that calls are served. */
   reportListening(url: string): void;
 }
 
 /**
- * Waits for what the parent says at the beginning. `onOrphaned` is called when the parent is gone, by -9 too: the kernel closes the channel.
- * Throws StartError for a process that no parent of ours has started.
+ * Waits for the parent's first message. Calls `onParentExit` when the parent exits, also by SIGKILL, since the kernel closes the channel.
+ * Throws StartError in a process that was not started by a cluster's parent.
  */
 export async function joinCluster(onParentExit: () => void): Promise<ClusterWorker> {
   const { worker } = cluster;
   if (!worker || !process.connected) throw new StartError('gateway member is started by start and serve, with GATEWAY_WORKERS above 1');
-  // Otherwise Node ends a member at once when its parent dies; ours lets its running answers end and settles them.
+  // By default Node exits a worker when its parent dies; this one first lets running responses finish and settles them.
   worker.exitedAfterDisconnect = true;
   const started = Promise.withResolvers<Extract<ParentMessage, { kind: 'begin' }> | null>();
   let snapshot: ConfigFileSnapshot = { fileText: null, fileName: '', demoUrl: null };
@@ -44,7 +44,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
   });
   const first = await started.promise;
   if (first === null) throw new StartError('the process that started this one is gone');
-  // The channel alone is no reason to live on after an orderly end.
+  // The channel must not keep the event loop alive after an orderly stop.
   process.channel?.unref();
   const { place: slot, isFirst } = first;
   return {
@@ -59,7 +59,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
     },
     reportListening(url) {
       const message: WorkerMessage = { kind: 'up', url };
-      // Without a parent there is nobody to tell, and `onOrphaned` has been called.
+      // Without a parent `onParentExit` has been called already.
       if (process.connected) process.send?.(message, () => undefined);
     },
   };

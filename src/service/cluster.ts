@@ -1,25 +1,28 @@
 /**
- * A set of API processes behind one port (`GATEWAY_WORKERS`). The parent answers no call: it accepts connections and deals them out in
- * turn, so that a caller's kept connections spread, and it keeps the set at its size.
+ * A cluster of API processes on one port (`GATEWAY_WORKERS`). The parent serves no calls: it accepts connections, distributes them
+ * round-robin, so that a client's keep-alive connections spread, and keeps the cluster at its size.
  *
- * - The first member starts alone: it brings the schema up to date, makes the admin token and the first key, does the durable work. A start
- *   that fails there ends the whole start with its reason.
- * - A member that dies is replaced, after growing pauses. Its journal is adopted by a sibling (journal/recover.ts). One that never comes up
- *   in `startTries` tries ends the service with its reason.
- * - At a stop all members stop in order, each within its own limits; then the demo vendor. A member whose parent is killed stops in order too.
- * - What members write on standard output comes out of the parent, in whole lines.
+ * - The first process starts alone: it migrates the schema, creates the admin token and the first key, and runs durable work. If it fails,
+ *   the whole start fails with its reason.
+ * - A process that dies is replaced with backoff; a sibling recovers its journal (journal/recover.ts). A process that fails to start
+ *   `maxStartAttempts` times ends the service with its reason.
+ * - At a stop every process shuts down in order within its own timeouts, then the demo vendor. So does a process whose parent was killed.
+ * - The parent forwards the processes' standard output in whole lines.
+ *
+ * @see docs/architecture/processes.md
  */
 import type { Worker } from 'node:cluster';
 import cluster from 'node:cluster';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Role } from '../app.ts';
 import { publishAddress } from '../cli/addresses.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config.ts';
 import { type ConfigSource, loadConfig, readConfigSource } from '../config/load.ts';
+import { backoffMs } from '../core/backoff.ts';
+import { pause, untilAborted } from '../core/time-limit.ts';
 import type { LogOutput } from '../observability/log-output.ts';
 import { createLogger, standardOutput } from '../observability/logger.ts';
 import { type ConfigFileSnapshot, type ParentMessage, type WorkerMessage, workerMessage } from './cluster-messages.ts';
@@ -28,18 +31,17 @@ import type { ServiceHost } from './service-host.ts';
 import { StartError, wrapStartError } from './start-error.ts';
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url));
-/** More than all limits of a member's own stop together. */
+/** More than the sum of a process's own stop timeouts. */
 const stopTimeoutMs = 40_000;
 const maxStartAttempts = 5;
-const initialBackoffMs = 500;
-const maxBackoffMs = 15_000;
-/** A member that lived for so long was well: its end begins a new count. */
+const backoff = { initialMs: 500, maxMs: 15_000 };
+/** An uptime this long resets the count of failures. */
 const healthyAfterMs = 60_000;
 const maxLineLength = 1_048_576;
-/** How much of what a member says on standard error is kept as the reason of its end. */
+/** How much of a process's standard error is kept to report why it exited. */
 const maxReasonLength = 4_096;
 
-/** How a member ended. */
+/** How an API process exited. */
 interface ProcessExit {
   readonly wasListening: boolean;
   readonly uptimeMs: number;
@@ -48,7 +50,7 @@ interface ProcessExit {
 
 interface ApiProcess {
   readonly worker: Worker;
-  /** Resolves with its address, or null when it ended before it had one. */
+  /** Resolves to its URL. Null when it exited before it listened. */
   readonly listening: Promise<string | null>;
   readonly exited: Promise<ProcessExit>;
 }
@@ -60,7 +62,7 @@ export interface ClusterOptions {
   readonly host: ServiceHost;
 }
 
-/** Runs the set until the process is told to stop. Throws StartError when it cannot start, or cannot go on. */
+/** Runs the cluster until the process is asked to stop. Throws StartError when it cannot start or cannot continue. */
 export async function runCluster({ role, source, config, host }: ClusterOptions): Promise<void> {
   if (!cluster.isPrimary) throw new StartError('GATEWAY_WORKERS: above 1 it cannot be used inside of another cluster of Node processes');
   const output = standardOutput();
@@ -72,7 +74,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   let snapshot = toSnapshot(source, await demoVendor.urlFor(config));
   let address = '';
   let unpublishAddress = async (): Promise<void> => undefined;
-  /** Told to stop, or about to end for a reason of its own: nobody is replaced any more. */
+  /** Aborted when the cluster ends for its own reason. After it or the host's signal no process is replaced. */
   const closing = new AbortController();
   const stopSignal = AbortSignal.any([host.stopping, closing.signal]);
 
@@ -84,7 +86,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     processes.set(slot, apiProcess);
     const url = await apiProcess.listening;
     if (url !== null && url !== address) {
-      // Also when all had died and the system chose another port for `PORT=0`.
+      // Also after all processes had died and the system assigned another port for `PORT=0`.
       address = url;
       await unpublishAddress();
       unpublishAddress = await wrapStartError(`${dataDir}/addresses cannot be written`, publishAddress(dataDir, url));
@@ -92,7 +94,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     return apiProcess;
   };
 
-  /** Rejects when this place cannot be filled. */
+  /** Replaces the process of a slot whenever it dies. Rejects when the slot cannot be filled. */
   const superviseSlot = async (slot: number, first: Promise<ApiProcess>): Promise<void> => {
     let apiProcess = await first;
     let failures = 0;
@@ -103,15 +105,13 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
       failedStarts = wasListening ? 0 : failedStarts + 1;
       if (failedStarts >= maxStartAttempts)
         throw new StartError(`an API process did not start ${maxStartAttempts} times; the last time: ${reason}`);
-      const backoffMs = Math.min(maxBackoffMs, initialBackoffMs * 2 ** Math.min(failures - 1, 10));
-      logger.error(
-        { process: slot, reason, pauseMs: backoffMs },
-        wasListening ? 'an API process died; it is replaced' : 'an API process did not start',
-      );
-      await sleep(backoffMs, undefined, { signal: stopSignal }).catch(() => undefined); // Rejects when stopping.
+      const delayMs = backoffMs(failures, backoff);
+      const event = wasListening ? 'API process died; replacing it' : 'API process failed to start; retrying';
+      logger.error({ process: slot, reason, backoffMs: delayMs }, event);
+      await pause(delayMs, stopSignal);
       if (stopSignal.aborted) return;
       apiProcess = await startInSlot(slot);
-      if ((await apiProcess.listening) !== null) logger.info({ process: slot }, 'an API process was replaced');
+      if ((await apiProcess.listening) !== null) logger.info({ process: slot }, 'API process replaced');
     }
   };
 
@@ -120,8 +120,8 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
       const next = readConfigSource(host.env, role);
       snapshot = toSnapshot(next, await demoVendor.urlFor(loadConfig(next)));
     } catch (error) {
-      const why = error instanceof ConfigError ? { faults: error.errors } : { error };
-      return logger.error(why, 'the configuration has faults; the old one stays in force');
+      const reason = error instanceof ConfigError ? { errors: error.errors } : { err: error };
+      return logger.error(reason, 'configuration rejected; keeping the active one');
     }
     for (const { worker } of processes.values()) sendMessage(worker, { kind: 'reload', basis: snapshot });
   };
@@ -130,7 +130,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     for (const { worker } of processes.values()) worker.process.kill('SIGTERM');
   };
   host.stopping.addEventListener('abort', terminateAll, { once: true });
-  // A second signal exits at once (main.ts): the members get theirs too. After any other sudden end they stop in order.
+  // A second signal exits immediately (main.ts): pass it on to the processes. After any other sudden exit they shut down in order.
   process.once('exit', terminateAll);
   try {
     const first = await startInSlot(1, true);
@@ -142,7 +142,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     logger.info({ url: address, role, processes: count }, 'listening');
     host.onReload(() => void reload());
     const supervised = [Promise.resolve(first), ...others].map((apiProcess, index) => superviseSlot(index + 1, apiProcess));
-    await Promise.race([Promise.all(supervised), aborted(host.stopping)]);
+    await Promise.race([Promise.all(supervised), untilAborted(host.stopping)]);
   } finally {
     closing.abort();
     logger.info({}, 'stopping');
@@ -171,7 +171,7 @@ function startApiProcess({ slot, isFirst, snapshot, output, writeError }: ApiPro
   const worker = cluster.fork();
   let stderrText = '';
   let isListening = false;
-  // One that cannot even be forked; its `close` follows.
+  // Emitted when the fork fails; `close` follows.
   worker.on('error', (error) => {
     stderrText += `${error}\n`;
   });
@@ -182,7 +182,7 @@ function startApiProcess({ slot, isFirst, snapshot, output, writeError }: ApiPro
     else stderrText = (stderrText + text).slice(-maxReasonLength);
   });
   sendMessage(worker, { kind: 'begin', place: slot, isFirst, basis: snapshot });
-  // `close` comes when all that it said has been read.
+  // `close` is emitted after all output has been read.
   const exited = new Promise<ProcessExit>((done) => {
     worker.process.once('close', (code, signal) => {
       done({
@@ -204,7 +204,7 @@ function startApiProcess({ slot, isFirst, snapshot, output, writeError }: ApiPro
   return { worker, exited, listening: Promise.race([listening, exited.then(() => null)]) };
 }
 
-/** Whole lines, since several processes write them. */
+/** Forwards whole lines, since several processes write to the same output. */
 function forwardLines(source: Readable, output: LogOutput): void {
   let rest = '';
   source.setEncoding('utf8').on('data', (text: string) => {
@@ -216,26 +216,19 @@ function forwardLines(source: Readable, output: LogOutput): void {
   source.once('end', () => output.write(rest));
 }
 
-/** What a process said at its end: our own sentence (main.ts), else the error that nobody caught. */
+/** The reason in a process's standard error: the sentence of main.ts, else the uncaught error. Null without either. */
 function findExitReason(stderrText: string): string | null {
   return /^gateway: (.+)$/m.exec(stderrText)?.[1] ?? /^\w*Error\b.*$/m.exec(stderrText)?.[0] ?? null;
 }
 
 function sendMessage({ process: child }: Worker, message: ParentMessage): void {
-  // One that is gone needs no telling: its end is noticed elsewhere.
+  // The exit of a disconnected process is handled elsewhere.
   if (child.connected) child.send(message, () => undefined);
 }
 
-/** After it was told to stop. */
+/** Waits for a process that was asked to stop; kills it after the timeout. */
 async function waitForExit({ worker, exited }: ApiProcess): Promise<void> {
   const timer = setTimeout(() => worker.process.kill('SIGKILL'), stopTimeoutMs);
   await exited;
   clearTimeout(timer);
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((done) => {
-    if (signal.aborted) done();
-    else signal.addEventListener('abort', () => done(), { once: true });
-  });
 }

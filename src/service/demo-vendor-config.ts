@@ -1,10 +1,10 @@
-/** Puts the demo vendor into configurations that have no vendor. */
+/** Completes configurations without providers with the demo vendor. */
 import type { Config } from '../config/config.ts';
 import { demoConfig } from '../config/load.ts';
 import { createDemoVendor } from '../demo-vendor/server.ts';
 
 export interface SharedDemoVendor {
-  /** Where it answers; null for a configuration that has vendors of its own. It runs from the first configuration without one on. */
+  /** URL of the demo vendor, which starts at the first call. Null for a configuration with providers. */
   urlFor(config: Config): Promise<string | null>;
   stop(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export function createSharedDemoVendor(): SharedDemoVendor {
   };
 }
 
-/** The configuration as it comes into force. */
+/** The configuration with the demo vendor at `demoUrl`, if it needs one. */
 export function withDemoVendor(config: Config, demoUrl: string | null): Config {
   return config.demo && demoUrl !== null ? demoConfig(config, demoUrl) : config;
 }

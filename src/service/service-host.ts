@@ -1,4 +1,4 @@
-/** The process as a service sees it; made by `main.ts`, which owns the process. */
+/** The process as a service sees it. Created by `main.ts`, the only file that may use process globals. */
 import type { Environment } from '../config/environment.ts';
 import type { ClusterWorker } from './cluster-worker.ts';
 
@@ -6,10 +6,10 @@ export interface ServiceHost {
   readonly env: Environment;
   readonly write: (text: string) => void;
   readonly writeError: (text: string) => void;
-  /** Aborted when the process is told to stop. */
+  /** Aborted when the process is asked to stop. */
   readonly stopping: AbortSignal;
-  /** Sets what a SIGHUP does. */
+  /** Sets the handler of SIGHUP. */
   readonly onReload: (reload: () => void) => void;
-  /** Of a process that belongs to a set; null for one that is a service by itself, or the parent of a set. */
+  /** Null for a single process and for the parent of a cluster. */
   readonly clusterWorker: ClusterWorker | null;
 }

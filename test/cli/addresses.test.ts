@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dataDir, { recursive: true, force: true }));
 
-test('of two services on one directory the one that still runs is found, whichever stopped or was killed', async () => {
+test('finds the running one of two services of a directory after the other stopped or was killed', async () => {
   const service = createServer((_request, response) => void response.end());
   service.listen(0, '127.0.0.1');
   await once(service, 'listening');
@@ -32,7 +32,7 @@ test('of two services on one directory the one that still runs is found, whichev
   }
 });
 
-test('when none answers the newest is named, and null where none ever was', async () => {
+test('returns the newest address when no service responds, and null when none was published', async () => {
   expect(await findAddress(dataDir)).toBe(null);
   const [older, newer] = [await unusedUrl(), await unusedUrl()];
   await publishAddress(dataDir, older);

@@ -5,30 +5,30 @@ import { runCommand } from '../../src/cli/commands.ts';
 import { adminToken, eventually, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';
 
-const limitMs = 250_000;
+const timeoutMs = 250_000;
 const vendor = await createMemoryVendor();
 afterAll(() => vendor.close());
 const shared = shareGateway({ temporal: true, yaml: () => vendor.yaml });
 beforeAll(async () => {
   const durable = shared().app.startDurable();
-  await eventually(async () => expect(durable.state()).toBe('ready'), limitMs);
+  await eventually(async () => expect(durable.state()).toBe('ready'), timeoutMs);
 }, 300_000);
 
-/** Runs the command as a person types it; what it wrote, and what it complained of. */
-async function gateway(line: string): Promise<{ status: number; written: string; complained: string }> {
+/** Runs a command line; returns its exit status, output and errors. */
+async function gateway(line: string): Promise<{ status: number; written: string; errors: string }> {
   let written = '';
-  let complained = '';
+  let errors = '';
   const output = {
     write(text: string) {
       written += text;
     },
     writeError(text: string) {
-      complained += text;
+      errors += text;
     },
   };
-  const words = [...line.split(' '), '--url', shared().url];
-  const status = await runCommand(words, { GATEWAY_ADMIN_TOKEN: adminToken, GATEWAY_DATA_DIR: shared().dataDir }, output);
-  return { status, written, complained };
+  const argv = [...line.split(' '), '--url', shared().url];
+  const status = await runCommand(argv, { GATEWAY_ADMIN_TOKEN: adminToken, GATEWAY_DATA_DIR: shared().dataDir }, output);
+  return { status, written, errors };
 }
 
 async function lend(project: string): Promise<TestGateway> {
@@ -37,12 +37,12 @@ async function lend(project: string): Promise<TestGateway> {
   return lent;
 }
 
-async function say({ call }: TestGateway, words: string): Promise<void> {
-  const body = { model: 'standard', messages: [{ role: 'user', content: words }], user: 'ann' };
+async function say({ call }: TestGateway, text: string): Promise<void> {
+  const body = { model: 'standard', messages: [{ role: 'user', content: text }], user: 'ann' };
   expect((await call('/v1/chat/completions', body)).status).toBe(200);
 }
 
-/** Id of the only batch of the project, if the table tells of it in this state. */
+/** Id of the project's only batch. Throws when the table does not list it in this state. */
 async function findListed(project: string, state: string): Promise<string> {
   const { status, written } = await gateway(`batches list --project ${project} --state ${state}`);
   expect(status).toBe(0);
@@ -50,67 +50,67 @@ async function findListed(project: string, state: string): Promise<string> {
   if (id === undefined) throw new Error(`no batch is ${state}: ${written}`);
   return id;
 }
-const untilListed = (project: string, state: string): Promise<string> => eventually(() => findListed(project, state), limitMs);
+const untilListed = (project: string, state: string): Promise<string> => eventually(() => findListed(project, state), timeoutMs);
 
-test('a batch that is done: list, show, --json; a replay says that nothing is left to be tried', async () => {
+test('a completed batch: list, show, --json; a replay reports that there is nothing to retry', async () => {
   const lent = await lend('cli-done');
-  expect(await gateway('batches list --project cli-done')).toEqual({ status: 0, written: 'No batches.\n', complained: '' });
+  expect(await gateway('batches list --project cli-done')).toEqual({ status: 0, written: 'No batches.\n', errors: '' });
   await say(lent, 'I live in Oslo.');
   const id = await untilListed('cli-done', 'done');
   const listed = await gateway('batches list --project cli-done');
   expect(listed.written.split('\n')[0]).toMatch(
     /^CREATED +KIND +STATE +MESSAGES +CALLS +COST +WRITTEN +REPEATED +DROPPED +MERGED +FACTS +NEXT TRY +ERROR +ID$/,
   );
-  // What the last of its questions cost is stored with its call, a moment later.
+  // The cost of the last model call is stored a moment later, with its call.
   const shown = await eventually(async () => {
-    const told = await gateway(`batches show ${id} --project cli-done`);
-    expect(told.written).toMatch(/^cost +\$0\.00003$/m);
-    expect(told.written).toMatch(/^0 +[0-9a-f]{12} +done +2 +2 +\$0\.00003 +1 +0 +0 +0 +0 +- +-$/m);
-    return told;
+    const result = await gateway(`batches show ${id} --project cli-done`);
+    expect(result.written).toMatch(/^cost +\$0\.00003$/m);
+    expect(result.written).toMatch(/^0 +[0-9a-f]{12} +done +2 +2 +\$0\.00003 +1 +0 +0 +0 +0 +- +-$/m);
+    return result;
   });
-  expect([shown.status, shown.complained]).toEqual([0, '']);
+  expect([shown.status, shown.errors]).toEqual([0, '']);
   expect(shown.written).toMatch(new RegExp(`^batch +${id}\nkind +normal\nstate +done\n`));
   expect(shown.written).toMatch(new RegExp(`^workflow +learning/[0-9a-f-]{36}/batch/${id}$`, 'm'));
-  // Whose batch it is stands there as a hash, and nothing of what was said.
+  // The subject is shown as a hash, and no text of the conversation is shown.
   expect(shown.written).not.toMatch(/ann|Oslo/);
-  const asked = vendor.requests.length;
+  const requestCount = vendor.requests.length;
   const replayed = await gateway(`batches replay ${id} --project cli-done`);
-  expect(replayed).toEqual({ status: 0, written: `Nothing of it is left to be tried.\n\n${shown.written}`, complained: '' });
+  expect(replayed).toEqual({ status: 0, written: `The batch is done; nothing to retry.\n\n${shown.written}`, errors: '' });
   const { written } = await gateway(`batches show ${id} --project cli-done --json`);
   expect(JSON.parse(written)).toMatchObject({ id, object: 'memory.batch', state: 'done', groups: [{ position: 0, state: 'done' }] });
-  expect(vendor.requests).toHaveLength(asked);
+  expect(vendor.requests).toHaveLength(requestCount);
 }, 300_000);
 
-test('a batch that runs: a replay leaves it running, and it is learned once', async () => {
+test('a running batch: a replay leaves it running, and it is learned once', async () => {
   const lent = await lend('cli-running');
   const held = vendor.hold('memories', 'Bergen');
   await say(lent, 'I live in Bergen.');
   const id = await untilListed('cli-running', 'running');
   const replayed = await gateway(`batches replay ${id} --project cli-running`);
-  expect([replayed.status, replayed.complained]).toEqual([0, '']);
-  expect(replayed.written).toMatch(new RegExp(`^It is tried again now\\.\n\nbatch +${id}\nkind +normal\nstate +running$`, 'm'));
+  expect([replayed.status, replayed.errors]).toEqual([0, '']);
+  expect(replayed.written).toMatch(new RegExp(`^Retrying the batch now\\.\n\nbatch +${id}\nkind +normal\nstate +running$`, 'm'));
   held.release();
   await untilListed('cli-running', 'done');
   expect((await gateway(`batches show ${id} --project cli-running`)).written).toMatch(/^0 +[0-9a-f]{12} +done +2 +\d+ +\S+ +1 +0 /m);
 }, 300_000);
 
-test('a batch that failed: show says why in full, a replay learns it', async () => {
+test('a failed batch: show prints the whole error, and a replay learns it', async () => {
   const lent = await lend('cli-failed');
-  // A refusal of the request is not repeated for ever.
+  // A request that the vendor rejects is not retried indefinitely.
   const refusing = vendor.fail('memories', 'Bodø', () => ({ status: 422, message: 'this model will not read that' }));
   await say(lent, 'I live in Bodø.');
   const id = await eventually(async () => {
     // A change of settings ends the wait for the next try.
     await lent.admin('PUT', '/provision/teams/cli-failed', {});
     return findListed('cli-failed', 'failed');
-  }, limitMs);
+  }, timeoutMs);
   const shown = await gateway(`batches show ${id} --project cli-failed`);
   expect(shown.written).toMatch(/^0 +[0-9a-f]{12} +failed +2 +5 .* upstream_refused$/m);
   expect(shown.written).toMatch(/^group 0 +this model will not read that$/m);
   refusing.end();
   const replayed = await gateway(`batches replay ${id} --project cli-failed`);
   expect(replayed.status).toBe(0);
-  expect(replayed.written).toMatch(/^It is tried again now\./);
+  expect(replayed.written).toMatch(/^Retrying the batch now\./);
   await untilListed('cli-failed', 'done');
   expect((await gateway(`batches show ${id} --project cli-failed`)).written).not.toContain('will not read');
 }, 300_000);
@@ -121,18 +121,18 @@ test.each([
   ['replay', '7', 'no such batch'],
   ['show', '', 'which batch? see gateway batches list'],
   ['list', '--state sleeping', 'state: '],
-  ['list', 'extra', '"extra" is one word too many'],
+  ['list', 'extra', '"extra" is an unexpected argument'],
 ])('batches %s %s: exit status 1 and one line', async (command, word, sentence) => {
   const line = `batches ${command} ${word} --project acme`.replaceAll('  ', ' ');
-  const { status, written, complained } = await gateway(line);
+  const { status, written, errors } = await gateway(line);
   expect([status, written]).toEqual([1, '']);
-  expect(complained.startsWith(`gateway: ${sentence}`)).toBe(true);
-  expect(complained.trimEnd().split('\n')).toHaveLength(1);
+  expect(errors.startsWith(`gateway: ${sentence}`)).toBe(true);
+  expect(errors.trimEnd().split('\n')).toHaveLength(1);
 });
 
-test('batches of a project that does not exist, or of none: exit status 1', async () => {
-  expect(await gateway('batches list --project nobody')).toEqual({ status: 1, written: '', complained: 'gateway: no such project\n' });
-  expect((await gateway('batches list')).complained).toBe('gateway: which project? add --project <project>\n');
+test('batches without a project or of an unknown project: exit status 1', async () => {
+  expect(await gateway('batches list --project nobody')).toEqual({ status: 1, written: '', errors: 'gateway: no such project\n' });
+  expect((await gateway('batches list')).errors).toBe('gateway: which project? add --project <project>\n');
 });
 
 test("another project's batch does not exist", async () => {
@@ -143,6 +143,6 @@ test("another project's batch does not exist", async () => {
     expect(await gateway(`batches ${command} ${id} --project acme`)).toEqual({
       status: 1,
       written: '',
-      complained: 'gateway: no such batch\n',
+      errors: 'gateway: no such batch\n',
     });
 }, 300_000);

@@ -1,4 +1,4 @@
-/** `gateway catalog` against a running service: what it prints, and what is in force afterwards. */
+/** `gateway catalog` against a running service: its output and the active catalog afterwards. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ const table = `{
 let folder = '';
 let file = '';
 let written = '';
-let complained = '';
+let errors = '';
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'gateway-catalog-'));
@@ -45,21 +45,21 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-const gateway = (...words: string[]): Promise<number> => {
+const gateway = (...args: string[]): Promise<number> => {
   written = '';
-  complained = '';
+  errors = '';
   const environment = { GATEWAY_DATA_DIR: folder, GATEWAY_ADMIN_TOKEN: 'test-admin-token-0123456789' };
-  return runCommand([...words, '--url', lent().url], environment, {
+  return runCommand([...args, '--url', lent().url], environment, {
     write: (text) => {
       written += text;
     },
     writeError: (text) => {
-      complained += text;
+      errors += text;
     },
   });
 };
 
-test('list shows each model with its price, or that it is unknown, and where it is from', async () => {
+test('list shows each model with its price, or `unknown`, and its source', async () => {
   expect(await gateway('catalog', 'list')).toBe(0);
   expect(written).toMatch(/^MODEL +KIND +SOURCE +INPUT +CACHED +OUTPUT +OTHER +MAX INPUT +MAX OUTPUT$/m);
   expect(written).toMatch(/^openai\/gpt-4o +chat +file +\$9\.00 +\$9\.00 +\$9\.00 +- +- +-$/m);
@@ -69,16 +69,16 @@ test('list shows each model with its price, or that it is unknown, and where it 
   expect(written).toMatch(/^proxy\/unpriced +chat +file +unknown +- +- +- +- +10$/m);
 });
 
-test('import tells what was added, changed and skipped, and is in force at once', async () => {
+test('import reports added, changed and skipped models and takes effect immediately', async () => {
   expect(await gateway('catalog', 'import', file)).toBe(0);
-  expect(written).toBe(`2 added, 1 changed, 1 as they were.
+  expect(written).toBe(`2 added, 1 changed, 1 unchanged.
 added    openai/gpt-7
 added    groq/llama
 changed  openai/gpt-4o-mini
-Stored, but gateway.yaml has rows of its own, which stay in force: openai/gpt-4o
+Stored but not active, because gateway.yaml has rows for them: openai/gpt-4o
 Skipped 1 entry:
-  no route is for the mode audio_transcription: whisper-1
-1 entry is of vendors that no provider stands for; --as <name in the table>=<provider> names one.
+  no route serves the mode audio_transcription: whisper-1
+1 entry has vendors without a provider here; match one with --as <name in the table>=<provider>.
 `);
   expect(await gateway('catalog', 'list')).toBe(0);
   expect(written).toMatch(/^openai\/gpt-7 +chat +import +\$3\.00 +\$3\.00 +\$15\.00 +above 200000: \$6\.00 and \$15\.00 +- +-$/m);
@@ -93,17 +93,17 @@ Skipped 1 entry:
   });
 });
 
-test('--as names the vendor of a provider that neither its host nor its name tells', async () => {
+test('--as assigns a vendor to a provider whose host and name do not identify one', async () => {
   expect(await gateway('catalog', 'import', file, '--as', 'azure=proxy', '--as', 'groq=proxy', '--json')).toBe(0);
   expect(JSON.parse(written).added).toEqual(['proxy/llama', 'proxy/gpt-7']);
 });
 
-test('remove takes an imported row away', async () => {
+test('remove deletes an imported row', async () => {
   await gateway('catalog', 'import', file);
   expect(await gateway('catalog', 'remove', 'openai/gpt-4o-mini')).toBe(0);
-  expect(written).toBe('The imported row of openai/gpt-4o-mini was taken away.\n');
+  expect(written).toBe('Removed the imported row of openai/gpt-4o-mini.\n');
   expect(await gateway('catalog', 'remove', 'openai/gpt-4o-mini')).toBe(0);
-  expect(written).toBe('No imported row of that model was in force.\n');
+  expect(written).toBe('No imported row of that model exists.\n');
   await gateway('catalog', 'list');
   expect(written).toMatch(/^openai\/gpt-4o-mini +chat +starter +\$0\.15 /m);
 });
@@ -114,10 +114,10 @@ test.each([
   [['catalog', 'import', '/nowhere/prices.json'], '/nowhere/prices.json cannot be read: ENOENT'],
   [['catalog', 'import', 'FILE', '--as', 'openai'], '--as must be <name in the table>=<provider>, for example --as openai=proxy'],
   [['catalog', 'import', 'FILE', '--as', 'openai=nobody'], '--as: there is no provider nobody'],
-  [['catalog', 'import', 'OTHER'], 'OTHER is no price table: it is no JSON'],
-  [['catalog', 'import', 'EMPTY'], 'EMPTY is no price table: no entry of it has a litellm_provider'],
+  [['catalog', 'import', 'OTHER'], 'OTHER is not a price table: not valid JSON'],
+  [['catalog', 'import', 'EMPTY'], 'EMPTY is not a price table: no entry has a litellm_provider'],
   [['catalog', 'import', 'FOREIGN'], 'no provider is one of the vendors of this table; name it with --as'],
-])('%j: exit status 1 and one line', async (words, sentence) => {
+])('%j: exit status 1 and one line', async (args, sentence) => {
   const files: Record<string, string> = {
     FILE: table,
     OTHER: 'models: {}',
@@ -125,20 +125,20 @@ test.each([
     FOREIGN: '{"m": {"litellm_provider": "azure", "mode": "chat"}}',
   };
   const inPlace: string[] = [];
-  for (const word of words) {
-    const path = join(folder, `${word}.json`);
-    const content = files[word];
+  for (const arg of args) {
+    const path = join(folder, `${arg}.json`);
+    const content = files[arg];
     if (content !== undefined) await writeFile(path, content);
-    inPlace.push(content === undefined ? word : path);
+    inPlace.push(content === undefined ? arg : path);
   }
   expect(await gateway(...inPlace)).toBe(1);
   expect(written).toBe('');
-  expect(complained.replaceAll(`${folder}/`, '').replaceAll(/([A-Z]+)\.json/g, '$1')).toMatch(
+  expect(errors.replaceAll(`${folder}/`, '').replaceAll(/([A-Z]+)\.json/g, '$1')).toMatch(
     new RegExp(`^gateway: ${escapePattern(sentence)}[^\\n]*\\n$`),
   );
 });
 
-test('its help tells how', async () => {
+test('--help shows the usage', async () => {
   expect(await gateway('catalog', '--help')).toBe(0);
   expect(written).toContain('gateway catalog import <file>');
 });

@@ -40,11 +40,11 @@ let server: Server;
 let database: Database;
 let keyring: Keyring;
 let written = '';
-let complained = '';
+let errors = '';
 
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'gateway-cli-'));
-  await copyEmbeddedTemplate(dataDir);
+  copyEmbeddedTemplate(dataDir);
   database = await openEmbeddedDatabase({ dataDir });
   await migrate(database);
   const clock = { now: () => Date.parse('2026-11-20T10:00:00Z') };
@@ -64,7 +64,7 @@ beforeAll(async () => {
   server = createServer(app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
-  // What the service leaves for its commands.
+  // The files by which commands find the service.
   await publishAddress(dataDir, `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`);
   await writeFile(join(dataDir, 'admin-token'), `${adminToken}\n`);
 });
@@ -75,12 +75,12 @@ afterAll(async () => {
 });
 beforeEach(() => {
   written = '';
-  complained = '';
+  errors = '';
 });
 
 const gateway = (line: string, environment: Record<string, string> = {}): Promise<number> => {
   written = '';
-  complained = '';
+  errors = '';
   return runCommand(
     line.split(' ').filter((word) => word !== ''),
     { GATEWAY_DATA_DIR: dataDir, ...environment },
@@ -89,21 +89,21 @@ const gateway = (line: string, environment: Record<string, string> = {}): Promis
         written += text;
       },
       writeError: (text) => {
-        complained += text;
+        errors += text;
       },
     },
   );
 };
 
-test('keys create makes the project, says so, and prints a key that works', async () => {
+test('keys create creates the project, reports it, and prints a valid key', async () => {
   expect(await gateway('keys create --project fresh --name ci --rpm 60 --cost 1.5 --cost-window day --models standard,demo/echo')).toBe(0);
-  expect(complained).toBe('The project fresh did not exist and was made.\n');
+  expect(errors).toBe('Created the project fresh.\n');
   const [key = ''] = written.split('\n');
   expect(await keyring.find(key)).toMatchObject({ models: ['standard', 'demo/echo'] });
   expect(written).toMatch(/^rpm +60$/m);
   expect(written).toMatch(/^cost +\$1\.50\/day$/m);
   expect(await gateway('keys create --project fresh')).toBe(0);
-  expect(complained).toBe('');
+  expect(errors).toBe('');
 });
 
 test('keys list, rotate and revoke', async () => {
@@ -119,15 +119,15 @@ test('keys list, rotate and revoke', async () => {
   await expect(async () => keyring.find(second.key)).rejects.toMatchObject({ code: 'invalid_key' });
 });
 
-test('projects create and list; one that exists is not changed', async () => {
+test('projects create and list; create does not change an existing project', async () => {
   expect(await gateway('projects create shop --name Shop')).toBe(0);
   expect(await gateway('projects create shop --name Other')).toBe(1);
-  expect(complained).toBe('gateway: the project shop exists already\n');
+  expect(errors).toBe('gateway: the project shop already exists\n');
   expect(await gateway('projects list')).toBe(0);
   expect(written).toMatch(/^shop +Shop +yes +- +2026-11-20T10:00:00Z$/m);
 });
 
-test('calls are a table, or the answer of the service', async () => {
+test("calls prints a table, or with --json the service's response", async () => {
   await gateway('projects create called');
   expect(await gateway('calls --project called --limit 5 --source acme')).toBe(0);
   expect(written).toMatch(/^2026-11-20T10:00:00Z +chat +acme +standard +demo\/echo +200 +- +15 +\$0\.0000301 +12 +0193a8f0/m);
@@ -142,31 +142,34 @@ test.each([
   ['keys create --project x --rpm many', '--rpm must be a number'],
   ['keys create --project team --expires tomorrow', 'expires_at: must be a time in RFC 3339, for example 2027-01-01T00:00:00Z'],
   ['keys list --colour red', "Unknown option '--colour'"],
-  ['keys list extra --project team', '"extra" is one word too many'],
-  ['projects list --url somewhere', 'somewhere is no address; use one like http://127.0.0.1:8080'],
-  ['projects list --url http://127.0.0.1:1', 'no gateway answers at http://127.0.0.1:1; start one with npm start, or name it with --url'],
+  ['keys list extra --project team', '"extra" is an unexpected argument'],
+  ['projects list --url somewhere', 'somewhere is not a URL; use one like http://127.0.0.1:8080'],
+  [
+    'projects list --url http://127.0.0.1:1',
+    'no gateway responds at http://127.0.0.1:1; start one with npm start, or give its address with --url',
+  ],
 ])('%s: exit status 1 and one line', async (line, sentence) => {
   await gateway('projects create team');
   expect(await gateway(line)).toBe(1);
   expect(written).toBe('');
-  expect(complained).toBe(`gateway: ${sentence}\n`);
+  expect(errors).toBe(`gateway: ${sentence}\n`);
 });
 
-test('without a token, and with a wrong one, it says what to do', async () => {
+test('a missing or wrong token is reported with what to do', async () => {
   expect(await gateway('projects list', { GATEWAY_DATA_DIR: join(dataDir, 'elsewhere') })).toBe(1);
-  expect(complained).toMatch(/^gateway: no admin token: set GATEWAY_ADMIN_TOKEN, or run this where [^\n]+\n$/);
+  expect(errors).toMatch(/^gateway: no admin token: set GATEWAY_ADMIN_TOKEN, or run this where [^\n]+\n$/);
   expect(await gateway('projects list', { GATEWAY_ADMIN_TOKEN: 'wrong-token-wrong-token' })).toBe(1);
-  expect(complained).toBe('gateway: the admin token is not valid\n');
+  expect(errors).toBe('gateway: the admin token is invalid\n');
 });
 
-test('help is told on demand with status 0, and for an unknown command with status 1', async () => {
+test('help is printed on request with status 0, and for an unknown command with status 1', async () => {
   expect(await gateway('keys --help')).toBe(0);
   expect(written).toContain('gateway keys rotate <prefix>');
   expect(await gateway('keys paint')).toBe(1);
-  expect(complained).toMatch(/^gateway: there is no command "keys paint"\n\nUsage:/);
+  expect(errors).toMatch(/^gateway: unknown command "keys paint"\n\nUsage:/);
 });
 
-test('leases list and release tell what a dead process holds, and write it off', async () => {
+test('leases list shows the leases of a dead process, and leases release releases them', async () => {
   const process = '01936b1e-0000-7000-8000-00000000dead';
   expect(await gateway('leases list')).toBe(0);
   expect(written).toBe('No process holds a lease.\n');
@@ -180,7 +183,7 @@ test('leases list and release tell what a dead process holds, and write it off',
   expect(await gateway('leases list')).toBe(0);
   expect(written).toMatch(new RegExp(`^${process} +no +1 +1970-01-01T00:00:00Z$`, 'm'));
   expect(await gateway(`leases release ${process}`)).toBe(0);
-  expect(written).toBe(`1 leases of ${process} are written off.\n`);
+  expect(written).toBe(`Released 1 lease of ${process}.\n`);
   expect(await gateway(`leases release ${process}`)).toBe(1);
-  expect(complained).toContain('holds no lease');
+  expect(errors).toContain('holds no lease');
 });

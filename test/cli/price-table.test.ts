@@ -5,7 +5,7 @@ import { parseImportedRows } from '../../src/config/catalog.ts';
 const chatRoutes = ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech'];
 const provider = (name: string, tableNames: string[], serves = chatRoutes): TableProvider => ({ name, tableNames, serves });
 
-/** One entry of the vendor `v` as text, so that its numbers keep their form; what becomes of it for the provider `p`. */
+/** Converts one entry of the vendor `v` for the provider `p`; returns the row, or why it was skipped. */
 function convert(fields: string, entry = 'm', serves?: string[]): unknown {
   const text = `{"sample_spec": {"litellm_provider": "v"}, ${JSON.stringify(entry)}: {"litellm_provider": "v", ${fields}}}`;
   const { models, skipped } = convertPriceTable(text, [provider('p', ['v'], serves)]);
@@ -84,7 +84,7 @@ describe('an entry of the public price table', () => {
     ],
   ])('%s', (_title, fields, row) => {
     expect(convert(fields)).toEqual(row);
-    expect(parseImportedRows({ 'p/m': row }, () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' })).faults).toEqual([]);
+    expect(parseImportedRows({ 'p/m': row }, () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' })).errors).toEqual([]);
   });
 
   test.each([
@@ -92,13 +92,13 @@ describe('an entry of the public price table', () => {
     ['"supports_reasoning": true, "supports_response_schema": true', {}],
     ['"supports_reasoning": true, "supports_native_structured_output": true', { supports_schema: true }],
     ['"supports_response_schema": true', { thinking: 'none' }],
-  ])('a model of the messages dialect with %s takes what the table says of it', (abilities, row) => {
+  ])('a model of the messages dialect with %s takes its abilities from the table', (abilities, row) => {
     const priced = '"mode": "chat", "input_cost_per_token": 0, "output_cost_per_token": 0';
     const price = { input: '0', output: '0' };
     expect(convert(abilities === '' ? priced : `${priced}, ${abilities}`, 'm', ['messages'])).toEqual({ ...row, ...price });
   });
 
-  test('video by the second, for a provider that serves it', () => {
+  test('video is priced per second for a provider that serves it', () => {
     expect(convert('"mode": "video_generation", "output_cost_per_second": 0.4', 'm', ['video'])).toEqual({
       kind: 'video',
       per_second: '0.4',
@@ -109,28 +109,28 @@ describe('an entry of the public price table', () => {
   });
 
   test.each([
-    ['"mode": "audio_transcription", "input_cost_per_second": 0.0001', 'm', 'no route is for the mode audio_transcription'],
-    ['"mode": "toString", "input_cost_per_second": 0.0001', 'm', 'no route is for the mode toString'],
-    ['"input_cost_per_token": 1e-06', 'm', 'it has no mode'],
+    ['"mode": "audio_transcription", "input_cost_per_second": 0.0001', 'm', 'no route serves the mode audio_transcription'],
+    ['"mode": "toString", "input_cost_per_second": 0.0001', 'm', 'no route serves the mode toString'],
+    ['"input_cost_per_token": 1e-06', 'm', 'has no mode'],
     ['"mode": "video_generation", "output_cost_per_second": 0.4', 'm', 'the provider p does not serve video'],
-    ['"mode": "chat", "input_cost_per_token": 1e-06', 'm', 'it has no price that tokens could be charged by'],
-    ['"mode": "chat", "input_cost_per_token": -1, "output_cost_per_token": 1', 'm', 'input_cost_per_token is no amount'],
-    ['"mode": "chat", "input_cost_per_token": {}, "output_cost_per_token": 1', 'm', 'input_cost_per_token is no amount'],
+    ['"mode": "chat", "input_cost_per_token": 1e-06', 'm', 'has no price for tokens'],
+    ['"mode": "chat", "input_cost_per_token": -1, "output_cost_per_token": 1', 'm', 'input_cost_per_token is not an amount'],
+    ['"mode": "chat", "input_cost_per_token": {}, "output_cost_per_token": 1', 'm', 'input_cost_per_token is not an amount'],
     [
       '"mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06, "input_cost_per_request": 0.005',
       'm',
-      'it is charged by the request too',
+      'also charged per request',
     ],
-    ['"mode": "image_generation", "input_cost_per_pixel": 1.9e-08', 'm', 'it is charged by the pixel'],
+    ['"mode": "image_generation", "input_cost_per_pixel": 1.9e-08', 'm', 'charged per pixel'],
     [
       '"mode": "image_generation", "input_cost_per_image": 0.04',
       'hd/1024-x-1024/m',
-      'it is the price of one size, and a row has one price an image',
+      'priced per image size; a row has one price per image',
     ],
-    ['"mode": "chat", "input_cost_per_token": 1', 'ft:m', 'it stands for fine-tuned models, whose names are longer'],
-    ['"mode": "chat", "input_cost_per_token": 1', 'v/*', 'it stands for several models'],
-    ['"mode": "chat", "input_cost_per_token": 1', 'a b', 'its name has a character that no model may have'],
-  ])('%s of %s is left out: %s', (fields, entry, reason) => {
+    ['"mode": "chat", "input_cost_per_token": 1', 'ft:m', 'covers fine-tuned models, whose names are longer'],
+    ['"mode": "chat", "input_cost_per_token": 1', 'v/*', 'covers several models'],
+    ['"mode": "chat", "input_cost_per_token": 1', 'a b', 'its name contains a character that model ids must not have'],
+  ])('%s of %s is skipped: %s', (fields, entry, reason) => {
     expect(convert(fields, entry)).toBe(reason);
   });
 });
@@ -149,7 +149,7 @@ describe('the public price table', () => {
     'azure/gpt-x': { litellm_provider: 'azure', ...price },
   });
 
-  test('gives each provider its vendor, under its own name, without the vendor before the slash', () => {
+  test("assigns the vendor's entries to each provider under its name, without the vendor prefix", () => {
     const {
       models,
       skipped,
@@ -166,13 +166,13 @@ describe('the public price table', () => {
     ]);
     expect(models['mine/gpt-y']).toMatchObject({ input: '1' });
     expect(skipped).toEqual([
-      { entry: 'gpt-y', reason: 'the table has it twice; the first one counts' },
-      { entry: 'gpt-y', reason: 'the table has it twice; the first one counts' },
+      { entry: 'gpt-y', reason: 'duplicate entry; the first one is used' },
+      { entry: 'gpt-y', reason: 'duplicate entry; the first one is used' },
     ]);
     expect(foreign).toBe(1);
   });
 
-  test('what is no table is refused', () => {
+  test('rejects text that is not a price table', () => {
     expect(() => convertPriceTable('{', [])).toThrow(SyntaxError);
     for (const text of ['[]', '{}', '7', '{"a": {"price": 1}}']) expect(() => convertPriceTable(text, [])).toThrow(RangeError);
   });

@@ -1,4 +1,4 @@
-/** `gateway usage reprice` against a running service: a mistake in a price, what it did to a key, and how it is put right. */
+/** `gateway usage reprice` against a running service: the effect of a wrong price on a key, and its correction. */
 import { expect, test } from '@jest/globals';
 import { runCommand } from '../../src/cli/commands.ts';
 import { countersIn } from '../ceilings/quota-harness.ts';
@@ -8,21 +8,21 @@ import { jsonOf, shareGateway } from '../support/gateway.ts';
 interface Run {
   readonly status: number;
   readonly written: string;
-  readonly complained: string;
+  readonly errors: string;
 }
 
-async function run(url: string, ...words: string[]): Promise<Run> {
-  let [written, complained] = ['', ''];
+async function run(url: string, ...args: string[]): Promise<Run> {
+  let [written, errors] = ['', ''];
   const environment = { GATEWAY_ADMIN_TOKEN: 'test-admin-token-0123456789' };
-  const status = await runCommand([...words, '--url', url], environment, {
+  const status = await runCommand([...args, '--url', url], environment, {
     write: (text) => {
       written += text;
     },
     writeError: (text) => {
-      complained += text;
+      errors += text;
     },
   });
-  return { status, written, complained };
+  return { status, written, errors };
 }
 
 const hourMs = 3_600_000;
@@ -32,7 +32,7 @@ onBothDatabases('usage reprice', (database) => {
   const lent = shareGateway({ database });
   const window = () => ['--from', new Date(Date.now() - hourMs).toISOString(), '--to', new Date(Date.now() + hourMs).toISOString()];
 
-  test('a key that a wrong price has blocked calls again once price and calls are corrected, while other calls go on', async () => {
+  test('a key blocked by a wrong price is admitted again after price and calls are corrected, during other calls', async () => {
     const { url, admin, withProject, database: store, app } = lent();
     const { call: callFreely, project: slug } = await withProject('typo');
     const setPrice = (input: number) => admin('PUT', '/provision/catalog', { models: { 'one/typo': { input, output: input } } });
@@ -41,10 +41,10 @@ onBothDatabases('usage reprice', (database) => {
     const call = () => callFreely('/v1/chat/completions', chat('one/typo'), { authorization: `Bearer ${key}` });
     const statuses: number[] = [];
     while (statuses.at(-1) !== 429 && statuses.length < 30) {
-      const answer = await call();
-      await answer.arrayBuffer();
-      statuses.push(answer.status);
-      // What was held is given back when the call is counted.
+      const response = await call();
+      await response.arrayBuffer();
+      statuses.push(response.status);
+      // The reservation is released when the call is counted.
       await admin('GET', `/provision/teams/${slug}/calls`);
     }
     expect(statuses.at(0)).toBe(200);
@@ -58,7 +58,7 @@ onBothDatabases('usage reprice', (database) => {
     const now = await run(url, 'usage', 'reprice', ...window(), ...models, '--prices', 'now');
     await others;
 
-    expect(now).toMatchObject({ status: 0, complained: '' });
+    expect(now).toMatchObject({ status: 0, errors: '' });
     expect(now.written).toMatch(new RegExp(`^calls changed +${statuses.length - 1}$`, 'm'));
     expect(now.written).toMatch(/^price history corrected +one\/typo$/m);
     expect(now.written).toMatch(/^difference +-\$\d+\.\d+$/m);
@@ -81,7 +81,7 @@ onBothDatabases('usage reprice', (database) => {
     expect(audit).toMatchObject([{ detail: { prices: 'now', models: ['one/typo'], project_id: null } }]);
   });
 
-  test('calls of unknown cost get one when their model had a price; one project alone is charged again', async () => {
+  test('calls of unknown cost get the cost of the price at their time; --project limits the correction', async () => {
     const { url, withProject, database: store } = lent();
     const projects = [await withProject('first'), await withProject('second')];
     for (const { call } of projects) await (await call('/v1/chat/completions', chat('two/echo'))).text();
@@ -106,10 +106,10 @@ onBothDatabases('usage reprice', (database) => {
   });
 });
 
-onBothDatabases('usage reprice, where models are charged by other things than tokens,', (database) => {
+onBothDatabases('usage reprice of models priced per image, character or search', (database) => {
   const lent = shareGateway({ database });
 
-  test('images, characters and searches cost what they cost at the new price, as they were counted', async () => {
+  test('recalculates the cost of the recorded units at the new price', async () => {
     const { url, admin, withProject } = lent();
     const { call, project } = await withProject('units');
     const setPrices = async (factor: number): Promise<void> => {
@@ -132,16 +132,16 @@ onBothDatabases('usage reprice, where models are charged by other things than to
       ['/v1/audio/speech', { model: 'one/speak', input: 'x'.repeat(40) }],
       ['/v1/rerank', { model: 'one/rank', query: 'tea', documents: ['oolong', 'coffee'] }],
     ] as const) {
-      const answer = await call(path, body);
-      expect([path, answer.status]).toEqual([path, 200]);
-      await answer.arrayBuffer();
+      const response = await call(path, body);
+      expect([path, response.status]).toEqual([path, 200]);
+      await response.arrayBuffer();
     }
     expect(await costs()).toEqual([
       [0.25, 0.25],
       [0.04, 0.04],
       [1.5, 1.5],
     ]);
-    // A price of nothing, too, is one that can be put right.
+    // A price of 0 can be corrected too.
     for (const factor of [0, 2]) {
       await setPrices(factor);
       const window = ['--from', new Date(Date.now() - hourMs).toISOString(), '--to', new Date(Date.now() + hourMs).toISOString()];
@@ -158,7 +158,7 @@ onBothDatabases('usage reprice, where models are charged by other things than to
   });
 });
 
-onBothDatabases('usage reprice, asked wrongly,', (database) => {
+onBothDatabases('usage reprice with invalid arguments', (database) => {
   const lent = shareGateway({ database });
 
   test.each([
@@ -167,30 +167,30 @@ onBothDatabases('usage reprice, asked wrongly,', (database) => {
     [['--from', '2026-11-02', '--to', '2026-11-01'], 'to: must be after from'],
     [['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'best'], 'prices: '],
     [['--from', '2026-11-01', '--to', '2026-11-02', '--models', 'echo'], 'models.0: must be <provider>/<model>'],
-    [['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'now', '--project', 'acme'], 'project: the prices of now'],
+    [['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'now', '--project', 'acme'], 'project: not allowed with prices "now"'],
     [
       ['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'now', '--models', 'one/none'],
       'models: there is no price now for one/none',
     ],
     [['--from', '2026-11-01', '--to', '2026-11-02', '--project', 'nobody'], 'no such project'],
-  ])('%j: the command says what is wrong', async (options, sentence) => {
-    const { status, written, complained } = await run(lent().url, 'usage', 'reprice', ...options);
+  ])('%j: one line with the error', async (options, sentence) => {
+    const { status, written, errors } = await run(lent().url, 'usage', 'reprice', ...options);
     expect([status, written]).toEqual([1, '']);
-    expect(complained).toContain(`gateway: ${sentence}`);
-    expect(complained.trimEnd()).not.toContain('\n');
+    expect(errors).toContain(`gateway: ${sentence}`);
+    expect(errors.trimEnd()).not.toContain('\n');
   });
 
-  test('--help tells of both kinds of prices; a window of days without calls changes nothing', async () => {
+  test('--help describes both kinds of prices; a window without calls changes nothing', async () => {
     expect((await run(lent().url, 'usage', 'reprice', '--help')).written).toMatch(/--prices dated [\s\S]*--prices now /);
     const { status, written } = await run(lent().url, 'usage', 'reprice', '--from', '2020-01-01', '--to', '2020-02-01');
     expect(status).toBe(0);
     expect(written).toMatch(/^calls in the window +0$/m);
   });
 
-  test('401 without the admin token, 400 for a body that is none', async () => {
+  test('401 without the admin token, 400 without a body', async () => {
     const { url, key, admin } = lent();
-    const answer = await fetch(`${url}/provision/usage/reprice`, { method: 'POST', headers: { authorization: `Bearer ${key}` } });
-    expect(answer.status).toBe(401);
+    const response = await fetch(`${url}/provision/usage/reprice`, { method: 'POST', headers: { authorization: `Bearer ${key}` } });
+    expect(response.status).toBe(401);
     expect((await admin('POST', '/provision/usage/reprice')).status).toBe(400);
   });
 });

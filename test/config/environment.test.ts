@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { parseEnvironment } from '../../src/config/environment.ts';
 
-test('an empty environment is the embedded service on the loopback', () => {
+test('an empty environment configures the embedded service on the loopback interface', () => {
   expect(parseEnvironment({})).toEqual({
-    faults: [],
+    errors: [],
     settings: {
       server: { host: '127.0.0.1', port: 8080, dataDir: '.gateway', databaseUrl: null, logLevel: 'info', workers: 1, otlpEndpoint: null },
       temporal: { mode: 'dev', address: null, namespace: null, apiKey: null, tls: null, payloadKeys: [], workerBuildId: null },
@@ -13,8 +13,8 @@ test('an empty environment is the embedded service on the loopback', () => {
   });
 });
 
-test('every wrong variable is named at once, and none of their values', () => {
-  const { errors: faults } = parseEnvironment({
+test('all invalid variables are reported together, without their values', () => {
+  const { errors } = parseEnvironment({
     PORT: '80x',
     LOG_LEVEL: 'loud',
     DATABASE_URL: 'mysql://user:hunter2@host/db',
@@ -25,7 +25,7 @@ test('every wrong variable is named at once, and none of their values', () => {
     TEMPORAL_TLS_CLIENT_KEY_PATH: '/key',
     GATEWAY_JOURNAL_SYNC: 'often',
   });
-  expect(faults.map((fault) => fault.split(':', 1)[0]).sort()).toEqual([
+  expect(errors.map((error) => error.split(':', 1)[0]).sort()).toEqual([
     'DATABASE_URL',
     'GATEWAY_ADMIN_TOKEN',
     'GATEWAY_JOURNAL_SYNC',
@@ -36,10 +36,10 @@ test('every wrong variable is named at once, and none of their values', () => {
     'TEMPORAL_ADDRESS',
     'TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH',
   ]);
-  expect(faults.join()).not.toMatch(/hunter2|short/);
+  expect(errors.join()).not.toMatch(/hunter2|short/);
 });
 
-test('serve and worker need a database server and Temporal, or its absence said; several processes need a database server', () => {
+test('serve and worker need a database server and Temporal or GATEWAY_TEMPORAL=off; several processes need a database server', () => {
   expect(parseEnvironment({ GATEWAY_WORKERS: '2' }).errors).toEqual([
     expect.stringContaining('GATEWAY_WORKERS: more than 1 needs DATABASE_URL'),
   ]);
@@ -74,15 +74,15 @@ test('Temporal: off, external with an API key over TLS, or a dev server', () => 
   expect(temporalOf({ TEMPORAL_NAMESPACE: 'mine' })).toMatchObject({ mode: 'dev', namespace: 'mine' });
 });
 
-test('TEMPORAL_PAYLOAD_KEY is one key or several, and a wrong one is told without being quoted', () => {
+test('TEMPORAL_PAYLOAD_KEY is one key or several; an invalid one is reported without its value', () => {
   const key = Buffer.alloc(32, 7).toString('base64');
   const other = Buffer.alloc(32, 8).toString('base64');
   expect(parseEnvironment({ TEMPORAL_PAYLOAD_KEY: key }).settings.temporal.payloadKeys).toEqual([key]);
   expect(parseEnvironment({ TEMPORAL_PAYLOAD_KEY: `${key}, ${other}` }).settings.temporal.payloadKeys).toEqual([key, other]);
   const short = Buffer.alloc(16, 9).toString('base64');
   for (const wrong of [short, `${key},`, `${key},${short}`, 'secret']) {
-    const { errors: faults } = parseEnvironment({ TEMPORAL_PAYLOAD_KEY: wrong });
-    expect(faults).toEqual([expect.stringContaining('TEMPORAL_PAYLOAD_KEY: must be 32 random bytes in base64')]);
-    expect(faults.join()).not.toContain(short);
+    const { errors } = parseEnvironment({ TEMPORAL_PAYLOAD_KEY: wrong });
+    expect(errors).toEqual([expect.stringContaining('TEMPORAL_PAYLOAD_KEY: must be 32 random bytes in base64')]);
+    expect(errors.join()).not.toContain(short);
   }
 });

@@ -6,7 +6,7 @@ import { tokenCost } from '../../src/core/cost.ts';
 
 const load = (fileText: string | null, env: Record<string, string> = {}): Config => loadConfig({ env, fileText, fileName: 'gateway.yaml' });
 
-const faultsOf = (fileText: string, env: Record<string, string> = {}): readonly string[] => {
+const errorsOf = (fileText: string, env: Record<string, string> = {}): readonly string[] => {
   try {
     load(fileText, env);
   } catch (error) {
@@ -21,7 +21,7 @@ const minimal = `providers:
 `;
 
 describe('gateway.yaml', () => {
-  test('the example has no fault, and means what decisions 2 says', () => {
+  test('the example is valid and has the documented defaults', () => {
     const text = readFileSync(new URL('../../gateway.example.yaml', import.meta.url), 'utf8');
     const config = load(text, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' });
     expect(config.providers.openai).toEqual({
@@ -52,7 +52,7 @@ describe('gateway.yaml', () => {
       demo: false,
       catalogFill: true,
       onBudgetStoreDown: 'allow',
-      memory: { idleMs: 600_000, recallDeadlineMs: 800, retry: { firstMs: 60_000, factor: 2, longestMs: 21_600_000 } },
+      memory: { idleMs: 600_000, recallDeadlineMs: 800, retry: { initialMs: 60_000, factor: 2, maxMs: 21_600_000 } },
     });
     expect(config.defaults).toEqual({
       imageProvider: 'openai',
@@ -62,8 +62,8 @@ describe('gateway.yaml', () => {
     });
   });
 
-  test('all faults are told at once, each with its line and place', () => {
-    const faults = faultsOf(`providers:
+  test('all errors are reported together, each with its line and location', () => {
+    const errors = errorsOf(`providers:
   openai:
     base_url: ftp://somewhere
     dialect: chat
@@ -80,7 +80,7 @@ defaults: { video_provider: vimeo }
 memory: { idle_minutes: 0 }
 colour: red
 `);
-    const wanted = [
+    const expected = [
       'gateway.yaml:3 providers.openai.base_url: must be an address with http:// or https://',
       'gateway.yaml:5 providers.openai.api_key: the environment variable NOT_SET is not set',
       'gateway.yaml:6 providers.broken.dialect: Invalid option',
@@ -88,67 +88,67 @@ colour: red
       'gateway.yaml:9 models.opnai/b: there is no provider opnai',
       'gateway.yaml:10 models.broken/c.max_output_tokens: Invalid input',
       'gateway.yaml:12 tiers.standard.1: there is no provider nobody',
-      'gateway.yaml:13 tiers.auto: "auto" is no tier: it lets the gateway choose one',
+      'gateway.yaml:13 tiers.auto: "auto" is reserved: it lets the gateway choose a tier',
       'gateway.yaml:14 defaults.video_provider: there is no provider vimeo',
       'gateway.yaml:15 memory.idle_minutes: Too small',
       'gateway.yaml:16 colour: there is no such setting',
     ];
-    for (const fault of wanted) expect(faults).toContainEqual(expect.stringContaining(fault));
-    expect(faults.length).toBe(wanted.length);
+    for (const error of expected) expect(errors).toContainEqual(expect.stringContaining(error));
+    expect(errors.length).toBe(expected.length);
   });
 
-  test('text that is no YAML is told with its line', () => {
-    expect(faultsOf('providers: {}\nproviders: {}\n')).toEqual(['gateway.yaml:2:1: Map keys must be unique']);
-    for (const [text, place] of [
+  test('invalid YAML is reported with its line', () => {
+    expect(errorsOf('providers: {}\nproviders: {}\n')).toEqual(['gateway.yaml:2:1: Map keys must be unique']);
+    for (const [text, location] of [
       ['providers:\n  openai: {base_url: [}\n', '2:23'],
       ['a: [1, 2\nb: {c: d\ne: f\n  g: h\n', '2:1'],
       ['a: 1\n\tb: 2\nc: 3\n', '2:1'],
     ] as const) {
-      const faults = faultsOf(text);
-      expect(faults).toHaveLength(1);
-      expect(faults[0]).toMatch(new RegExp(`^gateway\\.yaml:${place}: [^\\n]+$`));
+      const errors = errorsOf(text);
+      expect(errors).toHaveLength(1);
+      expect(errors[0]).toMatch(new RegExp(`^gateway\\.yaml:${location}: [^\\n]+$`));
     }
-    expect(faultsOf('just text')).toEqual(['gateway.yaml: must hold keys and values at its top, such as providers']);
+    expect(errorsOf('just text')).toEqual(['gateway.yaml: must be a mapping with keys such as providers']);
   });
 
-  test('a variable cannot change the structure of the file, and is named when it is missing', () => {
+  test('a variable cannot change the structure of the file, and a missing one is reported by name', () => {
     const text = `providers:\n  a: { base_url: "https://\${HOST_NAME}/v1", api_key: "\${KEY}", dialect: chat }\n`;
     const nasty = 'x"},admin_token:aaaaaaaaaaaaaaaaaaaa#';
     expect(load(text, { HOST_NAME: 'b.example', KEY: nasty }).providers.a).toMatchObject({
       baseUrl: 'https://b.example/v1',
       apiKey: nasty,
     });
-    expect(faultsOf(text, { HOST_NAME: 'b.example', KEY: 'key\nmore' })).toEqual([
+    expect(errorsOf(text, { HOST_NAME: 'b.example', KEY: 'key\nmore' })).toEqual([
       'gateway.yaml:2 providers.a.api_key: must be visible characters without spaces or line breaks',
     ]);
-    expect(faultsOf(text, { HOST_NAME: 'b.example', KEY: '' })).toEqual([
+    expect(errorsOf(text, { HOST_NAME: 'b.example', KEY: '' })).toEqual([
       'gateway.yaml:2 providers.a.api_key: the environment variable KEY is not set',
     ]);
   });
 
-  test('what could not be sent, or would break a connection, is a fault', () => {
-    const rowOf = (more: string): readonly string[] => faultsOf(`providers:\n  a: { dialect: chat, ${more} }\n`);
+  test('values that cannot be sent or that break a connection are rejected', () => {
+    const rowOf = (more: string): readonly string[] => errorsOf(`providers:\n  a: { dialect: chat, ${more} }\n`);
     expect(rowOf('base_url: " https://a/v1"')).toEqual(['gateway.yaml:2 providers.a.base_url: must not begin or end with a space']);
     expect(rowOf('base_url: https://a/v1, headers: { Host: b, transfer-encoding: chunked, x-fine: c }')).toEqual([
-      'gateway.yaml:2 providers.a.headers.Host: this header is set by the connection itself',
-      'gateway.yaml:2 providers.a.headers.transfer-encoding: this header is set by the connection itself',
+      'gateway.yaml:2 providers.a.headers.Host: this header is set by the HTTP connection',
+      'gateway.yaml:2 providers.a.headers.transfer-encoding: this header is set by the HTTP connection',
     ]);
   });
 
-  test('an alias is a fault with its line, whatever it would come to', () => {
-    expect(faultsOf('tiers: &t\n  standard: *t\n')).toContain(
+  test('an alias is rejected with its line', () => {
+    expect(errorsOf('tiers: &t\n  standard: *t\n')).toContain(
       'gateway.yaml:2 tiers.standard: aliases (*t) are not supported; write it out',
     );
   });
 
-  test('serve without a provider is a fault, a worker needs none', () => {
+  test('serve needs a provider, a worker does not', () => {
     const env = { DATABASE_URL: 'postgres://gateway@db/gateway', GATEWAY_TEMPORAL: 'off' };
     const loadFor = (command: 'serve' | 'worker'): Config => loadConfig({ env, fileText: null, fileName: 'gateway.yaml', command });
     expect(() => loadFor('serve')).toThrow('no providers: write them into gateway.yaml');
     expect(loadFor('worker').providers).toEqual({});
   });
 
-  test('prices become whole nano-dollars from their decimal text', () => {
+  test('prices are converted exactly from decimal text to whole nano-dollars', () => {
     const config = load(`${minimal}models:
   openai/exact: { input: 0.1, cached_input: 0.075, output: "0.30", cache_write: 0.1250000004 }
   openai/plain: { input: 3, output: 0.000001 }
@@ -171,7 +171,7 @@ colour: red
     expect(config.models['openai/free']?.price).toMatchObject({ inputNanos: 0n, outputNanos: 0n });
   });
 
-  test('vendors of the messages dialect charge more for cache writes, unless the row says how much', () => {
+  test('cache writes of the messages dialect cost more than input by default', () => {
     const config = load(`providers: { a: { base_url: https://a/v1, dialect: messages } }
 models:
   a/left: { input: 3, output: 15 }
@@ -190,15 +190,15 @@ models:
   });
 
   test.each([
-    ['{ input: 1 }', 'output: is required beside input'],
-    ['{ output: 1 }', 'input: is required beside the other prices of tokens'],
+    ['{ input: 1 }', 'output: is required with input'],
+    ['{ output: 1 }', 'input: is required with the other token prices'],
     ['{ input: -1, output: 1 }', 'input: must be an amount'],
     ['{ input: 1e-7, output: 1 }', 'input: must be an amount'],
-    ['{ input: 1, output: 1, per_million_tokens: 1 }', 'per_million_tokens: stands for input and output'],
+    ['{ input: 1, output: 1, per_million_tokens: 1 }', 'per_million_tokens: replaces input and output'],
     ['{ per_imgae: 1 }', 'per_imgae: there is no such setting'],
     ['{ above_tokens: { many: { input: 1 } } }', 'above_tokens.many: must be a number of tokens'],
-  ])('a model %s is refused', (row, sentence) => {
-    expect(faultsOf(`${minimal}models:\n  openai/a: ${row}\n`)).toContainEqual(
+  ])('a model %s is rejected', (row, sentence) => {
+    expect(errorsOf(`${minimal}models:\n  openai/a: ${row}\n`)).toContainEqual(
       expect.stringContaining(`gateway.yaml:4 models.openai/a.${sentence}`),
     );
   });
@@ -209,14 +209,14 @@ models:
     ['base_url: a/v1, dialect: chat', 'must be an address'],
     ['base_url: https://a/v1, dialect: messages, serves: [chat]', 'a provider of the dialect messages cannot serve chat'],
     ['base_url: https://a/v1, dialect: chat, image_shape: cubes', 'Invalid option'],
-    ['base_url: https://a/v1, dialect: chat, headers: { "a b": c }', 'is no header name'],
-  ])('a provider with %s is refused', (row, sentence) => {
-    const faults = faultsOf(`providers:\n  a: { ${row} }\n`);
-    expect(faults).toEqual([expect.stringContaining(sentence)]);
-    expect(faults.join()).not.toContain('hunter2');
+    ['base_url: https://a/v1, dialect: chat, headers: { "a b": c }', 'is not a valid header name'],
+  ])('a provider with %s is rejected', (row, sentence) => {
+    const errors = errorsOf(`providers:\n  a: { ${row} }\n`);
+    expect(errors).toEqual([expect.stringContaining(sentence)]);
+    expect(errors.join()).not.toContain('hunter2');
   });
 
-  test('the result is frozen all the way down', () => {
+  test('the result is deeply frozen', () => {
     const { providers, models } = load(`${minimal}models: { openai/a: { input: 1, output: 1 } }\n`);
     expect(Object.isFrozen(providers)).toBe(true);
     expect(Object.isFrozen(providers.openai?.auth)).toBe(true);
@@ -225,7 +225,7 @@ models:
 });
 
 describe('without a providers section', () => {
-  test('vendors whose key is in the environment are used, with models, prices and tiers', () => {
+  test('vendors with a key in the environment are configured with models, prices and tiers', () => {
     const config = load(null, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a' });
     expect(Object.keys(config.providers)).toEqual(['openai', 'anthropic']);
     expect(config.tiers.standard).toEqual(['openai/gpt-4o-mini', 'anthropic/claude-haiku-4-5']);
@@ -234,7 +234,7 @@ describe('without a providers section', () => {
     expect(Object.keys(load(null, { ANTHROPIC_API_KEY: 'a' }).providers)).toEqual(['anthropic']);
   });
 
-  test("the file's own tiers and rows go over the built-in ones by name", () => {
+  test('tiers and rows of the file replace built-in ones of the same name', () => {
     const config = load('tiers: { standard: [openai/gpt-5-mini] }\nmodels: { openai/gpt-4o: { input: 9, output: 9 } }\n', {
       OPENAI_API_KEY: 'o',
     });
@@ -242,7 +242,7 @@ describe('without a providers section', () => {
     expect(config.models['openai/gpt-4o']?.price?.inputNanos).toBe(9_000_000_000n);
   });
 
-  test('and without a key, the demo vendor speaks both dialects in every text tier, at a price', () => {
+  test('without a key, the demo vendor serves both dialects in every text tier, at a price', () => {
     const config = load('memory: { idle_minutes: 0.05 }', { GATEWAY_ADMIN_TOKEN: 'x'.repeat(16) });
     expect(config).toMatchObject({ demo: true, providers: {} });
     const demo = demoConfig(config, 'http://127.0.0.1:4000/');
@@ -267,6 +267,6 @@ describe('without a providers section', () => {
   });
 });
 
-test('a file that is named but not there is a fault', () => {
+test('a configured file that does not exist is an error', () => {
   expect(() => readConfigSource({ GATEWAY_CONFIG: '/nowhere/gateway.yaml' })).toThrow('/nowhere/gateway.yaml: cannot be read: ENOENT');
 });

@@ -22,12 +22,12 @@ const hosts = [
 ];
 
 describe('the starter catalog', () => {
-  test.each(hosts)('every row of %s is a good row with a price, and longer calls are never cheaper', (host) => {
+  test.each(hosts)('every row of %s is valid and has a price, and longer calls are never cheaper', (host) => {
     const models = findVendorByHost(host)?.models ?? {};
     expect(Object.keys(models).length).toBeGreaterThan(0);
     const named = Object.fromEntries(Object.entries(models).map(([model, row]) => [`p/${model}`, row]));
-    const { rows, faults } = parseImportedRows(named, () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' }));
-    expect(faults).toEqual([]);
+    const { rows, errors } = parseImportedRows(named, () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' }));
+    expect(errors).toEqual([]);
     for (const [id, row] of Object.entries(rows)) {
       const counted = row.perImageNanos ?? row.perMillionCharactersNanos ?? row.perSecondNanos;
       expect([id, toPrice(row) !== null || counted !== null]).toEqual([id, true]);
@@ -39,7 +39,7 @@ describe('the starter catalog', () => {
     }
   });
 
-  test('gives its rows to providers at the address of a vendor, under their own names, for what they serve', () => {
+  test("assigns its rows to providers at a vendor's address, under their names and for their routes", () => {
     const { models } = load(`providers:
   mine: { base_url: https://api.openai.com/v1, dialect: chat }
   vectors: { base_url: https://api.openai.com/v1, dialect: chat, serves: [embeddings] }
@@ -64,7 +64,7 @@ describe('the starter catalog', () => {
     expect([...idsOf('europe'), ...idsOf('proxy')]).toEqual([]);
   });
 
-  test("the file's own rows win as a whole and come first", () => {
+  test("the file's rows replace whole starter rows and come first", () => {
     const { models } = load(`providers: { openai: { base_url: https://api.openai.com/v1, dialect: chat } }
 models:
   openai/own: { input: 1, output: 2 }
@@ -75,7 +75,7 @@ models:
     expect(models['openai/gpt-4o-mini']?.source).toBe('starter');
   });
 
-  test("what a row does not say of the model is as the vendor's own list knows it, for the file's and imported rows", () => {
+  test("members that a row omits default to the vendor's list, for rows of the file and imported rows", () => {
     const { models } = load(`providers:
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
   proxy: { base_url: http://127.0.0.1:4000/v1, dialect: messages }
@@ -93,7 +93,7 @@ models:
     expect([rows['openai/gpt-4o']?.traits, rows['openai/gpt-5']?.traits]).toEqual([{ reasons: false }, { reasons: false }]);
   });
 
-  test('a call is priced by it: a long one at the dearer price', () => {
+  test('a long call is charged its price for long calls', () => {
     const { models } = load('providers: { a: { base_url: https://api.anthropic.com/v1, dialect: messages } }');
     const row = models['a/claude-sonnet-4-5'];
     const price = row ? toPrice(row) : null;
@@ -103,12 +103,12 @@ models:
   });
 });
 
-describe('rows that are imported', () => {
+describe('imported rows', () => {
   const findProvider = (name: string) => (name === 'a' ? { dialect: 'messages' as const, baseUrl: 'https://api.anthropic.com/v1' } : null);
 
-  test('are read in the form of the file, exactly, from numbers and texts', () => {
-    const { rows, faults } = parseImportedRows({ 'a/b/c': { input: 0.1, output: '0.30', max_output_tokens: 5 } }, findProvider);
-    expect(faults).toEqual([]);
+  test('are parsed like rows of the file, exactly, from numbers and strings', () => {
+    const { rows, errors } = parseImportedRows({ 'a/b/c': { input: 0.1, output: '0.30', max_output_tokens: 5 } }, findProvider);
+    expect(errors).toEqual([]);
     expect(rows['a/b/c']).toMatchObject({
       source: 'import',
       kind: 'chat',
@@ -117,8 +117,8 @@ describe('rows that are imported', () => {
     });
   });
 
-  test('all faults are told, and good rows stay', () => {
-    const { rows, faults } = parseImportedRows(
+  test('with errors are all reported, and valid rows remain', () => {
+    const { rows, errors } = parseImportedRows(
       {
         'a/good': { per_search: '0.002' },
         'a/free': { input: 'free', output: '1' },
@@ -134,9 +134,9 @@ describe('rows that are imported', () => {
       findProvider,
     );
     expect(Object.keys(rows)).toEqual(['a/good']);
-    expect(faults).toEqual([
+    expect(errors).toEqual([
       'models.a/free.input: must be an amount in USD, written as a decimal number such as 0.15',
-      'models.a/half.output: is required beside input',
+      'models.a/half.output: is required with input',
       'models.a/odd: Unrecognized key: "inptu"',
       'models.a/served.serves: is for models of the kind chat only',
       'models.a/thinks.thinking: Invalid option: expected one of "budget"|"adaptive"|"none"',
@@ -145,6 +145,6 @@ describe('rows that are imported', () => {
       'models.a/null\u0000: must be a model as <provider>/<model>',
       'models.a/\ud800: must be a model as <provider>/<model>',
     ]);
-    expect(parseImportedRows([], findProvider).faults).toEqual(['models: must be rows by model']);
+    expect(parseImportedRows([], findProvider).errors).toEqual(['models: must be rows by model']);
   });
 });
