@@ -1,8 +1,8 @@
 /**
- * `npm run benchmark-idle`: conversations that become idle at once, on the PostgreSQL of DATABASE_URL (in a database of its own, which is
- * dropped) and the Temporal dev server of `npm start`. Prints how fast their workflows are started and how fast the conversations are read, and what
- * one costs: CPU of this process (client and worker), CPU of the dev server, events in its history, bytes on its disk. Learning and embeddings have nothing to
- * do. It fails when some are not read in time.
+ * `npm run benchmark-idle`: many conversations become idle at the same time, on the PostgreSQL of DATABASE_URL (in a temporary database) and the
+ * Temporal dev server of `npm start`. Prints the rates at which workflows start and conversations are read, and the cost of one: CPU of this
+ * process (client and worker), CPU of the dev server, events in its history, bytes on its disk. Learning and embeddings are idle. Fails when
+ * conversations are not read in time.
  *
  *   npm run benchmark-idle -- [--count 10000] [--idle-seconds 30] [--minutes 15]
  */
@@ -32,7 +32,7 @@ const { values } = parseArgs({
 });
 const [count, idleSeconds, minutes] = [Number(values.count), Number(values['idle-seconds']), Number(values.minutes)];
 const sliceRows = 500;
-/** Of a clock tick in /proc; 100 a second on every Linux that Node runs on. */
+/** Milliseconds of a clock tick in /proc: 100 ticks a second on every Linux that Node supports. */
 const tickMs = 10;
 
 const adminUrl = process.env.DATABASE_URL;
@@ -68,7 +68,7 @@ try {
     await database.transaction((tx) => recordCalls(tx, calls));
   }
   const idleMs = idleSeconds * 1_000;
-  // All have their first and last turn now.
+  // Every conversation has its only turn now.
   await database.query('update conversations set last_turn_at = now()');
   await database.query('update outbox set created_at = now()');
   durable = startDurable({
@@ -92,7 +92,7 @@ try {
   });
   while (durable.state() !== 'ready') await sleep(100);
   const server = await readRecord(dataDir);
-  if (!server) throw new Error('there is no dev server');
+  if (!server) throw new Error('no dev server runs');
   await measure(server, durable);
 } finally {
   await durable?.stop();
@@ -134,7 +134,7 @@ async function measure(server, running) {
   const each = (/** @type {number} */ total) => (total / Math.max(1, read)).toFixed(1);
   if (startedAfter > 0) console.log(`started: ${count} in ${startedAfter.toFixed(1)} s, ${(count / startedAfter).toFixed(1)} a second`);
   console.log(`read: ${read} in ${seconds.toFixed(1)} s, ${(read / seconds).toFixed(1)} a second`);
-  console.log(`each: ${each(ownMs)} ms CPU of ours, ${each(serverMs)} ms CPU of the dev server`);
+  console.log(`each: ${each(ownMs)} ms CPU of this process, ${each(serverMs)} ms CPU of the dev server`);
   console.log(
     `each: ${each(((await diskBytes()) - diskBefore) / 1_024)} KiB on the dev server's disk, ${await eventsOfOne(server)} events`,
   );

@@ -1,13 +1,13 @@
 /**
- * `npm run benchmark-search`: how long a search takes with 100,000 memories in one project, on the PostgreSQL of DATABASE_URL (in a database
- * of its own, which is dropped). Prints times and the plan of the statement. Memories are made words whose frequencies fall as those of a
- * language do, and vectors in clusters; `MEMORIES` and `DIMENSIONS` change the size.
+ * `npm run benchmark-search`: search latency with 100,000 memories in one project, on the PostgreSQL of DATABASE_URL (in a temporary
+ * database). Prints latencies and the query plan. Memories consist of generated terms with a natural frequency distribution and of clustered
+ * vectors; `MEMORIES` and `DIMENSIONS` change the size.
  */
 import { randomUUID } from 'node:crypto';
 import process from 'node:process';
 import { migrate } from '../src/db/migrate.ts';
 import { openServerDatabase } from '../src/db/pool.ts';
-import { vectorIndexStatements } from '../src/memory/indexing/vector-index.ts';
+import { buildVectorIndex } from '../src/memory/indexing/vector-indexes.ts';
 import { refreshWordStatistics } from '../src/memory/indexing/word-statistics.ts';
 import { addItemPassages } from '../src/memory/records/passages.ts';
 import { createSearch } from '../src/memory/search/search.ts';
@@ -19,7 +19,7 @@ const dims = Number(process.env.DIMENSIONS ?? 256);
 const searches = 200;
 const model = 'benchmark';
 
-// Numbers that look random and are the same each time.
+// Deterministic pseudo-random numbers.
 let state = 42;
 const random = () => {
   state = (state * 1_664_525 + 1_013_904_223) % 4_294_967_296;
@@ -33,7 +33,7 @@ const wordOf = (rank) => {
   return word;
 };
 /**
- * Zipf: the word of rank r comes about 1/r as often as the first.
+ * Zipf: the term of rank r occurs about 1/r as often as the first.
  * @param {number} count
  */
 const someWords = (count) => Array.from({ length: count }, () => wordOf(Math.floor(20_000 ** random()))).join(' ');
@@ -47,7 +47,7 @@ const someVector = () => {
 
 const adminUrl = process.env.DATABASE_URL;
 if (!adminUrl) {
-  console.error('DATABASE_URL names the PostgreSQL to measure (with pgvector; a database is made and dropped).');
+  console.error('DATABASE_URL: required, a PostgreSQL with pgvector; a database is created and dropped');
   process.exit(1);
 }
 const name = `gateway_benchmark_${randomUUID().replaceAll('-', '')}`;
@@ -67,7 +67,7 @@ try {
       id: randomUUID(),
       text: someWords(14),
       kind: /** @type {const} */ ('fact'),
-      // Every second memory is of one of 5,000 end users.
+      // Every second memory belongs to one of 5,000 end users.
       subject: index % 2 === 0 ? null : `user-${Math.floor(random() * 5_000)}`,
       vector: toVectorLiteral(someVector().map((value) => Number(value.toFixed(4)))),
     }));
@@ -88,20 +88,20 @@ try {
   }
   console.log(`${memories} memories of ${dims} dimensions written in ${Math.round((performance.now() - startedAt) / 1_000)} s`);
   const indexedAt = performance.now();
-  for (const statement of vectorIndexStatements(dims)) await database.query(statement);
+  await buildVectorIndex(database, new AbortController().signal);
   await database.query('vacuum analyze memory_passages');
   await database.query('vacuum analyze memory_items');
   await refreshWordStatistics(database, projectId, Date.now());
-  console.log(`index, statistics and counts of words made in ${Math.round((performance.now() - indexedAt) / 1_000)} s`);
+  console.log(`index, table statistics and word statistics built in ${Math.round((performance.now() - indexedAt) / 1_000)} s`);
 
   const search = createSearch({ database });
   const kinds = {
-    'words and vectors': { subject: () => null, embed: async () => ({ model, values: someVector() }) },
-    'words and vectors of one subject': {
+    'text and vectors': { subject: () => null, embed: async () => ({ model, values: someVector() }) },
+    'text and vectors of one subject': {
       subject: () => `user-${Math.floor(random() * 5_000)}`,
       embed: async () => ({ model, values: someVector() }),
     },
-    'words alone': { subject: () => null, embed: async () => null },
+    'text only': { subject: () => null, embed: async () => null },
   };
   for (const [title, { subject, embed }] of Object.entries(kinds)) {
     /** @type {number[]} */
@@ -109,7 +109,7 @@ try {
     for (let count = 0; count < searches; count += 1) {
       const request = { query: someWords(8), subject: subject(), limit: 10, kinds: [], include: [], min_score: 0 };
       const from = performance.now();
-      await search(request, { projectId, embed, embedLimitMs: 1_000, queryLimitMs: 10_000 });
+      await search(request, { projectId, embed, embedTimeoutMs: 1_000, queryTimeoutMs: 10_000 });
       times.push(performance.now() - from);
     }
     times.sort((a, b) => a - b);

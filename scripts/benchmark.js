@@ -1,22 +1,22 @@
 /**
- * What the gateway costs, measured side by side in one run: the same calls straight to the demo vendor and through the gateway to the
- * same vendor, in alternating rounds, so that a machine that is slow for a while is slow for both. Read the ratio, the added milliseconds
- * and the CPU time, not the absolute figures: all of it, the load too, shares one machine.
+ * Measures the overhead of the gateway: the same calls directly to the demo vendor and through the gateway, in alternating rounds, so that a slow
+ * phase of the machine affects both. Compare the ratio, the added milliseconds and the CPU time, not absolute values: all programs share one
+ * machine.
  *
  *   node scripts/benchmark.js [--calls 2000] [--concurrency 16] [--rounds 5] [--only plain|streamed] [--profile folder]
  *
- * With DATABASE_URL the gateway stores the calls there, otherwise in its embedded database, which is a part of its own process and so
- * of its CPU time. `--profile` leaves a CPU profile of the gateway in the folder.
+ * With DATABASE_URL the gateway stores the calls there, otherwise in its embedded database, whose CPU time is then part of the gateway's.
+ * `--profile` writes a CPU profile of the gateway into the folder.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
-import { createPrograms, makeKey } from './programs.js';
+import { createKey, createPrograms } from './programs.js';
 
 /** @typedef {'plain' | 'streamed'} Kind */
-/** @typedef {{ url: string, key: string, model: string }} Way */
+/** @typedef {{ url: string, key: string, model: string }} Target */
 /** @typedef {{ perSecond: number, firstByte: number, p50: number, p99: number }} Round Times in milliseconds. */
 /** @typedef {{ vendor: Round, gateway: Round }} Pair */
 
@@ -32,7 +32,7 @@ const { values } = parseArgs({
 const calls = wholeNumber(values.calls, 100_000);
 const concurrency = wholeNumber(values.concurrency, 1_000);
 const rounds = wholeNumber(values.rounds, 50);
-/** What one run shares: started programs, connections. */
+/** Shared by the whole run: programs and connections. */
 const programs = createPrograms();
 const agent = new Agent({ connections: concurrency, pipelining: 1 });
 
@@ -40,13 +40,13 @@ const folder = await mkdtemp(join(tmpdir(), 'gateway-benchmark-'));
 try {
   const vendor = await programs.start('demo-vendor', {});
   const gateway = await startGateway(vendor.url);
-  /** @type {{ vendor: Way, gateway: Way }} */
+  /** @type {{ vendor: Target, gateway: Target }} */
   const ways = {
     vendor: { url: vendor.url, key: 'any', model: 'echo' },
-    gateway: { url: gateway.url, key: await makeKey(gateway.url, 'benchmark'), model: 'vendor/echo' },
+    gateway: { url: gateway.url, key: await createKey(gateway.url, 'benchmark'), model: 'vendor/echo' },
   };
   for (const kind of kindsOf(values.only)) {
-    for (const way of Object.values(ways)) await round(way, kind, Math.min(calls, 1_000)); // Warm-up.
+    for (const target of Object.values(ways)) await round(target, kind, Math.min(calls, 1_000)); // Warm-up.
     /** @type {Pair[]} */
     const pairs = [];
     const cpuBefore = await cpuMs(gateway.pid);
@@ -61,7 +61,7 @@ try {
 }
 
 /**
- * The gateway with one provider, the vendor of the direct calls.
+ * Starts the gateway with one provider: the vendor of the direct calls.
  * @param {string} vendorUrl
  */
 async function startGateway(vendorUrl) {
@@ -71,15 +71,15 @@ async function startGateway(vendorUrl) {
     `providers:\n  vendor: { base_url: ${vendorUrl}/v1, api_key: any, dialect: chat }\nmodels:\n  vendor/echo: { input: 1, output: 2 }\n`,
   );
   return programs.start('start', {
-    // A line for each call is what runs in production; where it goes to is not the gateway's cost.
+    // Production logs a line per call; the cost of its destination is not the gateway's.
     env: { GATEWAY_CONFIG: file, GATEWAY_DATA_DIR: join(folder, 'data'), LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'info' },
     flags: values.profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(values.profile)}`],
   });
 }
 
 /**
- * One round of calls; the same body but for the model.
- * @param {Way} way
+ * Runs one round of calls with the same body except for the model.
+ * @param {Target} target
  * @param {Kind} kind
  * @param {number} count
  * @returns {Promise<Round>}
@@ -97,10 +97,10 @@ async function round({ url, key, model }, kind, count) {
     while (left > 0) {
       left -= 1;
       const startedAt = performance.now();
-      const answer = await request(`${url}/v1/chat/completions`, { dispatcher: agent, method: 'POST', headers, body });
-      if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}: ${await answer.body.text()}`);
+      const response = await request(`${url}/v1/chat/completions`, { dispatcher: agent, method: 'POST', headers, body });
+      if (response.statusCode !== 200) throw new Error(`status ${response.statusCode}: ${await response.body.text()}`);
       let bytes = 0;
-      for await (const chunk of answer.body) {
+      for await (const chunk of response.body) {
         if (bytes === 0) firstBytes.push(performance.now() - startedAt);
         bytes += chunk.length;
       }
@@ -138,12 +138,12 @@ function report(kind, pairs, cpuMsPerCall) {
 }
 
 /**
- * CPU time of a process so far; NaN where the system does not tell (only Linux does, in hundredths of a second).
+ * The CPU time of a process so far; NaN on systems other than Linux, which reports hundredths of a second.
  * @param {number} pid
  */
 async function cpuMs(pid) {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  // Behind the program's name, which may hold spaces: user time is the 12th field, system time the 13th.
+  // The fields after the program's name, which may hold spaces: user time is the 12th, system time the 13th.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
@@ -176,10 +176,10 @@ function kindsOf(only) {
 
 /**
  * @param {string} text
- * @param {number} most
+ * @param {number} max
  */
-function wholeNumber(text, most) {
+function wholeNumber(text, max) {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < 1) throw new Error(`${text} is no whole number from 1 on`);
-  return Math.min(value, most);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`${text} is not a positive integer`);
+  return Math.min(value, max);
 }

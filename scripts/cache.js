@@ -1,9 +1,9 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** Where fetched programs are kept: the user's cache, shared by all clones. */
+/** The directory of installed programs: in the user's cache, shared by all clones. */
 export function cacheDirectory() {
-  // The XDG specification: a relative path is to be ignored.
+  // The XDG Base Directory Specification says to ignore relative paths.
   const base = process.env['XDG_CACHE_HOME'];
   return join(base?.startsWith('/') ? base : join(homedir(), '.cache'), 'model-gateway');
 }

@@ -1,9 +1,9 @@
 /**
- * `npm ci` when what is installed is not what package-lock.json says, and not otherwise.
+ * Runs `npm ci` when the installed packages differ from package-lock.json, and only then.
  *
- * npm leaves `node_modules/.package-lock.json` at the end of every complete install: what it put there. Comparing the two needs no mark of
- * our own, is right after a `git pull` (the lock changed), after `npm install` by hand (both changed), and after an install that was
- * killed half way (the file is missing), where comparing times of files is not.
+ * npm writes `node_modules/.package-lock.json` at the end of every complete install. Comparing the two files is right after a `git pull` (the
+ * lock changed), after a manual `npm install` (both changed) and after an interrupted install (the file is missing). Comparing
+ * modification times is not.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -18,9 +18,9 @@ import { runNpm, say } from './npm.js';
  */
 
 /**
- * Makes `<root>/node_modules` what the lock file says. Two starts in one clone: the second waits for the first, then finds it done.
+ * Installs what the lock file says into `<root>/node_modules`. Of two concurrent starts in one clone the second waits for the first.
  * @param {string} root
- * @param {{ dev: boolean }} options `dev`: are the packages for developing needed too?
+ * @param {{ dev: boolean }} options `dev`: development packages are needed too
  */
 export async function ensureDependencies(root, { dev }) {
   if (await isInstalled(root, dev)) return;
@@ -50,7 +50,7 @@ async function isInstalled(root, dev) {
 }
 
 /**
- * Is all that `wanted` asks for there, in the same version, and made for this machine?
+ * Returns whether every package of `wanted` is installed in the same version and for this platform.
  * @param {LockFile} wanted
  * @param {LockFile} installed
  * @param {{ dev: boolean, platform: string, arch: string }} options
@@ -62,7 +62,7 @@ export function matches(wanted, installed, { dev, platform, arch }) {
     if (found === undefined) return locked.optional === true || locked.devOptional === true;
     return found.version === locked.version && found.integrity === locked.integrity;
   });
-  // A node_modules that was copied from another kind of machine has that machine's binaries.
+  // A node_modules folder from another platform has binaries that do not run here.
   return complete && Object.values(installed.packages).every(({ os, cpu }) => allows(os, platform) && allows(cpu, arch));
 }
 
@@ -85,7 +85,7 @@ async function readLock(file) {
   try {
     return JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
-    // Missing or cut off: not installed. npm itself complains well about a broken package-lock.json.
+    // Missing or truncated: not installed. npm reports a broken package-lock.json.
     if (error instanceof SyntaxError || hasCode(error, 'ENOENT')) return null;
     throw error;
   }

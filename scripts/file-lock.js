@@ -1,6 +1,6 @@
 /**
- * One process at a time, for the bootstrap: a file that names its holder. A holder that died is found by its pid; a pid that was given to
- * another program since is outlived by the age limit. (The service itself uses a lock that the kernel frees; plain Node 20 has none.)
+ * A lock for the bootstrap: a file that names its holder. A dead holder is detected by its pid; the age limit covers a pid that was assigned to
+ * another program. (The service uses a lock that the kernel releases; plain Node 20 has none.)
  */
 import { mkdir, open, readFile, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -10,7 +10,7 @@ const POLL_MS = 200;
 const STALE_MS = 15 * 60_000;
 
 /**
- * Runs `work` while holding the lock `file`; waits for another holder, after saying so once by `onWait`.
+ * Runs `work` while holding the lock `file`. Waits for another holder, after calling `onWait` once.
  * @template Result
  * @param {string} file
  * @param {{ onWait: () => void, work: () => Promise<Result> }} options
@@ -48,7 +48,7 @@ async function isAbandoned(file) {
   try {
     const [pid, { mtimeMs }] = await Promise.all([readFile(file, 'utf8'), stat(file)]);
     const ageMs = Date.now() - mtimeMs;
-    // The holder writes its pid right after it made the file; an empty file is abandoned only when it stays so.
+    // The holder writes its pid right after it created the file: an empty file is abandoned only if it stays empty.
     if (pid === '') return ageMs > 5_000;
     return ageMs > STALE_MS || !isAlive(Number(pid));
   } catch (error) {
@@ -72,6 +72,5 @@ function isAlive(pid) {
  * @param {string} code
  */
 export function hasCode(error, code) {
-  // Not `instanceof Error`: jest gives its tests an Error of their own.
   return typeof error === 'object' && error !== null && 'code' in error && error.code === code;
 }

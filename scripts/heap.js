@@ -1,16 +1,16 @@
-/** What a program keeps in memory, asked of its inspector: begin it with `--inspect=127.0.0.1:0`. */
+/** Measures a program's memory through its inspector: start it with `--inspect=127.0.0.1:0`. */
 
 /**
  * Bytes that survive a full garbage collection: objects, and the buffers that they hold.
  * @typedef {{ calls: number, heapBytes: number, bufferBytes: number }} Measure
  */
 
-/** How much of the measures, from the first on, is the time in which caches fill and code is compiled. */
+/** The share of measures at the start in which caches fill and code is compiled. */
 const warmUpPart = 0.25;
 
 /**
- * @param {string} stderr what the program said at its start
- * @returns {Promise<{ measure: () => Promise<Omit<Measure, 'calls'>>, close: () => void }>} a program does not end while it is open
+ * @param {string} stderr the program's output at its start
+ * @returns {Promise<{ measure: () => Promise<Omit<Measure, 'calls'>>, close: () => void }>} the program does not end while the connection is open
  */
 export async function openInspector(stderr) {
   const address = /ws:\/\/\S+/.exec(stderr)?.[0];
@@ -36,7 +36,7 @@ export async function openInspector(stderr) {
       socket.send(JSON.stringify({ id: asked, method, params }));
     });
   const measure = async () => {
-    // What the first collection finalises, the second one frees.
+    // The second collection frees what the first one finalised.
     await ask('HeapProfiler.collectGarbage');
     await ask('HeapProfiler.collectGarbage');
     const { result } = await ask('Runtime.evaluate', { expression: 'JSON.stringify(process.memoryUsage())' });
@@ -47,8 +47,8 @@ export async function openInspector(stderr) {
 }
 
 /**
- * How many bytes have stayed of how many calls: between the least of the first and the least of the second half of the measures after the
- * warm-up. The least, because what is kept for a moment (idle connections, a batch under way) comes and goes, and what leaks stays.
+ * The bytes that remained and the number of calls that left them: the difference between the minimum of the first and of the second half of
+ * the measures after the warm-up. Minima, because temporary memory (idle connections, a running batch) varies and leaks stay.
  * @param {readonly Measure[]} measures
  * @param {'heapBytes' | 'bufferBytes'} what
  */
@@ -63,7 +63,7 @@ export function growthOf(measures, what) {
 }
 
 /**
- * A call that is kept, were it only its facts, is more than a kilobyte; what comes and goes at rest was within 100 KiB (measured).
+ * A leaked call takes more than a kilobyte, even without its text; memory at rest varied by up to 100 KiB (measured).
  * @param {{ bytes: number, calls: number }} growth
  */
 export function isLeak({ bytes, calls }) {

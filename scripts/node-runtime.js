@@ -1,5 +1,5 @@
 /**
- * Which Node runs the TypeScript: the running one when it can, else the release in `.nvmrc`, fetched once from the npm registry (the
+ * Finds a Node that runs TypeScript: the running one if it can, otherwise the release in `.nvmrc`, installed once from the npm registry (the
  * packages that carry a Node binary for one platform) into the cache directory.
  */
 import { execFile } from 'node:child_process';
@@ -19,7 +19,7 @@ import { satisfies } from './versions.js';
  */
 export async function ensureNode(root) {
   const { engines } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
-  // 23.0 to 23.5 are newer than 22.18 and still want a flag for TypeScript; Node itself knows.
+  // 23.0 to 23.5 are newer than 22.18 but need a flag for TypeScript, so Node's feature is checked too.
   if (satisfies(process.versions.node, engines.node) && process.features.typescript) return process.execPath;
 
   const version = (await readFile(join(root, '.nvmrc'), 'utf8')).trim();
@@ -35,7 +35,8 @@ export async function ensureNode(root) {
 }
 
 /**
- * Installs into a folder beside `home` and renames it, so that nobody ever sees half a Node; of two that fetch at once the first wins.
+ * Installs into a temporary folder next to `home` and renames it, so that no process sees an incomplete Node; of two concurrent
+ * installations the first wins.
  * @param {{ home: string, name: string, version: string }} options
  */
 async function fetchNode({ home, name, version }) {
@@ -67,7 +68,7 @@ async function installNode(prefix, name, version) {
   try {
     await install(version);
   } catch (error) {
-    // Not every platform's package has every release; any of the same major does.
+    // Not every platform's package has every release: any release of the same major version is accepted.
     const major = version.split('.', 1).join('');
     if (!(error instanceof BootstrapError) || !/ETARGET|notarget/i.test(error.message)) throw error;
     await install(major);
@@ -85,7 +86,7 @@ async function moveInto(home, temporary, binary) {
   } catch (error) {
     if (!hasCode(error, 'ENOTEMPTY') && !hasCode(error, 'EEXIST') && !hasCode(error, 'EPERM')) throw error;
     if (existsSync(binary)) return;
-    // A folder without the binary is what somebody's clean-up left.
+    // A cleanup may have left a folder without the binary.
     await rm(home, { recursive: true, force: true });
     await rename(temporary, home);
   }
@@ -97,7 +98,7 @@ async function moveInto(home, temporary, binary) {
  * @param {string} arch
  */
 export function packageName(platform, arch) {
-  // The names are those of the npm package `node`, which has one odd one out.
+  // The names come from the npm package `node`, which has one exception.
   const prefix = platform === 'darwin' && arch === 'arm64' ? 'node-bin' : 'node';
   return `${prefix}-${platform === 'win32' ? 'win' : platform}-${arch}`;
 }

@@ -1,13 +1,13 @@
-/** Running npm from the bootstrap: quiet while it works, one line when it does not. */
+/** Runs npm for the bootstrap: silent on success, one line on failure. */
 import { spawn } from 'node:child_process';
 import { basename } from 'node:path';
 
-/** A failure that the user can act on: its message is shown as it is, without a stack. */
+/** A failure that the user can fix: its message is printed without a stack. */
 export class BootstrapError extends Error {}
 
 /** @param {string} text */
 export function say(text) {
-  // stderr, so that `gateway … | jq` gets the answer only.
+  // stderr, so that `gateway … | jq` gets only the output of the command.
   process.stderr.write(`gateway: ${text}\n`);
 }
 
@@ -19,7 +19,7 @@ export function say(text) {
  */
 export async function runNpm(args, { cwd }) {
   const { command, leading, shell } = findNpm(process.env['npm_execpath'], process.platform);
-  // `engine-strict` and `loglevel`: the Node that starts the bootstrap may be older than `engines`, and that is fine here.
+  // `engine-strict` and `loglevel`: the Node that starts the bootstrap may be older than `engines`.
   const quiet = ['--no-audit', '--no-fund', '--no-progress', '--engine-strict=false', '--loglevel=error'];
   const child = spawn(command, [...leading, ...args, ...quiet], { cwd, shell, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
@@ -36,7 +36,7 @@ export async function runNpm(args, { cwd }) {
 }
 
 /**
- * npm tells its scripts where it lives; that file run by this Node needs no shell on any platform. Yarn and pnpm set the same variable.
+ * npm passes its own path to scripts; running that file with this Node needs no shell on any platform. Yarn and pnpm set the same variable.
  * @param {string | undefined} execPath
  * @param {NodeJS.Platform} platform
  * @returns {{ command: string, leading: string[], shell: boolean }}
@@ -49,7 +49,7 @@ export function findNpm(execPath, platform) {
 }
 
 /**
- * What npm complained about, in one line: its first error lines without its marks, the address of its log last.
+ * npm's errors in one line: the first error lines without their prefix, then the path of its log.
  * @param {string} output
  */
 export function summarize(output) {

@@ -1,4 +1,4 @@
-/** The gateway's programs, for scripts that load them from outside. */
+/** Starts the gateway's programs for scripts that measure them. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -6,15 +6,15 @@ import { request } from 'undici';
 import { root } from './launch.js';
 
 const adminToken = 'token-for-measurements';
-const startLimitMs = 60_000;
+const startTimeoutMs = 180_000;
 
 /** @typedef {{ url: string, pid: number, stderr: () => string }} Program */
 
-/** Whoever makes it calls `stopAll` at the end. */
+/** The caller ends the programs with `stopAll`. */
 export function createPrograms() {
   /** @type {import('node:child_process').ChildProcess[]} */
   const children = [];
-  // Whatever ends the script ends what it started.
+  // The programs end with the script, however it ends.
   process.once('exit', () => {
     for (const child of children) child.kill('SIGTERM');
   });
@@ -42,7 +42,7 @@ export function createPrograms() {
       child.stderr.setEncoding('utf8').on('data', (text) => {
         stderr = (stderr + text).slice(-10_000);
       });
-      for (const limitAt = performance.now() + startLimitMs; performance.now() < limitAt && child.exitCode === null; ) {
+      for (const limitAt = performance.now() + startTimeoutMs; performance.now() < limitAt && child.exitCode === null; ) {
         const found = /http:\/\/127\.0\.0\.1:\d+/.exec(output);
         if (found) return { url: found[0], pid: child.pid ?? 0, stderr: () => stderr };
         await sleep(50);
@@ -60,11 +60,11 @@ export function createPrograms() {
 }
 
 /**
- * A key of the project, which is made if it is not there.
+ * Creates a key of the project, and the project if it does not exist.
  * @param {string} url
  * @param {string} project
  */
-export async function makeKey(url, project) {
+export async function createKey(url, project) {
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
   const address = `${url}/provision/teams/${project}`;
   await request(address, { method: 'PUT', headers, body: '{}' }).then(({ body }) => body.dump());

@@ -1,12 +1,12 @@
 /**
  * A labelled set to measure search with: statements as memories hold them, the same kind of statement for several people so that each has
- * near misses, a few dozen short conversations, and questions in other words than the answers. Made from the tables below, the same each time.
+ * near misses, a few dozen short conversations, and queries that share no terms with their answers. Generated from the tables below, the same in every run.
  */
 
 const people = ['Anna Berg', 'Marco Rossi', 'Priya Nair', 'Tomás Silva', 'Yuki Tanaka', 'Fatima Haddad', 'Oliver Kemp', 'Ingrid Dahl'];
 
 /**
- * A statement with a value for each person, and questions about it that avoid its words.
+ * A statement with a value for each person, and queries about it that avoid its terms.
  * @type {[string, string[], string[]][]}
  */
 const statements = [
@@ -133,7 +133,7 @@ const statements = [
 
 const projects = ['Falcon', 'Borealis', 'Juniper', 'Quartz', 'Meridian', 'Tundra', 'Lantern', 'Harbour'];
 /**
- * Names and numbers: what words find and meanings do not.
+ * Names and numbers: what terms find and vectors do not.
  * @type {[string, string[], string[]][]}
  */
 const records = [
@@ -263,7 +263,7 @@ export function makeRetrievalSet() {
         text: `${name} asked for a reminder about ${subject} and had no further wishes`,
       });
   }
-  // The same question in words that people type in a hurry.
+  // The same query as hurried users type it.
   const hurried = queries.filter((_, index) => index % 2 === 0).map(({ text, answers }) => ({ text: hurry(text), answers }));
   return { memories, queries: [...queries, ...hurried] };
 }

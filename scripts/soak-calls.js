@@ -1,13 +1,13 @@
-/** The mixed load of the soak: each kind of call as callers make it, with the status that it must get. */
+/** The mixed load of the soak test: every kind of call with the status that it must get. */
 import { request } from 'undici';
 
 /**
  * @typedef {object} Kind
  * @property {string} path
- * @property {object | string} body a string goes as it is
+ * @property {object | string} body a string is sent unchanged
  * @property {number} status
- * @property {boolean} [leaves] the caller goes away when the answer begins
- * @property {boolean} [stranger] with a key that there is not
+ * @property {boolean} [leaves] the caller disconnects when the response starts
+ * @property {boolean} [stranger] uses an unknown key
  */
 
 const user = { role: 'user', content: 'Tell me something about the weather on a long, slow day.' };
@@ -58,7 +58,7 @@ tiers:
 }
 
 /**
- * Makes one call to its end. Throws when the answer is not what this kind must get.
+ * Makes one call and reads its response. Throws an error when the response is not the expected one.
  * @param {{ url: string, key: string, name: string, kind: Kind, fresh: boolean, dispatcher: import('undici').Dispatcher }} call fresh: not from the cache
  */
 export async function makeCall({ url, key, name, kind, fresh, dispatcher }) {
@@ -69,14 +69,14 @@ export async function makeCall({ url, key, name, kind, fresh, dispatcher }) {
     ...(fresh && { 'cache-control': 'no-cache' }),
   };
   const body = typeof kind.body === 'string' ? kind.body : JSON.stringify(kind.body);
-  const answer = await request(url + kind.path, { method: 'POST', headers, body, dispatcher });
-  if (answer.statusCode !== kind.status)
-    throw new Error(`${name}: answered ${answer.statusCode}, not ${kind.status}: ${(await answer.body.text()).slice(0, 500)}`);
+  const response = await request(url + kind.path, { method: 'POST', headers, body, dispatcher });
+  if (response.statusCode !== kind.status)
+    throw new Error(`${name}: status ${response.statusCode}, not ${kind.status}: ${(await response.body.text()).slice(0, 500)}`);
   if (kind.leaves) {
-    answer.body.on('error', () => undefined).destroy();
+    response.body.on('error', () => undefined).destroy();
     return;
   }
-  // The vendor breaks off; what comes of it is the caller's business.
-  if (name === 'broken') await answer.body.text().catch(() => '');
-  else await answer.body.dump({ limit: 16 * 1024 * 1024 });
+  // The vendor breaks the connection; the outcome is not checked.
+  if (name === 'broken') await response.body.text().catch(() => '');
+  else await response.body.dump({ limit: 16 * 1024 * 1024 });
 }

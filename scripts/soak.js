@@ -1,12 +1,12 @@
 /**
- * Mixed load for a long time, and what it leaves behind in memory: a service of its own, the demo vendor behind it, several projects and
- * keys, every kind of call (soak-calls.js). After each round it is idle, its garbage is collected, and what is left is printed. It fails when
- * what is left grows with the number of calls, or when a call gets what it should not.
+ * Runs a mixed load for a long time and measures the memory that it leaves: one service, the demo vendor, several projects and keys, and every
+ * kind of call (soak-calls.js). After each round the service is idle, its garbage is collected, and the rest is printed. Fails when memory
+ * grows with the number of calls, or when a call gets an unexpected response.
  *
  *   npm run soak -- [--minutes 10] [--rounds 20] [--calls 0] [--concurrency 8]
  *
- * `--calls` makes each round end after so many calls instead of its share of the minutes. With DATABASE_URL calls are stored there, otherwise
- * in the embedded database.
+ * `--calls` ends each round after that many calls instead of after its share of the minutes. With DATABASE_URL calls are stored there,
+ * otherwise in the embedded database.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,10 +15,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
 import { growthOf, isLeak, openInspector } from './heap.js';
-import { createPrograms, makeKey } from './programs.js';
+import { createKey, createPrograms } from './programs.js';
 import { kinds, makeCall, soakConfig } from './soak-calls.js';
 
-/** How long the service may take to store what the round has left in its journal. */
+/** The time in which the service must store the calls that a round left in its journal. */
 const idleLimitMs = 60_000;
 
 const { values } = parseArgs({
@@ -44,7 +44,7 @@ try {
   });
   const inspector = await openInspector(gateway.stderr());
   const projects = ['north', 'south', 'west'];
-  const keys = await Promise.all([...projects, ...projects].map((project) => makeKey(gateway.url, project)));
+  const keys = await Promise.all([...projects, ...projects].map((project) => createKey(gateway.url, project)));
   await soak(gateway.url, keys, inspector.measure).finally(inspector.close);
 } finally {
   await programs.stopAll();
@@ -91,7 +91,7 @@ async function soak(url, keys, measure) {
 }
 
 /**
- * What is asked for waits for the records of all calls before (at most a second, so it is asked until it does not change).
+ * Waits until all calls are stored: a usage request waits for earlier records for at most a second, so it is repeated until nothing changes.
  * @param {string} url
  * @param {string[]} keys
  */
@@ -108,7 +108,7 @@ async function untilIdle(url, keys) {
     if (now === before) return;
     before = now;
   }
-  throw new Error('the service does not come to rest');
+  throw new Error('the service does not become idle');
 }
 
 /** @param {number} bytes */

@@ -1,59 +1,74 @@
 /**
- * `npm test`: every test under the right Node. Arguments are jest's: `npm test -- test/keys`. The last line is `N passed, N failed`, with
- * `, N skipped` where tests were skipped; the exit code is 1 when anything failed. With CI=true nothing may be skipped, and a file that
- * failed beside others is run once more alone, which then counts (docs/decisions/2026-11-21-ci-retry.md).
+ * `npm test`: runs the tests under the right Node. Arguments are jest's (`npm test -- test/keys`), or one of these:
+ * `--changed` runs the tests that reach the files of a change, `--durations` prints the slowest files, `--exhaustive` runs every case of random
+ * tests, `--record-durations` writes test-durations.json.
+ *
+ * The last line is `N passed, N failed`, with `, N skipped` where tests were skipped; the exit code is 1 when anything failed.
+ * With CI=true a skipped test is a failed test.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { constants, tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
+import { selectChangedTests } from './changed-tests.js';
 import { hasCode } from './file-lock.js';
 import { prepare, root, runChild } from './launch.js';
-import { filesToRetry, mergeRuns, summarizeRun } from './test-summary.js';
+import { createTestDirectory } from './test-directory.js';
+import { recordDurations } from './test-durations.js';
+import { formatDurations, summarizeRun } from './test-summary.js';
 
-const args = process.argv.slice(2);
-const isCi = process.env['CI'] === 'true';
-const node = await prepare({ dev: true });
-const scratch = mkdtempSync(join(tmpdir(), 'gateway-test-'));
-try {
-  const first = await runJest(args);
-  const retried = isCi ? filesToRetry(first.files) : [];
-  const second =
-    retried.length > 0 ? await runJest(['--runInBand', '--runTestsByPath', ...retried]) : { files: [], exitCode: first.exitCode };
-  const merged = first.files && second.files ? mergeRuns(first.files, second.files) : { files: first.files, lines: [] };
-  // With a name pattern jest calls everything else skipped, and that is what was asked for.
-  const hasNamePattern = args.some((argument) => argument === '-t' || argument.startsWith('--testNamePattern'));
-  const { lines, exitCode } = summarizeRun({ files: merged.files, exitCode: second.exitCode, allowSkipped: !isCi || hasNamePattern });
-  for (const line of [...merged.lines, ...lines]) process.stdout.write(`${line}\n`);
-  process.exitCode = exitCode;
-} finally {
-  rmSync(scratch, { recursive: true, force: true });
+const ownFlags = ['--changed', '--durations', '--record-durations', '--exhaustive'];
+const given = process.argv.slice(2);
+const flags = new Set(given.filter((argument) => ownFlags.includes(argument)));
+const jestArgs = given.filter((argument) => !ownFlags.includes(argument));
+if (flags.has('--exhaustive')) process.env['GATEWAY_TEST_EXHAUSTIVE'] = '1';
+if (flags.has('--changed')) {
+  const { tests, lines } = selectChangedTests(root);
+  for (const line of lines) process.stdout.write(`${line}\n`);
+  // Jest takes an empty list for "all".
+  if (tests.length === 0) process.exit();
+  jestArgs.push('--runTestsByPath', ...tests);
 }
 
-/**
- * @param {string[]} jestArgs
- * @returns {Promise<{ files: import('./test-summary.js').FileCounts[] | null, exitCode: number }>}
- */
-async function runJest(jestArgs) {
-  const countsFile = join(scratch, 'counts.json');
-  rmSync(countsFile, { force: true });
-  process.env['TEST_COUNTS_FILE'] = countsFile;
+const node = await prepare({ dev: true });
+const directory = createTestDirectory((reason) => {
+  process.stdout.write(`${reason}: the run is stopped\n`);
+  // Handed on to jest, whose workers end with it.
+  process.kill(process.pid, 'SIGTERM');
+});
+try {
+  const { files, exitCode: jestExitCode } = await runJest();
+  // With a name pattern jest reports every other test as skipped.
+  const hasNamePattern = jestArgs.some((argument) => argument === '-t' || argument.startsWith('--testNamePattern'));
+  const allowSkipped = process.env['CI'] !== 'true' || hasNamePattern;
+  const { lines, exitCode } = summarizeRun({ files, exitCode: jestExitCode, allowSkipped });
+  if (flags.has('--durations')) lines.unshift(...formatDurations(files ?? []));
+  if (flags.has('--record-durations')) recordDurations(files ?? []);
+  for (const line of lines) process.stdout.write(`${line}\n`);
+  process.exitCode = exitCode;
+} finally {
+  directory.remove();
+}
+
+/** @returns {Promise<{ files: import('./test-summary.js').FileResult[] | null, exitCode: number }>} */
+async function runJest() {
+  const resultsFile = join(directory.path, 'results.json');
+  Object.assign(process.env, { TEST_RESULTS_FILE: resultsFile, TMPDIR: directory.path });
   const { code, signal } = await runChild(node, [
     '--import',
     new URL('end-with-bootstrap.js', import.meta.url).href,
-    '--experimental-vm-modules',
     '--disable-warning=ExperimentalWarning',
     join(root, 'node_modules', 'jest', 'bin', 'jest.js'),
     '--rootDir',
     root,
     ...jestArgs,
   ]);
-  return { files: readCounts(countsFile), exitCode: code ?? 128 + (signal === null ? 0 : constants.signals[signal]) };
+  return { files: readResults(resultsFile), exitCode: code ?? 128 + (signal === null ? 0 : constants.signals[signal]) };
 }
 
-/** @param {string} countsFile */
-function readCounts(countsFile) {
+/** @param {string} file */
+function readResults(file) {
   try {
-    return JSON.parse(readFileSync(countsFile, 'utf8'));
+    return JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return null;
     throw error;

@@ -1,7 +1,7 @@
-/** Comparing versions as far as the bootstrap needs it: three numbers, and ranges of the one form `>=22.18`. */
+/** Compares versions for the bootstrap: three numbers, and ranges of the form `>=22.18`. */
 
 /**
- * Negative, zero or positive, as `left` is older than, equal to or newer than `right`. Missing parts count as zero.
+ * Returns a negative number, zero or a positive number when `left` is older than, equal to or newer than `right`. Missing parts count as zero.
  * @param {string} left
  * @param {string} right
  */
@@ -15,14 +15,14 @@ export function compareVersions(left, right) {
 }
 
 /**
- * Does `version` satisfy `range`? Only the form `>=x.y.z` is known; anything else is a mistake in package.json and throws.
+ * Returns whether `version` satisfies `range`. Throws an error for any range that does not have the form `>=x.y.z`.
  * @param {string} version
  * @param {string} range
  */
 export function satisfies(version, range) {
-  const least = /^>=\s*(\d+(?:\.\d+){0,2})$/.exec(range.trim())?.[1];
-  if (least === undefined) throw new Error(`engines.node in package.json must look like ">=22.18", not ${JSON.stringify(range)}`);
-  return compareVersions(version, least) >= 0;
+  const min = /^>=\s*(\d+(?:\.\d+){0,2})$/.exec(range.trim())?.[1];
+  if (min === undefined) throw new Error(`engines.node in package.json must have the form ">=22.18", not ${JSON.stringify(range)}`);
+  return compareVersions(version, min) >= 0;
 }
 
 /** @param {string} version */

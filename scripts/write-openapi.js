@@ -1,5 +1,5 @@
 /**
- * Writes `docs/api/openapi.json`, the copy of `GET /openapi.json` that readers find without a running service.
+ * Writes `docs/api/openapi.json`, a copy of `GET /openapi.json` for readers without a running service.
  *
  *   node scripts/write-openapi.js
  */
@@ -9,7 +9,7 @@ import { prepare, runChild } from './launch.js';
 
 const node = await prepare({ dev: true });
 if (node === process.execPath) {
-  // Only now: an older Node can't read TypeScript.
+  // Imported late: an older Node cannot load TypeScript.
   const { describeApi } = await import('../src/http/openapi.ts');
   const folder = new URL('../docs/api/', import.meta.url);
   await mkdir(folder, { recursive: true });

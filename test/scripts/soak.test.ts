@@ -1,4 +1,4 @@
-/** `npm run soak`, for a bounded number of calls: a service under mixed load keeps nothing of its calls in memory (lessons 15). */
+/** `npm run soak` with a bounded number of calls: a service under mixed load leaks no memory. */
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { growthOf, isLeak } from '../../scripts/heap.js';
@@ -8,7 +8,7 @@ import { run } from '../support/run.ts';
 const limitMs = 420_000;
 
 it(
-  'thousands of calls of every kind leave the heap and the buffers of the service as they were',
+  'thousands of calls of every kind do not grow the heap and the buffers of the service',
   async () => {
     const program = [join(root, 'scripts', 'soak.js'), '--rounds', '8', '--calls', '320'];
     const said = await run(process.execPath, program, { cwd: root, env: { ...process.env, DATABASE_URL: '' }, timeoutMs: limitMs });
@@ -18,8 +18,8 @@ it(
   limitMs,
 );
 
-describe('what each call leaves', () => {
-  /** Measures of a service that keeps `kept` bytes of each call, warms up for two rounds, and has `noise` bytes more or less each time. */
+describe('the memory that each call leaves', () => {
+  /** Measures of a service that leaks `kept` bytes per call, warms up for two rounds, and varies by `noise` bytes. */
   const measuresOf = (kept: number, noise: number) =>
     Array.from({ length: 8 }, (_, round) => {
       const calls = (round + 1) * 320;
@@ -27,7 +27,7 @@ describe('what each call leaves', () => {
       return { calls, heapBytes: 45_000_000 + warmUp + kept * calls + (round % 2) * noise, bufferBytes: 9_000_000 };
     });
 
-  it.each([0, 20_000, 100_000])('is told from what comes and goes: %i bytes here', (noise) => {
+  it.each([0, 20_000, 100_000])('is distinguished from a variation of %i bytes', (noise) => {
     expect(isLeak(growthOf(measuresOf(0, noise), 'heapBytes'))).toBe(false);
     expect(isLeak(growthOf(measuresOf(1_500, noise), 'heapBytes'))).toBe(true);
     expect(isLeak(growthOf(measuresOf(1_500, noise), 'bufferBytes'))).toBe(false);

@@ -17,9 +17,15 @@ export function parseDeb822(text: string): AptSource[] {
     .map(parseFields)
     .filter((fields) => fields.has('types') && fields.get('enabled') !== 'no')
     .map((fields) => {
-      const words = (name: string) => (fields.get(name) ?? '').split(/\s+/).filter((word) => word !== '');
+      const fieldValues = (name: string) => (fields.get(name) ?? '').split(/\s+/).filter((word) => word !== '');
       const options = Object.fromEntries([...fields].filter(([name]) => ['signed-by', 'trusted'].includes(name)));
-      return { types: words('types'), uris: words('uris'), suites: words('suites'), components: words('components'), options };
+      return {
+        types: fieldValues('types'),
+        uris: fieldValues('uris'),
+        suites: fieldValues('suites'),
+        components: fieldValues('components'),
+        options,
+      };
     });
 }
 

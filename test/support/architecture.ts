@@ -133,7 +133,6 @@ export const SUBMODULES: Record<string, Record<string, readonly string[]>> = {
   'src/http/openapi': {
     schemas: [],
     contract: ['schemas'],
-    operations: ['schemas', 'contract'],
   },
 };
 

@@ -1,6 +1,6 @@
 /**
- * A service whose worker is killed and started again, over one database and one Temporal: an API process that lives, workers that share its data
- * directory, and a vendor that notes when it is asked for something that is finished.
+ * A service whose worker crashes and restarts, on one database and one Temporal server: an API process that keeps running, workers that share
+ * its data directory, and a vendor that records requests for work that is finished already.
  */
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -14,16 +14,16 @@ import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
-import type { Death } from './crash-worker.ts';
+import type { CrashPoint } from './crash-worker.ts';
 import { copyTestBundle, jsonOf } from './gateway.ts';
 import { createProcesses, type GatewayProcess } from './gateway-process.ts';
 import { createTestDatabase } from './postgres.ts';
 import { createTestLog } from './temporal.ts';
 import { createTemporalServer } from './temporal-server.ts';
 
-const namespace = 'doomed';
+const namespace = 'crash';
 const program = fileURLToPath(new URL('crash-worker.ts', import.meta.url));
-const deathLimitMs = 250_000;
+const crashTimeoutMs = 250_000;
 
 export interface Project {
   readonly id: string;
@@ -32,25 +32,25 @@ export interface Project {
   erase(subject: string): Promise<Response>;
 }
 
-export interface Asked {
+export interface ObservedRequest {
   readonly job: 'memories' | 'consolidation' | 'embeddings' | 'video';
-  /** What it is asked for is still to be done. */
+  /** The work of this request is still pending. */
   readonly isOpen: boolean;
 }
 
-export interface DoomedService {
+export interface CrashService {
   readonly database: Database;
   readonly temporal: Temporal;
   readonly serving: GatewayProcess;
-  /** What memory and the polls of videos asked the vendor for. */
-  readonly asked: readonly Asked[];
+  /** Requests of memory and of video polls to the vendor. */
+  readonly requests: readonly ObservedRequest[];
   addProject(slug: string, settings?: object): Promise<Project>;
-  /** A worker that lives and tells which points it passes. */
-  startNoting(): Promise<GatewayProcess>;
+  /** A worker that keeps running and logs the points that it passes. */
+  startObserver(): Promise<GatewayProcess>;
   startWorker(): Promise<GatewayProcess>;
-  /** Runs a worker until it has died there. */
-  runUntil(death: Death): Promise<void>;
-  takeBack(): Promise<void>;
+  /** Runs a worker until it has crashed there. */
+  runUntilCrash(crash: CrashPoint): Promise<void>;
+  stopAll(): Promise<void>;
 }
 
 const yamlOf = (vendorUrl: string): string => `
@@ -62,28 +62,28 @@ tiers: { trivial: [one/echo] }
 memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_minutes: 1 } }
 `;
 
-/** Whoever creates it takes it back. */
-export async function createDoomedService(): Promise<DoomedService> {
+/** The caller ends it with `stopAll`. */
+export async function createCrashService(): Promise<CrashService> {
   const processes = createProcesses();
-  const lent = await createTestDatabase();
-  const database = openServerDatabase({ connectionString: lent.url, maxConnections: 4 });
+  const testDatabase = await createTestDatabase();
+  const database = openServerDatabase({ connectionString: testDatabase.url, maxConnections: 4 });
   await migrate(database);
-  const vendor = await createNotingVendor(database);
+  const vendor = await createRecordingVendor(database);
   const server = await createTemporalServer();
   const temporal = createTemporal({ address: server.address, namespace, logger: createTestLog().logger });
   const home = await processes.home('empty');
   await writeFile(join(home, 'gateway.yaml'), yamlOf(vendor.url));
   await mkdir(join(home, 'data'));
   await copyTestBundle(join(home, 'data'));
-  const env = { DATABASE_URL: lent.url, GATEWAY_TEMPORAL: 'on', TEMPORAL_ADDRESS: server.address, TEMPORAL_NAMESPACE: namespace };
+  const env = { DATABASE_URL: testDatabase.url, GATEWAY_TEMPORAL: 'on', TEMPORAL_ADDRESS: server.address, TEMPORAL_NAMESPACE: namespace };
   const serving = await processes.start('serve', { home, env });
-  const startDoomed = (...death: string[]) =>
-    processes.start('worker', { home, env, program: [process.execPath, '--no-warnings', program, ...death] });
+  const startCrashWorker = (...crash: string[]) =>
+    processes.start('worker', { home, env, program: [process.execPath, '--no-warnings', program, ...crash] });
   return {
     database,
     temporal,
     serving,
-    asked: vendor.asked,
+    requests: vendor.asked,
     async addProject(slug, settings = {}) {
       await serving.admin('PUT', `/provision/teams/${slug}`, settings);
       const { key } = await jsonOf<{ key: string }>(serving.admin('POST', `/provision/teams/${slug}/keys`, { name: 'test' }));
@@ -96,44 +96,44 @@ export async function createDoomedService(): Promise<DoomedService> {
           fetch(`${serving.url}/v1/memory/subjects/${subject}`, { method: 'DELETE', headers: { authorization: `Bearer ${key}` } }),
       };
     },
-    startNoting: () => startDoomed(),
+    startObserver: () => startCrashWorker(),
     startWorker: () => processes.start('worker', { home, env }),
-    async runUntil(death) {
-      const worker = await startDoomed(JSON.stringify(death));
+    async runUntilCrash(crash) {
+      const worker = await startCrashWorker(JSON.stringify(crash));
       const limit = new AbortController();
-      const tooLong = sleep(deathLimitMs, 'too long', { signal: limit.signal }).catch(() => 'ended');
-      const end = await Promise.race([worker.exited, tooLong]);
+      const timeout = sleep(crashTimeoutMs, 'too long', { signal: limit.signal }).catch(() => 'ended');
+      const end = await Promise.race([worker.exited, timeout]);
       limit.abort();
       if (end !== 'SIGKILL')
-        throw new Error(`${death.activity} did not come to '${death.point}', but ${end}:\n${worker.stdout()}${worker.stderr()}`);
+        throw new Error(`${crash.activity} did not come to '${crash.point}', but ${end}:\n${worker.stdout()}${worker.stderr()}`);
     },
-    async takeBack() {
-      await processes.takeBack();
+    async stopAll() {
+      await processes.stopAll();
       await temporal.close();
       await server.remove();
       await vendor.close();
       await database.close();
-      await lent.drop();
+      await testDatabase.drop();
     },
   };
 }
 
-/** The demo vendor behind a door at which is looked, before a question is let in, whether its answer is still wanted. */
-async function createNotingVendor(database: Database) {
+/** The demo vendor with a proxy that records, before it forwards a request, whether the work of that request is still pending. */
+async function createRecordingVendor(database: Database) {
   const vendor = await createDemoVendor();
-  const asked: Asked[] = [];
+  const requests: ObservedRequest[] = [];
   const isOpen = async (sql: string, value: unknown): Promise<boolean> => (await database.query(sql, [value])).length > 0;
 
-  async function note(path: string, body: string): Promise<void> {
+  async function record(path: string, body: string): Promise<void> {
     if (path.includes('/operations/')) {
       const operation = path.slice(path.indexOf('models/'));
-      asked.push({
+      requests.push({
         job: 'video',
         isOpen: await isOpen(`select 1 from videos where operation = $1::text and state = 'running'`, operation),
       });
     } else if (path === '/v1/embeddings') {
       const { input } = JSON.parse(body) as { input: string[] };
-      asked.push({
+      requests.push({
         job: 'embeddings',
         isOpen: !(await isOpen(`select 1 from memory_passages where text = any ($1::text[]) and embedding is not null`, input)),
       });
@@ -144,15 +144,15 @@ async function createNotingVendor(database: Database) {
       const state = job === 'memories' ? 'waiting' : 'learned';
       const group = `select 1 from memory_batch_groups part join projects project on project.id = part.project_id
         where part.state = '${state}' and project.slug = $1::text`;
-      asked.push({ job, isOpen: await isOpen(group, slug) });
+      requests.push({ job, isOpen: await isOpen(group, slug) });
     }
   }
 
-  const door = createServer(async (request, response) => {
+  const proxy = createServer(async (request, response) => {
     const { method = '', url = '', headers } = request;
     try {
       const body = await textOf(request);
-      await note(url, body);
+      await record(url, body);
       const { authorization, 'x-goog-api-key': googleKey } = headers;
       const answer = await fetch(vendor.url + url, {
         method,
@@ -166,18 +166,18 @@ async function createNotingVendor(database: Database) {
       response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
       response.end(await answer.text());
     } catch {
-      response.destroy(); // Who asked has died, or the test is over.
+      response.destroy(); // The client crashed, or the test has ended.
     }
   });
-  door.listen(0, '127.0.0.1');
-  await once(door, 'listening');
-  const address = door.address();
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  const address = proxy.address();
   return {
-    asked,
+    asked: requests,
     url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
     async close() {
-      door.close();
-      door.closeAllConnections();
+      proxy.close();
+      proxy.closeAllConnections();
       await vendor.close();
     },
   };

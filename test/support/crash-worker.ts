@@ -1,9 +1,9 @@
 /**
- * A worker process that dies by kill -9 at a named point of an activity, for `activity-kill.test.ts`. Points: `before <table>`, when what the
- * activity writes to that table is about to be committed, and `after`, when all of it is done and Temporal is not told yet. They are
- * where the app meets the database and the activities that it is given here, so the program itself has nothing that could kill it.
+ * A worker process that kills itself at a named point of an activity, for `activity-kill.test.ts`. Points: `before <table>`, when the
+ * activity's write to that table is about to be committed, and `after`, when the activity is done and Temporal does not have its result.
+ * This program wraps the database and the activities, so the gateway itself holds no code that could kill it.
  *
- * Argument: the death as JSON; without one it lives, and writes a line for each point it passes.
+ * Argument: the crash point as JSON; without one the worker keeps running and logs every point that it passes.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createApp } from '../../src/app.ts';
@@ -13,11 +13,11 @@ import { openServerDatabase } from '../../src/db/pool.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import type { Activities } from '../../workflows/contract.ts';
 
-/** Where a worker dies. */
-export interface Death {
+/** Where a worker crashes. */
+export interface CrashPoint {
   readonly activity: keyof Activities;
   readonly point: string;
-  /** Project that the activity must work for; null: any. */
+  /** Only for this project; null: for any. */
   readonly projectId: string | null;
 }
 
@@ -27,7 +27,7 @@ interface Run {
 }
 
 const { env, argv } = process;
-const death = argv[2] === undefined ? null : (JSON.parse(argv[2]) as Death);
+const crash = argv[2] === undefined ? null : (JSON.parse(argv[2]) as CrashPoint);
 const logger = createLogger({ level: 'info' });
 const config = loadConfig(readConfigSource(env, 'worker'));
 const database = openServerDatabase({ connectionString: config.server.databaseUrl ?? '' });
@@ -36,15 +36,15 @@ const running = new AsyncLocalStorage<Run>();
 const pass = (point: string): void => {
   const run = running.getStore();
   if (!run) return;
-  const isDeadly = death?.activity === run.activity && death.point === point && (death.projectId ?? run.projectId) === run.projectId;
-  if (isDeadly) process.kill(process.pid, 'SIGKILL');
+  const crashes = crash?.activity === run.activity && crash.point === point && (crash.projectId ?? run.projectId) === run.projectId;
+  if (crashes) process.kill(process.pid, 'SIGKILL');
   logger.info({ activity: run.activity, point }, 'passed');
 };
 
 const tablesOf = (text: string): string[] =>
   [...text.matchAll(/\b(?:insert into|update|delete from) (\w+)/g)].map(([, table = '']) => table);
 
-const mortal: Database = {
+const crashingDatabase: Database = {
   ...database,
   query(text, values) {
     for (const table of tablesOf(text)) pass(`before ${table}`);
@@ -53,13 +53,13 @@ const mortal: Database = {
   transaction: (work) =>
     database.transaction(async (tx) => {
       const tables = new Set<string>();
-      const noting: Queries = {
+      const recording: Queries = {
         query(text, values) {
           for (const table of tablesOf(text)) tables.add(table);
           return tx.query(text, values);
         },
       };
-      const result = await work(noting);
+      const result = await work(recording);
       for (const table of tables) pass(`before ${table}`);
       return result;
     }),
@@ -67,7 +67,7 @@ const mortal: Database = {
 
 async function projectOf(input: object): Promise<string | null> {
   const id = Object.values(input).find((value) => typeof value === 'string' && value.length === 36);
-  if (id === undefined) return null; // The cleanup is nobody's own.
+  if (id === undefined) return null; // The cleanup has no project.
   const [row] = await database.query<{ id: string }>(
     `select id from projects where id = $1::uuid
      union all select project_id from conversations where id = $1::uuid
@@ -98,7 +98,7 @@ function aroundActivities(activities: Activities): Activities {
 const app = await createApp({
   role: 'worker',
   config,
-  database: mortal,
+  database: crashingDatabase,
   logger,
   dataDir: config.server.dataDir,
   adminToken: '',

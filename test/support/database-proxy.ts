@@ -1,23 +1,23 @@
-/** A way to a database server that a test can shut and open: while it is shut its connections are broken and new ones refused. */
+/** A TCP proxy to a database server that a test can sever: then its connections are broken and new ones are refused. */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-export interface DatabaseDoor {
-  /** The server's address, by way of the door. */
+export interface DatabaseProxy {
+  /** The server's address by way of the proxy. */
   readonly url: string;
-  open(): Promise<void>;
-  shut(): Promise<void>;
+  connect(): Promise<void>;
+  sever(): Promise<void>;
 }
 
-/** Lends a door to the server of `databaseUrl`, shut at first, and shuts it afterwards. */
-export async function withDatabaseDoor<Result>(databaseUrl: string, work: (door: DatabaseDoor) => Promise<Result>): Promise<Result> {
+/** Runs `work` with a proxy to the server of `databaseUrl`; it is severed before and after. */
+export async function withDatabaseProxy<Result>(databaseUrl: string, work: (proxy: DatabaseProxy) => Promise<Result>): Promise<Result> {
   const { hostname, port: targetPort } = new URL(databaseUrl);
   const sockets = new Set<Socket>();
   let server: Server | null = null;
 
-  const keep = (socket: Socket, partner: Socket): void => {
+  const track = (socket: Socket, partner: Socket): void => {
     sockets.add(socket);
-    // The end of one side is the end of the other; that a broken connection broke is no news.
+    // The end of one side ends the other, whether it was closed or broken.
     socket.on('error', () => undefined);
     socket.once('close', () => {
       sockets.delete(socket);
@@ -26,11 +26,11 @@ export async function withDatabaseDoor<Result>(databaseUrl: string, work: (door:
   };
 
   const listen = async (port: number): Promise<number> => {
-    server = createServer((outside) => {
-      const inside = connect(Number(targetPort || 5432), hostname);
-      keep(outside, inside);
-      keep(inside, outside);
-      outside.pipe(inside).pipe(outside);
+    server = createServer((client) => {
+      const upstream = connect(Number(targetPort || 5432), hostname);
+      track(client, upstream);
+      track(upstream, client);
+      client.pipe(upstream).pipe(client);
     });
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
@@ -39,7 +39,7 @@ export async function withDatabaseDoor<Result>(databaseUrl: string, work: (door:
     return address.port;
   };
 
-  const shut = async (): Promise<void> => {
+  const sever = async (): Promise<void> => {
     if (!server) return;
     const closed = once(server, 'close');
     server.close();
@@ -49,19 +49,19 @@ export async function withDatabaseDoor<Result>(databaseUrl: string, work: (door:
   };
 
   const port = await listen(0);
-  await shut();
+  await sever();
   const url = new URL(databaseUrl);
   url.hostname = '127.0.0.1';
   url.port = String(port);
   try {
     return await work({
       url: url.href,
-      async open() {
+      async connect() {
         if (!server) await listen(port);
       },
-      shut,
+      sever,
     });
   } finally {
-    await shut();
+    await sever();
   }
 }

@@ -1,28 +1,34 @@
-/** A migrated embedded database, made once for a run of the tests: PGlite needs three seconds for a new one, and a tenth of that for a copy. */
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+/** A migrated embedded database, created once per test run: a new one takes PGlite three seconds, a copy a tenth of that. */
+import { cpSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
 
-/** Makes the template; test files find it by the environment. Returns how to take it away. */
+/** Creates the template, which test files find in the environment. Returns the function that removes it. */
 export async function prepareEmbeddedTemplate(): Promise<() => Promise<void>> {
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-template-'));
-  const takeAway = (): Promise<void> => rm(dataDir, { recursive: true, force: true });
+  const remove = (): Promise<void> => rm(dataDir, { recursive: true, force: true });
   try {
     const database = await openEmbeddedDatabase({ dataDir });
     await migrate(database);
+    // Nothing is created from PostgreSQL's own templates: without them a copy has half of the files.
+    await database.query('update pg_database set datistemplate = false');
+    for (const name of ['template0', 'template1']) await database.query(`drop database ${name}`);
+    await database.query('checkpoint');
     await database.close();
   } catch (error) {
-    await takeAway();
+    await remove();
     throw error;
   }
   process.env.GATEWAY_TEST_EMBEDDED_TEMPLATE = join(dataDir, 'db');
-  return takeAway;
+  return remove;
 }
 
 /** Puts a copy of the template into a data directory, so that opening it finds a migrated database. */
-export async function copyEmbeddedTemplate(dataDir: string): Promise<void> {
+export function copyEmbeddedTemplate(dataDir: string): void {
   const template = process.env.GATEWAY_TEST_EMBEDDED_TEMPLATE;
-  if (template) await cp(template, join(dataDir, 'db'), { recursive: true });
+  // Synchronous, as `cp` of node:fs/promises takes ten times as long for the 600 files.
+  if (template) cpSync(template, join(dataDir, 'db'), { recursive: true });
 }

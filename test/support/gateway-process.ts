@@ -1,8 +1,8 @@
 /**
- * Lends the real program in processes of its own, for what only a process can show: kills, signals, exit codes, lines on the console.
+ * Runs the real program in separate processes, for what only a process can show: kills, signals, exit codes, console output.
  *
- * A process stands in a home: a folder where a `gateway.yaml` may lie, with its data directory `data` in it. Its environment holds nothing
- * of the tests' own.
+ * The working directory of a process is a home: a folder that may hold a `gateway.yaml`, with the data directory `data` in it. The process
+ * does not inherit the environment of the tests.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,25 +18,25 @@ import { run } from './run.ts';
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const adminToken = 'test-admin-token-0123456789';
-const startLimitMs = 180_000;
-const endLimitMs = 120_000;
-const outputLimitMs = 3_000;
+const startTimeoutMs = 180_000;
+const endTimeoutMs = 120_000;
+const outputTimeoutMs = 3_000;
 
 export interface ProcessOptions {
   readonly home: string;
-  /** Goes over what every process gets; an empty value takes a variable away. */
+  /** Overrides the environment of every process; an empty value removes a variable. */
   readonly env?: Readonly<Record<string, string>>;
-  /** What runs instead of this Node with `src/main.ts` and the command. */
+  /** The program to run instead of this Node with `src/main.ts` and the command. */
   readonly program?: readonly string[];
 }
 
 export interface GatewayProcess {
   readonly child: ChildProcess;
-  /** Where it listens; empty when it ended before it did. */
+  /** Its address; empty when it ended before it listened. */
   readonly url: string;
   stdout(): string;
   stderr(): string;
-  /** Lines of its log so far. */
+  /** The lines of its log so far. */
   logs(): readonly LogLine[];
   /** Resolves with the exit code, or the name of the signal that ended it. */
   readonly exited: Promise<number | string>;
@@ -54,34 +54,34 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
-export interface ProcessLender {
+export interface TestProcesses {
   /** Runs `gateway <command>` and waits until it listens or has ended. */
   start(command: string, options: ProcessOptions): Promise<GatewayProcess>;
-  /** A new home. With `migrated` its embedded database is there already, which saves the five seconds of a first start. */
+  /** A new home. `migrated` holds a migrated embedded database, which saves the five seconds of a first start. */
   home(content: 'migrated' | 'empty'): Promise<string>;
-  /** Kills what still runs and removes the homes. */
-  takeBack(): Promise<void>;
+  /** Kills every process that still runs and removes the homes. */
+  stopAll(): Promise<void>;
 }
 
-/** Use with `afterAll(processes.takeBack)`. */
-export function createProcesses(): ProcessLender {
+/** The caller ends them with `afterAll(processes.stopAll)`. */
+export function createProcesses(): TestProcesses {
   const homes: string[] = [];
-  const lent: GatewayProcess[] = [];
+  const started: GatewayProcess[] = [];
   return {
     async start(command, options) {
       const { gateway, untilUp } = spawnGateway(command, options);
-      lent.push(gateway);
+      started.push(gateway);
       await untilUp();
       return gateway;
     },
     async home(content) {
       const home = await mkdtemp(join(tmpdir(), 'gateway-home-'));
       homes.push(home);
-      if (content === 'migrated') await copyEmbeddedTemplate(join(home, 'data'));
+      if (content === 'migrated') copyEmbeddedTemplate(join(home, 'data'));
       return home;
     },
-    async takeBack() {
-      await Promise.all(lent.map((gateway) => gateway.end('SIGKILL')));
+    async stopAll() {
+      await Promise.all(started.map((gateway) => gateway.end('SIGKILL')));
       for (const home of homes) {
         for (const pid of await processesOf(home)) process.kill(pid, 'SIGKILL');
         await rm(home, { recursive: true, force: true, maxRetries: 5 });
@@ -90,16 +90,16 @@ export function createProcesses(): ProcessLender {
   };
 }
 
-/** The key that a first start printed; null at later ones. */
+/** The key that a first start printed; null for later starts. */
 export function firstKeyOf(gateway: GatewayProcess): string | null {
   return /sk-gw-\S+/.exec(gateway.stdout())?.[0] ?? null;
 }
 
-/** The model that answers a call of the tier `standard`; null when it is refused. */
-export async function modelInForce(gateway: GatewayProcess, key: string): Promise<string | null> {
-  const answer = await gateway.call(key, '/v1/chat/completions', { model: 'standard', messages: [{ role: 'user', content: 'hi' }] });
-  await answer.arrayBuffer();
-  return answer.headers.get('x-gateway-model');
+/** The model that serves a call of the tier `standard`; null when the call is rejected. */
+export async function activeModel(gateway: GatewayProcess, key: string): Promise<string | null> {
+  const response = await gateway.call(key, '/v1/chat/completions', { model: 'standard', messages: [{ role: 'user', content: 'hi' }] });
+  await response.arrayBuffer();
+  return response.headers.get('x-gateway-model');
 }
 
 /** Pids of all processes that carry the home's path in their command line or environment. */
@@ -110,7 +110,7 @@ export async function processesOf(home: string): Promise<number[]> {
   }
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const isOfHome = async (pid: string): Promise<boolean> => {
-    // A process may end, or belong to somebody else, while it is looked at: then it is none of ours.
+    // A process may end meanwhile or belong to another user: then it is not one of these.
     const [command, environment] = await Promise.all(
       ['cmdline', 'environ'].map((file) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')),
     );
@@ -133,15 +133,15 @@ function spawnGateway(command: string, options: ProcessOptions): { gateway: Gate
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
-  // `close` is when all that it said has been read; children that outlive it may hold its output open, so it is not waited for without end.
+  // `close` fires when all output has been read; surviving children may hold the output open, so the wait for it is bounded.
   const closed = once(child, 'close');
   const exited = once(child, 'exit').then(async ([code, signal]: (number | string | null)[]) => {
     hasEnded = true;
-    await Promise.race([closed, sleep(outputLimitMs, null, { ref: false })]);
+    await Promise.race([closed, sleep(outputTimeoutMs, null, { ref: false })]);
     return code ?? signal ?? 'nothing';
   });
   const logs = (): LogLine[] => stdout.split('\n').flatMap((line) => (/^\{.*\}$/.test(line) ? [JSON.parse(line) as LogLine] : []));
-  const said = (): string => `${stdout}\n${stderr}`;
+  const output = (): string => `${stdout}\n${stderr}`;
   const gateway: GatewayProcess = {
     child,
     get url() {
@@ -154,10 +154,10 @@ function spawnGateway(command: string, options: ProcessOptions): { gateway: Gate
     async end(signal) {
       if (!hasEnded) child.kill(signal);
       const limit = new AbortController();
-      const tooLong = sleep(endLimitMs, null, { signal: limit.signal }).catch(() => null);
-      const status = await Promise.race([exited, tooLong]);
+      const timeout = sleep(endTimeoutMs, null, { signal: limit.signal }).catch(() => null);
+      const status = await Promise.race([exited, timeout]);
       limit.abort();
-      if (status === null) throw new Error(`gateway ${command} did not end after ${signal}:\n${said()}`);
+      if (status === null) throw new Error(`gateway ${command} did not end after ${signal}:\n${output()}`);
       return status;
     },
     call: (key, path, body, headers) => send(url + path, { method: body === undefined ? 'GET' : 'POST', token: key, body, headers }),
@@ -166,9 +166,9 @@ function spawnGateway(command: string, options: ProcessOptions): { gateway: Gate
   return {
     gateway,
     async untilUp() {
-      for (const giveUpAt = performance.now() + startLimitMs; !hasEnded && url === ''; await sleep(20)) {
+      for (const deadline = performance.now() + startTimeoutMs; !hasEnded && url === ''; await sleep(20)) {
         url = String(logs().find(({ msg }) => msg === 'listening')?.url ?? '');
-        if (performance.now() > giveUpAt) throw new Error(`gateway ${command} does not listen:\n${said()}`);
+        if (performance.now() > deadline) throw new Error(`gateway ${command} does not listen:\n${output()}`);
       }
       if (hasEnded) await exited;
     },
@@ -186,7 +186,7 @@ function environmentOf({ home, env = {} }: ProcessOptions): Record<string, strin
     GATEWAY_DATA_DIR: join(home, 'data'),
     GATEWAY_ADMIN_TOKEN: adminToken,
     GATEWAY_TEMPORAL: 'off',
-    // Half of a start is stripping types and compiling: what one process has compiled the next ones read.
+    // Half of a start is stripping types and compiling: later processes read what the first one compiled.
     NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'model-gateway', 'compiled'),
     ...env,
   };

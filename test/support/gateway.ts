@@ -1,6 +1,6 @@
 /**
- * Lends a whole gateway for a test: the app on a free port, its database (PGlite or PostgreSQL), the scripted vendor, a project with a
- * key; takes everything back afterwards. `gateway-process.ts` lends the real program in a process of its own instead.
+ * Runs a whole gateway for a test: the app on a free port, its database (PGlite or PostgreSQL), the scripted vendor, and a project with a
+ * key; stops everything afterwards. `gateway-process.ts` runs the real program in a separate process instead.
  */
 import { once } from 'node:events';
 import { access, copyFile, mkdtemp, rm } from 'node:fs/promises';
@@ -25,7 +25,7 @@ import { copyEmbeddedTemplate } from './embedded-template.ts';
 import { createTestDatabase } from './postgres.ts';
 import { prepareTestBundle } from './temporal.ts';
 
-/** Of every gateway that is lent here. */
+/** The admin token of every test gateway. */
 export const adminToken = 'test-admin-token-0123456789';
 
 export interface TestGateway {
@@ -34,15 +34,15 @@ export interface TestGateway {
   readonly project: string;
   /** A virtual key of the project. */
   readonly key: string;
-  /** The same gateway for another project, made for the caller: its calls, breakers and caches meet nobody else's. */
+  /** The same gateway with another project, so that calls, breakers and caches are not shared with other tests. */
   withProject(slug: string): Promise<TestGateway>;
   readonly vendor: DemoVendor;
   readonly app: App;
   readonly database: Database;
   readonly dataDir: string;
-  /** Log lines so far. */
+  /** The log lines so far. */
   readonly logs: string[];
-  /** `fetch` with the key; a string or bytes as body go as they are, anything else as JSON. */
+  /** `fetch` with the key; a string or bytes are sent unchanged, any other body as JSON. */
   call(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
   /** `fetch` on a provisioning route with the admin token. */
   admin(method: string, path: string, body?: unknown): Promise<Response>;
@@ -50,24 +50,24 @@ export interface TestGateway {
 
 export interface GatewayOptions {
   readonly database?: 'embedded' | 'server';
-  /** Makes the text of gateway.yaml; by default two vendors of each dialect, all on the scripted vendor. */
+  /** Returns the text of gateway.yaml; by default two providers of each dialect, all on the scripted vendor. */
   readonly yaml?: (vendorUrl: string, deadUrl: string) => string;
   /** `app.startDurable()` starts a Temporal dev server; otherwise durable work is off. */
   readonly temporal?: boolean;
-  /** One that lives longer than the gateway; whoever gives it removes it. */
+  /** A data directory that remains after the gateway; the caller removes it. */
   readonly dataDir?: string;
-  /** What the app works with instead of the database. */
+  /** Wraps the database of the app. */
   readonly wrapDatabase?: (database: Database) => Database;
   readonly clock?: Clock;
-  /** How long the end of the gateway lets running answers take. */
+  /** How long the shutdown waits for running responses. */
   readonly graceMs?: number;
-  /** The lent projects keep answers, as projects do that nobody has told otherwise. Most tests ask the same again and want the vendor. */
+  /** Enables the response cache of the projects. It is off by default: most tests repeat requests and expect them to reach the vendor. */
   readonly cache?: boolean;
-  /** What its journal writes to instead of the disk. */
+  /** Replaces the file system of the journal. */
   readonly journalFiles?: JournalFileSystem;
 }
 
-/** Providers `one` and `two` (chat), `three` and `four` (messages), `dead` (nobody listens); tier `standard` over both dialects. */
+/** Providers `one` and `two` (chat), `three` and `four` (messages), `dead` (refuses connections); tier `standard` over both dialects. */
 export function defaultYaml(vendorUrl: string, deadUrl: string): string {
   return `
 providers:
@@ -88,42 +88,42 @@ memory: { idle_minutes: 0.02 }
 `;
 }
 
-/** One gateway for all tests of a file or group; call it in the file or `describe`, the result inside tests. */
+/** One gateway for all tests of a file or group: call it in the file or `describe`, and its result inside tests. */
 export function shareGateway(options: GatewayOptions): () => TestGateway {
-  let lent: TestGateway | null = null;
-  let giveBack: () => void = () => undefined;
-  let returned: Promise<unknown> = Promise.resolve();
+  let shared: TestGateway | null = null;
+  let release: () => void = () => undefined;
+  let ended: Promise<unknown> = Promise.resolve();
   beforeAll(
     () =>
       new Promise<void>((ready, failed) => {
-        returned = withGateway(options, (gateway) => {
-          lent = gateway;
+        ended = withGateway(options, (gateway) => {
+          shared = gateway;
           ready();
           return new Promise<void>((done) => {
-            giveBack = done;
+            release = done;
           });
         });
-        returned.catch(failed);
+        ended.catch(failed);
       }),
   );
   afterAll(async () => {
-    giveBack();
-    await returned;
+    release();
+    await ended;
   });
   return () => {
-    if (!lent) throw new Error('the gateway is lent to tests, not to their describe');
-    return lent;
+    if (!shared) throw new Error('the gateway exists inside tests only');
+    return shared;
   };
 }
 
 export async function withGateway<Result>(options: GatewayOptions, work: (gateway: TestGateway) => Promise<Result>): Promise<Result> {
   const { temporal = false, wrapDatabase = (given) => given, clock, graceMs, cache = false, journalFiles } = options;
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gateway-test-')));
-  const returns: (() => Promise<unknown>)[] = options.dataDir ? [] : [() => rm(dataDir, { recursive: true, force: true })];
+  const cleanups: (() => Promise<unknown>)[] = options.dataDir ? [] : [() => rm(dataDir, { recursive: true, force: true })];
   try {
     const vendor = await createDemoVendor({ port: 0, paceMs: 0 });
-    returns.push(() => vendor.close());
-    const database = await openDatabase(options.database ?? 'embedded', dataDir, returns);
+    cleanups.push(() => vendor.close());
+    const database = await openDatabase(options.database ?? 'embedded', dataDir, cleanups);
     await migrate(database);
     const logs: string[] = [];
     const logger = createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } });
@@ -138,15 +138,15 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
       logger,
       dataDir,
       adminToken,
-      // What the search for the Temporal program needs of it.
+      // The search for the Temporal program needs it.
       environment: temporal ? process.env : {},
       ...(clock && { clock }),
       ...(graceMs !== undefined && { graceMs }),
       ...(journalFiles && { journalFiles }),
     });
-    returns.push(() => app.close());
+    cleanups.push(() => app.close());
     const url = await app.listen('127.0.0.1', 0);
-    const lend = async (slug: string): Promise<TestGateway> => {
+    const withSlug = async (slug: string): Promise<TestGateway> => {
       const { project } = await app.projects.put(slug, cache ? {} : { cache: { enabled: false } });
       const { secret: key } = await app.keyring.issue(project.id, { name: 'test' });
       return {
@@ -158,14 +158,14 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
         database,
         dataDir,
         logs,
-        withProject: lend,
+        withProject: withSlug,
         call: (path, body, headers = {}) => fetch(url + path, requestOf(body === undefined ? 'GET' : 'POST', key, body, headers)),
         admin: (method, path, body) => fetch(url + path, requestOf(method, adminToken, body, {})),
       };
     };
-    return await work(await lend('acme'));
+    return await work(await withSlug('acme'));
   } finally {
-    for (const giveBack of returns.reverse()) await giveBack();
+    for (const release of cleanups.reverse()) await release();
   }
 }
 
@@ -178,31 +178,31 @@ function requestOf(method: string, token: string, body: unknown, headers: Record
   };
 }
 
-async function openDatabase(kind: 'embedded' | 'server', dataDir: string, returns: (() => Promise<unknown>)[]): Promise<Database> {
+async function openDatabase(kind: 'embedded' | 'server', dataDir: string, cleanups: (() => Promise<unknown>)[]): Promise<Database> {
   let database: Database;
   if (kind === 'embedded') {
-    const isThere = await access(join(dataDir, 'db')).then(
+    const exists = await access(join(dataDir, 'db')).then(
       () => true,
       () => false,
     );
-    if (!isThere) await copyEmbeddedTemplate(dataDir);
+    if (!exists) copyEmbeddedTemplate(dataDir);
     database = await openEmbeddedDatabase({ dataDir });
   } else {
-    const lent = await createTestDatabase();
-    returns.push(() => lent.drop());
-    database = openServerDatabase({ connectionString: lent.url });
+    const shared = await createTestDatabase();
+    cleanups.push(() => shared.drop());
+    database = openServerDatabase({ connectionString: shared.url });
   }
-  returns.push(() => database.close());
+  cleanups.push(() => database.close());
   return database;
 }
 
-/** The worker would build it for seconds, which other tests look at. */
+/** Saves the seconds in which the worker would build the bundle. */
 export async function copyTestBundle(dataDir: string): Promise<void> {
   const bundle = await prepareTestBundle();
   await copyFile(bundle, join(dataDir, basename(bundle)));
 }
 
-/** An address on loopback at which nobody listens. */
+/** A loopback address that refuses connections. */
 export async function unusedUrl(): Promise<string> {
   const server = createServer();
   server.listen(0, '127.0.0.1');
@@ -214,12 +214,12 @@ export async function unusedUrl(): Promise<string> {
   return `http://127.0.0.1:${address.port}`;
 }
 
-/** The body of an answer, taken for what the test says it is. */
+/** The JSON body of a response, typed by the test. */
 export async function jsonOf<Shape>(response: Promise<Response> | Response): Promise<Shape> {
   return (await (await response).json()) as Shape;
 }
 
-/** A call row of `GET /provision/teams/{project}/calls`, as far as tests look at it. */
+/** A row of `GET /provision/teams/{project}/calls`, with the members that tests read. */
 export interface CallRow {
   readonly id: string;
   readonly cost: number;
@@ -235,7 +235,7 @@ export async function callsOf({ admin, project }: Pick<TestGateway, 'admin' | 'p
   return data;
 }
 
-/** Asks until `check` is content; throws what it said last when the time is over. */
+/** Repeats `check` until it succeeds; throws its last error after `limitMs`. */
 export async function eventually<Result>(check: () => Promise<Result>, limitMs = 60_000): Promise<Result> {
   const until = performance.now() + limitMs;
   for (;;) {

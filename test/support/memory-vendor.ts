@@ -1,4 +1,4 @@
-/** A vendor of chat that is also a memory model: it can hold its answers back, and tells what it was asked. */
+/** A chat vendor that also acts as the memory model, can delay or fail its responses and records its requests. */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 
@@ -11,16 +11,16 @@ export interface ReceivedRequest {
 }
 
 export interface MemoryVendor {
-  /** Of a gateway that has no other vendor, and waits about a second before it tries again. */
+  /** Configuration of a gateway with this vendor only, with retries after about a second. */
   readonly yaml: string;
-  /** All questions so far, in order. */
+  /** All requests so far, in order. */
   readonly requests: readonly ReceivedRequest[];
-  /** Questions of this job that hold these words. */
-  count(job: MemoryJob, words: string): number;
-  /** From now on questions of this job that hold these words wait, until they are released. */
-  hold(job: MemoryJob, words: string): { release(): void };
-  /** From now on they are answered so, until the end. */
-  fail(job: MemoryJob, words: string, answer: (text: string) => VendorError): { end(): void };
+  /** Number of requests of this job that contain the text. */
+  count(job: MemoryJob, text: string): number;
+  /** Holds the responses to requests of this job that contain the text until `release`. */
+  hold(job: MemoryJob, text: string): { release(): void };
+  /** Fails requests of this job that contain the text until `end`. */
+  fail(job: MemoryJob, text: string, answer: (text: string) => VendorError): { end(): void };
   close(): void;
 }
 
@@ -29,7 +29,7 @@ export interface VendorError {
   readonly message: string;
 }
 
-/** By default each sentence of users is a memory, and nothing is to be merged. The page is all that is new. */
+/** By default each user sentence is a memory, nothing is merged, and the page lists the new memories. */
 export async function createMemoryVendor(): Promise<MemoryVendor> {
   const requests: ReceivedRequest[] = [];
   const scripts = new Set<Script>();
@@ -41,7 +41,7 @@ export async function createMemoryVendor(): Promise<MemoryVendor> {
       const job = body.response_format?.json_schema.name ?? 'chat';
       const text = body.messages.at(-1)?.content ?? '';
       requests.push({ job, text });
-      const script = [...scripts].find((each) => each.job === job && text.includes(each.words));
+      const script = [...scripts].find((each) => each.job === job && text.includes(each.text));
       const error = await script?.answer(text);
       if (error) sendJson(response, error.status, { error: { message: error.message, type: 'server_error', code: null } });
       else sendJson(response, 200, completion(respondTo(job, text)));
@@ -58,10 +58,10 @@ tiers: { standard: [one/m], trivial: [one/m] }
 memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_minutes: 360 } }
 `,
     requests,
-    count: (job, words) => requests.filter((question) => question.job === job && question.text.includes(words)).length,
-    hold(job, words) {
+    count: (job, text) => requests.filter((request) => request.job === job && request.text.includes(text)).length,
+    hold(job, text) {
       const { promise: end, resolve } = Promise.withResolvers<null>();
-      const script: Script = { job, words, answer: () => end };
+      const script: Script = { job, text, answer: () => end };
       scripts.add(script);
       return {
         release() {
@@ -70,8 +70,8 @@ memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_m
         },
       };
     },
-    fail(job, words, answer) {
-      const script: Script = { job, words, answer: async (text) => answer(text) };
+    fail(job, text, answer) {
+      const script: Script = { job, text, answer: async (received) => answer(received) };
       scripts.add(script);
       return { end: () => void scripts.delete(script) };
     },
@@ -84,8 +84,8 @@ memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_m
 
 interface Script {
   readonly job: MemoryJob;
-  readonly words: string;
-  /** Null: the usual answer. */
+  readonly text: string;
+  /** Null: the default response. */
   readonly answer: (text: string) => Promise<VendorError | null>;
 }
 
@@ -101,7 +101,7 @@ function respondTo(job: MemoryJob, text: string): string {
   const said = question.conversations.flatMap(({ messages }) =>
     messages.filter(({ role }) => role === 'user').map((message) => message.text),
   );
-  return JSON.stringify({ memories: said.map((words) => ({ evidence: words, text: words, kind: 'fact', importance: 3 })) });
+  return JSON.stringify({ memories: said.map((sentence) => ({ evidence: sentence, text: sentence, kind: 'fact', importance: 3 })) });
 }
 
 interface MemoryPrompt {

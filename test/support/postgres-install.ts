@@ -23,7 +23,7 @@ export async function ensurePostgres(): Promise<string> {
   if (present !== null && (await hasVector(present))) return present;
   if (!existsSync('/etc/debian_version') || process.getuid?.() !== 0) {
     const missing = present === null ? 'no PostgreSQL server' : 'the PostgreSQL server has no pgvector';
-    throw new Error(`${missing} here, and it is installed by itself only on Debian as root: set DATABASE_URL`);
+    throw new Error(`${missing} here, and it is installed automatically only on Debian as root: set DATABASE_URL`);
   }
   return withFileLock(join(cacheDirectory(), 'locks', 'postgres.lock'), {
     onWait: () => say('waiting for another run that installs PostgreSQL'),
@@ -147,7 +147,7 @@ async function downloadSource(folder: string): Promise<string> {
   throw new Error(`Debian's source of pgvector could not be had: ${failures.join('; ')}`);
 }
 
-/** Options that make apt use `list` alone, with lists of packages of its own, and leave everything of the machine as it is. */
+/** Options that make apt use `list` alone, with separate package lists, and leave the machine's configuration unchanged. */
 async function isolateApt(folder: string, list: string): Promise<string[]> {
   await mkdir(join(folder, 'lists', 'partial'), { recursive: true });
   const file = join(folder, 'pgvector.sources');

@@ -20,17 +20,17 @@ const STOP_LIMIT_MS = 20_000;
 export interface PostgresServer {
   url: string;
   stop(): Promise<void>;
-  /** kill -9 of all of its processes. */
+  /** kill -9 of all its processes. */
   kill(): Promise<void>;
-  /** After `kill`: starts it again at the same address, and waits until it answers. */
+  /** After `kill`: restarts it at the same address and waits until it serves requests. */
   restart(): Promise<void>;
-  /** Stops all of its processes where they are, as a host that hangs; connections stay, and nothing answers. */
+  /** Suspends all its processes, like a host that hangs: connections stay open without responses. */
   freeze(): Promise<void>;
   thaw(): Promise<void>;
 }
 
 export interface PostgresServerOptions {
-  /** What it has committed outlives `kill`. */
+  /** Commits survive `kill`. */
   readonly keepsCommits?: boolean;
 }
 
@@ -49,7 +49,7 @@ export async function startPostgres(bin: string, { keepsCommits = false }: Postg
   const guard = spawn('/bin/sh', ['-c', GUARD, 'guard', join(bin, 'postgres'), data, String(port), logFile, home], {
     ...owner,
     cwd: home,
-    // A session of its own: Ctrl-C in the terminal is for the tests, which then close the pipe.
+    // A separate session: Ctrl-C in the terminal reaches the tests, which then close the pipe.
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
@@ -90,7 +90,7 @@ export async function startPostgres(bin: string, { keepsCommits = false }: Postg
   };
 }
 
-/** The server's own pid, then those of its processes. */
+/** The server's pid, then those of its processes. */
 async function pidsOf(data: string): Promise<number[]> {
   const [pid = ''] = (await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n', 1);
   const children = await run('pgrep', ['-P', pid]);
@@ -99,7 +99,7 @@ async function pidsOf(data: string): Promise<number[]> {
 
 /**
  * $1 postgres, $2 data, $3 port, $4 log, $5 home. `read` ends with the pipe; INT is PostgreSQL's fast shutdown. A server that was killed is
- * begun again when the file `down` goes and the file `up` is there.
+ * restarted when the file `down` is gone and the file `up` exists.
  */
 const GUARD = `
 exec 3<&0
@@ -116,7 +116,7 @@ kill $reader 2>/dev/null
 rm -rf "$5"
 `;
 
-/** A power cut is not what these tests are about: nothing is synced. */
+/** No test simulates a power cut: nothing is synced to disk. */
 function settings(home: string, keepsCommits: boolean): string {
   return `listen_addresses = '127.0.0.1'
 unix_socket_directories = '${home}'
@@ -128,7 +128,7 @@ shared_buffers = 64MB
 `;
 }
 
-/** PostgreSQL refuses to run as root: then it is Debian's user for it. Otherwise it is whoever runs the tests. */
+/** PostgreSQL refuses to run as root: then Debian's user `postgres` runs it, otherwise the user of the tests (null). */
 async function serverOwner(): Promise<{ uid: number; gid: number } | null> {
   if (process.getuid?.() !== 0) return null;
   const [uid, gid] = await Promise.all([run('id', ['-u', 'postgres']), run('id', ['-g', 'postgres'])]);

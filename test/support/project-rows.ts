@@ -1,4 +1,4 @@
-/** What a project's rows say, without ids, times and the project's own name: two projects of which the same was asked have the same. */
+/** A project's rows without ids, times and its name: equal for two projects that got the same requests. */
 import type { Database } from '../../src/db/database.ts';
 import type { Project } from './crash-service.ts';
 
@@ -35,7 +35,7 @@ export async function rowsOf(database: Database, { id, slug }: Project): Promise
   return rows;
 }
 
-/** Rows of the project that say that something is still to be done. */
+/** Rows of the project that stand for pending work. */
 const unfinished = `
   select 'a conversation' as what from conversations where ${ofProject} and state <> 'read'
   union all select 'waiting messages' from conversations join memory_settings using (project_id)

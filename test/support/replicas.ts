@@ -1,6 +1,6 @@
 /**
- * Several processes of the real program over one PostgreSQL and one Temporal, with users who tell them things, and the proof that all of it was
- * learned once.
+ * Several processes of the real program on one PostgreSQL and one Temporal server, users who chat with them, and the proof that every
+ * statement was learned once.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,21 +23,21 @@ export interface Replicas {
   readonly server: TemporalServer;
   readonly temporal: Temporal;
   start(command: 'serve' | 'worker'): Promise<GatewayProcess>;
-  takeBack(): Promise<void>;
+  stopAll(): Promise<void>;
 }
 
-/** The memory model takes its time, so that what is killed is in the middle of something. */
+/** The memory model is slow, so that a kill interrupts work. */
 const yamlOf = (vendorUrl: string): string => `
 providers: { one: { base_url: ${vendorUrl}/v1, api_key: any, dialect: chat } }
 tiers: { trivial: [one/echo+slow-200] }
 memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_minutes: 1 } }
 `;
 
-/** Database, vendor and Temporal; whoever creates them takes them back. */
+/** Database, vendor and Temporal server; the caller ends them with `stopAll`. */
 export async function createReplicas(): Promise<Replicas> {
   const processes = createProcesses();
-  const lent = await createTestDatabase();
-  const database = openServerDatabase({ connectionString: lent.url, maxConnections: 2 });
+  const testDatabase = await createTestDatabase();
+  const database = openServerDatabase({ connectionString: testDatabase.url, maxConnections: 2 });
   await migrate(database);
   const vendor = await createDemoVendor();
   const server = await createTemporalServer();
@@ -49,20 +49,25 @@ export async function createReplicas(): Promise<Replicas> {
     async start(command) {
       const home = await processes.home('empty');
       await writeFile(join(home, 'gateway.yaml'), yamlOf(vendor.url));
-      const env = { DATABASE_URL: lent.url, GATEWAY_TEMPORAL: 'on', TEMPORAL_ADDRESS: server.address, TEMPORAL_NAMESPACE: namespace };
+      const env = {
+        DATABASE_URL: testDatabase.url,
+        GATEWAY_TEMPORAL: 'on',
+        TEMPORAL_ADDRESS: server.address,
+        TEMPORAL_NAMESPACE: namespace,
+      };
       await mkdir(join(home, 'data'));
       await copyTestBundle(join(home, 'data'));
       const gateway = await processes.start(command, { home, env });
       expect(gateway.stderr()).toBe('');
       return gateway;
     },
-    async takeBack() {
-      await processes.takeBack();
+    async stopAll() {
+      await processes.stopAll();
       await temporal.close();
       await server.remove();
       await vendor.close();
       await database.close();
-      await lent.drop();
+      await testDatabase.drop();
     },
   };
 }
@@ -73,16 +78,16 @@ export interface Fact {
 }
 
 export interface Users {
-  /** What was told so far. */
+  /** The statements so far. */
   readonly facts: readonly Fact[];
   readonly projectId: string;
-  /** Tells something new, in turn to each process and by each user; expects the answer to be whole. */
-  tell(): Promise<void>;
-  /** Tells things one after the other, until the work is done. */
-  tellDuring<Result>(work: () => Promise<Result>): Promise<Result>;
+  /** Sends a new statement, in turn by each user and to each process; expects a complete response. */
+  chat(): Promise<void>;
+  /** Chats in a loop until `work` is done. */
+  chatDuring<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
-/** Users of the project `default`, learned from in small batches. A fifth of them has no name and asks for it: each of their calls is a conversation. */
+/** Users of the project `default`, which learns in small batches. A fifth has no subject and writes explicitly: each of their calls is a conversation. */
 export async function createUsers({ database }: Replicas, serving: readonly [GatewayProcess, ...GatewayProcess[]]): Promise<Users> {
   const [first] = serving;
   await first.admin('PUT', '/provision/teams/default', {});
@@ -93,21 +98,21 @@ export async function createUsers({ database }: Replicas, serving: readonly [Gat
   const users: Users = {
     facts,
     projectId: project?.id ?? '',
-    async tell() {
+    async chat() {
       const n = facts.length;
       const fact = { text: `I keep parcel ${n} in shed ${n}.`, subject: n % 5 === 0 ? null : `user-${n % 12}` };
       facts.push(fact);
       const body = { model: 'one/echo', messages: [{ role: 'user', content: fact.text }] };
       const headers: Record<string, string> =
         fact.subject === null ? { 'x-gateway-memory': 'write' } : { 'x-gateway-memory-subject': fact.subject };
-      const answer = await (serving[n % serving.length] ?? first).call(key, '/v1/chat/completions', body, headers);
-      expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(fact.text)]);
+      const response = await (serving[n % serving.length] ?? first).call(key, '/v1/chat/completions', body, headers);
+      expect([response.status, await response.text()]).toEqual([200, expect.stringContaining(fact.text)]);
     },
-    async tellDuring(work) {
+    async chatDuring(work) {
       let isDone = false;
-      const telling = (async () => {
+      const chatting = (async () => {
         while (!isDone) {
-          await users.tell();
+          await users.chat();
           await new Promise((resolve) => setTimeout(resolve, 60));
         }
       })();
@@ -115,7 +120,7 @@ export async function createUsers({ database }: Replicas, serving: readonly [Gat
         return await work();
       } finally {
         isDone = true;
-        await telling;
+        await chatting;
       }
     },
   };
@@ -124,7 +129,7 @@ export async function createUsers({ database }: Replicas, serving: readonly [Gat
 
 const factRows = (facts: readonly Fact[]): string[] => facts.map(({ text, subject }) => `${subject}: ${text}`).toSorted();
 
-/** Waits until nothing is left to be done, and looks whether all was done, once. `entities`: the workflows that are to run for ever. */
+/** Waits until no work is pending, and checks that all of it was done once. `entities`: the workflows that never end. */
 export async function expectLearnedOnce({ database, temporal }: Replicas, { facts }: Users, entities: readonly string[]): Promise<void> {
   const idsOf = async (query: string): Promise<string[]> => {
     const ids: string[] = [];
@@ -137,8 +142,8 @@ export async function expectLearnedOnce({ database, temporal }: Replicas, { fact
     ]);
     expect(await database.query(`select id from conversations where batched_messages < messages`)).toEqual([]);
     expect(await database.query(`select distinct state from memory_batches`)).toEqual([{ state: 'done' }]);
-    const told = await database.query<{ messages: number }>(`select sum(messages)::integer as messages from conversations`);
-    expect(told).toEqual([{ messages: 2 * facts.length }]);
+    const counts = await database.query<{ messages: number }>(`select sum(messages)::integer as messages from conversations`);
+    expect(counts).toEqual([{ messages: 2 * facts.length }]);
     expect(await database.query(`select id from outbox`)).toEqual([]);
     expect(await idsOf('ExecutionStatus = "Running"')).toEqual(entities.toSorted());
   }, 300_000);

@@ -1,9 +1,9 @@
-/** Random values from the JSON schemas of the interface description: such as fit, and such as nearly fit. */
+/** Random values from the JSON schemas of the OpenAPI document: valid ones and nearly valid ones. */
 import fc from 'fast-check';
 import type { JsonObject } from '../../src/core/json/narrow.ts';
 import { asArray, asObject, asString, isObject } from '../../src/core/json/narrow.ts';
 
-/** The schema with every `$ref` of `document` replaced by what it stands for. None of them is recursive. */
+/** The schema with every `$ref` of `document` resolved. References are not recursive. */
 export function resolveRefs(schema: unknown, document: JsonObject): unknown {
   if (Array.isArray(schema)) return schema.map((part) => resolveRefs(part, document));
   if (!isObject(schema)) return schema;
@@ -19,7 +19,7 @@ export function resolveRefs(schema: unknown, document: JsonObject): unknown {
   return Object.fromEntries(Object.entries(schema).map(([key, part]) => [key, resolveRefs(part, document)]));
 }
 
-/** Values that fit; `hints` has better ones for members of that name, such as models that exist. */
+/** Valid values; `hints` has better ones for members of that name, such as existing models. */
 export function fitting(schema: unknown, hints: Readonly<Record<string, fc.Arbitrary<unknown>>> = {}): fc.Arbitrary<unknown> {
   const parts = asObject(schema);
   if (Array.isArray(parts.anyOf)) return fc.oneof(...parts.anyOf.map((part) => fitting(part, hints)));
@@ -49,7 +49,7 @@ export function fitting(schema: unknown, hints: Readonly<Record<string, fc.Arbit
   }
 }
 
-/** Values that fit but for one place, where anything may stand, or a member is missing or too many. */
+/** Values that are valid except at one position, with an arbitrary value, a missing or an additional member. */
 export function nearlyFitting(schema: unknown, hints: Readonly<Record<string, fc.Arbitrary<unknown>>> = {}): fc.Arbitrary<unknown> {
   return fc.tuple(fitting(schema, hints), fc.nat(), odd).map(([value, place, other]) => change(value, place, other));
 }
@@ -77,7 +77,7 @@ const odd = fc.oneof(
   fc.constant(undefined),
 );
 
-/** `undefined` takes a member away. */
+/** `undefined` removes a member. */
 function change(value: unknown, place: number, other: unknown): unknown {
   if (Array.isArray(value)) {
     const index = place % (value.length + 1);
@@ -114,7 +114,7 @@ function fittingText({ pattern, format, minLength, maxLength }: JsonObject): fc.
     return fc.date({ min: new Date('2000-01-01'), max: new Date('2100-01-01'), noInvalidDate: true }).map((date) => date.toISOString());
   if (format === 'uuid') return fc.uuid();
   if (typeof pattern === 'string') {
-    // fast-check makes no texts for lookaheads: what they forbid is left out afterwards.
+    // fast-check does not support lookaheads: strings that they forbid are filtered out.
     const whole = new RegExp(pattern);
     return fc.stringMatching(new RegExp(pattern.replaceAll(/\(\?![^)]*\)/g, ''))).filter((text) => fits(text) && whole.test(text));
   }

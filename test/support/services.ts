@@ -1,13 +1,14 @@
-/** What a run of the tests shares: started once before the first test, stopped after the last. Test files see it by the environment. */
+/** The services that a test run shares: started before the first test, stopped after the last. Test files find them in the environment. */
 import { prepareEmbeddedTemplate } from './embedded-template.ts';
 import { ensurePostgres } from './postgres-install.ts';
 import { startPostgres } from './postgres-server.ts';
+import { createPostgresTemplate } from './postgres-template.ts';
 import { ensureTemporal } from './temporal-program.ts';
 
-/** Ends what was started. */
+/** Stops what was started. */
 export type Stop = () => Promise<void>;
 
-/** Starts all services at the same time; when one fails, the others are ended. */
+/** Starts all services concurrently; when one fails, the others are stopped. */
 export async function startServices(): Promise<Stop> {
   const starting = await Promise.allSettled([preparePostgres(), prepareEmbeddedTemplate(), prepareTemporal()]);
   const stops = starting.flatMap((service) => (service.status === 'fulfilled' ? [service.value] : []));
@@ -20,19 +21,20 @@ export async function startServices(): Promise<Stop> {
   throw failure.reason;
 }
 
-/** Never fails: without a server its reason is left in the environment, and test/support/postgres.ts decides what that means. */
+/** Never fails: without a server the reason is in the environment, and postgres.ts skips or fails its tests. */
 async function preparePostgres(): Promise<Stop> {
   const given = process.env.DATABASE_URL;
-  // Services that tests start must not take it for their own.
+  // Services that tests start must not use it.
   delete process.env.DATABASE_URL;
-  if (given) {
-    process.env.GATEWAY_TEST_POSTGRES_URL = given;
-    return async () => {};
-  }
   try {
-    const server = await startPostgres(await ensurePostgres());
+    const server = given ? { url: given, stop: async () => {} } : await startPostgres(await ensurePostgres());
     process.env.GATEWAY_TEST_POSTGRES_URL = server.url;
-    return server.stop;
+    const template = await createPostgresTemplate();
+    process.env.GATEWAY_TEST_POSTGRES_TEMPLATE = template.name;
+    return async () => {
+      await template.drop();
+      await server.stop();
+    };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     process.env.GATEWAY_TEST_POSTGRES_MISSING = reason;
@@ -41,7 +43,7 @@ async function preparePostgres(): Promise<Stop> {
   }
 }
 
-/** Fetches or builds the program, so that no test waits minutes for it; without it the tests that need it say why. */
+/** Installs the program, so that no test waits minutes for it; without it the tests that need it fail with the reason. */
 async function prepareTemporal(): Promise<Stop> {
   await ensureTemporal().catch((error: unknown) => {
     process.stderr.write(`tests: no Temporal, its tests fail: ${error instanceof Error ? error.message : String(error)}\n`);

@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/core/time.ts';
 
-/** From the beginning of this minute on a thousand times slower: no minute ends among the calls of a test, however slow the machine is. */
+/** A clock that starts at the current minute and runs a thousand times slower, so that no minute ends during a test. */
 export function createSlowClock(): Clock {
   const minute = Math.floor(Date.now() / 60_000) * 60_000;
   const begun = performance.now();

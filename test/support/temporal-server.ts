@@ -1,4 +1,4 @@
-/** A Temporal server that a test kills and starts again at the same address, as an operator's server would die and come back. */
+/** A Temporal server that a test can kill and restart at the same address, as an operator's server would fail and recover. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -11,14 +11,14 @@ import { ensureTemporal } from './temporal-program.ts';
 
 export interface TemporalServer {
   readonly address: string;
-  /** With the state it was killed with; `empty`: with none. Resolves when it answers. */
+  /** Starts it with the state of the last run, or without any (`empty`). Resolves when it serves requests. */
   start(state?: 'empty'): Promise<void>;
   kill(): Promise<void>;
   /** Kills it and removes its state. */
   remove(): Promise<void>;
 }
 
-/** Starts it. Whoever creates it removes it. `settings`: of the server's dynamic configuration. */
+/** Starts a server; the caller removes it. `settings` go to its dynamic configuration. */
 export async function createTemporalServer(settings: Readonly<Record<string, number>> = {}): Promise<TemporalServer> {
   const binary = await ensureTemporal();
   const dir = await mkdtemp(join(tmpdir(), 'gateway-temporal-'));
@@ -34,7 +34,7 @@ export async function createTemporalServer(settings: Readonly<Record<string, num
     async start(state) {
       if (state === 'empty') for (const end of ['', '-wal', '-shm']) await rm(join(dir, `temporal.db${end}`), { force: true });
       child = spawn(binary, args, { cwd: dir, env: { HOME: dir }, stdio: 'ignore' });
-      await until('the Temporal server answers', () => servesNamespace(address, 'default'), 200_000);
+      await until('the Temporal server serves requests', () => servesNamespace(address, 'default'), 200_000);
     },
     async kill() {
       if (child === null || child.exitCode !== null || child.signalCode !== null) return;

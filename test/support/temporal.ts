@@ -1,8 +1,8 @@
 /**
- * A real Temporal server for tests: a dev server of its own for whoever asks, on free ports, with its state in a temporary folder.
+ * Real Temporal servers for tests: dev servers on free ports with their state in temporary folders.
  *
- * The program is found the way `npm start` finds it, so the first run on a fresh machine may build it for minutes: `ensureTemporal` belongs
- * into jest's global setup, where no test waits for it.
+ * The program is resolved as by `npm start`, so the first run on a fresh machine may build it for minutes: global-setup.ts calls
+ * `ensureTemporal`, where no test waits for it.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,7 @@ export interface LogLine {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** A logger that keeps what it is told. */
+/** A logger that keeps its lines. */
 export function createTestLog(): { logger: Logger; lines: LogLine[] } {
   const lines: LogLine[] = [];
   const keep =
@@ -42,7 +42,7 @@ export function prepareTestBundle(signal?: AbortSignal): Promise<string> {
   return prepareWorkflowBundle({ dataDir, logger: createTestLog().logger, ...(signal && { signal }) });
 }
 
-/** Who the dev server of a data directory is. */
+/** The record of the dev server of a data directory. */
 export async function readServerRecord(dataDir: string): Promise<DevServerRecord> {
   const record = await readRecord(dataDir);
   if (!record) throw new Error('there is no dev server in this data directory');
@@ -59,7 +59,7 @@ export interface TestTemporal {
   stop(): Promise<void>;
 }
 
-/** A dev server with a client. Whoever starts it stops it. */
+/** A dev server with a client. The caller stops it. */
 async function startTestTemporal(): Promise<TestTemporal> {
   const { logger, lines } = createTestLog();
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-temporal-'));
@@ -86,7 +86,7 @@ async function startTestTemporal(): Promise<TestTemporal> {
   };
 }
 
-/** Lends a dev server to `work` and takes it back. */
+/** Runs `work` with a dev server and stops it. */
 export async function withTemporal<Result>(work: (temporal: TestTemporal) => Promise<Result>): Promise<Result> {
   const temporal = await startTestTemporal();
   try {
@@ -111,7 +111,7 @@ export function sharedTemporal(): () => TestTemporal {
   };
 }
 
-/** Waits until the condition holds; fails with the sentence when it does not in time. */
+/** Waits until the condition holds; throws an error with the sentence after `limitMs`. */
 export async function until(sentence: string, condition: () => boolean | Promise<boolean>, limitMs = 120_000): Promise<void> {
   const end = performance.now() + limitMs;
   while (!(await condition())) {

@@ -1,0 +1,157 @@
+/**
+ * The tests for a change: those whose imports reach a changed file. The change is what differs from the branch `main`, uncommitted and new
+ * files included; on `main` itself, what is not committed.
+ *
+ * Most tests of whole services reach every module. So the nearest tests are taken until they would run for a minute: changed tests, tests in
+ * the folder of the module, then by the number of imports in between.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { readDurations } from './test-durations.js';
+
+/** What the selected files may take together, one after the other; two run at a time. */
+const maxSeconds = 80;
+/** Of a file without a recorded duration. */
+const defaultSeconds = 0.5;
+const sourceRoots = ['src', 'workflows', 'activities', 'scripts', 'test'];
+
+/**
+ * @param {string} root
+ * @returns {{ tests: string[], lines: string[] }} `lines` say what was selected
+ */
+export function selectChangedTests(root) {
+  const changed = listChanged(root);
+  const files = readSources(root);
+  const ranked = rankTests({ files, changed });
+  const tests = takeWithin(maxSeconds, ranked, readDurations());
+  const skipped = ranked.length - tests.length;
+  const rest = skipped === 0 ? '' : `; ${skipped} more reach the change only from afar: \`npm test\` runs them`;
+  return { tests, lines: [`${changed.length} changed files, ${tests.length} test files${rest}`] };
+}
+
+/**
+ * @param {string} root
+ * @returns {Map<string, string>} the text of every source and test by its path
+ */
+function readSources(root) {
+  const paths = sourceRoots.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
+  );
+  const modules = paths.filter((path) => /\.[tj]s$/.test(path));
+  return new Map(modules.map((path) => [path, readFileSync(join(root, path), 'utf8')]));
+}
+
+/**
+ * Test files whose imports reach a changed file, nearest first.
+ * @param {{ files: ReadonlyMap<string, string>, changed: readonly string[] }} tree `files` holds the text of every source and test by its path
+ * @returns {string[]}
+ */
+export function rankTests({ files, changed }) {
+  const importers = invert(files);
+  /** @type {Map<string, number>} */
+  const distances = new Map();
+  let frontier = changed.flatMap((path) => (files.has(path) ? [path] : filesNaming(path, files)));
+  for (let distance = 0; frontier.length > 0; distance += 1) {
+    const reached = frontier.filter((path) => !distances.has(path));
+    for (const path of reached) distances.set(path, distance);
+    frontier = reached.flatMap((path) => importers.get(path) ?? []);
+  }
+  const modules = new Set(changed.filter((path) => !path.startsWith('test/')).map(moduleOf));
+  /** @param {string} path */
+  const rankOf = (path) => {
+    const distance = distances.get(path) ?? 0;
+    return distance > 0 && modules.has(moduleOf(path)) ? 0.5 : distance;
+  };
+  const tests = [...distances.keys()].filter((path) => path.endsWith('.test.ts'));
+  return tests.toSorted((a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1));
+}
+
+/**
+ * The first tests that together take at most `limit` seconds; the very first one is always taken.
+ * @param {number} limit
+ * @param {readonly string[]} ranked
+ * @param {Record<string, number>} durations
+ * @returns {string[]}
+ */
+export function takeWithin(limit, ranked, durations) {
+  let seconds = 0;
+  return ranked.filter((path, index) => {
+    const duration = durations[path] ?? defaultSeconds;
+    if (index > 0 && seconds + duration > limit) return false;
+    seconds += duration;
+    return true;
+  });
+}
+
+/**
+ * `src/memory/items/items.ts` and `test/memory/items/items.test.ts` belong to `memory/items`.
+ * @param {string} path
+ */
+function moduleOf(path) {
+  return dirname(path.replace(/^(?:src|test)\//, ''));
+}
+
+/**
+ * @param {ReadonlyMap<string, string>} files
+ * @returns {Map<string, string[]>} the files that import each file, or start it as a program
+ */
+function invert(files) {
+  /** @type {Map<string, string[]>} */
+  const importers = new Map();
+  for (const [path, text] of files) {
+    for (const imported of importsOf(path, text)) importers.set(imported, [...(importers.get(imported) ?? []), path]);
+  }
+  return importers;
+}
+
+/**
+ * @param {string} path
+ * @param {string} text
+ * @returns {Set<string>}
+ */
+function importsOf(path, text) {
+  const relativePaths = text.matchAll(/(?:from|import|import\(|new URL\()\s*'(\.[^']+|[^'.][^'/]*\.ts)'/g);
+  const imported = new Set([...relativePaths].map(([, target = '']) => join(dirname(path), target)));
+  // Programs are started by paths from the root.
+  for (const [, folder, name] of text.matchAll(/'(src|scripts)', '([\w-]+\.[tj]s)'/g)) imported.add(join(folder ?? '', name ?? ''));
+  return imported;
+}
+
+/**
+ * For a file that is not a module (SQL, YAML, a page of the docs): the modules that name it or its folder. None for a deleted module, whose
+ * importers have changed too.
+ * @param {string} path
+ * @param {ReadonlyMap<string, string>} files
+ */
+function filesNaming(path, files) {
+  if (/\.[tj]s$/.test(path)) return [];
+  const folder = basename(dirname(path));
+  const names = folder === '.' ? [basename(path)] : [basename(path), `${folder}/`];
+  return [...files].filter(([, text]) => names.some((name) => text.includes(name))).map(([file]) => file);
+}
+
+/** @param {string} root */
+function listChanged(root) {
+  /** @param {string[]} args */
+  const git = (...args) =>
+    execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+      .split('\n')
+      .filter(Boolean);
+  const base = mergeBase(git);
+  const changed = [...git('diff', '--name-only', '--no-renames', base), ...git('ls-files', '--others', '--exclude-standard')];
+  return [...new Set(changed)].filter((path) => existsSync(join(root, path)) || /\.[tj]s$/.test(path)).toSorted();
+}
+
+/** @param {(...args: string[]) => string[]} git */
+function mergeBase(git) {
+  for (const branch of ['origin/main', 'main']) {
+    try {
+      const [base] = git('merge-base', 'HEAD', branch);
+      if (base) return base;
+    } catch {
+      // This clone has no such branch.
+    }
+  }
+  return 'HEAD';
+}

@@ -1,0 +1,18 @@
+/** How long the slow test files take, in seconds by path: recorded in test-durations.json by `npm test -- --record-durations`. */
+import { readFileSync, writeFileSync } from 'node:fs';
+
+const durationsFile = new URL('test-durations.json', import.meta.url);
+/** Faster files are not listed. */
+const minRecordedSeconds = 1;
+
+/** @returns {Record<string, number>} */
+export function readDurations() {
+  return JSON.parse(readFileSync(durationsFile, 'utf8'));
+}
+
+/** @param {readonly { path: string, seconds: number }[]} files */
+export function recordDurations(files) {
+  const measured = files.map(({ path, seconds }) => /** @type {const} */ ([path, Math.round(seconds)]));
+  const slow = measured.filter(([, seconds]) => seconds >= minRecordedSeconds).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  writeFileSync(durationsFile, `${JSON.stringify(Object.fromEntries(slow), null, 2)}\n`);
+}

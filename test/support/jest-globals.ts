@@ -1,0 +1,33 @@
+/**
+ * Replaces `@jest/globals` in files that Node loads (native-runner.ts). The bindings are live: each test file gets those of its
+ * run, and so do the helpers that several files share. A helper must not copy them while it is loaded.
+ */
+import type * as Globals from '@jest/globals';
+
+export type Mocks = Pick<typeof Globals.jest, 'fn' | 'spyOn'> & { restoreAllMocks(): void };
+
+export interface JestGlobals {
+  readonly afterAll: typeof Globals.afterAll;
+  readonly afterEach: typeof Globals.afterEach;
+  readonly beforeAll: typeof Globals.beforeAll;
+  readonly beforeEach: typeof Globals.beforeEach;
+  readonly describe: typeof Globals.describe;
+  readonly expect: typeof Globals.expect;
+  readonly it: typeof Globals.it;
+  readonly jest: Mocks;
+  readonly test: typeof Globals.test;
+}
+
+export let afterAll: typeof Globals.afterAll;
+export let afterEach: typeof Globals.afterEach;
+export let beforeAll: typeof Globals.beforeAll;
+export let beforeEach: typeof Globals.beforeEach;
+export let describe: typeof Globals.describe;
+export let expect: typeof Globals.expect;
+export let it: typeof Globals.it;
+export let jest: Mocks;
+export let test: typeof Globals.test;
+
+export function setJestGlobals(globals: JestGlobals): void {
+  ({ afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest, test } = globals);
+}

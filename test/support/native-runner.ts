@@ -1,0 +1,75 @@
+/**
+ * Jest's `testRunner`: jest-circus runs the tests of a file, and Node loads the file instead of jest's module registry.
+ *
+ * Jest evaluates every module again for every test file, and the gateway takes seconds to load. Node loads a module once per worker process,
+ * strips types natively and caches compiled code. What the registry adds (module mocks, globals per file) no test uses.
+ */
+import { createRequire, enableCompileCache, registerHooks } from 'node:module';
+import { pathToFileURL } from 'node:url';
+import { type JestGlobals, type Mocks, setJestGlobals } from './jest-globals.ts';
+
+type TestRunner = (
+  globalConfig: object,
+  config: object,
+  environment: { readonly moduleMocker: Mocks },
+  moduleRegistry: object,
+  testPath: string,
+  sendMessageToJest?: unknown,
+) => Promise<unknown>;
+
+const require = createRequire(import.meta.url);
+const { default: runWithCircus } = require('jest-circus/runner') as { default: TestRunner };
+const globalsUrl = new URL('jest-globals.ts', import.meta.url).href;
+
+enableCompileCache(new URL('../../node_modules/.cache/model-gateway/compiled', import.meta.url).pathname);
+registerHooks({
+  resolve: (specifier, context, next) =>
+    specifier === '@jest/globals' ? { url: globalsUrl, shortCircuit: true } : next(specifier, context),
+});
+
+// Jest's workers survive a jest that is killed. A listener for `disconnect` would keep them alive at their regular end.
+const parent = process.ppid;
+setInterval(() => process.ppid === parent || process.exit(1), 1_000).unref();
+
+const runNatively: TestRunner = async (globalConfig, config, environment, _moduleRegistry, testPath, sendMessageToJest) => {
+  const mocks = environment.moduleMocker;
+  const jest: Mocks = {
+    fn: mocks.fn.bind(mocks),
+    spyOn: mocks.spyOn.bind(mocks),
+    restoreAllMocks: mocks.restoreAllMocks.bind(mocks),
+  };
+  const nodeModules = {
+    // Circus keeps the tests of a file in the state of its module: each file gets a new instance.
+    requireInternalModule(path: string) {
+      delete require.cache[path];
+      return require(path);
+    },
+    setGlobalsForRuntime: (globals: Omit<JestGlobals, 'jest'>) => setJestGlobals({ ...globals, jest }),
+    requireModule: require,
+    unstable_shouldLoadAsEsm: () => true,
+    unstable_importModule: (path: string) => import(pathToFileURL(path).href),
+    enterTestCode() {},
+    leaveTestCode() {},
+  };
+  const variables = { ...process.env };
+  try {
+    return await runWithCircus(globalConfig, config, environment, nodeModules, testPath, sendMessageToJest);
+  } finally {
+    deleteCircusState();
+    restoreEnvironment(variables);
+  }
+};
+
+/** Circus leaves its handlers and the tests, with everything that they refer to, in the global object. */
+function deleteCircusState(): void {
+  for (const key of Object.getOwnPropertySymbols(globalThis)) {
+    if (key.description === 'EVENT_HANDLERS' || key.description === 'JEST_STATE_SYMBOL') Reflect.deleteProperty(globalThis, key);
+  }
+}
+
+function restoreEnvironment(variables: NodeJS.ProcessEnv): void {
+  for (const name of Object.keys(process.env)) if (!(name in variables)) delete process.env[name];
+  Object.assign(process.env, variables);
+}
+
+export default runNatively;

@@ -1,0 +1,46 @@
+/** Databases of the test server (global-setup.ts): each test file has a separate one. */
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+
+/** A database for one test or test file. */
+export interface TestDatabase {
+  readonly name: string;
+  readonly url: string;
+  drop(): Promise<void>;
+}
+
+/** Creates a database; `empty` has no schema and no extensions. The caller drops it. */
+export async function createTestDatabase(content: 'migrated' | 'empty' = 'migrated'): Promise<TestDatabase> {
+  const { GATEWAY_TEST_POSTGRES_URL: adminUrl, GATEWAY_TEST_POSTGRES_TEMPLATE: template } = process.env;
+  if (!adminUrl) throw new Error(`No PostgreSQL for the tests: ${process.env.GATEWAY_TEST_POSTGRES_MISSING ?? 'run them with npm test'}`);
+  const name = `gateway_test_${randomUUID().replaceAll('-', '')}`;
+  await runAsAdmin(adminUrl, `create database ${name} template ${content === 'migrated' && template ? template : 'template0'}`);
+  const url = new URL(adminUrl);
+  url.pathname = `/${name}`;
+  return {
+    name,
+    url: url.href,
+    // Connections that a test left open are closed: the database of a failed test must not remain.
+    drop: () => runAsAdmin(adminUrl, `drop database if exists ${name} with (force)`),
+  };
+}
+
+/** Runs `work` with an empty database and drops it. */
+export async function withPostgres<Result>(work: (url: string) => Promise<Result>): Promise<Result> {
+  const database = await createTestDatabase('empty');
+  try {
+    return await work(database.url);
+  } finally {
+    await database.drop();
+  }
+}
+
+async function runAsAdmin(adminUrl: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: 10_000 });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
