@@ -1,21 +1,21 @@
 /**
- * kill -9 of the worker in the middle of each activity: when what it does is about to be committed, and when it is committed and Temporal does
- * not know yet. Each death befalls a project of its own; in the end its rows are those of a project that nothing befell. Deaths while a model
- * is asked are in learning-kill.test.ts, while a video is made in video-processes.test.ts.
+ * kill -9 of the worker at each activity: when its write is about to be committed, and when it is committed and Temporal does not have the
+ * result. Each crash has a separate project, whose rows must finally equal those of a project without a crash. Crashes during a model call are
+ * tested in learning-kill.test.ts, those during a video in video-processes.test.ts.
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Activities } from '../../workflows/contract.ts';
-import { createDoomedService, type DoomedService, type Project } from '../support/crash-service.ts';
+import { type CrashService, createCrashService, type Project } from '../support/crash-service.ts';
 import { eventually } from '../support/gateway.ts';
 import { describePostgres } from '../support/postgres.ts';
 import { openWorkOf, rowsOf } from '../support/project-rows.ts';
 
-/** What somebody asks for. */
+/** Work that a request causes. */
 type Work = 'cleanup' | 'embedding' | 'erasure' | 'learning' | 'video';
 
-/** Of each activity: what leads to it, and the points at which its worker dies (test/support/crash-worker.ts). */
+/** For each activity the work that causes it, and the points at which its worker crashes (test/support/crash-worker.ts). */
 const table: Readonly<Record<keyof Activities, readonly [Work, ...string[]]>> = {
-  // Temporal tries these again after a minute and a half: the others die meanwhile.
+  // Temporal retries these after a minute and a half; the other crashes happen meanwhile.
   embedPassages: ['embedding', 'before memory_passages', 'before memory_embeddings', 'after'],
   cleanUp: ['cleanup', 'before conversations', 'before memory_items', 'after'],
   lookAtErasure: ['erasure', 'before erasures', 'after'],
@@ -30,12 +30,12 @@ const table: Readonly<Record<keyof Activities, readonly [Work, ...string[]]>> = 
   pollVideo: ['video', 'before videos', 'after'],
 };
 const works: readonly Work[] = ['cleanup', 'embedding', 'erasure', 'learning', 'video'];
-const deaths = Object.entries(table).flatMap(([activity, [work, ...points]]) =>
+const crashes = Object.entries(table).flatMap(([activity, [work, ...points]]) =>
   points.map((point) => ({ activity: activity as keyof Activities, point, work })),
 );
 
-/** What has to be there before anything is asked for: something to be erased or cleaned up, with a run in Temporal; vectors of before. */
-async function arrange(service: DoomedService, work: Work, slug: string): Promise<Project> {
+/** Creates the data that the work needs: something to erase or clean up, with a run in Temporal, and earlier vectors. */
+async function arrange(service: CrashService, work: Work, slug: string): Promise<Project> {
   const project = await service.addProject(slug, work === 'embedding' ? { tiers: { embed: ['one/vectors'] } } : {});
   await service.serving.admin('PUT', `/provision/teams/${slug}/memory`, { batch_of: work === 'learning' ? 2 : 1_000 });
   if (work === 'learning' || work === 'video') return project;
@@ -45,7 +45,7 @@ async function arrange(service: DoomedService, work: Work, slug: string): Promis
   return project;
 }
 
-const ask: Readonly<Record<Work, (service: DoomedService, project: Project) => Promise<unknown>>> = {
+const requestWork: Readonly<Record<Work, (service: CrashService, project: Project) => Promise<unknown>>> = {
   async cleanup({ database, serving, temporal }, { id, slug }) {
     await database.query(
       `update memory_items set state = 'closed', closed_at = now() - interval '3 days' where project_id = $1::uuid and text = 'to be removed'`,
@@ -53,7 +53,7 @@ const ask: Readonly<Record<Work, (service: DoomedService, project: Project) => P
     );
     await database.query(`update conversations set last_turn_at = now() - interval '3 days' where project_id = $1::uuid`, [id]);
     await serving.admin('PUT', `/provision/teams/${slug}/memory`, { delete_conversations_after_days: 1 });
-    // Beside the run that waits for its next try.
+    // In parallel to the run that waits for its retry.
     await temporal.client.schedule.getHandle('daily-cleanup').trigger('ALLOW_ALL');
   },
   async embedding(_, { slug, call }) {
@@ -64,8 +64,8 @@ const ask: Readonly<Record<Work, (service: DoomedService, project: Project) => P
   },
   learning: (_, project) => say(project, `I live in ${project.slug}.`, 'ada'),
   async video(_, { call }) {
-    const wish = { prompt: 'a cat', model: 'film/clip:video-polls-0', duration_seconds: 4 };
-    expect((await call('/v1/video/generations', wish)).status).toBe(200);
+    const request = { prompt: 'a cat', model: 'film/clip:video-polls-0', duration_seconds: 4 };
+    expect((await call('/v1/video/generations', request)).status).toBe(200);
   },
 };
 
@@ -73,22 +73,22 @@ async function say({ call }: Project, content: string, subject: string | null): 
   const body = { model: 'one/echo', messages: [{ role: 'user', content }] };
   const answer = await call('/v1/chat/completions', body, subject === null ? {} : { 'x-gateway-memory-subject': subject });
   expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining(content)]);
-  // It answers when the call is stored.
+  // The response waits until the call is stored.
   expect((await call('/usage/me')).status).toBe(200);
 }
 
 describePostgres('kill -9 of the worker', () => {
-  let service: DoomedService;
-  /** Nothing is killed while these are worked for. */
+  let service: CrashService;
+  /** Projects without a crash. */
   const calm = new Map<Work, Project>();
-  /** By their deaths. */
-  const struck = new Map<string, Project>();
-  /** Which activities there are, and the points that were passed without a death. */
+  /** Projects with a crash, by its name. */
+  const crashed = new Map<string, Project>();
+  /** The activities of the worker, and the points that it passed without a crash. */
   let activities: readonly string[] = [];
   const passed = new Set<string>();
 
-  /** The cleanup is nobody's own: one project lives through its deaths. */
-  const nameOf = ({ activity, point, work }: (typeof deaths)[number]): string => (work === 'cleanup' ? activity : `${activity} ${point}`);
+  /** The cleanup belongs to no project: all its crashes share one. */
+  const nameOf = ({ activity, point, work }: (typeof crashes)[number]): string => (work === 'cleanup' ? activity : `${activity} ${point}`);
   const untilDone = (projects: readonly Project[], limitMs: number): Promise<void> =>
     eventually(async () => {
       const open = await Promise.all(projects.map((project) => openWorkOf(service.database, project)));
@@ -96,15 +96,16 @@ describePostgres('kill -9 of the worker', () => {
     }, limitMs);
 
   beforeAll(async () => {
-    service = await createDoomedService();
+    service = await createCrashService();
     let n = 10;
     for (const work of works) calm.set(work, await arrange(service, work, `p-${n++}`));
-    for (const death of deaths) if (!struck.has(nameOf(death))) struck.set(nameOf(death), await arrange(service, death.work, `p-${n++}`));
-    const worker = await service.startNoting();
-    await untilDone([...calm.values(), ...struck.values()], 100_000);
-    // Nothing is cleaned up but when it is asked for.
+    for (const crash of crashes)
+      if (!crashed.has(nameOf(crash))) crashed.set(nameOf(crash), await arrange(service, crash.work, `p-${n++}`));
+    const worker = await service.startObserver();
+    await untilDone([...calm.values(), ...crashed.values()], 100_000);
+    // The cleanup runs on request only.
     await service.temporal.client.schedule.getHandle('daily-cleanup').pause();
-    for (const [work, project] of calm) await ask[work](service, project);
+    for (const [work, project] of calm) await requestWork[work](service, project);
     await untilDone([...calm.values()], 100_000);
     expect(await worker.end('SIGTERM')).toBe(0);
     for (const line of worker.logs()) {
@@ -112,32 +113,32 @@ describePostgres('kill -9 of the worker', () => {
       if (line.msg === 'activities') activities = line.activities as string[];
     }
   }, 300_000);
-  afterAll(() => service?.takeBack());
+  afterAll(() => service?.stopAll());
 
-  it('is shown for every activity that a worker runs, before what it writes', () => {
+  it('is tested for every activity of a worker, before each of its writes', () => {
     expect(activities.toSorted()).toEqual(Object.keys(table).toSorted());
-    for (const { activity, point } of deaths) expect(passed).toContain(`${activity} ${point}`);
+    for (const { activity, point } of crashes) expect(passed).toContain(`${activity} ${point}`);
     const writing = new Set([...passed].filter((point) => point.includes(' before ')).map((point) => point.split(' ')[0]));
-    expect(new Set(deaths.filter(({ point }) => point !== 'after').map(({ activity }) => activity))).toEqual(writing);
+    expect(new Set(crashes.filter(({ point }) => point !== 'after').map(({ activity }) => activity))).toEqual(writing);
   });
 
-  it.each(deaths)(
+  it.each(crashes)(
     'in $activity $point',
-    async (death) => {
-      const project = struck.get(nameOf(death));
-      if (!project) throw new Error('it has no project');
-      await ask[death.work](service, project);
-      await service.runUntil({ ...death, projectId: death.work === 'cleanup' ? null : project.id });
+    async (crash) => {
+      const project = crashed.get(nameOf(crash));
+      if (!project) throw new Error('the crash has no project');
+      await requestWork[crash.work](service, project);
+      await service.runUntilCrash({ ...crash, projectId: crash.work === 'cleanup' ? null : project.id });
     },
     300_000,
   );
 
-  it('leaves nothing undone, no run that failed, and every row as if it had not been', async () => {
+  it('leaves no pending work, no failed run, and the same rows as without a crash', async () => {
     const { database, temporal } = service;
     const worker = await service.startWorker();
-    await untilDone([...struck.values()], 500_000);
+    await untilDone([...crashed.values()], 500_000);
     const rows = async (project: Project | undefined) => project && rowsOf(database, project);
-    for (const death of deaths) expect([death, await rows(struck.get(nameOf(death)))]).toEqual([death, await rows(calm.get(death.work))]);
+    for (const crash of crashes) expect([crash, await rows(crashed.get(nameOf(crash)))]).toEqual([crash, await rows(calm.get(crash.work))]);
     const idsOf = async (query: string): Promise<string[]> => {
       const ids: string[] = [];
       for await (const { workflowId } of temporal.client.workflow.list({ query })) ids.push(workflowId);
@@ -151,16 +152,16 @@ describePostgres('kill -9 of the worker', () => {
     expect(await worker.end('SIGTERM')).toBe(0);
   }, 900_000);
 
-  it('asks no model for what is finished, and each question that was asked is on the books', async () => {
-    const { asked, database } = service;
+  it('sends no request for finished work, and every request is recorded', async () => {
+    const { requests: asked, database } = service;
     expect(asked.filter(({ isOpen }) => !isOpen)).toEqual([]);
     const countOf = (...jobs: string[]): number => asked.filter(({ job }) => jobs.includes(job)).length;
-    // More is possible: a process may die when it has written that it will ask, and has not asked.
+    // There may be more records: a process may crash between the record and its request.
     await eventually(async () => {
-      const [books] = await database.query<{ calls: number }>(
+      const [records] = await database.query<{ calls: number }>(
         `select count(*)::integer as calls from calls where source = 'gateway-memory'`,
       );
-      expect(books?.calls).toBeGreaterThanOrEqual(countOf('memories', 'consolidation', 'embeddings'));
+      expect(records?.calls).toBeGreaterThanOrEqual(countOf('memories', 'consolidation', 'embeddings'));
     }, 60_000);
     const [tries] = await database.query<{ n: number }>('select sum(attempts)::integer as n from memory_batch_groups');
     expect(tries?.n).toBeGreaterThanOrEqual(countOf('memories', 'consolidation'));

@@ -1,6 +1,6 @@
 /**
- * Bad input beyond the rows of the specification (specification-errors.test.ts): odd spellings, limits, and the order of the checks.
- * What no list can hold is in fuzz.test.ts.
+ * Invalid input beyond specification-errors.test.ts: unusual spellings, limits, and the order of the checks.
+ * Random input is in fuzz.test.ts.
  */
 import { connect } from 'node:net';
 import { buffer } from 'node:stream/consumers';
@@ -9,7 +9,7 @@ import type { TestGateway } from '../support/gateway.ts';
 import { shareGateway } from '../support/gateway.ts';
 import { expectChatError, expectPlainText, expectRouteError } from './inference-routes.ts';
 
-/** One gateway for all of these: what one of them breaks, the others notice. */
+/** One gateway for all tests, so that a test notices what another one broke. */
 const lent = shareGateway({});
 let gateway: TestGateway;
 beforeAll(() => {
@@ -31,12 +31,12 @@ describe('keys', () => {
     expect((await post(chatPath, JSON.stringify(chatBody), { authorization: `bEARER ${gateway.key}` })).status).toBe(200);
   });
 
-  it('a bad key is refused before content type, size and syntax are looked at', async () => {
+  it('401: an invalid key is rejected before content type, size and syntax are checked', async () => {
     await expectChatError(await post(chatPath, '{', { 'content-type': 'text/plain' }), 401, 'missing_key');
   });
 });
 
-/** Reads nothing until the whole body has left; rejects when it cannot leave. */
+/** Reads nothing until the whole body has been sent; rejects when it cannot be sent. */
 async function sendThenRead({ key, type, length }: { key: string; type: string; length: number }): Promise<string> {
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
   socket.write(
@@ -55,7 +55,7 @@ describe('bodies', () => {
     ['cut off', '{"model":"one/echo","messages":['],
     ['empty', ''],
     ['a list', '[]'],
-    ['text behind the object', '{"messages":[]} x'],
+    ['text after the object', '{"messages":[]} x'],
     ['trailing comma', '{"messages":[],}'],
     ['byte-order mark', '\ufeff{"messages":[]}'],
     ['control character', '{"messages":["\u0001"]}'],
@@ -69,7 +69,7 @@ describe('bodies', () => {
     await expectChatError(await gateway.call(chatPath, body), 400, 'bad_json');
   });
 
-  it('400 bad_json: a repeated key that the gateway reads, also in another spelling', async () => {
+  it('400 bad_json: a duplicate key that the gateway reads, also in another spelling', async () => {
     await expectChatError(
       await gateway.call(chatPath, '{"model":"one/echo","messages":[],"\\u006dodel":"two/echo"}'),
       400,
@@ -82,7 +82,7 @@ describe('bodies', () => {
     [{ model: 'three/echo', max_tokens: 5 }, 'messages: Field required'],
     [{ model: 'three/echo', max_tokens: 5, messages: {} }, 'messages: Input should be a valid list'],
     [{ model: 'three/echo', max_tokens: 'x', messages: [] }, 'max_tokens: Input should be a valid integer'],
-  ])('400 on messages in the words of the vendor: %j', async (body, message) => {
+  ])("400 on messages with the vendor's message: %j", async (body, message) => {
     await expectRouteError(await gateway.call(messagesPath, body), { name: 'messages' }, { status: 400, code: 'bad_json', message });
   });
 
@@ -118,13 +118,13 @@ describe('bodies', () => {
 });
 
 describe('headers', () => {
-  it('431: a header block that is too long; the service lives on', async () => {
+  it('431: a header block that is too long; the service continues', async () => {
     const answer = await gateway.call(chatPath, chatBody, { 'x-long': 'a'.repeat(40_000) });
     expect(answer.status).toBe(431);
     expect((await gateway.call(chatPath, chatBody)).status).toBe(200);
   });
 
-  it('every answer of an inference route has x-gateway-call-id, errors too', async () => {
+  it('every response of an inference route has x-gateway-call-id, errors included', async () => {
     for (const answer of [await gateway.call(chatPath, chatBody), await gateway.call(chatPath, '{'), await post(chatPath, '{}', {})]) {
       expect(answer.headers.get('x-gateway-call-id')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
       await answer.body?.cancel();
@@ -132,8 +132,8 @@ describe('headers', () => {
   });
 });
 
-describe('addresses', () => {
-  it('404 not_found: unknown address or method', async () => {
+describe('URLs', () => {
+  it('404 not_found: unknown path or method', async () => {
     await expectChatError(await gateway.call('/v1/nothing'), 404, 'not_found');
     await expectChatError(await gateway.call(chatPath), 404, 'not_found');
     await expectChatError(await gateway.admin('DELETE', '/provision/teams'), 404, 'not_found');
@@ -141,17 +141,12 @@ describe('addresses', () => {
       await expectChatError(await gateway.admin('OPTIONS', path), 404, 'not_found');
   });
 
-  it('400 bad_request: text that the database cannot keep, in a provisioning body or address', async () => {
+  it('400 bad_request: text that the database cannot store, in a provisioning body or URL', async () => {
     for (const body of [{ name: 'a\u0000' }, { tiers: { '\ud800': [] } }, { tiers: { own: ['one/\u0000'] } }, { x: ['\\\u0000'] }])
-      await expectChatError(
-        await gateway.admin('PUT', '/provision/teams/acme', body),
-        400,
-        'bad_request',
-        /U\+0000 or half of a surrogate pair/,
-      );
+      await expectChatError(await gateway.admin('PUT', '/provision/teams/acme', body), 400, 'bad_request', /U\+0000 or lone surrogates/);
     for (const path of ['/provision/teams/%00', '/provision/teams/acme/keys/%00', '/provision/teams/acme/calls?source=%00'])
       await expectChatError(await gateway.admin('GET', path), 400, 'bad_request', /U\+0000/);
-    // A backslash before `u0000` that is itself escaped is no escape.
+    // `u0000` after an escaped backslash is not an escape.
     expect((await gateway.admin('PUT', '/provision/teams/acme', { name: '\\u0000' })).status).toBe(200);
   });
 });

@@ -1,10 +1,10 @@
-/** What reaches the vendor, and what comes back, byte for byte. */
+/** Requests to the vendor and responses from it, byte for byte. */
 import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { TestGateway } from '../support/gateway.ts';
 import { withGateway } from '../support/gateway.ts';
 
-/** JSON text as people write it: odd numbers, escapes, any order, any white space. */
+/** JSON text with unusual numbers, escapes, member order and white space. */
 const space = fc.constantFrom('', ' ', '\n', '\t', '  \r\n ');
 const number = fc.constantFrom('0', '-0', '1.0', '1e5', '1E+2', '12345678901234567890', '0.1000', '-3.25e-7');
 const key = fc
@@ -29,7 +29,7 @@ function objectText(members: readonly (readonly [string, string])[], gap: string
   return `{${gap}${members.map(([name, json]) => `${JSON.stringify(name)}${gap}:${gap}${json}`).join(`${gap},${gap}`)}${gap}}`;
 }
 
-/** A chat body of random members around those the gateway reads; `%MODEL%` stands for the model's value. */
+/** A chat body with random members around those that the gateway reads; `%MODEL%` is replaced by the model. */
 const chatBody = fc
   .tuple(fc.uniqueArray(fc.tuple(key, value), { maxLength: 5, selector: ([name]) => name }), fc.nat(5), space, value)
   .map(([members, place, gap, content]) => {
@@ -46,7 +46,7 @@ async function sent(gateway: TestGateway, path: string, body: string): Promise<s
   return gateway.vendor.requests()[0]?.body.toString('utf8') ?? '';
 }
 
-it('a body reaches the vendor as it was sent, but for the model', () =>
+it('a body reaches the vendor unchanged except for the model', () =>
   withGateway({}, async (gateway) => {
     await fc.assert(
       fc.asyncProperty(chatBody, async (body) => {
@@ -60,7 +60,7 @@ it('a body reaches the vendor as it was sent, but for the model', () =>
     );
   }));
 
-it('a streamed chat body gets stream_options.include_usage, and nothing else changes', () =>
+it('a streamed chat body gets stream_options.include_usage and is otherwise unchanged', () =>
   withGateway({}, async (gateway) => {
     const rest = '"messages":[{"role":"user","content":"\\u0041 1.0"}],"seed":12345678901234567890';
     const cases: [string, string][] = [
@@ -82,7 +82,7 @@ it('a streamed chat body gets stream_options.include_usage, and nothing else cha
     for (const [body, expected] of cases) expect(await sent(gateway, '/v1/chat/completions', body)).toBe(expected);
   }));
 
-it('answers come back byte for byte, plain and streamed, in both dialects', () =>
+it('responses are returned byte for byte, plain and streamed, in both dialects', () =>
   withGateway({}, async (gateway) => {
     for (const [path, provider] of [
       ['/v1/chat/completions', 'one'],
@@ -105,12 +105,12 @@ it('answers come back byte for byte, plain and streamed, in both dialects', () =
     }
   }));
 
-/** The vendor numbers its answers; everything else is the same for the same question. */
+/** The vendor numbers its responses; otherwise they are equal for equal requests. */
 function withoutIds(text: string): string {
   return text.replace(/("id":\s*"[a-z]+[-_])[^"]*"/g, '$1"');
 }
 
-it('to the vendor go only the headers that are meant for it', () =>
+it('only allowed headers are sent to the vendor', () =>
   withGateway({}, async (gateway) => {
     const secret = {
       'x-gateway-source': 'app',

@@ -1,4 +1,4 @@
-/** Prices as callers and operators see them: imported rows are in force at once, in the cost of calls, and after a restart. */
+/** Imported prices take effect at once, in the cost of calls, and after a restart. */
 import { expect, test } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
@@ -19,7 +19,7 @@ onBothDatabases('the catalog', (database) => {
   const lent = shareGateway({ database, yaml });
   const chat = { model: 'vendor/echo', messages: [{ role: 'user', content: 'Hello' }] };
 
-  test('200 for rows that are put: the next call is priced by them, and models lists them', async () => {
+  test('200 for imported rows: the next call is priced by them, and models lists them', async () => {
     const gateway = lent();
     expect((await gateway.call('/v1/chat/completions', chat)).status).toBe(200);
     expect((await callsOf(gateway))[0]?.cost).toBeNull();
@@ -44,7 +44,7 @@ onBothDatabases('the catalog', (database) => {
     expect(data.map(({ id }) => id)).toEqual(expect.arrayContaining(['vendor/own', 'vendor/echo']));
   });
 
-  test('200 lists what is in force, with its source and its price in USD', async () => {
+  test('200 lists active models with their source and price in USD', async () => {
     const { data, providers } = await jsonOf<Listed>(lent().admin('GET', '/provision/catalog'));
     expect(data.map(({ id, source }) => [id, source])).toEqual([
       ['vendor/own', 'file'],
@@ -54,7 +54,7 @@ onBothDatabases('the catalog', (database) => {
     expect(providers).toEqual([{ name: 'vendor', host: '127.0.0.1', dialect: 'chat', serves: expect.arrayContaining(['chat']) }]);
   });
 
-  test('400 names every fault, and nothing is stored', async () => {
+  test('400 names every mistake, and nothing is stored', async () => {
     const models = {
       'vendor/good': { input: '1', output: '1' },
       'vendor/bad': { input: 'free' },
@@ -75,7 +75,7 @@ onBothDatabases('the catalog', (database) => {
     }
   });
 
-  test('401 without the admin token, 200 for a body far above one MiB', async () => {
+  test('401 without the admin token, 200 for a body far above 1 MiB', async () => {
     const { url, key, admin } = lent();
     for (const method of ['GET', 'PUT']) {
       const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };

@@ -1,4 +1,4 @@
-/** PostgreSQL is killed, and hangs, while calls come on keys with ceilings: what `on_budget_store_down` says holds, and afterwards all is counted. */
+/** PostgreSQL is killed, and hangs, under calls with ceilings: `on_budget_store_down` applies, and afterwards every call is counted. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import type { PostgresServer } from '../support/postgres-server.ts';
 
 const chatPath = '/v1/chat/completions';
 const chat = { model: 'one/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] };
-/** How long the database stays killed; a minute by hand: `GATEWAY_OUTAGE_MS=60000`. */
+/** Duration of the outage; for a longer run set `GATEWAY_OUTAGE_MS=60000`. */
 const outageMs = Number(process.env.GATEWAY_OUTAGE_MS ?? 3_000);
 const limitMs = outageMs + 480_000;
 
@@ -28,13 +28,13 @@ interface Ceiling {
   readonly remaining: number;
 }
 
-describeOwnPostgres('the store of the ceilings goes away under load', () => {
+describeOwnPostgres('the quota store becomes unavailable under load', () => {
   const processes = createProcesses();
   let server: PostgresServer;
   let vendor: DemoVendor;
   let allowing: GatewayProcess;
   let refusing: GatewayProcess;
-  /** How often a key's calls were answered. */
+  /** Number of a key's served calls. */
   const admitted = new Map<string, number>();
 
   beforeAll(async () => {
@@ -58,7 +58,7 @@ on_budget_store_down: ${onDown}
     await allowing.admin('PUT', '/provision/teams/acme', { cache: { enabled: false } });
   }, 300_000);
   afterAll(async () => {
-    await processes.takeBack();
+    await processes.stopAll();
     await vendor.close();
     await server.stop();
   });
@@ -86,7 +86,7 @@ on_budget_store_down: ${onDown}
     }
   };
 
-  /** The rows are the answered calls, and what the ceilings have counted is their sum to the nano-dollar. */
+  /** The rows are the served calls, and the counters equal their sums to the nano-dollar. */
   const expectAllCounted = (key: string): Promise<void> =>
     eventually(async () => {
       const rows = await rowsOf(key);
@@ -96,7 +96,7 @@ on_budget_store_down: ${onDown}
       expect(nanosOf(cost?.used ?? 0)).toBe(rows.reduce((sum, row) => sum + nanosOf(row.cost), 0));
     }, 300_000);
 
-  /** Calls again and again on both gateways until `stop`, which gives how often each answer came. */
+  /** Calls both gateways repeatedly until `stop`, which returns the number of each response. */
   const startLoad = (key: string) => {
     let isOver = false;
     const counts = { allowing: new Map<string, number>(), refusing: new Map<string, number>() };
@@ -122,7 +122,7 @@ on_budget_store_down: ${onDown}
     '200 for unmetered calls and 503 as configured while it is killed; afterwards each call is counted once',
     async () => {
       const key = await issue({ calls: 1_000_000, cost: 100, rpm: 500_000 });
-      // A ceiling that is too small for slices: each call needs the store.
+      // A ceiling too small for leases of several calls: each call needs the database.
       const tight = await issue({ calls: 40 });
       expect([await ask(allowing, key), await ask(refusing, key), await ask(allowing, tight), await ask(refusing, tight)]).toEqual(
         Array(4).fill('200'),
@@ -146,7 +146,7 @@ on_budget_store_down: ${onDown}
     limitMs,
   );
 
-  test('200 and 503 in bounded time while it hangs; afterwards each call is counted once and the ceiling holds again', async () => {
+  test('200 and 503 in bounded time while it hangs; afterwards each call is counted once and the ceiling applies again', async () => {
     const key = await issue({ calls: 10 });
     expect([await ask(allowing, key), await ask(refusing, key)]).toEqual(['200', '200']);
     await server.freeze();
@@ -161,7 +161,7 @@ on_budget_store_down: ${onDown}
       expect([await ask(allowing, key), await ask(refusing, key)]).toEqual(['429 tenant_capped 60', '429 tenant_capped 60']);
     }, 300_000);
     await expectAllCounted(key);
-    // Two before, fifteen unmetered, and what either had left in its slice.
+    // Two before, fifteen unmetered, and what remained of either lease.
     const { calls } = await ceilingsOf(key);
     expect(calls?.used).toBeGreaterThanOrEqual(17);
     expect(calls?.remaining).toBe(0);

@@ -1,4 +1,4 @@
-/** Ceilings over several real processes and one database: never more than the ceiling, also past a kill -9, and nothing is lost by it. */
+/** Ceilings over several real processes and one database: never exceeded, also with SIGKILL, and no quota is lost. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
@@ -14,7 +14,7 @@ async function issue({ admin }: GatewayProcess, ceilings: object): Promise<strin
   return (await jsonOf<{ key: string }>(admin('POST', '/provision/teams/acme/keys', { name: 'limited', ceilings }))).key;
 }
 
-/** How many of `count` concurrent calls were let in; a process that dies meanwhile lets nobody in. */
+/** Number of admitted calls of `count` concurrent ones; a process that dies meanwhile admits none. */
 async function admitted(gateways: readonly GatewayProcess[], key: string, count: number): Promise<number> {
   const statuses = await Promise.all(
     Array.from({ length: count }, async (_, n) => {
@@ -29,12 +29,12 @@ async function admitted(gateways: readonly GatewayProcess[], key: string, count:
 
 describePostgres('three processes over one database', () => {
   const processes = createProcesses();
-  const returns: (() => Promise<unknown>)[] = [() => processes.takeBack()];
+  const returns: (() => Promise<unknown>)[] = [() => processes.stopAll()];
   afterAll(async () => {
     for (const giveBack of returns) await giveBack();
   });
 
-  test('let in never more than the ceiling, also when one is killed, and what that one held is usable again', async () => {
+  test('never admit more than the ceiling, also when one is killed, whose quota becomes available again', async () => {
     const lent = await createTestDatabase();
     const vendor = await createDemoVendor();
     returns.push(
@@ -56,7 +56,7 @@ models:
 
     const whole = await issue(first, { calls: 60 });
     expect(await admitted(all, whole, 300)).toBeLessThanOrEqual(60);
-    // Whoever was refused while others held slices finds the rest now.
+    // Calls denied while others held leases get the rest now.
     await eventually(async () => {
       const { key } = await jsonOf<{ key: { ceilings: { calls: { used: number; remaining: number } } } }>(
         first.call(whole, '/status/peek'),
@@ -75,7 +75,7 @@ models:
     await before;
     const survivors = [first, second];
     const rows = async () => (await callsOf({ admin: first.admin, project: 'acme' }, '?limit=1000')).length - 60;
-    // All that is left comes to use within a minute: the journal of the dead one is adopted by its neighbours, and its leases go.
+    // All remaining quota is available within a minute: another process takes over the journal of the dead one and revokes its leases.
     await eventually(async () => {
       await admitted(survivors, key, 20);
       expect(await rows()).toBe(200);
@@ -85,7 +85,7 @@ models:
   }, 300_000);
 });
 
-describePostgres('while the store of the ceilings is down', () => {
+describePostgres('while the quota store is unavailable', () => {
   const run = (onDown: 'allow' | 'refuse', work: Parameters<typeof withGateway>[1]) =>
     withGateway(
       {
@@ -101,7 +101,7 @@ on_budget_store_down: ${onDown}
       work,
     );
 
-  test('200 for calls that find no slice, where they are allowed: they are unmetered, and counted afterwards', async () => {
+  test('200 for calls without local quota, if configured: they are unmetered, and counted afterwards', async () => {
     await run('allow', async ({ admin, call, database, project }) => {
       const { key } = await jsonOf<{ key: string }>(
         admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 3 } }),
@@ -122,7 +122,7 @@ on_budget_store_down: ${onDown}
     });
   });
 
-  test('503 budget_unavailable with retry-after: 5, where they are refused', async () => {
+  test('503 budget_unavailable with retry-after: 5, if configured', async () => {
     await run('refuse', async ({ admin, call, database, project }) => {
       const { key } = await jsonOf<{ key: string }>(
         admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 3 } }),

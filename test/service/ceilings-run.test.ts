@@ -1,4 +1,4 @@
-/** Ceilings through the whole service: windows that end, money that runs calls hold, and a random run of which every sum is checked. */
+/** Ceilings through the whole service: ends of windows, reservations of running calls, and a random run with checked sums. */
 import { expect, test } from '@jest/globals';
 import { clockAt } from '../journal/calls.ts';
 import { callsOf, defaultYaml, eventually, jsonOf, shareGateway, type TestGateway, withGateway } from '../support/gateway.ts';
@@ -7,10 +7,10 @@ import { onBothDatabases } from './both-databases.ts';
 const chatPath = '/v1/chat/completions';
 const chat = (changes: object = {}) => ({ model: 'two/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }], ...changes });
 const dayMs = 86_400_000;
-/** Answers of so many words, whatever was asked for. */
+/** Responses with a fixed number of terms. */
 const lengths = [5, 20, 50, 90, 150];
 
-/** Where money is limited, models need prices. */
+/** With cost ceilings, models need prices. */
 function yaml(vendorUrl: string, deadUrl: string): string {
   const names = ['one/echo+held', ...lengths.map((length) => `two/echo+long-${length}`)];
   return defaultYaml(vendorUrl, deadUrl).replace(
@@ -38,7 +38,7 @@ async function issue({ admin, project }: TestGateway, ceilings: object, windows:
   return { authorization: `Bearer ${key}` };
 }
 
-/** A generator of its own, so that a run can be repeated. */
+/** A seeded generator, so that a run is reproducible. */
 function randomFrom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -48,10 +48,10 @@ function randomFrom(seed: number): (below: number) => number {
 }
 
 onBothDatabases('ceilings through the service', (database) => {
-  /** Stands still: the minute must not end in the middle of a run that counts it. */
+  /** Fixed time: the minute must not end during a run that counts it. */
   const gateway = shareGateway({ database, yaml, clock: clockAt(Date.now()) });
 
-  test('429 until the day is over, then 200; a total never comes again', async () => {
+  test('429 until the day is over, then 200; a total is never reset', async () => {
     const clock = clockAt(Date.parse('2026-11-20T22:00:00Z'));
     await withGateway({ database, clock }, async (lent) => {
       const daily = await issue(lent, { calls: 2 }, { calls: 'day' });
@@ -86,7 +86,7 @@ onBothDatabases('ceilings through the service', (database) => {
     });
   });
 
-  test('near_cap while a running call holds the money, ok when it is given back, exhausted when it is spent', async () => {
+  test('near_cap while a running call has it reserved, ok when released, exhausted when used', async () => {
     const lent = await gateway().withProject('near-cap');
     const credit = async () => (await jsonOf<Status>(lent.call('/status/peek'))).credit;
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { monthly_cap: 0.01 });
@@ -103,13 +103,13 @@ onBothDatabases('ceilings through the service', (database) => {
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3600']);
   });
 
-  test('400 random calls: used and reserved stay within cost and tpm but by one excess, and used is the sum of the rows', async () => {
+  test('400 random calls: usage and reservations exceed cost and tpm at most by one excess, and usage is the sum of the rows', async () => {
     const lent = await gateway().withProject('random-run');
     const limits = { cost: 0.04, tpm: 9_000 };
     const key = await issue(lent, limits, { cost: 'total' });
     const random = randomFrom(11);
     const sources = ['one', 'two', 'three'];
-    /** The vendor does not keep to `max_tokens`; a word is two tokens at most. */
+    /** The vendor ignores `max_tokens`; a term has two tokens at most. */
     const excess = { tokens: 300, usd: (300 * 15) / 1e6 };
     const statuses = new Map<number, number>();
     let left = 400;

@@ -1,10 +1,10 @@
-/** Ceilings through the whole service: who is refused, when, and with which words (specification 7.4, 7.5; decisions 6). */
+/** Ceilings through the whole service: which calls are denied, when, and with which message. See docs/architecture/ceilings.md. */
 import { expect, test } from '@jest/globals';
 import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createSlowClock } from '../support/slow-clock.ts';
 import { onBothDatabases } from './both-databases.ts';
 
-/** Of a vendor that is given time: a thousand calls at once are slow. */
+/** A vendor with a long timeout: a thousand concurrent calls are slow. */
 const chat = (changes: object = {}) => ({ model: 'two/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }], ...changes });
 
 interface Status {
@@ -12,7 +12,7 @@ interface Status {
   readonly credit: { readonly state: string };
 }
 
-/** The project with another key: one that has ceilings. */
+/** The project with another key, which has ceilings. */
 async function limited(gateway: TestGateway, slug: string, ceilings: object, windows?: object): Promise<TestGateway> {
   const lent = await gateway.withProject(slug);
   const { key } = await jsonOf<{ key: string }>(
@@ -50,7 +50,7 @@ onBothDatabases('ceilings', (database) => {
 
   test('429 names the ceiling in both dialects, with retry-after: 60', async () => {
     for (const ceiling of ['calls', 'cost', 'rpm', 'tpm']) {
-      const { call } = await limited(gateway(), `words-${ceiling}`, { [ceiling]: 0 });
+      const { call } = await limited(gateway(), `message-${ceiling}`, { [ceiling]: 0 });
       const message = `key budget exceeded (${ceiling})`;
       const onChat = await call('/v1/chat/completions', chat());
       expect([onChat.status, onChat.headers.get('retry-after')]).toEqual([429, '60']);
@@ -80,7 +80,7 @@ onBothDatabases('ceilings', (database) => {
     expect(await ask()).toEqual([429, '60', 'key budget exceeded (calls)']);
   });
 
-  test('402 for a project that may not call, behind no_route and before ceilings', async () => {
+  test('402 for a project without permission to call, after no_route and before ceilings', async () => {
     const { call, admin, project } = await limited(gateway(), 'may-not', { calls: 0 });
     await admin('PUT', `/provision/teams/${project}`, { may_call: false });
     expect((await call('/v1/chat/completions', chat())).status).toBe(402);
@@ -89,10 +89,10 @@ onBothDatabases('ceilings', (database) => {
     expect(await onMessages.json()).toMatchObject({ type: 'error', error: { type: 'permission_error' } });
   });
 
-  test('400 no_route, and a call that fails before a vendor is asked, take no slot; a failed call does', async () => {
+  test('400 no_route and calls that reach no vendor are not counted; failed calls are', async () => {
     const { call } = await limited(gateway(), 'no-slot', { calls: 2 });
     for (let n = 0; n < 5; n += 1) expect((await call('/v1/chat/completions', chat({ model: 'nobody/knows' }))).status).toBe(400);
-    // Audio in a message cannot be told to a vendor of the other dialect.
+    // Audio in a message cannot be translated to the other dialect.
     const untold = {
       model: 'three/echo',
       messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'AA==', format: 'wav' } }] }],
@@ -103,7 +103,7 @@ onBothDatabases('ceilings', (database) => {
     expect((await call('/v1/chat/completions', chat())).status).toBe(429);
   });
 
-  test('200 from the cache under an exhausted ceiling: a hit takes no slot', async () => {
+  test('200 from the cache under an exhausted ceiling: hits are not counted', async () => {
     const { call, admin, project } = await limited(gateway(), 'hits', { calls: 1, cost: 1 });
     await admin('PUT', `/provision/teams/${project}`, { cache: { enabled: true } });
     const question = chat();
@@ -117,7 +117,7 @@ onBothDatabases('ceilings', (database) => {
     expect(ceilings.calls).toMatchObject({ used: 1, remaining: 0 });
   });
 
-  test('a stream holds its ceilings until it ends, and both ways are counted to the nano-dollar', async () => {
+  test('a stream keeps its reservation until it ends, and is counted to the nano-dollar', async () => {
     const { call, project, admin } = await limited(gateway(), 'streams', { calls: 4, cost: 1, tpm: 1_000_000 });
     for (const stream of [true, false]) await (await call('/v1/chat/completions', chat({ stream }))).text();
     const rows = await callsOf({ admin, project });
@@ -129,7 +129,7 @@ onBothDatabases('ceilings', (database) => {
     expect(ceilings.cost?.reserved).toBe(0);
   });
 
-  test('a model without a price is left out where money is limited, and used where it is not', async () => {
+  test('a model without a price is skipped under a cost ceiling, and used without one', async () => {
     const { call, admin, project } = await limited(gateway(), 'unpriced', { cost: 1 });
     await admin('PUT', `/provision/teams/${project}`, { tiers: { mixed: ['one/unlisted', 'two/echo'] } });
     const answer = await call('/v1/chat/completions', chat({ model: 'mixed' }));
@@ -139,7 +139,7 @@ onBothDatabases('ceilings', (database) => {
     expect((await call('/v1/chat/completions', chat({ model: 'one/unlisted' }))).status).toBe(400);
   });
 
-  test('a ceiling that is set in the middle of the month counts the calls before it, and a lowered one holds at once', async () => {
+  test('a ceiling set in mid-month includes earlier calls, and a lowered one applies at once', async () => {
     const { call, admin, project } = await gateway().withProject('mid-month');
     const source = `/provision/teams/${project}/applications/${project}`;
     const ask = async () => (await call('/v1/chat/completions', chat())).status;
@@ -153,7 +153,7 @@ onBothDatabases('ceilings', (database) => {
     expect([await ask(), await ask()]).toEqual([200, 429]);
   });
 
-  test('a rotated key goes on with the ceilings of the old one, and both share them while both are valid', async () => {
+  test('a rotated key continues the usage of the old one, and both share their ceilings while valid', async () => {
     const { call, admin, project, key } = await limited(gateway(), 'rotated', { calls: 4, cost: 1 });
     const path = (of: string) => `/provision/teams/${project}/keys/${of.split('-')[2]}/rotate`;
     const ask = async (secret: string) => {
@@ -174,13 +174,13 @@ onBothDatabases('ceilings', (database) => {
     const { key: third } = await jsonOf<{ key: string }>(admin('POST', path(second), {}));
     expect([await ask(third), await ask(key), await ask(second)]).toEqual([429, 429, 401]);
     expect((await used(third)).calls).toMatchObject({ used: 4, remaining: 0 });
-    // A counter that is made anew counts the calls of all three.
+    // A new counter includes the calls of all three.
     await gateway().database.query(`delete from limit_counters where project_id = (select id from projects where slug = 'rotated')`);
     expect((await used(third)).calls).toMatchObject({ used: 4, remaining: 0 });
     expect((await used(third)).cost?.used).toBeGreaterThan(0);
   });
 
-  test('a call whose bound is larger than what is left is let in alone, and gets all of it', async () => {
+  test('a call with a bound above the remainder is admitted alone, with all of it', async () => {
     const { call } = await limited(gateway(), 'alone', { tpm: 1_000 });
     const large = chat({ max_tokens: 100_000 });
     const first = call('/v1/chat/completions', { ...large, model: 'two/echo+held' });
@@ -193,7 +193,7 @@ onBothDatabases('ceilings', (database) => {
     expect((await call('/v1/chat/completions', large)).status).toBe(200);
   });
 
-  test('media calls go by the same ceilings: 429, 402, and 400 for a model without a price where money is limited', async () => {
+  test('media calls have the same ceilings: 429, 402, and 400 for a model without a price under a cost ceiling', async () => {
     const image = { model: 'one/painter', prompt: 'a fox', size: '8x8' };
     const { call, admin, project } = await limited(gateway(), 'media', { calls: 1 });
     const first = await call('/v1/images/generations', image);
@@ -210,7 +210,7 @@ onBothDatabases('ceilings', (database) => {
     expect(ceilings.calls).toMatchObject({ used: 1, reserved: 0, remaining: 0 });
   });
 
-  test('leases are listed; 409 for those of a living process, and those of one that nobody hears of are written off', async () => {
+  test('leases are listed; 409 for those of a live process, and those of a process without heartbeat are revoked', async () => {
     const { call, admin, project } = await limited(gateway(), 'leases', { calls: 1 });
     const list = async () => (await jsonOf<{ data: { process: string; alive: boolean }[] }>(admin('GET', '/provision/leases'))).data;
     const lost = '01936b1e-0000-7000-8000-00000000dead';

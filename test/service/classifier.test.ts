@@ -1,4 +1,4 @@
-/** `auto` with the classifier `model`, asked of a running vendor: what it says, and all that can go wrong with it (specification 1, 4.5). */
+/** `auto` with the classifier `model` at a running vendor: its choices and all its failures. */
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, shareGateway } from '../support/gateway.ts';
@@ -28,7 +28,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-/** The gateway waits 1.5 s for the choice. Where a test is about what is chosen, slow machines have a minute for it. */
+/** The gateway waits 1.5 s for the choice. Tests of the choice itself allow a minute, for slow machines. */
 function waitLong(): void {
   const wait = globalThis.setTimeout;
   jest
@@ -38,7 +38,7 @@ function waitLong(): void {
 
 const say = (word: string): string => `say-${Buffer.from(word).toString('base64url')}`;
 
-/** The project's tier `trivial`, which is asked for the choice. */
+/** The project's tier `trivial`, which makes the choice. */
 async function askOf(model: string): Promise<void> {
   const { status } = await project.admin('PUT', `/provision/teams/${project.project}`, { tiers: { trivial: [model] } });
   expect(status).toBe(200);
@@ -50,7 +50,7 @@ const modelsAsked = (): string[] =>
 describe.each(dialects)('auto on %s', (dialect) => {
   const route = routeOf(dialect);
 
-  it.each(dialects)('200: the tier that a model of %s names, and its call is a row of its own', async (asked) => {
+  it.each(dialects)('200: the tier that a model of %s names, and its call has a separate row', async (asked) => {
     waitLong();
     await askOf(`${vendors[asked]}/${say(' Strong.')}`);
     const answer = await ask(project, route, 'auto', { headers: { 'x-gateway-task-id': 't-1' } });
@@ -58,7 +58,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     expect(modelsAsked()).toEqual([say(' Strong.'), 'echo+strong']);
     const rows = await callsOf(project, '?task_id=t-1');
     expect(rows.map(({ outcome }) => outcome)).toEqual(['ok', 'ok']);
-    // In either order: both may have begun in the same millisecond.
+    // In any order: both may have started in the same millisecond.
     expect(rows).toEqual(
       expect.arrayContaining([
         expect.objectContaining({ route: 'chat', model_asked: 'trivial' }),
@@ -67,7 +67,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     );
   });
 
-  it('200: a stream too, and a missing model is auto on chat', async () => {
+  it('200: also for streams, and a missing model means auto on chat', async () => {
     waitLong();
     await askOf(`one/${say('strong')}`);
     const answer = await ask(project, route, dialect === 'chat' ? undefined : 'auto', { more: { stream: true } });
@@ -76,8 +76,8 @@ describe.each(dialects)('auto on %s', (dialect) => {
   });
 
   it.each([
-    ['an answer that names no tier', say('banana'), {}],
-    ['an empty answer', 'empty', {}],
+    ['a response without a tier', say('banana'), {}],
+    ['an empty response', 'empty', {}],
     ['a vendor that fails', 'fail-500', {}],
     ['a vendor that refuses', 'refuse-400', {}],
     ['a vendor with a limit', 'rate-limited-30', {}],
@@ -86,16 +86,16 @@ describe.each(dialects)('auto on %s', (dialect) => {
   ])('200: standard after %s', async (_what, model, headers) => {
     const isTooSlow = model.startsWith('held');
     if (!isTooSlow) waitLong();
-    // At a provider of its own: the breaker of one that was limited would move the tier's first model back.
+    // At a separate provider: the cooldown after a 429 would move the tier's first model back.
     await askOf(`two/${model}`);
     const answer = await ask(project, route, 'auto', { headers });
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'one/echo+standard']);
-    // A question whose time is over may not even have reached its vendor.
+    // A call that timed out may not have reached its vendor.
     if (isTooSlow) expect(modelsAsked()).toContain('echo+standard');
     else expect(modelsAsked()).toEqual([model, 'echo+standard']);
   });
 
-  it('200: a tier whose models the key may not use is not chosen', async () => {
+  it('200: a tier without a permitted model is not chosen', async () => {
     await askOf(`one/${say('strong')}`);
     const { key } = (await (
       await project.admin('POST', `/provision/teams/${project.project}/keys`, {
@@ -107,7 +107,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     expect(answer.headers.get('x-gateway-model')).toBe('one/echo+standard');
   });
 
-  it('200: the tier that is chosen, where the key may not use the usual one', async () => {
+  it('200: the chosen tier, also for a key that does not permit the default one', async () => {
     waitLong();
     await askOf(`one/${say('strong')}`);
     const issued = await project.admin('POST', `/provision/teams/${project.project}/keys`, { name: 'odd', models: ['trivial', 'strong'] });
@@ -117,7 +117,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
   });
 });
 
-it('200 where the ceiling leaves room for one call: it is the caller’s, and nobody is asked for its tier', async () => {
+it('200 for the caller when the ceiling allows one more call, without a classifier call', async () => {
   waitLong();
   await askOf(`one/${say('strong')}`);
   const issued = await project.admin('POST', `/provision/teams/${project.project}/keys`, { name: 'narrow', ceilings: { calls: 3 } });
@@ -134,7 +134,7 @@ it('200 where the ceiling leaves room for one call: it is the caller’s, and no
   expect(modelsAsked()).toEqual([say('strong'), 'echo+strong', 'echo+standard']);
 });
 
-describe('auto elsewhere asks no classifier', () => {
+describe('auto on other routes uses no classifier', () => {
   it.each([
     ['responses', 'one/echo+standard'],
     ['moderations', 'one/echo+standard'],

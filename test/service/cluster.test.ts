@@ -1,4 +1,4 @@
-/** `GATEWAY_WORKERS`: a set of real processes behind one port, through deaths, signals and ends (decisions 1 and 5). */
+/** `GATEWAY_WORKERS`: several API processes on one port, through crashes, signals and shutdowns. */
 import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
@@ -11,7 +11,7 @@ import { openServerDatabase } from '../../src/db/pool.ts';
 import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
 import { listLiveProcesses } from '../../src/journal/heartbeat.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
-import { createProcesses, firstKeyOf, type GatewayProcess, modelInForce, processesOf } from '../support/gateway-process.ts';
+import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 
 const size = 3;
@@ -52,7 +52,7 @@ describePostgres('a set of processes', () => {
     returns.push(() => database.close());
     vendor = await createDemoVendor();
     returns.push(() => vendor.close());
-    returns.push(() => processes.takeBack());
+    returns.push(() => processes.stopAll());
     home = await processes.home('empty');
     gateway = await startSet('start');
     key = firstKeyOf(gateway) ?? '';
@@ -71,13 +71,13 @@ tiers:
   standard: [one/${model}]
 `;
 
-  /** One call on each of many connections at once, which the parent deals out in turn. */
-  const callEverybody = (): Promise<(string | null)[]> => Promise.all(Array.from({ length: 3 * size }, () => modelInForce(gateway, key)));
+  /** One call on each of many connections, which the parent distributes in turn. */
+  const callEverybody = (): Promise<(string | null)[]> => Promise.all(Array.from({ length: 3 * size }, () => activeModel(gateway, key)));
 
   const expectEverywhere = (model: string): Promise<void> =>
     eventually(async () => expect(new Set(await callEverybody())).toEqual(new Set([model])));
 
-  /** Pids of its children, in the order of their starts. */
+  /** The pids of its children in start order. */
   const membersOf = async ({ child: { pid } }: GatewayProcess): Promise<number[]> =>
     (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(' ').map(Number);
 
@@ -88,12 +88,12 @@ tiers:
     return data[0];
   };
 
-  /** Ids of the processes that the database knows of. */
+  /** The ids of the processes in the database. */
   const listed = async (): Promise<string[]> => (await listLiveProcesses(database)).map(({ id }) => id).toSorted();
 
   const times = (said: string, part: string): number => said.split(part).length - 1;
 
-  /** A stream of each process: each on a connection of its own, as a fetch that keeps connections would not. Resolves when all have begun. */
+  /** One stream per process, each on a separate connection, which `fetch` would reuse. Resolves when all have started. */
   const openStreams = async (model: string, name: string): Promise<{ ends: Promise<string>[] }> => {
     const answers = await Promise.all(
       Array.from({ length: size }, (_, index) => openStream(gateway.url, { key, model, taskId: `${name}-${index}` })),
@@ -102,7 +102,7 @@ tiers:
     return { ends: answers.map((answer) => text(answer).catch(() => 'cut')) };
   };
 
-  it('tells one address and one key once, and every process answers calls on it', async () => {
+  it('prints one address and one key, and every process serves calls on it', async () => {
     expect(times(gateway.stdout(), 'The gateway is ready.')).toBe(1);
     expect(times(gateway.stdout(), 'Virtual key')).toBe(1);
     expect(gateway.logs().filter(({ msg }) => msg === 'listening')).toEqual([
@@ -118,7 +118,7 @@ tiers:
     expect(await listed()).toHaveLength(size);
   });
 
-  it('SIGHUP: all of them read the configuration again, and a file with faults changes none of them', async () => {
+  it('SIGHUP: every process reloads the configuration, and a file with errors changes none', async () => {
     await writeFile(join(home, 'gateway.yaml'), yamlOf('echo'));
     gateway.child.kill('SIGHUP');
     await expectEverywhere('one/echo');
@@ -127,23 +127,23 @@ tiers:
     await eventually(async () =>
       expect(gateway.logs()).toContainEqual(
         expect.objectContaining({
-          msg: 'the configuration has faults; the old one stays in force',
-          faults: ['gateway.yaml:6 colour: there is no such setting'],
+          msg: 'configuration rejected; keeping the active one',
+          errors: ['gateway.yaml:6 colour: there is no such setting'],
         }),
       ),
     );
     await expectEverywhere('one/echo');
   });
 
-  it('a process that is killed is replaced with the configuration in force; a sibling adopts its journal and its open calls', async () => {
+  it('a killed process is replaced with the active configuration; another one recovers its journal and open calls', async () => {
     const pids = await membersOf(gateway);
     expect(pids).toHaveLength(size);
     const { ends } = await openStreams('one/echo+pace-100+long-40', 'killed');
-    // The first of them leads the set; the file has faults meanwhile.
+    // The first process is the leader; the file has errors meanwhile.
     process.kill(pids[0] ?? 0, 'SIGKILL');
     expect((await Promise.all(ends)).filter(isWhole)).toHaveLength(size - 1);
     await eventually(async () => {
-      expect(gateway.logs()).toContainEqual(expect.objectContaining({ process: 1, msg: 'an API process was replaced' }));
+      expect(gateway.logs()).toContainEqual(expect.objectContaining({ process: 1, msg: 'API process replaced' }));
       expect(await readdir(join(home, 'data', 'journal'))).toHaveLength(size);
       expect(await listed()).toEqual((await readdir(join(home, 'data', 'journal'))).toSorted());
       const rows = await Promise.all([0, 1, 2].map((index) => callRow(`killed-${index}`)));
@@ -154,7 +154,7 @@ tiers:
     expect(times(gateway.stdout(), 'The gateway is ready.')).toBe(1);
   });
 
-  it('SIGTERM: streams of all processes end whole while new calls are refused; then all are gone, with 0', async () => {
+  it('SIGTERM: streams of all processes complete while new calls are rejected; then all exit with 0', async () => {
     const { ends } = await openStreams('one/echo+pace-50+long-30', 'last');
     const ended = gateway.end('SIGTERM');
     await eventually(() => expect(gateway.call(key, '/usage/me')).rejects.toThrow('fetch failed'));
@@ -169,7 +169,7 @@ tiers:
     expect(rows).toEqual(Array.from({ length: size }, () => ({ outcome: 'ok' })));
   });
 
-  it('kill -9 of the parent: its processes let their streams end, settle them, and are gone', async () => {
+  it('kill -9 of the parent: its processes complete and settle their streams, then exit', async () => {
     await writeFile(join(home, 'gateway.yaml'), yamlOf('echo'));
     gateway = await startSet('serve');
     const { ends } = await openStreams('one/echo+pace-50+long-30', 'orphan');
@@ -191,7 +191,7 @@ tiers:
     expect(await processesOf(home)).toEqual([]);
   });
 
-  it('a place that cannot be filled again ends the service with 1 and the reason', async () => {
+  it('a process that cannot be replaced ends the service with 1 and the reason', async () => {
     gateway = await startSet('serve', { GATEWAY_WORKERS: '2' });
     const [, second = 0] = await membersOf(gateway);
     await database.query('update schema_migrations set oldest_server = 9999');

@@ -1,4 +1,4 @@
-/** Content rules of a project on its calls: what is blocked, what passes, what is told, kept and charged. */
+/** Content rules of a project: what is blocked, what passes, what is logged, stored and charged. */
 import { describe, expect, test } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -9,7 +9,7 @@ import { expectRouteError, projectLender, routeOf, routes } from './inference-ro
 const lent = shareGateway({});
 const lend = projectLender(lent, 'rules');
 
-/** A value of each class, and text that looks a little like it. */
+/** A value of each class, and similar text that does not match. */
 const samples = {
   credential: ['ghp_Zk93hTPLmXw4Rb8VnYc2Jdq7GsAf6EuKt5Bo', 'the ghp_ prefix'],
   card_number: ['4111 1111 1111 1111', '4111 1111 1111 1112'],
@@ -39,7 +39,7 @@ async function withRules(...rules: object[]): Promise<TestGateway> {
   return gateway;
 }
 
-/** Bodies of each route in which `text` is what the caller says. */
+/** Bodies of each route with `text` as the caller's message. */
 const bodies: Readonly<Record<InferenceRoute['name'], (text: string) => object>> = {
   chat: (text) => ({ messages: [{ role: 'user', content: text }] }),
   messages: (text) => ({ max_tokens: 500, messages: [{ role: 'user', content: [{ type: 'text', text }] }] }),
@@ -49,7 +49,7 @@ const bodies: Readonly<Record<InferenceRoute['name'], (text: string) => object>>
   responses: (text) => ({ input: [{ role: 'user', content: [{ type: 'input_text', text }] }] }),
 };
 
-/** The model that answers exactly `text`. */
+/** The model that responds with exactly `text`. */
 function saying(text: string): string {
   return `say-${Buffer.from(text).toString('base64url')}`;
 }
@@ -58,7 +58,7 @@ function asked({ vendor }: TestGateway): number {
   return vendor.requests().length;
 }
 
-/** Log lines about rules, of calls of this project. */
+/** Log lines about rules for calls of this project. */
 async function found(gateway: TestGateway): Promise<object[]> {
   const [row] = await gateway.database.query<{ id: string }>('select id from projects where slug = $1::text', [gateway.project]);
   return gateway.logs
@@ -69,13 +69,13 @@ async function found(gateway: TestGateway): Promise<object[]> {
 
 describe('input', () => {
   test.each(routes.flatMap((route) => classes.map((ruleClass) => [route.name, ruleClass] as const)))(
-    '403 guardrail_blocked on %s for a text with %s, before a vendor is asked; the message names class and place alone',
+    '403 guardrail_blocked on %s for a text with %s, before a vendor is called; the message has only class and place',
     async (name, ruleClass) => {
       const route = routeOf(name);
       const gateway = await withRules(ruleOf(ruleClass, 'input', 'block'));
       const [held, passing] = samples[ruleClass];
       const before = asked(gateway);
-      const answer = await gateway.call(route.path, { model: `${route.first}/echo`, ...bodies[name](`Look: ${held}.`) });
+      const answer = await gateway.call(route.path, { model: `${route.first}/echo`, ...bodies[name](`Data: ${held}.`) });
       await expectRouteError(answer, route, {
         status: 403,
         code: 'guardrail_blocked',
@@ -84,7 +84,7 @@ describe('input', () => {
       expect(asked(gateway)).toBe(before);
       expect(await found(gateway)).toEqual([{ class: ruleClass, place: 'input', action: 'block' }]);
 
-      const passed = await gateway.call(route.path, { model: `${route.first}/echo`, ...bodies[name](`Look: ${passing}.`) });
+      const passed = await gateway.call(route.path, { model: `${route.first}/echo`, ...bodies[name](`Data: ${passing}.`) });
       expect(passed.status).toBe(200);
       await passed.text();
       expect(asked(gateway)).toBe(before + 1);
@@ -105,7 +105,7 @@ describe('input', () => {
       },
     ],
     [
-      'an earlier answer',
+      'an earlier response',
       'chat',
       {
         messages: [
@@ -154,7 +154,7 @@ describe('input', () => {
     ],
     ['the instructions', 'responses', { instructions: email, input: 'hi' }],
     ['the output of a function', 'responses', { input: [{ type: 'function_call_output', call_id: 'a', output: email }] }],
-  ])('403 for what stands in %s on %s', async (_place, name, body) => {
+  ])('403 for a match in %s on %s', async (_place, name, body) => {
     const route = routeOf(name);
     const gateway = await withRules(ruleOf('email', 'input', 'block'));
     const sent = typeof body === 'string' ? body : { model: `${route.first}/echo`, ...body };
@@ -165,7 +165,7 @@ describe('input', () => {
     });
   });
 
-  test('200 where only binary content, sealed thinking or names look like a match', async () => {
+  test('200 when only binary content, sealed thinking or names resemble a match', async () => {
     const gateway = await withRules(ruleOf('expression', 'input', 'block'), ruleOf('credential', 'input', 'block'));
     const [secret] = samples.credential;
     const content = [
@@ -177,7 +177,7 @@ describe('input', () => {
     expect(answer.status).toBe(200);
   });
 
-  test('200 under a rule that observes: the call goes on, and a line tells class and place', async () => {
+  test('200 under an observing rule: the call continues, and a log line has class and place', async () => {
     const gateway = await withRules(...classes.map((ruleClass) => ruleOf(ruleClass, 'input', 'observe')));
     const text = classes.map((ruleClass) => samples[ruleClass][0]).join(', ');
     const answer = await gateway.call('/v1/chat/completions', { model: 'one/echo', ...bodies.chat(text) });
@@ -194,7 +194,7 @@ describe('input', () => {
     await expectRouteError(answer, routeOf('chat'), { status: 400, code: 'no_route' });
   });
 
-  test('the rules of one project are nobody else’s, and new rules hold at once', async () => {
+  test('rules apply only to their project, and new rules apply at once', async () => {
     const gateway = await withRules(ruleOf('email', 'input', 'block'));
     const other = await lend();
     const send = async (from: TestGateway): Promise<number> =>
@@ -212,7 +212,7 @@ describe('output', () => {
   test.each(
     spoken.flatMap(({ name }) => classes.flatMap((ruleClass) => [false, true].map((stream) => [name, ruleClass, stream] as const))),
   )(
-    '403 guardrail_blocked on %s for an answer with %s, streamed: %s; it is charged, and its text is not kept',
+    '403 guardrail_blocked on %s for a response with %s, streamed: %s; it is charged, and its text is not stored',
     async (name, ruleClass, stream) => {
       const route = routeOf(name);
       const gateway = await withRules(ruleOf(ruleClass, 'output', 'block'));
@@ -249,7 +249,7 @@ describe('output', () => {
   );
 
   test.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => [caller, vendor, stream] as const)))(
-    'a caller of %s with a vendor of %s, streamed %s: blocked when it matches, else as it would be without rules',
+    'a caller of %s with a vendor of %s, streamed %s: blocked on a match, otherwise unchanged',
     async (caller, vendor, stream) => {
       const route = routeOf(caller);
       const gateway = await withRules(ruleOf('email', 'output', 'block'), ruleOf('phone', 'output', 'observe'));
@@ -267,7 +267,7 @@ describe('output', () => {
     },
   );
 
-  test.each(['chat', 'messages'] as const)('tool calls of an answer on %s are read too, also those cut into pieces', async (name) => {
+  test.each(['chat', 'messages'] as const)('tool calls of a response on %s are evaluated, also across chunks', async (name) => {
     const route = routeOf(name);
     const gateway = await withRules(ruleOf('email', 'output', 'block'));
     const schema = { type: 'object', properties: { to: { type: 'string' } } };
@@ -279,7 +279,7 @@ describe('output', () => {
     }
   });
 
-  test('a rule that only observes does not hold a stream: its first piece is there before its last is made', async () => {
+  test('an observing rule does not buffer a stream: the first chunk arrives before the last one is sent', async () => {
     const gateway = await withRules(ruleOf('email', 'output', 'observe'));
     const answer = await gateway.call('/v1/chat/completions', {
       model: 'one/echo+stall-after-2',
@@ -292,7 +292,7 @@ describe('output', () => {
     await reader?.cancel();
   });
 
-  test('a stream that breaks off under a rule that blocks ends as it would without one', async () => {
+  test('a broken stream under a blocking rule ends as without one', async () => {
     const gateway = await withRules(ruleOf('iban', 'output', 'block'));
     const answer = await gateway.call('/v1/messages', {
       model: 'three/echo+break-after-2',
@@ -305,7 +305,7 @@ describe('output', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'interrupted' }]);
   });
 
-  test('a long stream is replayed to the last byte', async () => {
+  test('a long stream is replayed completely', async () => {
     const gateway = await withRules(ruleOf('iban', 'output', 'block'));
     const answer = await gateway.call('/v1/chat/completions', { model: 'one/long-9000+crlf', ...bodies.chat('hi'), stream: true });
     const text = await answer.text();
@@ -314,7 +314,7 @@ describe('output', () => {
   });
 });
 
-test('400 names each mistake of rules, 404 an unknown project; nothing is changed', async () => {
+test('400 with each issue of the rules, 404 for an unknown project; nothing changes', async () => {
   const gateway = await withRules(ruleOf('email', 'input', 'block'));
   const address = `/provision/teams/${gateway.project}/rules`;
   const answer = await gateway.admin('PUT', address, {
@@ -331,7 +331,7 @@ test('400 names each mistake of rules, 404 an unknown project; nothing is change
   expect((await gateway.admin('PUT', '/provision/teams/nobody/rules', { rules: [] })).status).toBe(404);
 });
 
-/** What a reader of the answer sees of it, whatever its form. */
+/** The text of a response in any format. */
 function textOfAnswer(body: string, stream: boolean): string {
   if (!stream) return JSON.stringify(JSON.parse(body));
   return [...body.matchAll(/"(?:content|text|delta)":("(?:[^"\\]|\\.)*")/g)]

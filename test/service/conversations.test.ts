@@ -1,4 +1,4 @@
-/** Conversations through the whole house: calls become one conversation, a real Temporal sees to its reading, and it stays in its project. */
+/** Conversations end to end: calls form a conversation, a real Temporal server runs its idle timer, and it stays in its project. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,15 +34,15 @@ interface Turn {
   readonly history: readonly Message[];
 }
 
-/** Says `words` behind what was said so far, as an application does: with the whole history. */
-async function say(gateway: TestGateway, way: Way, words: string, { before, headers }: SayOptions = {}): Promise<Turn> {
-  const asked: readonly Message[] = [...(before?.history ?? []), { role: 'user', content: words }];
-  const response = await gateway.call(way.path, { model: way.model, stream: way.stream, max_tokens: 1_000, messages: asked }, headers);
+/** Sends `text` after the whole history, as applications do. */
+async function say(gateway: TestGateway, way: Way, text: string, { before, headers }: SayOptions = {}): Promise<Turn> {
+  const messages: readonly Message[] = [...(before?.history ?? []), { role: 'user', content: text }];
+  const response = await gateway.call(way.path, { model: way.model, stream: way.stream, max_tokens: 1_000, messages }, headers);
   const body = await response.text();
   expect([response.status, body]).toEqual([200, expect.any(String)]);
   const answer = way.stream ? streamedText(body) : plainText(body);
-  expect(answer).toContain(words);
-  return { callId: response.headers.get('x-gateway-call-id') ?? '', history: [...asked, { role: 'assistant', content: answer }] };
+  expect(answer).toContain(text);
+  return { callId: response.headers.get('x-gateway-call-id') ?? '', history: [...messages, { role: 'assistant', content: answer }] };
 }
 
 interface SayOptions {
@@ -77,7 +77,7 @@ interface Episode {
   readonly messages: readonly Message[];
 }
 
-/** The conversation that holds this call; null when the call is stored without one. */
+/** The conversation of this call; null when it has none. */
 async function conversationOf({ database }: TestGateway, { callId }: Pick<Turn, 'callId'>): Promise<string | null> {
   return eventually(async () => {
     const [row] = await database.query<{ id: string | null }>('select conversation_id as id from call_texts where call_id = $1::uuid', [
@@ -90,7 +90,7 @@ async function conversationOf({ database }: TestGateway, { callId }: Pick<Turn, 
 
 const episode = (gateway: TestGateway, id: string | null): Promise<Episode> => jsonOf(gateway.call(`/v1/memory/episodes/${id}`));
 
-/** The episode once it is read. */
+/** The episode after it was read. */
 async function readEpisode(gateway: TestGateway, id: string | null): Promise<Episode> {
   return eventually(async () => {
     const found = await episode(gateway, id);
@@ -118,7 +118,7 @@ describe('with Temporal, a conversation', () => {
 
   const readAt = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 
-  it('is made of turns that repeat their history, in both dialects, plain and streamed; it is stored, and read when no turn came', async () => {
+  it('collects turns with repeated histories in both dialects, plain and streamed; it is stored and read when idle', async () => {
     const talk = async (way: Way, slug: string): Promise<void> => {
       const gateway = await shared().withProject(slug);
       const question = `What do you know of ${slug}?`;
@@ -128,7 +128,7 @@ describe('with Temporal, a conversation', () => {
       expect(await conversationOf(gateway, first)).toBe(id);
       const stored = await episode(gateway, id);
       expect(stored).toMatchObject({ turns: 4, messages: second.history });
-      // A slow machine may have read it by now.
+      // A slow machine may have read it already.
       expect([stored.read_at, stored.title].map((value) => value === null)).toEqual(Array(2).fill(stored.state === 'stored'));
       const read = await readEpisode(gateway, id);
       expect(read).toMatchObject({ title: question, read_at: readAt, turns: 4, messages: second.history });
@@ -137,7 +137,7 @@ describe('with Temporal, a conversation', () => {
     await Promise.all(ways.map((way, index) => talk(way, `talk-${index}`)));
   });
 
-  it('that goes on after it was read is read again, by a run of its own', async () => {
+  it('that continues after it was read is read again by another run', async () => {
     const gateway = await shared().withProject('goes-on');
     const first = await say(gateway, chat, 'Good morning.');
     const id = await conversationOf(gateway, first);
@@ -149,7 +149,7 @@ describe('with Temporal, a conversation', () => {
     expect((await closedRun(gateway, `conversation/${id}/2`)).name).toBe('COMPLETED');
   });
 
-  it('is seen by its workflow and in the web page of Temporal, whose history has nothing of what was said, and of whom', async () => {
+  it('is visible in workflows and the Temporal web UI, whose history contains neither its text nor its subject', async () => {
     const gateway = await shared().withProject('private');
     const subject = 'ada.lovelace@example.org';
     const options = { headers: { 'x-gateway-memory-subject': subject, 'x-gateway-source': 'hospital-desk' } };
@@ -172,14 +172,14 @@ describe('with Temporal, a conversation', () => {
 
     const answer = await fetch(`${api}/workflows/${encodeURIComponent(workflowId)}/history`);
     const history = withDecodedPayloads(await answer.text());
-    // What must be there, so that we know that this is the history and that payloads are decoded.
+    // Proves that the history was read and payloads were decoded.
     expect(history).toContain('readConversation');
     expect(history).toContain(`"conversation_id":"${id}"`);
     for (const planted of ['patient', 'pregnant', 'Nobody', 'You said', subject, 'lovelace', 'hospital', 'private'])
       expect(history.toLowerCase()).not.toContain(planted.toLowerCase());
   });
 
-  it('is one, and is read, although Temporal is killed between its turns and while it waits', async () => {
+  it('stays one and is read although Temporal is killed between its turns and during the wait', async () => {
     const gateway = await shared().withProject('killed');
     const first = await say(gateway, chat, 'Are you still there?');
     const isBack = await killTemporal(gateway);
@@ -207,18 +207,18 @@ interface ListedRun {
   readonly status: string;
 }
 
-/** Address of the web page's own interface, for our namespace. */
+/** URL of the web UI's API for the namespace. */
 async function uiApi({ dataDir }: TestGateway): Promise<string> {
   const { uiUrl, namespace } = await readServerRecord(dataDir);
   return `${uiUrl}/api/v1/namespaces/${namespace}`;
 }
 
-/** Payloads lie in histories as base64; this puts their text beside it. */
+/** Histories hold payloads in base64; this appends their text. */
 function withDecodedPayloads(json: string): string {
   return json.replace(/"data":\s*"([A-Za-z0-9+/=]+)"/g, (whole, data: string) => `${whole} ${Buffer.from(data, 'base64').toString()}`);
 }
 
-/** How the workflow ended, as Temporal's own client tells. */
+/** Status of the workflow according to Temporal's own client. */
 async function closedRun({ dataDir }: TestGateway, workflowId: string): Promise<{ name: string }> {
   const { address, namespace } = await readServerRecord(dataDir);
   const temporal = createTemporal({ address, namespace, logger: createTestLog().logger });
@@ -233,14 +233,14 @@ async function closedRun({ dataDir }: TestGateway, workflowId: string): Promise<
   }
 }
 
-/** Returns how to wait until another process of it runs. */
+/** Returns a function that waits until another of its processes runs. */
 async function killTemporal({ dataDir }: TestGateway): Promise<() => Promise<void>> {
   const { pid } = await readServerRecord(dataDir);
   process.kill(pid, 'SIGKILL');
   return () => eventually(async () => expect((await readServerRecord(dataDir)).pid).not.toBe(pid));
 }
 
-it('with Temporal off calls, usage and stored conversations are as ever, and what waits is done at the next start with it', async () => {
+it('with Temporal off, calls, usage and stored conversations work, and pending work runs at the next start with Temporal', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-off-'));
   try {
     const id = await withGateway({ dataDir, yaml }, async (gateway) => {
@@ -272,7 +272,7 @@ it('with Temporal off calls, usage and stored conversations are as ever, and wha
 onBothDatabases('a conversation', (database) => {
   const shared = shareGateway({ database });
 
-  it('is not made of calls with x-gateway-memory: off, broken ones and failed ones', async () => {
+  it('excludes calls with x-gateway-memory: off, interrupted calls and failed calls', async () => {
     const gateway = await shared().withProject('unrecorded');
     const off = await say(gateway, chat, 'Forget this.', { headers: { 'x-gateway-memory': 'OFF' } });
     expect(await conversationOf(gateway, off)).toBeNull();
@@ -295,7 +295,7 @@ onBothDatabases('a conversation', (database) => {
     }
   });
 
-  it('404: another project does not see it, nor joins it with the same words', async () => {
+  it('404: another project neither sees nor joins it, even with identical messages', async () => {
     const [ours, theirs] = [await shared().withProject('ours'), await shared().withProject('theirs')];
     const first = await say(ours, chat, 'Whose is this?');
     const id = await conversationOf(ours, first);

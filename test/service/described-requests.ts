@@ -1,4 +1,4 @@
-/** Requests made from the interface description, and the check that an answer is one it describes. */
+/** Requests generated from the OpenAPI document, and a check that responses match it. */
 import { expect } from '@jest/globals';
 import fc from 'fast-check';
 import { z } from 'zod';

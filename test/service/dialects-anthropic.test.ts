@@ -1,4 +1,4 @@
-/** The `@anthropic-ai/sdk` with only its address and key changed, on vendors of both dialects. */
+/** The `@anthropic-ai/sdk` with only base URL and key changed, on vendors of both dialects. */
 import type Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, it } from '@jest/globals';
 import { shareGateway } from '../support/gateway.ts';
@@ -28,7 +28,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
   const modelOf = (model: string): string => `${vendors[vendor]}/${model}`;
   const messages = () => anthropicOf(lent()).messages;
 
-  it('answers with system prompts, plain and streamed', async () => {
+  it('responds to system prompts, as JSON and streamed', async () => {
     const body = { model: modelOf('echo'), max_tokens: 100, system, messages: question };
     const plain = await messages().create(body);
     expect(plain).toMatchObject({
@@ -62,7 +62,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
     ['max_tokens', 'echo', 2, [{ type: 'text', text: 'You said' }]],
     ['refusal', 'filtered', 100, []],
     ['tool_use', 'tool', 100, [{ type: 'tool_use', name: 'get_weather' }]],
-  ])('says why it ended: %s (%s, %d)', async (reason, model, maxTokens, content) => {
+  ])('reports the stop reason: %s (%s, %d)', async (reason, model, maxTokens, content) => {
     const body = { model: modelOf(model), max_tokens: maxTokens, messages: question, tools: messagesTools };
     for (const message of [await messages().create(body), await messages().stream(body).finalMessage()])
       expect(message).toMatchObject({ stop_reason: reason, content });
@@ -94,7 +94,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
     },
   );
 
-  it('calls the tool that the caller names, and none where none is wanted', async () => {
+  it('calls the tool that the caller names, and none when none is allowed', async () => {
     const body = { model: modelOf('echo'), max_tokens: 100, messages: question, tools: messagesTools };
     const named = await messages().create({ ...body, tool_choice: { type: 'tool', name: 'get_time' } });
     expect(named.content).toMatchObject([{ type: 'tool_use', name: 'get_time' }]);
@@ -104,7 +104,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
     expect(none).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: 'You said: use a tool' }] });
   });
 
-  it('sees images, sent along and by address', async () => {
+  it('sees images, inline and by URL', async () => {
     const images = [
       { type: 'image' as const, source: { type: 'base64' as const, media_type: 'image/png' as const, data: pixel } },
       { type: 'image' as const, source: { type: 'url' as const, url: webImage } },
@@ -112,15 +112,15 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
     const message = await messages().create({
       model: modelOf('echo'),
       max_tokens: 100,
-      messages: [{ role: 'user', content: [...images, { type: 'text', text: 'Look' }] }],
+      messages: [{ role: 'user', content: [...images, { type: 'text', text: 'Inspect' }] }],
     });
-    expect(message.content).toMatchObject([{ text: 'You said: Look (and sent 2 attachments)' }]);
+    expect(message.content).toMatchObject([{ text: 'You said: Inspect (and sent 2 attachments)' }]);
     const parts = [`data:image/png;base64,${pixel}`, webImage].map((url) => ({ type: 'image_url', image_url: { url } }));
     const seen = vendor === 'chat' ? parts : images;
-    expect(lastRequest(lent()).json['messages']).toEqual([{ role: 'user', content: [...seen, { type: 'text', text: 'Look' }] }]);
+    expect(lastRequest(lent()).json['messages']).toEqual([{ role: 'user', content: [...seen, { type: 'text', text: 'Inspect' }] }]);
   });
 
-  it('throws an error that the SDK knows, with the words of the vendor', async () => {
+  it('throws the error class of the SDK with the message of the vendor', async () => {
     const { UnprocessableEntityError } = (await import('@anthropic-ai/sdk')).default;
     const failure = await messages()
       .create({ model: modelOf('refuse-422'), max_tokens: 100, messages: question })

@@ -1,4 +1,4 @@
-/** Streams that break on their way from one dialect to the other: before the first piece another vendor answers, after it the caller is told. */
+/** Interrupted streams across dialects: before the first delta another vendor responds, after it the caller is notified. */
 import Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, it } from '@jest/globals';
 import { eventually, shareGateway } from '../support/gateway.ts';
@@ -10,10 +10,10 @@ const hasty = { chat: 'hasty', messages: 'hasty-messages' } as const;
 const early = ['break-before-first', 'error-before-first', 'stall-before-first', 'empty', 'garbage', 'fail-529'];
 const late = ['break-after-3', 'error-after-3', 'stall-after-3', 'break-after-20', 'error-after-20', 'break-after-0', 'error-after-0'];
 
-/** Only where a vendor falls silent must it be one that is not waited for long. */
+/** A vendor with a short timeout, only for the case in which it stops sending. */
 const providerOf = (vendor: Dialect, fault: string): string => (fault.startsWith('stall') ? hasty : vendors)[vendor];
 
-/** The second of each is a vendor of the other dialect. */
+/** The second model of each belongs to a vendor of the other dialect. */
 const tiers = (['chat', 'messages'] as const).flatMap((vendor) =>
   early.map((fault) => `  ${vendor}-${fault}: [${providerOf(vendor, fault)}/${fault}+long-20, ${vendors[otherOf(vendor)]}/echo]\n`),
 );
@@ -31,7 +31,7 @@ const asked = [{ role: 'user' as const, content: 'hi' }];
 const bodyOf = (model: string) => ({ model, max_tokens: 100, stream: true, messages: asked });
 
 describe.each(ways)('a stream of a $vendor vendor to a $caller caller', ({ caller, vendor }) => {
-  it.each(early)('200: that fails before its first piece (%s) moves to a vendor of the other dialect', async (fault) => {
+  it.each(early)('200: that fails before its first delta (%s) fails over to a vendor of the other dialect', async (fault) => {
     const gateway = await lend();
     const answer = await gateway.call(paths[caller], bodyOf(`${vendor}-${fault}`));
     const text = await answer.text();
@@ -49,7 +49,7 @@ describe.each(ways)('a stream of a $vendor vendor to a $caller caller', ({ calle
     });
   });
 
-  it.each(late)('200: that breaks after it (%s) ends in the way of its dialect, and is settled as estimated', async (fault) => {
+  it.each(late)('200: that is interrupted later (%s) ends as in the caller’s dialect, and is settled as estimated', async (fault) => {
     const gateway = await lend();
     for (const content of ['long-20', 'tools-parallel']) {
       const model = `${providerOf(vendor, fault)}/${fault}+${content}`;
@@ -75,7 +75,7 @@ describe.each(ways)('a stream of a $vendor vendor to a $caller caller', ({ calle
   });
 });
 
-/** A messages caller gets one error event, the last; a chat caller nothing, unless the vendor speaks as it does and said so itself. */
+/** A messages caller gets one error event, the last; a chat caller none, unless a chat vendor sent one. */
 function expectTold(text: string, caller: Dialect, isTheVendorsOwn: boolean): void {
   const events = text.split('\n\n').filter((event) => event !== '');
   if (caller === 'chat') {
@@ -107,8 +107,8 @@ it.each(ways)(
   },
 );
 
-describe('the SDKs, when a vendor of the other dialect breaks off', () => {
-  it('openai: the stream ends, without a reason', async () => {
+describe('the SDKs, when the stream of a vendor of the other dialect is interrupted', () => {
+  it('openai: the stream ends without a finish reason', async () => {
     const gateway = await lend();
     const stream = await openaiOf(gateway).chat.completions.create({ model: 'three/error-after-3+long-20', messages: asked, stream: true });
     let text = '';
@@ -120,7 +120,7 @@ describe('the SDKs, when a vendor of the other dialect breaks off', () => {
     expect([text, reasons.filter((reason) => reason !== null)]).toEqual(['the quick brown ', []]);
   });
 
-  it('anthropic: the stream throws what the vendor said', async () => {
+  it('anthropic: the stream throws the message of the vendor', async () => {
     const gateway = await lend();
     const stream = anthropicOf(gateway).messages.stream({ model: 'one/error-after-3+long-20', max_tokens: 100, messages: asked });
     let text = '';
@@ -129,7 +129,9 @@ describe('the SDKs, when a vendor of the other dialect breaks off', () => {
     });
     const failure = await stream.finalMessage().catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(Anthropic.APIError);
-    expect(failure).toMatchObject({ error: { error: { type: 'api_error', message: 'The server had an error while answering.' } } });
+    expect(failure).toMatchObject({
+      error: { error: { type: 'api_error', message: 'The server had an error while answering.' } },
+    });
     expect(text).toBe('the quick brown ');
   });
 });

@@ -1,4 +1,4 @@
-/** One conversation, however its turns are answered: callers and vendors of both dialects, plain and streamed, with tools. */
+/** Calls of one conversation are matched across callers and vendors of both dialects, JSON and streamed, with tools. */
 import { expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -26,7 +26,7 @@ interface Stored {
   readonly messages: readonly { readonly role: string; readonly content: unknown }[];
 }
 
-/** The conversation that holds the latest call of the project. */
+/** The conversation of the latest call of the project. */
 async function latestTurn({ database, project }: TestGateway, but: readonly Turn[]): Promise<Turn> {
   return eventually(async () => {
     const [row] = await database.query<{ callId: string; conversation: string | null }>(
@@ -44,7 +44,7 @@ async function latestTurn({ database, project }: TestGateway, but: readonly Turn
 onBothDatabases('a conversation', (database) => {
   const lent = shareGateway({ database, yaml: providersYaml });
 
-  it.each(dialects)('of a %s caller is one, though vendors of both dialects answer it in turn', async (caller) => {
+  it.each(dialects)('of a %s caller is one, although vendors of both dialects respond in turn', async (caller) => {
     const gateway = await lent().withProject(`in-turn-${caller}`);
     const turns: Turn[] = [];
     const history: { role: 'user' | 'assistant'; content: string }[] = [];
@@ -69,7 +69,7 @@ onBothDatabases('a conversation', (database) => {
     expect(episode).toMatchObject({ turns: 8, messages: history });
   });
 
-  it.each(['tools-parallel', 'tools-interleaved'])('with tool calls of one vendor and an answer of the other (%s)', async (model) => {
+  it.each(['tools-parallel', 'tools-interleaved'])('with tool calls of one vendor and a response of the other (%s)', async (model) => {
     for (const stream of [false, true]) {
       const gateway = await lent().withProject(`${model}-${stream}`);
       const turns: Turn[] = [];
@@ -86,7 +86,7 @@ onBothDatabases('a conversation', (database) => {
     }
   });
 
-  it('with an answer in JSON that a messages vendor gave by a tool', async () => {
+  it('with a JSON response that a messages vendor returned through a tool', async () => {
     for (const stream of [false, true]) {
       const gateway = await lent().withProject(`json-${stream}`);
       const { completions } = openaiOf(gateway).chat;
@@ -103,7 +103,7 @@ onBothDatabases('a conversation', (database) => {
   });
 });
 
-/** Asks a vendor of the other dialect for tool calls, and one of the caller's own what it makes of the results. The caller speaks chat first. */
+/** Sends a request with tools to a vendor of the other dialect, and the results to one of the caller's own. The first caller uses chat. */
 async function callTools(
   gateway: TestGateway,
   vendor: Dialect,
@@ -141,7 +141,7 @@ interface AnswerText {
   readonly delta?: { readonly text?: string };
 }
 
-/** The text of an answer of either dialect. */
+/** The text of a response of either dialect. */
 function textOf(body: string, stream: boolean): string {
   const parts = stream ? [...body.matchAll(/^data: (\{.*\})$/gm)].map(([, json = '']) => json) : [body];
   return parts

@@ -1,4 +1,4 @@
-/** What the tests of both dialects share: providers of each on the scripted vendor, the SDKs, and what they are asked. */
+/** Shared by the tests of both dialects: providers on the scripted vendor, SDK clients and requests. */
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import Anthropic from '@anthropic-ai/sdk';
@@ -6,7 +6,7 @@ import OpenAI from 'openai';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually } from '../support/gateway.ts';
 
-/** Names of providers, by what they speak. */
+/** Names of providers, by dialect. */
 export const vendors = { chat: 'one', messages: 'three' } as const;
 export type Dialect = keyof typeof vendors;
 export const dialects: readonly Dialect[] = ['chat', 'messages'];
@@ -24,7 +24,7 @@ export function otherOf(dialect: Dialect): Dialect {
   return dialect === 'chat' ? 'messages' : 'chat';
 }
 
-/** `one` and `two` speak chat, `three` and `four` messages; `hasty` and `hasty-messages` do not wait long. */
+/** `one` and `two` use chat, `three` and `four` messages; `hasty` and `hasty-messages` have short timeouts. */
 export function providersYaml(vendorUrl: string, deadUrl: string): string {
   const row = (name: string, dialect: Dialect, more = ''): string =>
     `  ${name}: { base_url: ${name.startsWith('dead') ? deadUrl : vendorUrl}/v1, api_key: key-${name}, dialect: ${dialect}${more} }`;
@@ -63,7 +63,7 @@ export function vercelAnthropicOf({ url, key }: TestGateway): ReturnType<typeof 
 export const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 export const webImage = 'https://images.example.com/cat.webp';
 
-/** JSON schemas of the tools that are offered. */
+/** JSON schemas of the tools in the requests. */
 export const citySchema = {
   type: 'object' as const,
   properties: { city: { type: 'string' as const }, days: { type: 'integer' as const } },
@@ -86,7 +86,7 @@ export const toolInputs = (said: string) => [
   { name: 'get_time', input: { zone: said } },
 ];
 
-/** A reader does not wait for the drain without end; on a machine that is busy with other tests that may be too short. */
+/** Longest wait for the drain, which must also suffice on a busy machine. */
 export function lastCall(gateway: TestGateway): Promise<CallRow> {
   return eventually(async () => {
     const [call] = await callsOf(gateway, '?limit=1');
@@ -95,7 +95,7 @@ export function lastCall(gateway: TestGateway): Promise<CallRow> {
   });
 }
 
-/** The JSON that the vendor was asked last, and with which headers. */
+/** Body and headers of the last request to the vendor. */
 export function lastRequest({ vendor }: TestGateway) {
   const request = vendor.requests().at(-1);
   if (!request) throw new Error('the vendor has been asked nothing');

@@ -1,4 +1,4 @@
-/** The `openai` SDK with only its address and key changed, on vendors of both dialects. */
+/** The `openai` SDK with only base URL and key changed, on vendors of both dialects. */
 import { describe, expect, it } from '@jest/globals';
 import type OpenAI from 'openai';
 import { shareGateway } from '../support/gateway.ts';
@@ -30,7 +30,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
   const modelOf = (model: string): string => `${vendors[vendor]}/${model}`;
   const completions = () => openaiOf(lent()).chat.completions;
 
-  it('answers with system prompts, plain and streamed', async () => {
+  it('responds to system prompts, as JSON and streamed', async () => {
     const plain = await completions().create({ model: modelOf('echo'), messages: question });
     expect(plain).toMatchObject({
       object: 'chat.completion',
@@ -62,7 +62,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
     ['length', 'echo', { max_completion_tokens: 2, max_tokens: 9 }, 'You said'],
     ['content_filter', 'filtered', {}, ''],
     ['tool_calls', 'tool', { tools: chatTools }, null],
-  ])('says why it ended: %s (%s, %j)', async (reason, model, bounds, content) => {
+  ])('reports the stop reason: %s (%s, %j)', async (reason, model, bounds, content) => {
     const body = { model: modelOf(model), messages: question, ...bounds };
     const plain = await completions().create(body);
     expect(plain.choices[0]).toMatchObject({ finish_reason: reason, message: { content } });
@@ -92,7 +92,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
     },
   );
 
-  it('calls the tool that the caller names, and none where none is wanted', async () => {
+  it('calls the tool that the caller names, and none when none is allowed', async () => {
     const body = { model: modelOf('echo'), messages: question, tools: chatTools };
     const named = await completions().create({ ...body, tool_choice: { type: 'function', function: { name: 'get_time' } } });
     expect(named.choices[0]?.message.tool_calls).toMatchObject([{ function: { name: 'get_time' } }]);
@@ -102,7 +102,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
     expect(none.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'You said: use a tool' } });
   });
 
-  it('answers JSON of a schema, plain and streamed', async () => {
+  it('returns JSON of a schema, as JSON and streamed', async () => {
     const format = {
       type: 'json_schema' as const,
       json_schema: { name: 'place', strict: true, schema: chatTools[0]?.function.parameters ?? {} },
@@ -114,7 +114,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
     }
   });
 
-  it('sees images, sent along and by address', async () => {
+  it('sees images, inline and by URL', async () => {
     const data = `data:image/png;base64,${pixel}`;
     const completion = await completions().create({
       model: modelOf('echo'),
@@ -122,14 +122,14 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
         {
           role: 'user',
           content: [
-            { type: 'text', text: 'Look' },
+            { type: 'text', text: 'Inspect' },
             { type: 'image_url', image_url: { url: data } },
             { type: 'image_url', image_url: { url: webImage, detail: 'low' } },
           ],
         },
       ],
     });
-    expect(completion.choices[0]?.message.content).toBe('You said: Look (and sent 2 attachments)');
+    expect(completion.choices[0]?.message.content).toBe('You said: Inspect (and sent 2 attachments)');
     const { json } = lastRequest(lent());
     const sources = [
       { type: 'image', source: { type: 'base64', media_type: 'image/png', data: pixel } },
@@ -140,10 +140,10 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
       { type: 'image_url', image_url: { url: webImage, detail: 'low' } },
     ];
     const seen = vendor === 'chat' ? parts : sources;
-    expect(json['messages']).toEqual([{ role: 'user', content: [{ type: 'text', text: 'Look' }, ...seen] }]);
+    expect(json['messages']).toEqual([{ role: 'user', content: [{ type: 'text', text: 'Inspect' }, ...seen] }]);
   });
 
-  it('throws an error that the SDK knows, with the words of the vendor', async () => {
+  it('throws the error class of the SDK with the message of the vendor', async () => {
     const { APIError } = (await import('openai')).default;
     const failure = await completions()
       .create({ model: modelOf('refuse-422'), messages: question })
@@ -157,8 +157,8 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
   });
 });
 
-describe('the routes that only vendors of chat serve', () => {
-  it('embeddings, past a model of a vendor that does not serve them', async () => {
+describe('the routes that only chat vendors serve', () => {
+  it('embeddings, skipping a model of a vendor that does not serve them', async () => {
     const input = ['the cat sleeps', 'a cat sleeps', 'stock prices'];
     const { data, usage } = await openaiOf(lent()).embeddings.create({ model: 'embed', input });
     const floats = await openaiOf(lent()).embeddings.create({ model: 'one/echo', input, encoding_format: 'float' });
@@ -167,7 +167,7 @@ describe('the routes that only vendors of chat serve', () => {
       (vectors[left] ?? []).reduce((sum, value, at) => sum + value * (vectors[right]?.[at] ?? 0), 0);
     expect(vectors.map((vector) => vector.length)).toEqual([256, 256, 256]);
     expect(alike(0, 1)).toBeGreaterThan(alike(0, 2));
-    // The SDK asks for base64 where nothing is said, and decodes it.
+    // By default the SDK requests base64 and decodes it.
     expect(vectors.map((vector) => vector.map((value) => value.toFixed(5)))).toEqual(
       floats.data.map(({ embedding }) => embedding.map((value) => value.toFixed(5))),
     );
@@ -187,7 +187,7 @@ describe('the routes that only vendors of chat serve', () => {
     ]);
   });
 
-  it('responses, plain and streamed, with tools', async () => {
+  it('responses, as JSON and streamed, with tools', async () => {
     const { responses } = openaiOf(lent());
     const asked = { model: 'one/echo', instructions: 'Answer briefly.', input: 'What is the capital of Norway?' };
     const plain = await responses.create(asked);

@@ -1,11 +1,11 @@
-/** Failures across dialects: what cannot be translated is refused and never sent, and vendors' errors are told in the caller's form. */
+/** Failures across dialects: untranslatable requests are rejected without sending them, and vendor errors have the caller's format. */
 import { describe, expect, it } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
 import type { Dialect } from './dialects-gateway.ts';
 import { dialects, lastCall, otherOf, paths, providersYaml, translatedWays, vendors } from './dialects-gateway.ts';
 import { expectRouteError, projectLender, routeOf } from './inference-routes.ts';
 
-/** For each caller: the tier begins with a model of the other dialect, whose provider is named. */
+/** For each caller: the tier starts with a model of the other dialect; its provider is given. */
 const tiers = `tiers:
   chat-other-first: [three/echo, one/echo]
   messages-other-first: [one/echo, three/echo]
@@ -28,27 +28,31 @@ const called = (argumentText: unknown) => ({
   ],
 });
 
-/** What the other dialect has no words for, and what the caller is told. */
+/** Members without an equivalent in the other dialect, and the error message of each. */
 const untranslatable: Readonly<Record<Dialect, readonly (readonly [title: string, members: object, sentence: RegExp])[]>> = {
   chat: [
     [
-      'sound',
+      'audio',
       says({ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }),
       /^input_audio cannot be expressed in the messages/,
     ],
-    ['two answers', { n: 2 }, /^n other than 1 cannot be expressed in the messages dialect$/],
-    ['arguments that are no JSON', called('{"city":'), /^the arguments of a tool call are no JSON object$/],
-    ['arguments that are no object', called('[1]'), /^the arguments of a tool call are no JSON object$/],
-    ["a vendor's own tool", { tools: [{ type: 'web_search' }] }, /^a tool is no function; tools of a vendor cannot be expressed/],
+    ['two choices', { n: 2 }, /^n other than 1 cannot be expressed in the messages dialect$/],
+    ['arguments that are not JSON', called('{"city":'), /^the arguments of a tool call are not a JSON object$/],
+    ['arguments that are not an object', called('[1]'), /^the arguments of a tool call are not a JSON object$/],
+    ["a vendor's own tool", { tools: [{ type: 'web_search' }] }, /^a tool is not a function; vendor tools cannot be expressed/],
     ['a search', { web_search_options: {} }, /^web_search_options cannot be expressed in the messages dialect$/],
-    ['spoken answers', { modalities: ['text', 'audio'], audio: {} }, /^only text can be answered in the messages dialect$/],
+    ['audio output', { modalities: ['text', 'audio'], audio: {} }, /^only text output can be expressed in the messages dialect$/],
     ['functions', { functions: [{ name: 'f' }] }, /^functions cannot be expressed in the messages dialect; tools can$/],
     [
       'an image of another kind',
       says({ type: 'image_url', image_url: { url: 'data:image/tiff;base64,AA' } }),
       /^an image is neither PNG, JPEG/,
     ],
-    ['a file at its vendor', says({ type: 'file', file: { file_id: 'file-1' } }), /^a file stands at the vendor, not in the request$/],
+    [
+      'a file stored at its vendor',
+      says({ type: 'file', file: { file_id: 'file-1' } }),
+      /^a file must be inline, not stored at the vendor$/,
+    ],
     [
       'an unknown role',
       { messages: [user, { role: 'narrator', content: 'x' }] },
@@ -56,23 +60,23 @@ const untranslatable: Readonly<Record<Dialect, readonly (readonly [title: string
     ],
   ],
   messages: [
-    ["a vendor's own tool", { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, /^tools of a vendor cannot be expressed/],
+    ["a vendor's own tool", { tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, /^vendor tools cannot be expressed/],
     [
-      'an answer that is begun',
+      'a prefilled response',
       { messages: [user, { role: 'assistant', content: 'It' }] },
-      /^an answer that is begun cannot be expressed in the chat/,
+      /^a prefilled response cannot be expressed in the chat/,
     ],
     [
-      'five stops',
+      'five stop sequences',
       { stop_sequences: ['a', 'b', 'c', 'd', 'e'] },
       /^more than four stop sequences cannot be expressed in the chat dialect$/,
     ],
-    ['servers of tools', { mcp_servers: [{ type: 'url', url: 'https://x' }] }, /^mcp_servers cannot be expressed in the chat dialect$/],
+    ['tool servers', { mcp_servers: [{ type: 'url', url: 'https://x' }] }, /^mcp_servers cannot be expressed in the chat dialect$/],
     ['a container', { container: 'c-1' }, /^container cannot be expressed in the chat dialect$/],
     [
-      'an image at its vendor',
+      'an image stored at its vendor',
       says({ type: 'image', source: { type: 'file', file_id: 'f' } }),
-      /^an image stands neither in the request nor at a web/,
+      /^an image is neither inline nor a web/,
     ],
     [
       'a search result',
@@ -87,11 +91,11 @@ const bodyOf = (members: object, stream: boolean) => ({ max_tokens: 50, stream, 
 /** A list nested deeper than can be translated, as JSON text. */
 const deep = `${'['.repeat(60_000)}${']'.repeat(60_000)}`;
 
-describe.each(dialects)('what a %s caller says and the other dialect cannot', (caller) => {
+describe.each(dialects)('a %s request that the other dialect cannot express', (caller) => {
   const route = routeOf(caller);
   const other = vendors[otherOf(caller)];
 
-  it.each(untranslatable[caller])('200: %s goes to the next vendor that speaks as the caller does', async (_title, members) => {
+  it.each(untranslatable[caller])('200: %s is sent to the next vendor of the caller’s dialect', async (_title, members) => {
     const gateway = await lend();
     for (const stream of [false, true]) {
       const asked = gateway.vendor.requests().length;
@@ -138,13 +142,13 @@ describe.each(dialects)('what a %s caller says and the other dialect cannot', (c
     await expectRouteError(await gateway.call(paths[caller], body), route, {
       status: 400,
       code: 'upstream_refused',
-      message: 'the body is nested too deeply, or has too many values, to be told in the other dialect',
+      message: 'the body is nested too deeply, or has too many values, to be translated to the other dialect',
     });
     const asBytes = await gateway.call(paths[caller], body.replace(`${other}/echo`, `${caller}-other-first`));
     expect([asBytes.status, asBytes.headers.get('x-gateway-model')]).toEqual([200, `${vendors[caller]}/echo`]);
   });
 
-  it("counts as a refusal beside other vendors' answers, and never against a breaker", async () => {
+  it("counts as a refusal along with other vendors' refusals, and never against a breaker", async () => {
     const gateway = await lend();
     const [, members = {}] = untranslatable[caller][0] ?? [];
     const ask = (model: string) => gateway.call(paths[caller], { model, ...bodyOf(members, false) });
@@ -155,7 +159,7 @@ describe.each(dialects)('what a %s caller says and the other dialect cannot', (c
     const failed = await ask(`${caller}-then-fails`);
     await expectRouteError(failed, route, { status: 502, code: 'upstream_failed', message: new RegExp(`^${vendors[caller]}/fail-500: `) });
     const refused = await ask(`${caller}-then-refuses`);
-    // The first vendor's words, not ours: it was asked, the one before it was not.
+    // The message of the first vendor that received the request, not the gateway's about the one before it.
     await expectRouteError(refused, route, { status: 422, code: 'upstream_refused', message: /refuse-422/ });
     expect((await lastCall(gateway)).attempts).toMatchObject([{ outcome: 'refused' }, { outcome: 'refused', status: 422 }]);
   });
@@ -169,7 +173,7 @@ describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller'
     return { gateway, answer: await gateway.call(paths[caller], { model: `${provider}/${model}`, ...bodyOf({}, stream) }) };
   };
 
-  it.each([400, 413, 415, 422, 418])("%d: a refusal keeps the vendor's status and words", async (status) => {
+  it.each([400, 413, 415, 422, 418])("%d: a refusal keeps the vendor's status and message", async (status) => {
     for (const stream of [false, true]) {
       const model = `refuse-${status}`;
       const { gateway, answer } = await ask(model, stream);
@@ -180,23 +184,23 @@ describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller'
   });
 
   it.each([
-    ['fail-401', 401, /the vendor answered 401: The demo vendor was asked to fail with 401/],
-    ['fail-402', 402, /the vendor answered 402: /],
-    ['fail-403', 403, /the vendor answered 403: /],
-    ['fail-404', 404, /the vendor answered 404: The model 'fail-404' does not exist/],
-    ['not-found', 404, /the vendor answered 404: Invalid URL/],
-    ['fail-409', 409, /the vendor answered 409: /],
-    ['fail-500', 500, /the vendor answered 500: /],
-    ['fail-504', 504, /the vendor answered 504: /],
-    ['fail-529', 529, /the vendor answered 529: Overloaded$/],
-    ['quota', 429, /the vendor answered 429: You exceeded your current quota/],
-    ['spend-limit', 429, /the vendor answered 429: The spend limit set by/],
-    ['redirect', 302, /the vendor answered 302$/],
-    ['garbage', 200, /the answer is no (answer of|event stream)/],
-    ['empty', 200, /the answer is no (answer of|event stream)/],
-    ['wrong-type', 200, /the answer is no (answer of|event stream)/],
-    ['hang', null, /no answer in time$/],
-  ])('502: %s is no answer of any vendor', async (model, status, reason) => {
+    ['fail-401', 401, /the vendor responded with 401: The demo vendor was asked to fail with 401/],
+    ['fail-402', 402, /the vendor responded with 402: /],
+    ['fail-403', 403, /the vendor responded with 403: /],
+    ['fail-404', 404, /the vendor responded with 404: The model 'fail-404' does not exist/],
+    ['not-found', 404, /the vendor responded with 404: Invalid URL/],
+    ['fail-409', 409, /the vendor responded with 409: /],
+    ['fail-500', 500, /the vendor responded with 500: /],
+    ['fail-504', 504, /the vendor responded with 504: /],
+    ['fail-529', 529, /the vendor responded with 529: Overloaded$/],
+    ['quota', 429, /the vendor responded with 429: You exceeded your current quota/],
+    ['spend-limit', 429, /the vendor responded with 429: The spend limit set by/],
+    ['redirect', 302, /the vendor responded with 302$/],
+    ['garbage', 200, /(not a valid response of|the response is not an event stream)/],
+    ['empty', 200, /(not a valid response of|the response is not an event stream)/],
+    ['wrong-type', 200, /(not a valid response of|the response is not an event stream)/],
+    ['hang', null, /no response in time$/],
+  ])('502: %s is not a valid response of a vendor', async (model, status, reason) => {
     for (const stream of [false, true]) {
       const { gateway, answer } = await ask(model, stream);
       await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: reason });
@@ -205,7 +209,7 @@ describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller'
     }
   });
 
-  it('503: nobody can be reached', async () => {
+  it('503: no vendor can be reached', async () => {
     const gateway = await lend();
     const model = vendor === 'chat' ? 'dead/any' : 'dead-messages/any';
     const answer = await gateway.call(paths[caller], { model, ...bodyOf({}, false) });

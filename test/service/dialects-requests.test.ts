@@ -1,4 +1,4 @@
-/** What reaches a vendor of the other dialect: everything the caller said, in the vendor's words, and nothing else of the caller. */
+/** Requests received by a vendor of the other dialect: complete, in the vendor's format, and without other data of the caller. */
 import { describe, expect, it } from '@jest/globals';
 import { shareGateway } from '../support/gateway.ts';
 import type { Dialect } from './dialects-gateway.ts';
@@ -9,11 +9,11 @@ const lent = shareGateway({
     `${providersYaml(vendorUrl, deadUrl)}models:\n  three/echo: { input: 1, output: 5 }\n  three/bounded: { input: 1, output: 5, max_output_tokens: 777 }\n  three/schemas: { supports_schema: true, thinking: adaptive }\n  three/plain: { thinking: none }\n  one/plain: { reasons: false }\n`,
 });
 
-/** Numbers that do not survive being parsed and written again. */
+/** Numbers that JSON.parse would change. */
 const oddNumbers = '{"big":12345678901234567890,"one":1.0,"power":1e5,"small":-0.10}';
 const schema = `{"type":"object","properties":{"n":{"type":"number","minimum":1.0,"maximum":12345678901234567890,"multipleOf":1e-7}},"x-order":["b","a"]}`;
 
-/** Posts JSON text as it stands, so that odd numbers arrive. */
+/** Posts JSON text unchanged, so that unusual numbers arrive. */
 async function send(dialect: Dialect, text: string, headers: Record<string, string> = {}): Promise<unknown> {
   const response = await lent().call(paths[dialect], text, headers);
   const body: unknown = await response.json();
@@ -47,15 +47,15 @@ describe('a chat request at a messages vendor', () => {
     ['three/bounded', '"max_tokens":null,', 777],
     ['three/bounded', '"max_tokens":12,', 12],
     ['three/bounded', '"max_tokens":12,"max_completion_tokens":13,', 13],
-  ])('of %s with %s has a bound on output: %d', async (model, bounds, maxTokens) => {
+  ])('of %s with %s has an output limit: %d', async (model, bounds, maxTokens) => {
     await send('chat', `{"model":"${model}",${bounds}"messages":[${user}]}`);
     expect(lastRequest(lent()).json['max_tokens']).toBe(maxTokens);
   });
 
-  it('is asked for JSON and for thinking in the form that the model takes', async () => {
+  it('requests JSON and thinking in the form that the model supports', async () => {
     const format = { type: 'json_schema', json_schema: { name: 'n', schema: { type: 'object', properties: { n: { type: 'string' } } } } };
-    const askFor = async (model: string, wish: object): Promise<Record<string, unknown>> => {
-      await send('chat', JSON.stringify({ model, max_tokens: 9_000, messages: [{ role: 'user', content: 'hi' }], ...wish }));
+    const askFor = async (model: string, options: object): Promise<Record<string, unknown>> => {
+      await send('chat', JSON.stringify({ model, max_tokens: 9_000, messages: [{ role: 'user', content: 'hi' }], ...options }));
       return lastRequest(lent()).json;
     };
     const schemas = await askFor('three/schemas', { response_format: format, reasoning_effort: 'medium' });
@@ -72,7 +72,7 @@ describe('a chat request at a messages vendor', () => {
     expect(await askFor('three/plain', { reasoning_effort: 'medium' })).not.toHaveProperty('thinking');
   });
 
-  it('says all the rest in its words', async () => {
+  it('translates all other members', async () => {
     await send(
       'chat',
       JSON.stringify({
@@ -122,7 +122,7 @@ describe('a messages request at a chat vendor', () => {
   it.each([
     ['one/echo', 'medium'],
     ['one/plain', undefined],
-  ])('of %s names the effort %s for a budget of thinking', async (model, effort) => {
+  ])('of %s has the effort %s for a thinking budget', async (model, effort) => {
     const thinking = { type: 'enabled', budget_tokens: 5_000 };
     await send('messages', JSON.stringify({ model, max_tokens: 9_000, thinking, messages: [{ role: 'user', content: 'hi' }] }));
     expect(lastRequest(lent()).json['reasoning_effort']).toBe(effort);
@@ -146,7 +146,7 @@ describe('a messages request at a chat vendor', () => {
     ]);
   });
 
-  it('says all the rest in its words', async () => {
+  it('translates all other members', async () => {
     await send(
       'messages',
       JSON.stringify({
@@ -190,7 +190,7 @@ describe('a messages request at a chat vendor', () => {
     });
   });
 
-  it('asks a stream for its usage', async () => {
+  it('requests the usage of a stream', async () => {
     const response = await lent().call(paths.messages, { model: 'one/echo', max_tokens: 5, stream: true, messages: [JSON.parse(user)] });
     expect(await response.text()).toContain('message_stop');
     expect(lastRequest(lent()).json).toMatchObject({ stream: true, stream_options: { include_usage: true } });
@@ -235,7 +235,7 @@ describe.each(translatedWays)('headers of a $caller caller at a $vendor vendor',
     },
   );
 
-  it('name the version of the dialect that is spoken, whatever the caller names', async () => {
+  it('have the version of the vendor’s dialect, independent of the caller’s', async () => {
     await send(caller, body(false), { 'anthropic-version': '2099-01-01' });
     expect(lastRequest(lent()).headers['anthropic-version']).toBe(vendor === 'messages' ? '2023-06-01' : undefined);
   });

@@ -1,4 +1,4 @@
-/** A stream that is put together is the plain answer, for callers and vendors of both dialects, and both are counted and paid alike. */
+/** An assembled stream equals the JSON response for callers and vendors of both dialects, with equal usage and cost. */
 import type Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, it } from '@jest/globals';
 import type OpenAI from 'openai';
@@ -10,7 +10,7 @@ import { anthropicOf, chatTools, messagesTools, openaiOf, providersYaml, vendors
 const said = 'Über "Oslo" \\ 東京 😀\n  two  spaces\ttab';
 const answered = `say-${Buffer.from('Ja: "Ørsta" \\ 東京 👩‍👩‍👧 {"a": 1}\r\n\n data: [DONE]\n\nevent: error\n').toString('base64url')}`;
 
-/** What the vendor is made to do, and the bound on output, where it matters. */
+/** The script of the vendor, and the output limit where it matters. */
 const answers: readonly { readonly title: string; readonly model: string; readonly maxTokens?: number }[] = [
   ...[
     'echo',
@@ -45,43 +45,43 @@ const yaml = (vendorUrl: string, deadUrl: string): string =>
 
 const lent = shareGateway({ yaml });
 
-interface Heard {
+interface Received {
   readonly text: string | null;
   readonly tools: readonly unknown[];
   readonly end: unknown;
   readonly model: string;
-  /** All input tokens, those of them that were read from the cache, and the output. */
+  /** All input tokens, those read from the cache, and output tokens. */
   readonly usage: readonly [whole: number, cached: number, output: number] | null;
 }
 
 const ask = {
-  chat: async (gateway: TestGateway, model: string, stream: boolean, maxTokens: number): Promise<Heard> => {
+  chat: async (gateway: TestGateway, model: string, stream: boolean, maxTokens: number): Promise<Received> => {
     const body = { model, max_tokens: maxTokens, tools: chatTools, messages: [{ role: 'user' as const, content: said }] };
     const { completions } = openaiOf(gateway).chat;
-    return heardByChat(stream ? await completions.stream(body).finalChatCompletion() : await completions.create(body));
+    return fromChat(stream ? await completions.stream(body).finalChatCompletion() : await completions.create(body));
   },
-  messages: async (gateway: TestGateway, model: string, stream: boolean, maxTokens: number): Promise<Heard> => {
+  messages: async (gateway: TestGateway, model: string, stream: boolean, maxTokens: number): Promise<Received> => {
     const body = { model, max_tokens: maxTokens, tools: messagesTools, messages: [{ role: 'user' as const, content: said }] };
     const { messages } = anthropicOf(gateway);
-    return heardByMessages(stream ? await messages.stream(body).finalMessage() : await messages.create(body));
+    return fromMessages(stream ? await messages.stream(body).finalMessage() : await messages.create(body));
   },
 };
 
-function heardByChat({ choices, usage, model, object }: OpenAI.ChatCompletion): Heard {
+function fromChat({ choices, usage, model, object }: OpenAI.ChatCompletion): Received {
   expect([choices.length, object]).toEqual([1, 'chat.completion']);
   const { message, finish_reason: end } = choices[0] ?? { message: { content: null, tool_calls: [] }, finish_reason: null };
   const tools = (message.tool_calls ?? []).map((call) => {
     expect(call.id).toMatch(/^(call|toolu)_demo_\d+_\d$/);
     return call.type === 'function' ? [call.function.name, call.function.arguments] : call;
   });
-  // A chat vendor's own stream has no content where its plain answer has an empty one.
+  // A chat stream has no content where the JSON response has an empty one.
   const text = message.content === '' ? null : message.content;
   const counts = usage && ([usage.prompt_tokens, usage.prompt_tokens_details?.cached_tokens ?? 0, usage.completion_tokens] as const);
   if (usage) expect(usage.total_tokens).toBe(usage.prompt_tokens + usage.completion_tokens);
   return { text, tools, end, model, usage: counts ?? null };
 }
 
-function heardByMessages({ content, stop_reason: end, stop_sequence: stopSequence, usage, model, role, type }: Anthropic.Message): Heard {
+function fromMessages({ content, stop_reason: end, stop_sequence: stopSequence, usage, model, role, type }: Anthropic.Message): Received {
   expect([role, type, stopSequence]).toEqual(['assistant', 'message', null]);
   const texts = content.flatMap((block) => (block.type === 'text' ? [block.text] : []));
   const tools = content.flatMap((block) => {
@@ -96,23 +96,23 @@ function heardByMessages({ content, stop_reason: end, stop_sequence: stopSequenc
 
 const sentWords = Math.ceil(said.length / 4);
 
-/** What the vendor counted, as its dialect can: only messages vendors know of writes to the cache. */
+/** The vendor's counts: only messages vendors report cache writes. */
 function countedBy(vendor: Way['vendor'], model: string) {
   const amount = (word: string): number => Number(new RegExp(`(?:^|\\+)${word}-(\\d+)`).exec(model)?.[1] ?? 0);
   return { input: sentWords, cached_input: amount('cached'), cache_write: vendor === 'messages' ? amount('cache-written') : 0 };
 }
 
 describe.each(ways)('a $caller caller on a $vendor vendor', ({ caller, vendor }) => {
-  // The SDK cannot read a messages answer without counts, and between the two nothing is translated.
+  // The SDK cannot parse a messages response without usage, which is not added when nothing is translated.
   const readable = answers.filter(({ model }) => model !== 'no-usage' || caller !== vendor || caller === 'chat');
 
-  it.each(readable)('hears the same plain and streamed: $title', async ({ model, maxTokens = 10_000 }) => {
+  it.each(readable)('receives the same as JSON and streamed: $title', async ({ model, maxTokens = 10_000 }) => {
     const gateway = lent();
     const id = `${vendors[vendor]}/${model}`;
     const plain = await ask[caller](gateway, id, false, maxTokens);
     const streamed = await ask[caller](gateway, id, true, maxTokens);
     const isCounted = !model.includes('no-usage');
-    // A messages answer must have counts: where the vendor gave none they are zero.
+    // A messages response must have usage: zero when the vendor sent none.
     const noCounts = caller === 'chat' ? null : [0, 0, 0];
     expect(streamed).toEqual(isCounted ? plain : { ...plain, usage: noCounts });
     expect(plain).toMatchObject({ model, ...(isCounted ? {} : { usage: noCounts }) });

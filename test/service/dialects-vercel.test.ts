@@ -1,4 +1,4 @@
-/** Vercel's `ai` with its OpenAI and Anthropic providers, only base address and key changed, on vendors of both dialects. */
+/** Vercel's `ai` with its OpenAI and Anthropic providers, with only base URL and key changed, on vendors of both dialects. */
 import { describe, expect, it } from '@jest/globals';
 import type { LanguageModel, ModelMessage, ToolSet } from 'ai';
 import { APICallError, embed, embedMany, generateText, isStepCount, jsonSchema, Output, streamText, tool } from 'ai';
@@ -22,7 +22,7 @@ const lent = shareGateway({ yaml: providersYaml });
 const answer = 'You said: What is the capital of Norway?';
 const common = { maxRetries: 0, maxOutputTokens: 500 };
 const asked = { ...common, system: 'Answer briefly.', prompt: 'What is the capital of Norway?' };
-// The library's types know no exact optional members (`exactOptionalPropertyTypes`), hence the two assertions.
+// The library's types do not support `exactOptionalPropertyTypes`, hence the two assertions.
 const tools = {
   get_weather: tool({ description: 'Weather of a city', inputSchema: jsonSchema<{ city: string; days: number }>(citySchema) }),
   get_time: tool({ description: 'Time of a zone', inputSchema: jsonSchema<{ zone: string }>(timeSchema) }),
@@ -57,7 +57,7 @@ const routes: readonly (readonly [title: string, modelOf: (model: string) => Lan
 ];
 
 describe.each(routes)('%s', (title, modelOf) => {
-  it('answers with system prompts, plain and streamed, and counts', async () => {
+  it('responds to system prompts, as JSON and streamed, with usage', async () => {
     const plain = await generateText({ model: modelOf('cached-30'), ...asked });
     expect([plain.text, plain.finishReason]).toEqual([answer, 'stop']);
     const streamed = streamText({ model: modelOf('cached-30'), ...asked });
@@ -74,7 +74,7 @@ describe.each(routes)('%s', (title, modelOf) => {
     ['length', 'echo', { maxOutputTokens: 16, prompt: 'x'.repeat(200) }],
     ['content-filter', 'filtered', {}],
     ['tool-calls', 'tool', { tools }],
-  ])('says why it ended: %s', async (reason, model, more) => {
+  ])('reports the stop reason: %s', async (reason, model, more) => {
     const { finishReason } = await generateText({ model: modelOf(model), ...asked, ...more });
     expect(finishReason).toBe(reason);
     const streamed = streamText({ model: modelOf(model), ...asked, ...more });
@@ -82,22 +82,25 @@ describe.each(routes)('%s', (title, modelOf) => {
     expect(await streamed.finishReason).toBe(reason);
   });
 
-  it.each(['tool', 'tools-parallel', 'tools-interleaved'])('runs tools and tells their results, plain and streamed: %s', async (model) => {
-    const inputs = ['weather Oslo 1', 'time Oslo'].slice(0, model === 'tool' ? 1 : 2);
-    // With the responses dialect only the last result is the vendor's last item.
-    const told = model === 'tool' ? /^The tool said: \{"degrees":-3\}$/ : /^The tool said: .*noon$/s;
-    const body = { model: modelOf(model), ...common, prompt: 'Oslo', tools: runningTools, stopWhen: isStepCount(3) };
-    ran.length = 0;
-    const plain = await generateText(body);
-    expect([plain.steps.length, plain.text]).toEqual([2, expect.stringMatching(told)]);
-    expect(ran).toEqual(inputs);
-    ran.length = 0;
-    const streamed = streamText(body);
-    expect(await streamed.text).toMatch(told);
-    expect([(await streamed.steps).length, ran]).toEqual([2, inputs]);
-  });
+  it.each(['tool', 'tools-parallel', 'tools-interleaved'])(
+    'runs tools and sends their results, as JSON and streamed: %s',
+    async (model) => {
+      const inputs = ['weather Oslo 1', 'time Oslo'].slice(0, model === 'tool' ? 1 : 2);
+      // In the responses dialect only the last result is in the last item.
+      const toolReport = model === 'tool' ? /^The tool said: \{"degrees":-3\}$/ : /^The tool said: .*noon$/s;
+      const body = { model: modelOf(model), ...common, prompt: 'Oslo', tools: runningTools, stopWhen: isStepCount(3) };
+      ran.length = 0;
+      const plain = await generateText(body);
+      expect([plain.steps.length, plain.text]).toEqual([2, expect.stringMatching(toolReport)]);
+      expect(ran).toEqual(inputs);
+      ran.length = 0;
+      const streamed = streamText(body);
+      expect(await streamed.text).toMatch(toolReport);
+      expect([(await streamed.steps).length, ran]).toEqual([2, inputs]);
+    },
+  );
 
-  it('answers an object of a schema', async () => {
+  it('returns an object of a schema', async () => {
     const output = Output.object({ schema: jsonSchema<{ city: string; days: number }>(citySchema) });
     const plain = await generateText({ model: modelOf('echo'), ...common, prompt: 'Oslo', output });
     expect(plain.output).toEqual({ city: 'Oslo', days: 1 });
@@ -105,24 +108,24 @@ describe.each(routes)('%s', (title, modelOf) => {
     expect(await streamed.output).toEqual({ city: 'Oslo', days: 1 });
   });
 
-  it('shows images, sent along and by address', async () => {
+  it('shows images, inline and by URL', async () => {
     const messages: ModelMessage[] = [
       {
         role: 'user',
         content: [
-          { type: 'text', text: 'Look' },
+          { type: 'text', text: 'Inspect' },
           { type: 'file', data: Buffer.from(pixel, 'base64'), mediaType: 'image/png' },
           { type: 'file', data: new URL(webImage), mediaType: 'image/webp' },
         ],
       },
     ];
     const { text } = await generateText({ model: modelOf('echo'), ...common, messages });
-    expect(text).toBe('You said: Look (and sent 2 attachments)');
+    expect(text).toBe('You said: Inspect (and sent 2 attachments)');
     const { text: sent } = lastRequest(lent());
     expect([sent.includes(pixel), sent.includes(webImage)]).toEqual([true, true]);
   });
 
-  it('throws an error that it knows, with the words of the vendor', async () => {
+  it('throws the error class of the library with the message of the vendor', async () => {
     const failure = await generateText({ model: modelOf('refuse-422'), ...asked }).catch((error: unknown) => error);
     expect(APICallError.isInstance(failure)).toBe(true);
     expect(failure).toMatchObject({ statusCode: 422, message: "The request is not one that 'refuse-422' can answer." });
@@ -132,13 +135,13 @@ describe.each(routes)('%s', (title, modelOf) => {
       (whole) => whole,
       () => null,
     );
-    // The chat dialect has no word for a stream that broke: it just stops (specification 6).
+    // The chat dialect has no error event: an interrupted stream just ends (docs/api/reference.md#streaming).
     if (title.includes('its messages')) expect(streamed).toHaveLength(1);
     expect([null, 'the quick brown ']).toContain(text);
   });
 });
 
-it('embeddings of one text and of many', async () => {
+it('embeds one text and many', async () => {
   const model = vercelOpenaiOf(lent()).embedding('one/echo');
   const { embedding, usage } = await embed({ model, value: 'the cat sleeps' });
   const { embeddings } = await embedMany({ model, values: ['the cat sleeps', 'stock prices'] });

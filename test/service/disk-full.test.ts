@@ -1,4 +1,4 @@
-/** The journal's disk is full: no call is made that could not be recorded, open ones settle, and room again is enough (decisions 5). */
+/** The journal's disk is full: calls that cannot be recorded are rejected, open calls settle, and free space alone ends the outage. */
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -13,15 +13,15 @@ import { describePostgres } from '../support/postgres.ts';
 interface Disk {
   readonly dataDir?: string;
   readonly journalFiles?: JournalFileSystem;
-  /** Takes all the room there is. */
+  /** Fills the disk. */
   fill(): void;
   free(): void;
 }
 
-/** More than the journal's reserve and a segment. */
+/** More than the journal's ballast file and a segment. */
 const diskSize = '112m';
 
-/** A file system of its own; null where this user may not mount one. */
+/** A separate file system; null when this user may not mount one. */
 async function mountDisk(): Promise<(Disk & { unmount(): Promise<void> }) | null> {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return null;
   const dataDir = await mkdtemp(join(tmpdir(), 'gateway-disk-'));
@@ -40,7 +40,7 @@ async function mountDisk(): Promise<(Disk & { unmount(): Promise<void> }) | null
         try {
           for (;;) writeSync(file, Buffer.alloc(size));
         } catch {
-          // No room for so much: then for less.
+          // Too large: try a smaller write.
         }
       }
       closeSync(file);
@@ -69,7 +69,7 @@ async function expectHonest(disk: Disk): Promise<void> {
     const open = await ask(gateway, '/v1/chat/completions', 'one/echo+pace-40+long-50', true);
     expect(open.status).toBe(200);
     disk.fill();
-    // The page in which the last record ends has room for some more.
+    // The last page of the segment still has free bytes.
     await eventually(async () => expect((await ask(gateway, '/v1/chat/completions', 'one/echo+squeezed')).status).toBe(503));
     for (const path of ['/v1/chat/completions', '/v1/messages']) {
       const refused = await ask(gateway, path, 'one/echo+unseen');
@@ -79,7 +79,7 @@ async function expectHonest(disk: Disk): Promise<void> {
     expect(asked(gateway, 'echo+unseen')).toBe(0);
     const ready = await gateway.call('/readyz');
     expect([ready.status, await jsonOf(ready)]).toEqual([503, { status: 'not_ready', reasons: ['the journal cannot be written'] }]);
-    // The room of the reserve that was given up is taken as well.
+    // The space of the released ballast file is filled too.
     disk.fill();
     expect(await open.text()).toContain('data: [DONE]');
 
@@ -89,7 +89,7 @@ async function expectHonest(disk: Disk): Promise<void> {
     await eventually(async () => {
       const calls = await callsOf(gateway);
       expect(calls.map(({ outcome }) => outcome)).toEqual(calls.map(() => 'ok'));
-      // Those that were refused before a vendor was asked are no calls; each that a vendor saw is one.
+      // Only requests that reached a vendor are recorded as calls.
       expect(calls).toHaveLength(['echo+pace-40', 'echo+squeezed', 'echo+again'].reduce((sum, model) => sum + asked(gateway, model), 0));
     });
   });
@@ -97,14 +97,14 @@ async function expectHonest(disk: Disk): Promise<void> {
 
 const mounted = await mountDisk();
 const disks: readonly (readonly [string, Disk & { unmount?(): Promise<void> }])[] = [
-  // Where none can be mounted, the stand-in is all there is.
+  // Without the right to mount only the simulated disk is tested.
   ...(mounted ? [['a real file system', mounted] as const] : []),
   ['a stand-in', standIn()],
 ];
 
 describePostgres('the disk of the journal is full', () => {
   it.each(disks)(
-    '503 with retry-after before the vendor is called; open calls settle; 200 when there is room again: on %s',
+    '503 with retry-after before the vendor is called; open calls settle; 200 after space is freed: on %s',
     async (_name, disk) => {
       try {
         await expectHonest(disk);

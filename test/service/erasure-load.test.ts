@@ -1,4 +1,4 @@
-/** A subject is erased while fifty writers write of it: what was sent before is nowhere, what was sent later is there, also past a kill -9. */
+/** A subject is erased while fifty writers write about it: earlier writes are gone, later ones are kept, even after a kill -9. */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,10 +14,10 @@ const subject = 'Ada Erasable';
 const writers = 50;
 const PAUSE_MS = 250;
 
-/** Sends a request of the key to a service. */
+/** Sends a request with the key to a service. */
 type Send = (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Response>;
 
-/** What was written with these words, which nothing else holds; `at` is when it began, by the gateway's own word. */
+/** A write with a unique mark; `at` is its time according to the gateway. */
 interface Written {
   readonly mark: string;
   readonly at: number;
@@ -32,7 +32,7 @@ interface Receipt {
 /** The time of a UUIDv7. */
 const instantOf = (id: string): number => Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
 
-/** Writers that write until they are told to stop; each of them in its own way. */
+/** Writers that write until `stop`, each through another route. */
 function startWriting(services: readonly Send[]): { written: Written[]; stop(): Promise<void> } {
   const written: Written[] = [];
   let isStopped = false;
@@ -64,7 +64,7 @@ function startWriting(services: readonly Send[]): { written: Written[]; stop(): 
       count += 1;
       const send = services[writer % services.length];
       await (send && ways[Math.floor(writer / 2) % ways.length]?.(send, `mark${count}x`).catch(() => undefined));
-      // What is written is to be deleted: no more of it than the slowest machine stores. And a process that is dead refuses at once.
+      // Paced so that the slowest machine can store the writes; a dead process rejects them immediately.
       await sleep(PAUSE_MS);
     }
   };
@@ -78,11 +78,11 @@ function startWriting(services: readonly Send[]): { written: Written[]; stop(): 
   };
 }
 
-/** Without the reserve, which is 64 MiB of chance. */
+/** Without the ballast file, which is 64 MiB of random bytes. */
 async function readFolder(folder: string): Promise<string> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && entry.name !== 'reserve').map((entry) => join(entry.parentPath, entry.name));
-  // A segment may be deleted while they are read.
+  // Segments may be deleted during the read.
   return (await Promise.all(files.map((file) => readFile(file, 'latin1').catch(() => '')))).join('\n');
 }
 
@@ -92,7 +92,7 @@ interface Place {
   readonly services: readonly Send[];
   readonly journal: string;
   readonly dump: () => Promise<string>;
-  /** Happens while the erasure is under way. */
+  /** Called during the erasure. */
   readonly meanwhile?: () => Promise<unknown>;
 }
 
@@ -134,19 +134,19 @@ async function eraseUnderLoad({ services, journal, dump: dumpAll, meanwhile = as
   }, 60_000);
 
   const found = await (await first('POST', '/v1/memory/search', { query: 'remembered said', subject, limit: 50 })).text();
-  const told = await (await first('POST', '/v1/memory/wake-up', { subject })).text();
-  for (const text of [found, told]) expect(before.filter(({ mark }) => marksIn(text).has(mark))).toEqual([]);
+  const page = await (await first('POST', '/v1/memory/wake-up', { subject })).text();
+  for (const text of [found, page]) expect(before.filter(({ mark }) => marksIn(text).has(mark))).toEqual([]);
   expect(found).toMatch(/mark\d+x/);
   expect(await ask()).toBe('miss');
 
-  // Twice more: what came later goes, then nothing is left to go.
+  // Two more erasures: the first deletes later writes, the second finds nothing.
   await first('DELETE', `/v1/memory/subjects/${encodeURIComponent(subject)}`);
   const last = await jsonOf<Receipt>(first('DELETE', `/v1/memory/subjects/${encodeURIComponent(subject)}`));
   expect(Object.values(last.deleted).every((count) => count === 0)).toBe(true);
   await eventually(async () => expect(`${await dumpAll()}${await readFolder(journal)}`).not.toMatch(/mark\d+x|Ada Erasable/), 60_000);
 }
 
-test('one process on PGlite: nothing of what was sent before is left in tables, journal, cache, search and wake-up', async () => {
+test('one process on PGlite: no earlier write is left in tables, journal, cache, search and wake-up', async () => {
   await withGateway({ cache: true }, async ({ url, key, dataDir, database }) => {
     const send: Send = (method, path, body, headers) => request(url, key, { method, path, body, headers });
     await eraseUnderLoad({ services: [send], journal: join(dataDir, 'journal'), dump: () => dumpDatabase(database) });
@@ -155,12 +155,12 @@ test('one process on PGlite: nothing of what was sent before is left in tables, 
 
 describePostgres('two processes over one PostgreSQL', () => {
   const processes = createProcesses();
-  const returns: (() => Promise<unknown>)[] = [() => processes.takeBack()];
+  const returns: (() => Promise<unknown>)[] = [() => processes.stopAll()];
   afterAll(async () => {
     for (const giveBack of returns) await giveBack();
   });
 
-  test('nothing of what was sent before is left, although one of them is killed in the middle of the erasure', async () => {
+  test('no earlier write is left, even when one process is killed during the erasure', async () => {
     const lent = await createTestDatabase();
     const vendor = await createDemoVendor({ port: 0, paceMs: 0 });
     const database = openServerDatabase({ connectionString: lent.url, maxConnections: 2 });
@@ -192,14 +192,14 @@ describePostgres('two processes over one PostgreSQL', () => {
   }, 300_000);
 });
 
-interface Wish {
+interface RequestOptions {
   readonly method: string;
   readonly path: string;
   readonly body: unknown;
   readonly headers: Record<string, string> | undefined;
 }
 
-function request(url: string, key: string, { method, path, body, headers }: Wish): Promise<Response> {
+function request(url: string, key: string, { method, path, body, headers }: RequestOptions): Promise<Response> {
   const type = body === undefined ? {} : { 'content-type': 'application/json' };
   return fetch(url + path, {
     method,

@@ -1,4 +1,4 @@
-/** Erasing a subject through the whole house: nothing of it is left anywhere, nothing of anybody else is touched. */
+/** Erasing a subject end to end: nothing of it is left anywhere, and other data is unchanged. */
 import { createHash, randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
@@ -44,8 +44,8 @@ async function projectIdOf({ database, project }: TestGateway): Promise<string> 
   return row?.id ?? '';
 }
 
-/** What learning leaves of a subject: a profile, a fact between two entities. */
-async function plantKnowledge(gateway: TestGateway, subject: string | null, words: string): Promise<void> {
+/** Stores what learning derives from a subject: a profile and a fact between two entities. */
+async function plantKnowledge(gateway: TestGateway, subject: string | null, text: string): Promise<void> {
   const { database } = gateway;
   const projectId = await projectIdOf(gateway);
   const [one, other] = [newId(1), newId(2)];
@@ -53,11 +53,11 @@ async function plantKnowledge(gateway: TestGateway, subject: string | null, word
     projectId,
     subject === null ? 'knowledge' : 'profile',
     subject,
-    words,
+    text,
   ]);
   for (const [id, name] of [
-    [one, `${words} one`],
-    [other, `${words} other`],
+    [one, `${text} one`],
+    [other, `${text} other`],
   ]) {
     await database.query(
       `insert into memory_entities (id, project_id, subject, name, folded_name) values ($1::uuid, $2::uuid, $3::text, $4::text, lower($4::text))`,
@@ -67,14 +67,14 @@ async function plantKnowledge(gateway: TestGateway, subject: string | null, word
   await database.query(
     `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, evidence, valid_from)
      values ($1::uuid, $2::uuid, $3::text, $4::uuid, 'knows', $5::uuid, $6::text, to_tsvector($6::text), $6::text, now())`,
-    [randomUUID(), projectId, subject, one, other, words],
+    [randomUUID(), projectId, subject, one, other, text],
   );
 }
 
 onBothDatabases('erasing a subject', (database) => {
   const shared = shareGateway({ database, cache: true });
 
-  test('200: takes all that is stored of it, says how much, and leaves everybody else’s', async () => {
+  test('200: deletes all stored data of the subject, reports the counts and keeps other data', async () => {
     const gateway = await shared().withProject('erase-all');
     const [mine, theirs] = ['Ada / ünïcode % subject', 'Bob subject'];
     const of = (subject: string, more: object = {}): Record<string, string> => ({
@@ -82,16 +82,16 @@ onBothDatabases('erasing a subject', (database) => {
       'x-gateway-task-id': `task of ${subject === mine ? 'zanzibarium' : 'kept'}`,
       ...more,
     });
-    // Four calls of the subject: a dialogue of two with a shared beginning, a stream, one that memory must not keep.
+    // Four calls of the subject: a dialogue of two with a shared start, a stream, and one with memory off.
     const first = [...says('zanzibarium one'), { role: 'assistant', content: 'zanzibarium two' }];
     await chat(gateway, first.slice(0, 1), of(mine));
     await chat(gateway, [...first, ...says('zanzibarium three')], of(mine));
     await chat(gateway, says('zanzibarium four'), of(mine), { stream: true });
     await chat(gateway, [{ role: 'system', content: 'zanzibarium' }, ...says('zanzibarium five')], of(mine, { 'x-gateway-memory': 'off' }));
-    // Named in the body instead, on another route, and answered from the cache.
+    // With the subject in the body, on another route, and as a cache hit.
     const named = { model: 'three/echo', max_tokens: 99, metadata: { user_id: mine }, messages: says('zanzibarium six') };
     for (const _ of [1, 2]) await (await gateway.call('/v1/messages', named)).text();
-    // The others: the same words as the subject's in the same order, so that parts are shared.
+    // Others: identical messages in identical order, so that parts are shared.
     await chat(gateway, says('a shared beginning'), of(mine));
     await chat(gateway, says('a shared beginning'), of(theirs), { temperature: 0.5 });
     await chat(gateway, says('of nobody'), {});
@@ -129,7 +129,7 @@ onBothDatabases('erasing a subject', (database) => {
 
     expect(await findTablesHolding(gateway.database, 'zanzibarium')).toEqual([]);
     expect(await findTablesHolding(gateway.database, 'ünïcode')).toEqual([]);
-    // Answers and logs do not say it either.
+    // Responses and logs do not contain it either.
     expect(JSON.stringify(receipt) + gateway.logs.join('')).not.toMatch(/zanzibarium|ünïcode/);
     const calls = await callsOf(gateway);
     expect(calls).toHaveLength(9);
@@ -138,10 +138,10 @@ onBothDatabases('erasing a subject', (database) => {
     expect(kept.filter(({ subject_sha256 }) => subject_sha256 !== null)).toHaveLength(1);
     expect(kept.reduce((sum, { tokens }) => sum + tokens.input, 0)).toBeGreaterThan(9);
 
-    const found = await search(gateway, { query: 'shared beginning', subject: theirs });
-    expect(getTexts(found).sort()).toEqual(['a shared beginning is kept', 'a shared beginning of the project']);
-    expect(found.episodes).toHaveLength(1);
-    const episode = await expectJson<{ text: string }>(send(gateway, 'GET', `/episodes/${found.episodes[0]?.id}`), 200);
+    const result = await search(gateway, { query: 'shared beginning', subject: theirs });
+    expect(getTexts(result).sort()).toEqual(['a shared beginning is kept', 'a shared beginning of the project']);
+    expect(result.episodes).toHaveLength(1);
+    const episode = await expectJson<{ text: string }>(send(gateway, 'GET', `/episodes/${result.episodes[0]?.id}`), 200);
     expect(episode.text).toContain('user: a shared beginning');
     for (const subject of [theirs, undefined]) {
       const { facts } = await expectJson<{ facts: { fact: string }[] }>(send(gateway, 'POST', '/graph', { subject }), 200);
@@ -158,7 +158,7 @@ onBothDatabases('erasing a subject', (database) => {
     expect((await erase(gateway, 'nobody ever')).deleted).toEqual(nothing);
   });
 
-  test('200: what is sent after it is kept, and so is the same subject of another project', async () => {
+  test('200: data sent afterwards and the same subject of another project are kept', async () => {
     const [gateway, other] = [await shared().withProject('erase-then'), await shared().withProject('erase-other')];
     for (const each of [gateway, other]) await saveItem(each, { text: 'the number is seven', subject: 'u' });
     expect((await erase(gateway, 'u')).deleted).toEqual({ ...nothing, memories: 1 });
@@ -170,7 +170,7 @@ onBothDatabases('erasing a subject', (database) => {
     expect((await erase(gateway, 'u')).deleted).toMatchObject({ memories: 1, calls: 1, call_parts: 2, episodes: 1 });
   });
 
-  test('200: a long dialogue goes in slices, with its chain', async () => {
+  test('200: a long dialogue is deleted in batches, with its chain', async () => {
     const gateway = await shared().withProject('erase-long');
     const history = Array.from({ length: 700 }, (_value, at) => ({ role: at % 2 ? 'assistant' : 'user', content: `message ${at}` }));
     for (const length of [301, 699]) await chat(gateway, history.slice(0, length), { 'x-gateway-memory-subject': 'long' });
@@ -182,8 +182,8 @@ onBothDatabases('erasing a subject', (database) => {
     expect(left).toEqual({ parts: 0 });
   });
 
-  test('the operator sees erasures with their counts, newest first', async () => {
-    const gateway = await shared().withProject('erase-told');
+  test('200: operators see erasures with their counts, newest first', async () => {
+    const gateway = await shared().withProject('erase-report');
     await saveItem(gateway, { text: 'one', subject: 'x' });
     const { id } = await erase(gateway, 'x');
     await erase(gateway, 'y');
@@ -205,20 +205,20 @@ onBothDatabases('erasing a subject', (database) => {
   });
 });
 
-describe('an address that names no subject', () => {
+describe('a URL without a valid subject', () => {
   const shared = shareGateway({ database: 'embedded' });
 
   test.each([
     ['empty', ''],
     ['not percent-encoded UTF-8', '%ff'],
-    ['half an encoding', '%e4'],
-    ['no encoding', '%zz'],
+    ['an incomplete encoding', '%e4'],
+    ['an invalid encoding', '%zz'],
     ['a control character', 'a%0Ab'],
     ['U+0000', '%00'],
     ['more than 256 characters', 'x'.repeat(257)],
     ['two segments', 'a/b'],
-    ['a slash at its end', 'a/'],
-    ['a question mark that is not encoded: the subject before it stays', 'a?b'],
+    ['a trailing slash', 'a/'],
+    ['an unencoded question mark: the subject before it is kept', 'a?b'],
   ])('400: %s', async (_title, encoded) => {
     const gateway = shared();
     await saveItem(gateway, { text: 'stays', subject: 'a' });
@@ -226,14 +226,14 @@ describe('an address that names no subject', () => {
     expect((await search(gateway, { query: 'stays', subject: 'a' })).memories.length).toBeGreaterThan(0);
   });
 
-  test('401: without a key, whatever the address', async () => {
+  test('401: without a key, whatever the URL', async () => {
     for (const encoded of ['a', '', '%ff']) {
       const response = await fetch(`${shared().url}/v1/memory/subjects/${encoded}`, { method: 'DELETE' });
       expect(response.status).toBe(401);
     }
   });
 
-  test('200: 256 characters of any language, also outside the basic plane', async () => {
+  test('200: accepts 256 characters of any language, including those outside the basic plane', async () => {
     for (const subject of ['x'.repeat(256), '😀'.repeat(256), 'a b', '%', '..%2f', '?#&=+']) await erase(shared(), subject);
   });
 });

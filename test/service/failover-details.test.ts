@@ -1,4 +1,4 @@
-/** Whose refusal a caller is told, and which vendors see the caller's idempotency key. */
+/** Which vendor's refusal a caller receives, and which vendors receive the caller's idempotency key. */
 import { describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { jsonOf, shareGateway } from '../support/gateway.ts';
@@ -21,11 +21,11 @@ const lend = async (): Promise<TestGateway> => {
   return gateway;
 };
 
-/** Two answers at once: no messages vendor can be asked for that. */
+/** Two choices in one response, which the messages dialect cannot express. */
 const twice = (model: string) => ({ model, n: 2, messages: [{ role: 'user', content: 'hi' }] });
 
 describe('a call that one dialect cannot express', () => {
-  it("422: the first vendor's status and words, though the gateway itself had to refuse an earlier model", async () => {
+  it("422: the first vendor's status and message, although the gateway had rejected an earlier model", async () => {
     const gateway = await lend();
     const answer = await gateway.call(paths.chat, twice('ours-first'));
     expect([answer.status, await answer.json()]).toEqual([
@@ -39,7 +39,7 @@ describe('a call that one dialect cannot express', () => {
     });
   });
 
-  it("400: the gateway's own words where no vendor was asked", async () => {
+  it("400: the gateway's message when no vendor was called", async () => {
     const gateway = await lend();
     const answer = await gateway.call(paths.chat, twice('ours-alone'));
     expect(answer.status).toBe(400);
@@ -49,13 +49,13 @@ describe('a call that one dialect cannot express', () => {
     expect(gateway.vendor.requests()).toEqual([]);
   });
 
-  it('200: a model that can be asked answers; 502: it fails', async () => {
+  it('200 from a model that can serve the call; 502 when it fails', async () => {
     const gateway = await lend();
     expect((await gateway.call(paths.chat, twice('ours-then-answer'))).headers.get('x-gateway-model')).toBe('one/echo');
     const failed = await gateway.call(paths.chat, twice('ours-then-failure'));
     expect([failed.status, await failed.json()]).toMatchObject([
       502,
-      { error: { code: 'upstream_failed', message: expect.stringMatching(/^one\/fail-500: the vendor answered 500/) } },
+      { error: { code: 'upstream_failed', message: expect.stringMatching(/^one\/fail-500: the vendor responded with 500/) } },
     ]);
   });
 });
@@ -64,7 +64,7 @@ describe('the idempotency key of a caller', () => {
   const keysSent = ({ vendor }: TestGateway) =>
     vendor.requests().map(({ headers, body }) => [JSON.parse(body.toString('utf8')).model, headers['idempotency-key'] ?? null]);
 
-  it('goes to each provider with the first model that it is asked for, not with other bodies', async () => {
+  it('is sent to each provider with its first model, not with other bodies', async () => {
     const gateway = await lend();
     const body = { model: 'keyed', messages: [{ role: 'user', content: 'hi' }] };
     expect((await gateway.call(paths.chat, body, { 'idempotency-key': 'k-1' })).status).toBe(200);
@@ -77,7 +77,7 @@ describe('the idempotency key of a caller', () => {
     ]);
   });
 
-  it('goes along when the same model is asked once more', async () => {
+  it('is sent again when the same model is retried', async () => {
     const gateway = await lend();
     const body = { model: 'retried', messages: [{ role: 'user', content: 'hi' }] };
     expect((await gateway.call(paths.chat, body, { 'idempotency-key': 'k-2' })).status).toBe(200);

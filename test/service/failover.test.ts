@@ -1,4 +1,4 @@
-/** Failover as callers and operators see it (specification 6, 7.1). */
+/** Failover as callers and operators observe it. See docs/architecture/routing-and-failover.md. */
 import { describe, expect, it } from '@jest/globals';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -17,7 +17,7 @@ const firsts = {
   'after-early-error': 'error-before-first',
 };
 
-/** The tiers of one dialect, over its two providers and the one that nobody listens at. */
+/** The tiers of one dialect, over its two providers and one that refuses connections. */
 const tiersOf = (dialect: string, { one, two, dead, hasty }: Record<'one' | 'two' | 'dead' | 'hasty', string>): string =>
   [
     ...Object.entries(firsts).map(([tier, first]) => `${tier}: [${one}/${first}, ${two}/echo]`),
@@ -50,7 +50,7 @@ const chains = (vendorUrl: string, deadUrl: string): string =>
       })}`,
     );
 
-/** A provider that is not waited for long. */
+/** A provider with a short timeout. */
 function hastyRow(vendorUrl: string, name: string, dialect: string): string {
   return `  ${name}: { base_url: ${vendorUrl}/v1, api_key: key-${name}, dialect: ${dialect}, first_byte_timeout_ms: 500 }\n`;
 }
@@ -58,7 +58,7 @@ function hastyRow(vendorUrl: string, name: string, dialect: string): string {
 const lent = shareGateway({ yaml: chains });
 let projects = 0;
 
-/** Breakers are per project: each test has one of its own. */
+/** Each test has its own project, and thus its own breakers. */
 async function withProject(work: (gateway: TestGateway) => Promise<void>): Promise<void> {
   projects += 1;
   await work(await lent().withProject(`project-${projects}`));
@@ -91,7 +91,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     'after-404',
     'after-refusal',
     'after-redirect',
-  ])('200: the second model answers %s, and both attempts are rows', (tier) =>
+  ])('200 from the second model %s, and both attempts are recorded', (tier) =>
     withProject(async (gateway) => {
       for (const stream of [false, true]) {
         const answer = await gateway.call(path, bodyOf(`${dialect}-${tier}`, stream));
@@ -108,7 +108,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     }),
   );
 
-  it('200: after a 429 another vendor answers, and the limited one stands behind until its time has passed', () =>
+  it('200 from another vendor after a 429, and the limited one comes last during its cooldown', () =>
     withProject(async (gateway) => {
       expect((await gateway.call(path, bodyOf(`${dialect}-after-429`, false))).headers.get('x-gateway-model')).toBe(second);
       expect((await lastCall(gateway)).attempts).toMatchObject([
@@ -119,7 +119,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
       expect((await lastCall(gateway)).attempts).toMatchObject([{ n: 1, status: 200 }]);
     }));
 
-  it.each(['after-early-break', 'after-early-error'])('200: a stream that fails before its first piece fails over (%s)', (tier) =>
+  it.each(['after-early-break', 'after-early-error'])('200: a stream that fails before its first chunk fails over (%s)', (tier) =>
     withProject(async (gateway) => {
       const answer = await gateway.call(path, bodyOf(`${dialect}-${tier}`, true));
       expect(answer.headers.get('x-gateway-model')).toBe(second);
@@ -127,7 +127,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     }),
   );
 
-  it.each(['break-after-3', 'error-after-3'])('a stream that fails after its first piece does not move on (%s)', (fault) =>
+  it.each(['break-after-3', 'error-after-3'])('a stream that fails after its first chunk does not fail over (%s)', (fault) =>
     withProject(async (gateway) => {
       const model = `${dialect === 'chat' ? 'one' : 'three'}/${fault}+long-20`;
       const answer = await gateway.call(path, bodyOf(model, true));
@@ -142,7 +142,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
     }),
   );
 
-  it("400: every model refuses: the first vendor's status and words, as upstream_refused", () =>
+  it("400 upstream_refused with the first vendor's status and message when every model refuses", () =>
     withProject(async (gateway) => {
       const answer = await gateway.call(path, bodyOf(`${dialect}-all-refuse`, false));
       expect(answer.status).toBe(422);
@@ -171,12 +171,12 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
       expect(await message(answer)).toMatch(/^(two|four|dead|dead-messages|one|three)\//);
       const { attempts, ...call } = await lastCall(gateway);
       expect(call).toMatchObject({ outcome: 'failed', code: 'upstream_failed' });
-      // No wait helps against a quota that is used up, in whichever form the vendor says so.
+      // A retry is useless against an exhausted quota, in any form of the vendor's error.
       if (tier === 'quota' || tier === 'spend-limit') expect(attempts).toHaveLength(1);
     }),
   );
 
-  it('200: with no other vendor a 429 is waited for, and the same model asked once more', () =>
+  it('200: without another vendor the same model is retried after the delay of its 429', () =>
     withProject(async (gateway) => {
       const answer = await gateway.call(path, bodyOf(`${dialect}-limited-once`, false));
       expect(answer.status).toBe(200);
@@ -192,7 +192,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
       ]);
     }));
 
-  it('the deadline ends the chain: client deadline exceeded', () =>
+  it('502 client deadline exceeded: the deadline ends the chain', () =>
     withProject(async (gateway) => {
       for (const stream of [false, true]) {
         const answer = await gateway.call(path, bodyOf(`${dialect}-silent`, stream), { 'x-gateway-timeout-ms': '1500' });

@@ -1,4 +1,4 @@
-/** Callers who close their sending side behind the request: they are answered like all others, and those who are gone are noticed. */
+/** Callers that close their sending side after the request get their response, and disconnected ones are detected. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
@@ -13,7 +13,7 @@ const lend = (): Promise<TestGateway> => {
   return lent().withProject(`half-${projects}`);
 };
 
-/** Sends one call as bytes, then closes the sending side. */
+/** Sends one call as bytes and closes the sending side. */
 function send({ url, key }: TestGateway, path: string, body: object, version = '1.1'): Socket {
   const text = JSON.stringify({ max_tokens: 50, messages: [{ role: 'user', content: 'hi' }], ...body });
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true });
@@ -46,7 +46,7 @@ describe.each(dialects)('on %s', (dialect) => {
     ['echo', '1.1'],
     ['slow-300+echo', '1.1'],
     ['slow-300+echo', '1.0'],
-  ])('200: %s over HTTP/%s, plain and streamed, and the connection ends', async (name, version) => {
+  ])('200: %s over HTTP/%s, as JSON and streamed, and the connection ends', async (name, version) => {
     const gateway = await lend();
     const plain = await readAll(send(gateway, paths[dialect], { model: model(name) }, version));
     expect(plain).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
@@ -57,7 +57,7 @@ describe.each(dialects)('on %s', (dialect) => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'ok' }, { outcome: 'ok' }]);
   });
 
-  it('200: a stream that pauses for long comes whole', async () => {
+  it('200: a stream with a long pause is complete', async () => {
     const gateway = await lend();
     const streamed = await readAll(send(gateway, paths[dialect], { model: model('pace-250+long-6'), stream: true }));
     expect(streamed).toMatch(dialect === 'chat' ? /data: \[DONE\]/ : /event: message_stop/);
@@ -68,7 +68,7 @@ describe.each(dialects)('on %s', (dialect) => {
   it.each([
     ['before the first piece', 'hang'],
     ['between two pieces', 'long-20+stall-after-3'],
-  ])('a caller who leaves %s, its sending side closed, is noticed', async (_when, name) => {
+  ])('a caller that disconnects %s after closing its sending side is detected', async (_when, name) => {
     const gateway = await lend();
     const before = timesAsked(gateway);
     const socket = send(gateway, paths[dialect], { model: model(name), stream: true });
@@ -80,7 +80,7 @@ describe.each(dialects)('on %s', (dialect) => {
   });
 });
 
-it('400: a request that is cut in the middle by the end of the sending side', async () => {
+it('400: a request truncated by closing the sending side', async () => {
   const { url } = await lend();
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true });
   socket.end('POST /v1/messages HTTP/1.1\r\nhost: gateway.test\r\ncontent-length: 10\r\n\r\n{"a"');

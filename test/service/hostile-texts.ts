@@ -1,18 +1,18 @@
-/** Texts that break into memory, or break it: generated, with credentials that are known again wherever they turn up. */
+/** Generated texts that try to leak into memory or break it, with credentials that are recognizable everywhere. */
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 
 export interface Planted {
   readonly kind: string;
-  /** As it stands in a text. */
+  /** As written in the text. */
   readonly text: string;
-  /** What of it is secret and must be found nowhere. */
+  /** The secret part, which must not be stored anywhere. */
   readonly core: string;
 }
 
 const letters = 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789';
 
-/** Random letters and digits, with a digit among the first. */
+/** Random letters and digits with a digit near the start. */
 function random(length: number, alphabet = letters): string {
   const bytes = randomBytes(length);
   return `${alphabet[0]}7${Array.from(bytes.subarray(2), (byte) => alphabet[byte % alphabet.length]).join('')}`;
@@ -20,7 +20,7 @@ function random(length: number, alphabet = letters): string {
 
 const hex = (length: number): string => random(length, 'abcdef0123456789');
 
-/** One of each kind; `$` stands for the secret. */
+/** One of each kind; `$` is replaced by the secret. */
 const kinds: Readonly<Record<string, () => readonly [form: string, core: string]>> = {
   gateway: () => ['sk-gw-ab12cd34-$', random(49)],
   openai: () => ['sk-proj-$', random(48)],
@@ -50,7 +50,7 @@ const kinds: Readonly<Record<string, () => readonly [form: string, core: string]
   azure: () => ['AccountKey=$', `${random(86)}==`],
 };
 
-/** A new credential of a kind; the kinds are numbered around. */
+/** A new credential; the kinds take turns. */
 function makeSecret(number: number): Planted {
   const names = Object.keys(kinds);
   const kind = names[number % names.length] ?? '';
@@ -58,7 +58,7 @@ function makeSecret(number: number): Planted {
   return { kind, text: form.replace('$', () => core), core };
 }
 
-/** What was planted so far. */
+/** All credentials used so far. */
 export function createSecrets() {
   const planted: Planted[] = [];
   return {
@@ -104,19 +104,19 @@ const unit = fc.oneof(
   { weight: 1, arbitrary: code(0xa0, 0xd7ff) },
 );
 const noise = fc.string({ unit, maxLength: 40 });
-/** Behind one of these a word begins. */
+/** A term starts after one of these. */
 const before = fc.constantFrom(' ', '\n', '\t', '" ', '(', '\u0001', ', ');
-/** A name before `(` is a call in source text, and so no secret. */
-const behind = fc.constantFrom(' ', '\n', '\t', '" ', ')', '\u0001', ', ', '. ');
+/** A name before `(` is a function call in source code, not a secret. */
+const after = fc.constantFrom(' ', '\n', '\t', '" ', ')', '\u0001', ', ', '. ');
 
-/** Pieces of all of these, one after the other; some are longer than any route takes. */
+/** Concatenated parts of all of these; some exceed the limit of every route. */
 export function hostileText(secrets: Pick<ReturnType<typeof createSecrets>, 'plant'>): fc.Arbitrary<string> {
   const secret = fc.nat({ max: 1_000 }).map((number) => secrets.plant(number));
   const piece = fc.oneof(
     { weight: 4, arbitrary: noise },
     { weight: 2, arbitrary: fc.constantFrom(...sql) },
     { weight: 1, arbitrary: fc.constantFrom(...orders) },
-    { weight: 4, arbitrary: fc.tuple(before, secret, behind).map((parts) => parts.join('')) },
+    { weight: 4, arbitrary: fc.tuple(before, secret, after).map((parts) => parts.join('')) },
   );
   const short = fc.array(piece, { minLength: 0, maxLength: 6 }).map((pieces) => pieces.join(''));
   const giant = fc

@@ -1,14 +1,15 @@
 /**
- * What a call costs on its way: no round trip to the database, and one parse of JSON, that of the vendor's answer. Counted, not measured:
- * every statement passes a wrapped database, every parse a wrapped `JSON.parse`, whose caller is read off the stack.
+ * The cost of a call: no round trip to the database, and one JSON parse, that of the vendor's response. Both are counted: every statement
+ * passes a wrapped database, every parse a wrapped `JSON.parse` whose caller is read from the stack.
  */
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Database, Queries } from '../../src/db/database.ts';
+import { isExhaustive } from '../support/exhaustive.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, shareGateway, withGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
 
-const calls = 1_000;
+const calls = isExhaustive ? 1_000 : 400;
 const concurrency = 20;
 const marker = 'a marker that only callers write';
 
@@ -18,7 +19,7 @@ interface Statement {
   readonly transaction: number | null;
 }
 
-/** A database that keeps what it is asked, and can be held: then nothing that comes is asked before it is let go. */
+/** A database that records statements and can be held: new statements then wait until it is released. */
 function watchDatabase() {
   const statements: Statement[] = [];
   let transactions = 0;
@@ -49,7 +50,7 @@ function watchDatabase() {
         return database.transaction((tx) => work(watch(tx, number)));
       },
     }),
-    /** Returns how to let it go. */
+    /** Returns the function that releases it. */
     hold(): () => void {
       const { promise, resolve } = Promise.withResolvers<void>();
       held = promise;
@@ -58,7 +59,7 @@ function watchDatabase() {
   };
 }
 
-/** Stands still, so that no key and no project becomes old (they are read again after 10 s, in the background). */
+/** Does not advance, so that no cached key or project expires (after 10 s each is reloaded in the background). */
 const clock = { now: (): number => startedAt };
 const startedAt = Date.now();
 
@@ -67,7 +68,7 @@ const bodies = {
   '/v1/messages': { model: 'three/echo', max_tokens: 500, messages: [{ role: 'user', content: marker }] },
 } as const;
 
-/** Makes `count` calls, `concurrency` at a time; each must be answered whole. */
+/** Makes `count` calls, `concurrency` at a time; each must get a complete response. */
 async function makeCalls(gateway: TestGateway, path: keyof typeof bodies, { count, stream }: { count: number; stream: boolean }) {
   const body = JSON.stringify({ ...bodies[path], stream });
   let left = count;
@@ -93,11 +94,11 @@ async function stored({ database, project }: TestGateway, count: number): Promis
   }, 300_000);
 }
 
-/** Once in five seconds the process says that it lives, whether calls come or not. */
+/** Written every five seconds, with or without calls. */
 const isHeartbeat = (text: string): boolean => text.startsWith('insert into processes ');
 
 onBothDatabases('a steady stream of calls', (database) => {
-  it('asks the database nothing; what the drain stores, it stores in batches', async () => {
+  it('sends no statement to the database; the drain stores calls in batches', async () => {
     const watched = watchDatabase();
     await withGateway({ database, clock, wrapDatabase: watched.wrap }, async (gateway) => {
       let made = 0;
@@ -109,14 +110,14 @@ onBothDatabases('a steady stream of calls', (database) => {
       };
       const ownQueries = () => watched.statements.filter(({ text, transaction }) => transaction === null && !isHeartbeat(text));
       await make(concurrency);
-      // The database may be late to say that the key is new, upon which it is read once more.
+      // The notification that the key is new may arrive late and reload it.
       await eventually(async () => {
         await make(concurrency);
         expect(ownQueries()).toEqual([]);
       }, 300_000);
       const from = performance.now();
       await make(calls);
-      // The drain looks ten times a second.
+      // The drain runs ten times a second.
       const passes = Math.ceil((performance.now() - from) / 100) + 1;
 
       expect(ownQueries()).toEqual([]);
@@ -131,16 +132,16 @@ onBothDatabases('a steady stream of calls', (database) => {
     });
   });
 
-  it('goes on while the database answers nothing at all', async () => {
+  it('continues while the database does not respond at all', async () => {
     const watched = watchDatabase();
     await withGateway({ database, clock, wrapDatabase: watched.wrap }, async (gateway) => {
       for (const path of ['/v1/chat/completions', '/v1/messages'] as const)
         await makeCalls(gateway, path, { count: concurrency, stream: false });
       await stored(gateway, 2 * concurrency);
-      const letGo = watched.hold();
+      const release = watched.hold();
       for (const path of ['/v1/chat/completions', '/v1/messages'] as const)
         for (const stream of [false, true]) await makeCalls(gateway, path, { count: calls / 4, stream });
-      letGo();
+      release();
       await stored(gateway, 2 * concurrency + calls);
       expect(await callsOf(gateway, '?limit=1')).toMatchObject([{ outcome: 'ok' }]);
     });
@@ -182,7 +183,7 @@ describe('a call', () => {
   it.each([
     ['/v1/chat/completions', 'chat', '{"id":"chatcmpl-'],
     ['/v1/messages', 'messages', '{"id":"msg_'],
-  ] as const)('on %s parses JSON once: the answer; the body that was sent never', async (path, name, answerStart) => {
+  ] as const)('on %s parses JSON once, the response, and never its request body', async (path, name, answerStart) => {
     const gateway = await shared().withProject(`plain-${name}`);
     await makeCalls(gateway, path, { count: concurrency, stream: false });
     await stored(gateway, concurrency);
@@ -193,7 +194,7 @@ describe('a call', () => {
     const inCalls = parses.filter(({ place }) => place === 'call');
     expect(inCalls).toHaveLength(calls);
     for (const { text } of inCalls) expect(text.slice(0, answerStart.length)).toBe(answerStart);
-    // What shows that others' parses are seen and told apart: the vendor reads each body, the drain each record and each body.
+    // Proof that other parses are seen and attributed: the vendor parses each body, the drain each record and each body.
     expect(parses.filter(({ place }) => place === 'vendor').length).toBeGreaterThanOrEqual(calls);
     expect(parses.filter(({ place }) => place === 'drain').length).toBeGreaterThanOrEqual(2 * calls);
     show(`${calls} plain calls on ${path}: ${inCalls.length} parses on their way, each of a vendor's answer`);
@@ -202,7 +203,7 @@ describe('a call', () => {
   it.each([
     ['/v1/chat/completions', 'chat'],
     ['/v1/messages', 'messages'],
-  ] as const)('that is streamed on %s parses each event once, and the body that was sent never', async (path, name) => {
+  ] as const)('that is streamed on %s parses each event once, and never its request body', async (path, name) => {
     const gateway = await shared().withProject(`streamed-${name}`);
     await makeCalls(gateway, path, { count: concurrency, stream: true });
     await stored(gateway, concurrency);
@@ -217,7 +218,7 @@ describe('a call', () => {
   });
 });
 
-/** Figures that are worth seeing; on standard error, beside what jest prints. */
+/** Prints a measurement on standard error. */
 function show(line: string): void {
   process.stderr.write(`${line}\n`);
 }

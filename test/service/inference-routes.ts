@@ -1,4 +1,4 @@
-/** The six inference routes as the tests of the specification go through them, and what an answer of each must look like. */
+/** The six inference routes for the tests of the API contract, and checks of their responses. */
 import { expect } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { jsonOf } from '../support/gateway.ts';
@@ -6,11 +6,11 @@ import { jsonOf } from '../support/gateway.ts';
 export interface InferenceRoute {
   readonly name: 'chat' | 'messages' | 'embeddings' | 'moderations' | 'rerank' | 'responses';
   readonly path: string;
-  /** Providers of `defaultYaml` that serve it, and one at which nobody listens. */
+  /** Providers of `defaultYaml` that serve the route, and one without a listener. */
   readonly first: string;
   readonly second: string;
   readonly dead: string;
-  /** What a good body holds beside its model. */
+  /** Members of a valid body in addition to its model. */
   readonly body: Readonly<Record<string, unknown>>;
   /** Memory records its calls. */
   readonly records: boolean;
@@ -43,14 +43,14 @@ export const passthroughRoutes = routes.filter(({ name }) => name !== 'chat' && 
 export const recordingRoutes = routes.filter(({ records }) => records);
 export const streamingRoutes = routes.filter(({ streams }) => streams);
 
-/** A route by the name that the specification's tables use. */
+/** Returns a route by its name in the API reference. */
 export function routeOf(name: InferenceRoute['name']): InferenceRoute {
   const found = routes.find((route) => route.name === name);
   if (!found) throw new Error(`no route ${name}`);
   return found;
 }
 
-/** A call of `route` that asks for `model`: `first/…` and `second/…` stand for the route's providers. */
+/** Calls a route with a model; `first/…` and `second/…` are placeholders for the route's providers. */
 export function ask(
   gateway: TestGateway,
   route: InferenceRoute,
@@ -60,13 +60,13 @@ export function ask(
   return gateway.call(route.path, { ...route.body, model: typeof model === 'string' ? nameOf(route, model) : model, ...more }, headers);
 }
 
-/** `first/echo` in the words of the route's providers. */
+/** Replaces `first` in `first/echo` by the route's provider. */
 export function nameOf(route: InferenceRoute, model: string): string {
   const [provider = '', ...rest] = model.split('/');
   return provider === 'first' || provider === 'second' || provider === 'dead' ? [route[provider], ...rest].join('/') : model;
 }
 
-/** Specification 7.3. */
+/** Error types of messages routes by status. */
 const messagesTypes: Readonly<Record<number, string>> = {
   400: 'invalid_request_error',
   401: 'authentication_error',
@@ -80,7 +80,7 @@ const messagesTypes: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 };
 
-/** An error of the gateway as the route tells it (specification 2): chat-style with the code, messages-style with the status's type. */
+/** Checks a gateway error in the format of the route: chat style with the code, messages style with the type of the status. */
 export async function expectRouteError(
   answer: Response,
   { name }: { readonly name: string },
@@ -100,7 +100,7 @@ export async function expectRouteError(
   expect(answer.headers.get('x-gateway-call-id')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
 }
 
-/** An error on a route that is none of inference: chat-style. */
+/** Checks an error of another route: chat style. */
 export async function expectChatError(answer: Response, status: number, code: string, message: string | RegExp = /./): Promise<void> {
   const text = typeof message === 'string' ? message : expect.stringMatching(message);
   expect([answer.status, await jsonOf(answer)]).toEqual([status, { error: { message: text, type: code, code } }]);
@@ -113,7 +113,7 @@ export async function expectPlainText(answer: Response, status: number): Promise
   expect(await answer.text()).not.toMatch(/^\s*[{[]/);
 }
 
-/** Lends the gateway for a project of its own, named after what asks for it. */
+/** Runs work with the shared gateway and a separate project. */
 export function projectLender(lent: () => TestGateway, name: string): () => Promise<TestGateway> {
   let count = 0;
   return () => {

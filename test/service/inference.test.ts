@@ -1,4 +1,4 @@
-/** The routes that pass through, as an application sees them (specification 1, 4.5). */
+/** The passthrough routes, as an application sees them. */
 import { describe, expect, it } from '@jest/globals';
 import OpenAI from 'openai';
 import { callsOf, defaultYaml, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -19,7 +19,7 @@ const routes = [
 ] as const;
 
 describe.each(routes)('$path', ({ path, body }) => {
-  it('200: the second model answers when the first fails; 4xx: the first refusal', async () => {
+  it('200 from the second model when the first fails; 4xx of the first rejection', async () => {
     const gateway = await lent().withProject(`project${path.replaceAll('/', '-')}`);
     const answer = await gateway.call(path, { ...body, model: 'flaky' });
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'two/echo']);
@@ -30,14 +30,14 @@ describe.each(routes)('$path', ({ path, body }) => {
   });
 });
 
-it('a vendor without the path fails the attempt, and the next model answers', async () => {
+it('200 from the next model when a vendor does not serve the path', async () => {
   const gateway = await lent().withProject('path');
   const answer = await gateway.call('/v1/embeddings', { model: 'embed', input: 'hi' });
   expect(answer.headers.get('x-gateway-model')).toBe('two/embed');
   expect(await callsOf(gateway)).toMatchObject([{ attempts: [{ status: 404, outcome: 'failed' }, { status: 200 }], cost: 0.00000002 }]);
 });
 
-it('the openai SDK gets embeddings, moderations and responses, plain and streamed', async () => {
+it('200 for embeddings, moderations and responses of the openai SDK, plain and streamed', async () => {
   const { url, key } = lent();
   const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 });
   const { data } = await openai.embeddings.create({ model: 'two/embed', input: ['a', 'b'] });
@@ -49,13 +49,13 @@ it('the openai SDK gets embeddings, moderations and responses, plain and streame
   expect(streamed.output_text).toBe(plain.output_text);
 });
 
-it('moderations cost nothing', async () => {
+it('200 moderations are free', async () => {
   const gateway = await lent().withProject('priced');
   await gateway.call('/v1/moderations', { model: 'one/mod', input: 'hi' });
   expect(await callsOf(gateway)).toMatchObject([{ cost: 0, estimated: false, tokens: { input: 0, output: 0 } }]);
 });
 
-it('a rerank model that costs by the search is charged by its documents where the vendor counts none', async () => {
+it('200 a rerank model with a price per search is charged by its documents when the vendor reports no searches', async () => {
   const gateway = await lent().withProject('searched');
   for (const [count, cost] of [
     [1, 0.002],
@@ -67,7 +67,7 @@ it('a rerank model that costs by the search is charged by its documents where th
   }
 });
 
-it('a stream of responses that breaks stops without a closing event', async () => {
+it('200 a broken stream of responses ends without a closing event', async () => {
   const gateway = await lent().withProject('broken');
   const answer = await gateway.call('/v1/responses', { model: 'one/break-after-3+long-20', input: 'hi', stream: true });
   const text = await answer.text();

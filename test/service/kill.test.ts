@@ -1,4 +1,4 @@
-/** `kill -9` of a busy gateway: whoever got a whole answer finds it in usage after the next start, once (decisions 5). */
+/** `kill -9` of a busy gateway: every complete response is in usage once after the next start. */
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';
@@ -11,14 +11,14 @@ import { onBothDatabases } from './both-databases.ts';
 const processes = createProcesses();
 const concurrentCalls = 200;
 
-/** What one caller saw of one call. */
+/** One call as its caller observed it. */
 interface SeenCall {
-  /** Also its task id, so that a call stored under two ids shows too. */
+  /** Also its task id, which reveals a call stored under two ids. */
   readonly name: string;
-  /** Null when not even the head of the answer came. */
+  /** Null when no response headers arrived. */
   readonly id: string | null;
   readonly isWhole: boolean;
-  /** The connection broke, before or after the answer was whole. */
+  /** The connection was reset, before or after the response was complete. */
   readonly isBroken: boolean;
 }
 
@@ -28,7 +28,7 @@ interface CallKind {
   readonly isWhole: (text: string) => boolean;
 }
 
-const question = [{ role: 'user', content: 'Tell me a story.' }];
+const question = [{ role: 'user', content: 'Describe a river.' }];
 const plain = 'echo+slow-60+long-30';
 const paced = 'echo+pace-5+long-30';
 const kinds: readonly CallKind[] = [
@@ -46,7 +46,7 @@ const kinds: readonly CallKind[] = [
   },
 ];
 
-/** When the blow falls, in the counts of its round. */
+/** When the process is killed, in counts of its round. */
 const moments: readonly { readonly title: string; readonly hasCome: (asked: number, whole: number) => boolean }[] = [
   { title: 'while the first answers begin', hasCome: (asked) => asked >= concurrentCalls / 2 },
   { title: 'after the first whole answers', hasCome: (_asked, whole) => whole >= 20 },
@@ -66,10 +66,10 @@ interface Usage {
   readonly by_model: readonly { readonly cost: number; readonly tokens: number; readonly calls: number }[];
 }
 
-afterAll(() => processes.takeBack());
+afterAll(() => processes.stopAll());
 
 onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
-  it('loses no call whose answer was whole, stores none twice, and sums are the sums of the rows', async () => {
+  it('no call with a complete response is lost or stored twice, and totals equal the sums of the rows', async () => {
     let asked = 0;
     let onAsked = (): void => undefined;
     const vendor = await createDemoVendor({
@@ -82,7 +82,7 @@ onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
     try {
       const home = await processes.home(kind === 'server' ? 'empty' : 'migrated');
       await writeFile(join(home, 'gateway.yaml'), yamlOf(vendor.url));
-      // Flushing makes each write of the journal long: an answer that left before its record was written would often be caught without it.
+      // Flushing slows down journal writes, which exposes responses sent before their record was written.
       const env = { DATABASE_URL: database?.url ?? '', GATEWAY_JOURNAL_SYNC: 'on' };
       const start = (): Promise<GatewayProcess> => processes.start('start', { home, env });
       let gateway = await start();
@@ -110,7 +110,7 @@ onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
 
         gateway = await start();
         const { rows, usage } = await eventually(async () => {
-          // The journals of the dead are adopted; only that of the living is left.
+          // The journals of dead processes are recovered; only that of the running process remains.
           expect(await readdir(join(home, 'data', 'journal'))).toHaveLength(1);
           return { rows: await allRows(gateway), usage: await jsonOf<Usage>(gateway.call(key, '/usage/me')) };
         });
@@ -130,12 +130,12 @@ onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
 interface Caller {
   readonly key: string;
   readonly name: string;
-  /** Which kind of call it begins with. */
+  /** Kind of its first call. */
   readonly first: number;
   readonly onWhole: () => void;
 }
 
-/** Calls, and calls again, until the connection breaks. */
+/** Repeats calls until the connection is reset. */
 async function callUntilDeath(gateway: GatewayProcess, { key, name, first, onWhole }: Caller): Promise<readonly SeenCall[]> {
   const calls: SeenCall[] = [];
   while (calls.at(-1)?.isBroken !== true) {
@@ -156,7 +156,7 @@ async function makeCall(
   let isWhole = false;
   let isBroken = false;
   try {
-    // A cached answer would come without the vendor, whose asking says when to strike.
+    // No cache: the kill is timed by the requests that the vendor receives.
     const answer = await gateway.call(key, kind.path, kind.body, { 'x-gateway-task-id': name, 'cache-control': 'no-store' });
     ({ status } = answer);
     id = answer.headers.get('x-gateway-call-id');
@@ -192,7 +192,7 @@ function expectExactlyOnce(seen: readonly SeenCall[], rows: readonly UsageRow[])
   for (const { name, id, isWhole } of seen) {
     const row = byName.get(name);
     if (isWhole) expect({ name, ...row }).toMatchObject({ name, id, outcome: 'ok' });
-    // Whoever saw the head of an answer had been written down before the vendor was asked.
+    // A call whose response headers arrived was recorded before its request was sent.
     else if (id !== null) expect({ name, ...row }).toMatchObject({ name, id, outcome: expect.stringMatching(/^(unknown|ok)$/) });
     else if (row) expect(row.outcome).toMatch(/^(unknown|ok)$/);
   }

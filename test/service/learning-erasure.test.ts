@@ -1,4 +1,4 @@
-/** A subject is erased while a batch of it is under way: nothing comes of the batch, and Temporal has never known a word of it. */
+/** Erases a subject during one of its batches: the batch stores nothing, and Temporal never received its data. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
@@ -13,10 +13,10 @@ const limitMs = 250_000;
 const vendor = await createMemoryVendor();
 afterAll(() => vendor.close());
 
-/** In all that is about the subject; made of id characters, so that no check of payloads would stop it. */
+/** Marker in all data of the subject; made of id characters, so that payload checks let it pass. */
 const planted = 'quokka';
 const subject = `patient-${planted}-4711`;
-const words = `I keep a ${planted} at home.`;
+const statement = `I keep a ${planted} at home.`;
 
 interface Batch {
   readonly id: string;
@@ -25,7 +25,7 @@ interface Batch {
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
-/** Calls of the subject in every place that a caller can fill; then one of somebody else. Returns the conversation's id. */
+/** Sends calls that contain the subject in every field a caller can set, then a call of another user. Returns the conversation id. */
 async function tell({ call, database }: TestGateway): Promise<string> {
   const headers = {
     'x-gateway-memory-subject': subject,
@@ -34,13 +34,13 @@ async function tell({ call, database }: TestGateway): Promise<string> {
     'x-gateway-turn-id': planted,
     'x-gateway-agent-id': planted,
     'x-gateway-trigger-kind': planted,
-    'x-gateway-trigger-detail': words,
+    'x-gateway-trigger-detail': statement,
   };
   const ask = async (content: string, more: Record<string, string>): Promise<void> => {
-    const answer = await call('/v1/chat/completions', { model: 'standard', user: planted, messages: [{ role: 'user', content }] }, more);
-    expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
+    const response = await call('/v1/chat/completions', { model: 'standard', user: planted, messages: [{ role: 'user', content }] }, more);
+    expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
   };
-  await ask(words, headers);
+  await ask(statement, headers);
   await ask('I live in Oslo.', { 'x-gateway-memory-subject': 'ann' });
   return eventually(async () => {
     const [row] = await database.query<{ id: string }>(`select id from conversations where subject = $1::text`, [subject]);
@@ -49,7 +49,7 @@ async function tell({ call, database }: TestGateway): Promise<string> {
   }, limitMs);
 }
 
-/** All that Temporal can tell of all its runs: histories, memos, search attributes, ids; and what it has on disk. */
+/** Everything Temporal stores about all runs: histories, memos, search attributes, ids, and its files on disk. */
 async function readTemporal(dataDir: string): Promise<{ readonly types: ReadonlySet<string>; readonly text: string }> {
   const temporal = createTemporal({ ...(await readServerRecord(dataDir)), logger: createTestLog().logger });
   const types = new Set<string>();
@@ -69,7 +69,7 @@ async function readTemporal(dataDir: string): Promise<{ readonly types: Readonly
   return { types, text: texts.join('\n').toLowerCase() };
 }
 
-test('200 and a count of zero in the end, with vendors that repeat what they were asked, and a remember beside the batch', async () => {
+test('200, then a count of zero, with vendors that echo their requests and a remember during the batch', async () => {
   await withGateway({ temporal: true, yaml: () => vendor.yaml }, async (gateway) => {
     const { app, admin, call, database, project, url, key, logs, dataDir } = gateway;
     app.startDurable();
@@ -83,8 +83,8 @@ test('200 and a count of zero in the end, with vendors that repeat what they wer
     const remembered = await call(`/v1/memory/episodes/${conversationId}/remember`, { focus: `what of the ${planted}?` });
     expect([remembered.status, await remembered.json()]).toEqual([202, expect.objectContaining({ episode_id: conversationId })]);
     const errorOf = async (code: string): Promise<void> => {
-      const told = (await batchesOf()).map(({ error }) => `${error?.code} ${error?.message}`).join('\n');
-      expect(told).toContain(code);
+      const errors = (await batchesOf()).map(({ error }) => `${error?.code} ${error?.message}`).join('\n');
+      expect(errors).toContain(code);
     };
     await eventually(() => errorOf('upstream_failed'), limitMs);
     failing.end();
@@ -102,16 +102,16 @@ test('200 and a count of zero in the end, with vendors that repeat what they wer
     const { id } = (await erased.json()) as { id: string };
     held.release();
     await eventually(async () => {
-      const told = await jsonOf(admin('GET', `/provision/teams/${project}/erasures/${id}`));
-      expect(told).toMatchObject({ workflows: { state: 'done', text_in_history: false }, deleted: { episodes: 1, calls: 1 } });
-      // Those that had nothing else are done; somebody else's part is learned.
+      const report = await jsonOf(admin('GET', `/provision/teams/${project}/erasures/${id}`));
+      expect(report).toMatchObject({ workflows: { state: 'done', text_in_history: false }, deleted: { episodes: 1, calls: 1 } });
+      // Batches without other groups are finished; other users are learned.
       const batches = await batchesOf();
       expect(batches.map(({ state }) => state)).toEqual(batches.map(() => 'done'));
     }, limitMs);
     const learned = `select subject, text from memory_items where state = 'live'`;
     await eventually(async () => expect(await database.query(learned)).toEqual([{ subject: 'ann', text: 'I live in Oslo.' }]), limitMs);
 
-    // The application's name is not the subject's: money is charged to it.
+    // The source name stays: the cost is charged to it.
     await database.query(`update calls set source = 'app' where source = $1::text`, [`app-${planted}`]);
     expect(await findTablesHolding(database, planted)).toEqual([]);
     const { types, text } = await readTemporal(dataDir);

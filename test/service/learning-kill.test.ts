@@ -1,4 +1,4 @@
-/** kill -9 of the worker while the memory model is asked: what is learned stands once, and no part that was finished is asked again. */
+/** kill -9 of the worker during calls to the memory model: memories are stored once and no completed step is repeated. */
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
@@ -8,21 +8,21 @@ import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf } from '../support/gateway-process.ts';
 
 const processes = createProcesses();
-afterAll(() => processes.takeBack());
+afterAll(() => processes.stopAll());
 
 type Job = 'chat' | 'memories' | 'consolidation';
 
-/** A vendor of chat that lets the first question of each of memory's jobs wait for ever. */
+/** A chat vendor that never responds to the first request of each memory job. */
 async function createVendor() {
-  const asked: Job[] = [];
+  const requests: Job[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const body = JSON.parse(Buffer.concat(chunks).toString()) as Body;
       const job = body.response_format?.json_schema.name ?? 'chat';
-      asked.push(job);
-      if (job !== 'chat' && asked.filter((other) => other === job).length === 1) return;
+      requests.push(job);
+      if (job !== 'chat' && requests.filter((other) => other === job).length === 1) return;
       reply(response, job === 'chat' ? 'Noted.' : JSON.stringify(job === 'memories' ? memories : consolidation));
     });
   });
@@ -33,7 +33,7 @@ async function createVendor() {
     server.close();
     server.closeAllConnections();
   };
-  return { asked, close, url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/v1` };
+  return { requests, close, url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/v1` };
 }
 
 interface Body {
@@ -56,7 +56,7 @@ function reply(response: ServerResponse, content: string): void {
   );
 }
 
-test('in the middle of each step that asks it', async () => {
+test('kill -9 during each step that calls the model', async () => {
   const vendor = await createVendor();
   const home = await processes.home('migrated');
   await writeFile(
@@ -73,10 +73,10 @@ memory: { idle_minutes: 0.02 }
   const key = firstKeyOf(gateway) ?? '';
   await gateway.admin('PUT', '/provision/teams/default/memory', { batch_of: 2 });
   const body = { model: 'standard', messages: [{ role: 'user', content: 'I live in Oslo.' }] };
-  const answer = await gateway.call(key, '/v1/chat/completions', body, { 'x-gateway-memory-subject': 'ada' });
-  expect(answer.status).toBe(200);
+  const response = await gateway.call(key, '/v1/chat/completions', body, { 'x-gateway-memory-subject': 'ada' });
+  expect(response.status).toBe(200);
   for (const job of ['memories', 'consolidation'] as const) {
-    await eventually(async () => expect(vendor.asked).toContain(job), 200_000);
+    await eventually(async () => expect(vendor.requests).toContain(job), 200_000);
     await gateway.end('SIGKILL');
     gateway = await start();
   }
@@ -87,8 +87,8 @@ memory: { idle_minutes: 0.02 }
     expect(batches.data).toMatchObject([{ state: 'done' }]);
     return batches;
   }, 300_000);
-  // Each job was asked twice: the answer that a kill took was never there. What had been answered was not asked again.
-  expect(vendor.asked).toEqual(['chat', 'memories', 'memories', 'consolidation', 'consolidation']);
+  // Each job was sent twice: the response was lost in the kill. Completed steps were not sent again.
+  expect(vendor.requests).toEqual(['chat', 'memories', 'memories', 'consolidation', 'consolidation']);
   expect(data).toMatchObject([{ attempts: 4, error: null, memories: { written: 1, repeated: 0 } }]);
   expect(await jsonOf(gateway.call(key, '/v1/memory/wake-up', { subject: 'ada' }))).toMatchObject({
     subject_memories: [{ text: 'Lives in Oslo', origin: 'observed' }],

@@ -1,4 +1,4 @@
-/** What operators do to learning in Temporal itself (reset, cancel, terminate) leads to the same result as if they had not. */
+/** Operator actions in Temporal (reset, cancel, terminate) do not change the result of learning. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import proto from '@temporalio/proto';
@@ -22,7 +22,7 @@ interface Batch {
 const vendor = await createMemoryVendor();
 afterAll(() => vendor.close());
 
-describe('with Temporal in the hands of an operator', () => {
+describe('with operator actions in Temporal', () => {
   const shared = shareGateway({ temporal: true, yaml: () => vendor.yaml });
   let temporal: Temporal;
   let namespace = '';
@@ -43,14 +43,14 @@ describe('with Temporal in the hands of an operator', () => {
     const [row] = await gateway.database.query<{ id: string }>('select id from projects where slug = $1::text', [slug]);
     return { ...gateway, learningId: `learning/${row?.id}` };
   }
-  async function say(gateway: TestGateway, subject: string, words: string): Promise<void> {
-    const body = { model: 'standard', messages: [{ role: 'user', content: words }] };
-    const answer = await gateway.call('/v1/chat/completions', body, { 'x-gateway-memory-subject': subject });
-    expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
+  async function say(gateway: TestGateway, subject: string, text: string): Promise<void> {
+    const body = { model: 'standard', messages: [{ role: 'user', content: text }] };
+    const response = await gateway.call('/v1/chat/completions', body, { 'x-gateway-memory-subject': subject });
+    expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
   }
   const batchesOf = async ({ admin, project }: TestGateway): Promise<readonly Batch[]> =>
     (await jsonOf<{ data: Batch[] }>(admin('GET', `/provision/teams/${project}/batches`))).data;
-  /** The newest batch, once all of the project are done. */
+  /** The newest batch, after all batches of the project are done. */
   const untilDone = (gateway: TestGateway, count: number): Promise<Batch> =>
     eventually(async () => {
       const batches = await batchesOf(gateway);
@@ -66,35 +66,35 @@ describe('with Temporal in the hands of an operator', () => {
     );
     return rows.map(({ text }) => text);
   };
-  const untilAsked = (job: 'memories' | 'consolidation', words: string, count: number): Promise<void> =>
-    eventually(async () => expect(vendor.count(job, words)).toBeGreaterThanOrEqual(count), limitMs);
+  const untilAsked = (job: 'memories' | 'consolidation', text: string, count: number): Promise<void> =>
+    eventually(async () => expect(vendor.count(job, text)).toBeGreaterThanOrEqual(count), limitMs);
 
   const handleOf = (workflowId: string, runId?: string) => temporal.client.workflow.getHandle(workflowId, runId);
   const runOf = async (workflowId: string): Promise<string> => (await handleOf(workflowId).describe()).runId;
-  /** The ends of workflow tasks in the history: where Temporal can reset a run to. */
+  /** Completed workflow tasks in the history: the points to which Temporal can reset a run. */
   async function resetPointsOf(workflowId: string, runId?: string): Promise<readonly number[]> {
     const { events } = await handleOf(workflowId, runId).fetchHistory();
     return (events ?? []).filter(({ eventType }) => eventType === taskCompleted).map(({ eventId }) => Number(eventId));
   }
-  /** The run of a batch that did the work: a look that comes late starts another, which finds nothing to do. */
+  /** The run that did the work: a late check starts another run, which finds nothing to do. */
   const findWorkingRun = (workflowId: string): Promise<string> =>
     eventually(async () => {
       for await (const { runId, status } of temporal.client.workflow.list({ query: `WorkflowId = "${workflowId}"` }))
         if (status.name === 'COMPLETED' && (await resetPointsOf(workflowId, runId)).length > 3) return runId;
       throw new Error('no run of the batch that did its work is listed');
     }, limitMs);
-  /** As the web UI and `temporal workflow reset` do. Returns the new run. */
+  /** Resets as the web UI and `temporal workflow reset` do. Returns the new run. */
   async function reset(workflowId: string, runId: string, point: number): Promise<string> {
-    const answer = await temporal.client.workflowService.resetWorkflowExecution({
+    const response = await temporal.client.workflowService.resetWorkflowExecution({
       namespace,
       workflowExecution: { workflowId, runId },
       reason: 'an operator wants it',
       workflowTaskFinishEventId: proto.temporal.api.history.v1.HistoryEvent.fromObject({ eventId: point }).eventId,
       requestId: randomUUID(),
     });
-    return answer.runId;
+    return response.runId;
   }
-  /** Ends the run that is there now. */
+  /** Ends the current run. */
   async function endRun(workflowId: string, end: 'terminate' | 'cancel'): Promise<void> {
     const run = handleOf(workflowId, await runOf(workflowId));
     await run[end]();
@@ -102,26 +102,26 @@ describe('with Temporal in the hands of an operator', () => {
     await eventually(async () => expect((await run.describe()).status.name).toBe(name), limitMs);
   }
 
-  it('a batch that is done and reset to each of its steps asks nobody again and doubles nothing', async () => {
+  it('a finished batch reset to any of its steps sends nothing and stores nothing twice', async () => {
     const gateway = await lend('reset-done', 4);
     await say(gateway, 'ann', 'I live in Oslo.');
     await say(gateway, 'ben', 'I live in Bergen.');
     const batch = await eventually(async () => {
       const done = await untilDone(gateway, 1);
-      // Two calls of each group, and what they cost is stored a moment later.
+      // Two calls per group; their cost is stored a moment later.
       expect(done.cost).toBeGreaterThanOrEqual(0.00006);
       return done;
     }, limitMs);
     const id = batch.workflow_id;
     const runId = await findWorkingRun(id);
-    const [points, asked] = [await resetPointsOf(id, runId), vendor.requests.length];
+    const [points, requestCount] = [await resetPointsOf(id, runId), vendor.requests.length];
     for (const point of points) await handleOf(id, await reset(id, runId, point)).result();
-    expect(vendor.requests).toHaveLength(asked);
+    expect(vendor.requests).toHaveLength(requestCount);
     expect(await memoriesOf(gateway)).toEqual(['I live in Bergen.', 'I live in Oslo.']);
     expect(await batchesOf(gateway)).toEqual([batch]);
   }, 300_000);
 
-  it('a batch that is reset while the model is asked does not ask again for what it has learned', async () => {
+  it('a batch reset during a model call does not repeat completed steps', async () => {
     const gateway = await lend('reset-running');
     const held = vendor.hold('consolidation', 'Larvik');
     await say(gateway, 'cid', 'I live in Larvik.');
@@ -138,7 +138,7 @@ describe('with Temporal in the hands of an operator', () => {
     expect(await untilDone(gateway, 1)).toMatchObject({ memories: { written: 1, repeated: 0 } });
   }, 300_000);
 
-  it('the run of a project that is reset to each of its steps begins no batch twice, and goes on', async () => {
+  it('the run of a project reset to any of its steps starts no batch twice and continues', async () => {
     const gateway = await lend('reset-project');
     await say(gateway, 'dot', 'I live in Hamar.');
     await untilDone(gateway, 1);
@@ -151,7 +151,7 @@ describe('with Temporal in the hands of an operator', () => {
   }, 300_000);
 
   it.each(['terminate', 'cancel'] as const)(
-    'a batch that somebody ends (%s) starts anew with the next call',
+    'a batch ended by %s starts again with the next call',
     async (end) => {
       const gateway = await lend(`ended-by-${end}`);
       const [lost, next] = [`I live in Gol, says ${end}.`, `I live in Bodø, says ${end}.`];
@@ -170,7 +170,7 @@ describe('with Temporal in the hands of an operator', () => {
   );
 
   it.each(['terminate', 'cancel'] as const)(
-    'the run of a project that somebody ends (%s) starts anew with the next call',
+    'the run of a project ended by %s starts again with the next call',
     async (end) => {
       const gateway = await lend(`project-${end}`);
       await say(gateway, 'hal', `I live in Voss, says ${end}.`);
@@ -183,14 +183,14 @@ describe('with Temporal in the hands of an operator', () => {
     180_000,
   );
 
-  it('a project at its monthly cap keeps its batch waiting, however often it is tried, and learns once there is money', async () => {
+  it('a project at its monthly ceiling keeps its batch waiting through all retries and learns once the ceiling allows it', async () => {
     const gateway = await lend('capped', 1_000);
     await say(gateway, 'jan', 'I live in Mo i Rana.');
     await gateway.admin('PUT', '/provision/teams/capped', { monthly_cap: 0.000000001 });
     await gateway.admin('PUT', '/provision/teams/capped/memory', { batch_of: 2 });
     await eventually(async () => {
       const [batch] = await batchesOf(gateway);
-      // A change of settings ends the wait for the next try.
+      // A change of settings ends the wait for the retry.
       if (batch) await gateway.admin('PUT', '/provision/teams/capped', {});
       expect(batch).toMatchObject({ error: { code: 'credits_exhausted' } });
       expect(batch?.attempts).toBeGreaterThan(6);

@@ -1,4 +1,4 @@
-/** Learning through the whole house: calls come in over HTTP, a real Temporal sees to the batches, the demo vendor is the memory model. */
+/** Learning end to end: calls arrive over HTTP, a real Temporal server runs the batches, the demo vendor is the memory model. */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
@@ -33,11 +33,11 @@ describe('with Temporal, a project', () => {
     await gateway.admin('PUT', `/provision/teams/${slug}/memory`, { batch_of: 2 });
     return gateway;
   }
-  async function say(gateway: TestGateway, words: string, subject: string): Promise<string> {
-    const body = { model: 'one/echo', messages: [{ role: 'user', content: words }] };
-    const answer = await gateway.call('/v1/chat/completions', body, { 'x-gateway-memory-subject': subject });
-    expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
-    return answer.headers.get('x-gateway-call-id') ?? '';
+  async function say(gateway: TestGateway, text: string, subject: string): Promise<string> {
+    const body = { model: 'one/echo', messages: [{ role: 'user', content: text }] };
+    const response = await gateway.call('/v1/chat/completions', body, { 'x-gateway-memory-subject': subject });
+    expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
+    return response.headers.get('x-gateway-call-id') ?? '';
   }
   const batchesOf = async (gateway: TestGateway, state = ''): Promise<readonly Batch[]> =>
     (await jsonOf<{ data: Batch[] }>(gateway.admin('GET', `/provision/teams/${gateway.project}/batches${state && `?state=${state}`}`)))
@@ -62,7 +62,7 @@ describe('with Temporal, a project', () => {
     return rawHistory(history);
   }
 
-  it('learns what its users say: memories, facts and a profile, spent by gateway-memory', async () => {
+  it('learns memories, facts and a profile from its users, charged to gateway-memory', async () => {
     const gateway = await lend('learns');
     await say(gateway, 'I live in Oslo. What is the weather like?', 'ada');
     const batch = await untilState(gateway, 'done');
@@ -84,7 +84,7 @@ describe('with Temporal, a project', () => {
     for (const planted of ['Oslo', 'weather', 'ada"', 'You said']) expect(history).not.toContain(planted);
   });
 
-  it('202 remember reads one conversation at once; 404, 400 and 409 where there is none to read', async () => {
+  it('202: remember reads one conversation immediately; 404, 400 and 409 when it cannot', async () => {
     const gateway = await lend('remembers');
     await gateway.admin('PUT', '/provision/teams/remembers/memory', { batch_of: 1_000 });
     const call = await gateway.call('/v1/chat/completions', { model: 'one/echo', messages: [{ role: 'user', content: 'I like tea.' }] });
@@ -96,9 +96,9 @@ describe('with Temporal, a project', () => {
       if (!row) throw new Error('the call is not stored yet');
       return row.id;
     });
-    const answer = await gateway.call(`/v1/memory/episodes/${id}/remember`, { focus: 'drinks' });
-    expect(answer.status).toBe(202);
-    expect(await answer.json()).toEqual({ episode_id: id, batch_id: expect.any(String), status: 'queued', focus: 'drinks' });
+    const response = await gateway.call(`/v1/memory/episodes/${id}/remember`, { focus: 'drinks' });
+    expect(response.status).toBe(202);
+    expect(await response.json()).toEqual({ episode_id: id, batch_id: expect.any(String), status: 'queued', focus: 'drinks' });
     await untilState(gateway, 'done');
     expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I like tea.', subject: null }]);
     expect((await gateway.call(`/v1/memory/episodes/${randomUUID()}/remember`, {})).status).toBe(404);
@@ -108,7 +108,7 @@ describe('with Temporal, a project', () => {
     expect((await gateway.call(`/v1/memory/episodes/${id}/remember`, {})).status).toBe(409);
   });
 
-  it('whose memory model is down tries again with growing waits, and learns once when it is back', async () => {
+  it('retries an unavailable memory model with growing delays and learns once when it recovers', async () => {
     const gateway = await lend('waits', { tiers: { 'memory-extract': ['dead/echo'] } });
     await say(gateway, 'I am called Bob.', 'bob');
     const batch = await eventually(async () => {
@@ -122,11 +122,11 @@ describe('with Temporal, a project', () => {
     expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Bob.' }]);
     const timers = (await historyOf(gateway, batch?.id ?? '')).matchAll(/"startToFireTimeout":\{"seconds":\D*(\d+)/g);
     const waits = [...timers].map(([, seconds]) => Number(seconds));
-    // 1.2 seconds at first, and twice as long after each failure.
+    // 1.2 seconds at first, doubled after each failure.
     expect(waits.slice(0, 3)).toEqual([1, 2, 4]);
   });
 
-  it('without a model for memory keeps its batch waiting, untried, until its settings change', async () => {
+  it('without a model for memory keeps its batch waiting, without attempts, until its settings change', async () => {
     const gateway = await lend('unrouted', { tiers: { trivial: [] } });
     await say(gateway, 'I am called Cid.', 'cid');
     expect(await untilState(gateway, 'waiting')).toMatchObject({ attempts: 0, error: { code: 'no_route' } });
@@ -135,10 +135,10 @@ describe('with Temporal, a project', () => {
     expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Cid.' }]);
   });
 
-  it('whose model answers nothing of use has its batch parked; 202 replay learns it, also with a model of the other dialect', async () => {
+  it('parks the batch after unusable responses; 202: replay learns it, also with a model of the other dialect', async () => {
     const gateway = await lend('parked', { tiers: { 'memory-extract': ['one/long-5'] } });
     await say(gateway, 'I am called Dot.', 'dot');
-    // The waits between the tries are those of a vendor that is down; nobody must sit through them.
+    // Skips the retry delays, which are those of an unavailable vendor.
     const parked = await eventually(async () => {
       const [batch] = await batchesOf(gateway);
       if (batch && batch.state !== 'failed') await gateway.admin('PUT', '/provision/teams/parked', {});

@@ -1,4 +1,4 @@
-/** Requests for images and speech that are odd, good and bad, and what reaches the vendor of them. */
+/** Unusual and invalid image and speech requests, and what is sent to the vendor. */
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
 import { eventually, jsonOf } from '../support/gateway.ts';
@@ -18,8 +18,8 @@ function sendJson(response: ServerResponse, status: number, body: unknown): void
   response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '1' }).end(JSON.stringify(body));
 }
 
-describe('the artifacts shape', () => {
-  it('200: n is ignored, also by what is held of a ceiling of cost', () => {
+describe('the artifacts format', () => {
+  it('200: n is ignored, also for the reservation of a cost ceiling', () => {
     const finish: (() => void)[] = [];
     return withVendor(
       (response) => finish.push(() => sendJson(response, 200, drawn)),
@@ -75,7 +75,7 @@ describe('a voice with a name such as', () => {
   it.each([
     ['half a character', '\ud800'],
     ['301 letters', 'x'.repeat(301)],
-  ])('%s: 400 no_route, since none has it', (_what, voice) =>
+  ])('%s: 400 no_route', (_what, voice) =>
     withVendor(speak, async (gateway, vendor) => {
       for (const provider of ['own', 'path', 'query']) {
         const expected = { status: 400, code: 'no_route', message: 'no models available for route' };
@@ -86,8 +86,8 @@ describe('a voice with a name such as', () => {
   );
 });
 
-describe('what vendors answer', () => {
-  it.each(mediaRoutes)('upstream_error on $name, whatever error status the vendor has, without its retry-after', async (route) => {
+describe('vendor responses', () => {
+  it.each(mediaRoutes)('upstream_error on $name for every error status of the vendor, without its retry-after', async (route) => {
     for (const status of [301, 307, 400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 503, 529])
       await withVendor(
         (response) => sendJson(response, status, { error: { message: 'no' } }),
@@ -97,13 +97,13 @@ describe('what vendors answer', () => {
           await expectRouteError(answer, route, {
             status: 502,
             code: 'upstream_error',
-            message: `the vendor answered ${status}: {"error":{"message":"no"}}`,
+            message: `the vendor responded with ${status}: {"error":{"message":"no"}}`,
           });
         },
       );
   });
 
-  it.each(mediaRoutes)('bad_upstream_response on $name for a good status without what was asked for', async (route) => {
+  it.each(mediaRoutes)('bad_upstream_response on $name for a success status without the requested content', async (route) => {
     for (const status of [200, 201, 204, 206])
       await withVendor(
         (response) => (status === 204 ? response.writeHead(204).end() : sendJson(response, status, { error: { message: 'no' } })),
@@ -111,14 +111,14 @@ describe('what vendors answer', () => {
           await expectRouteError(await askMedia(gateway, route, modelOf(route)), route, {
             status: 502,
             code: 'bad_upstream_response',
-            message: /^the answer /,
+            message: /^the response /,
           });
         },
       );
   });
 });
 
-it.each(mediaRoutes)('404 on $name for other methods than POST', (route) =>
+it.each(mediaRoutes)('404 on $name for methods other than POST', (route) =>
   withVendor(draw, async (gateway) => {
     for (const method of ['GET', 'PUT', 'DELETE']) {
       const answer = fetch(gateway.url + route.path, { method, headers: { authorization: `Bearer ${gateway.key}` } });

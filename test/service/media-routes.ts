@@ -1,13 +1,13 @@
-/** A gateway with vendors of every media shape, and calls of its image and speech routes. */
+/** A gateway with vendors of every media format, and calls of its image and speech routes. */
 import type { CallRow, TestGateway } from '../support/gateway.ts';
 import { callsOf, jsonOf } from '../support/gateway.ts';
 
 export interface MediaRoute {
   readonly name: 'images' | 'speech';
   readonly path: string;
-  /** As the sentences of 7.5 call it. */
+  /** The name in error sentences. */
   readonly word: 'image' | 'tts';
-  /** What a good body holds beside its model. */
+  /** Members of a valid body in addition to its model. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
@@ -16,8 +16,8 @@ export const speech: MediaRoute = { name: 'speech', path: '/v1/audio/speech', wo
 export const mediaRoutes: readonly MediaRoute[] = [images, speech];
 
 /**
- * `one` and `two` speak the standard shapes, `strict` without `response_format`; `art` draws artifacts; `path` and `query` have voices; `hasty`
- * waits for a moment only; `dead` is nobody; `text` serves no media. Every other model has no price.
+ * `one` and `two` use the standard formats, `strict` without `response_format`; `art` uses artifacts; `path` and `query` have voices; `hasty` has a
+ * short timeout; `dead` has no listener; `text` serves no media. Every other model has no price.
  */
 export function mediaYaml(vendorUrl: string, deadUrl: string): string {
   const at = (name: string, rest = '', url = `${vendorUrl}/v1`) =>
@@ -46,7 +46,7 @@ tiers: { standard: [one/echo], prose: [one/echo] }
 `;
 }
 
-/** A call of the route that asks for `model`. */
+/** Calls a route with a model. */
 export function askMedia(
   gateway: TestGateway,
   route: MediaRoute,
@@ -56,7 +56,7 @@ export function askMedia(
   return gateway.call(route.path, { ...route.body, model, ...more }, headers);
 }
 
-/** Body of what the vendor was asked last. */
+/** Returns the latest request to the vendor. */
 export function sentToVendor({ vendor }: TestGateway): { path: string; headers: Record<string, unknown>; text: string } {
   const last = vendor.requests().at(-1);
   return { path: last?.path ?? '', headers: last?.headers ?? {}, text: last?.body.toString() ?? '' };
@@ -68,7 +68,7 @@ export async function issueKey({ admin, project }: TestGateway, settings: object
   return jsonOf(admin('POST', `/provision/teams/${project}/keys`, { name: 'own', ...settings }));
 }
 
-/** The call row behind an answer. */
+/** Returns the call row of a response. */
 export async function rowOf(gateway: TestGateway): Promise<CallRow & Record<string, unknown>> {
   const [row] = (await callsOf(gateway)) as readonly (CallRow & Record<string, unknown>)[];
   if (!row) throw new Error('no call is recorded');

@@ -1,4 +1,4 @@
-/** A vendor of media tests, which answers exactly what the test says, and a gateway with it. */
+/** A scripted vendor for media tests, and a gateway that uses it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -18,19 +18,19 @@ export type Answerer = (response: ServerResponse, asked: Asked) => unknown;
 export interface ListeningVendor {
   readonly url: string;
   readonly asked: readonly Asked[];
-  /** Connections so far: somebody may connect and ask nothing. */
+  /** Number of connections, including those without a request. */
   connections(): number;
 }
 
 export const vendorKey = 'sk-vendor-key-0123456789';
 
-/** Gateway and vendor as a test gets them. */
+/** Gateway and vendor of a test. */
 type Use = (gateway: TestGateway, vendor: ListeningVendor) => Promise<void>;
 
 export interface SharedVendor {
-  /** Lends the gateway for a project of its own, while the vendor answers so. */
+  /** Runs work with the shared gateway and a separate project while the vendor uses this responder. */
   withVendor(answer: Answerer, use: Use): Promise<void>;
-  /** What lies at the asset host, while the vendor answers so. */
+  /** The same, with a responder for the asset host. */
   withAssets(
     assets: Answerer,
     answer: Answerer,
@@ -39,8 +39,8 @@ export interface SharedVendor {
 }
 
 /**
- * One gateway for all tests of a file. Its providers are all that vendor: `own` speaks the standard shapes, `files` has an asset host, `jobs`
- * draws artifacts, `hasty` too, and waits for half a second at most; `path` and `query` have voices.
+ * One gateway for all tests of a file. All its providers are that vendor: `own` uses the standard formats, `files` has an asset host, `jobs` uses
+ * artifacts, `hasty` too, with a timeout of half a second; `path` and `query` have voices.
  */
 export function shareVendor(): SharedVendor {
   const nobody: Answerer = (response) => response.end();
@@ -74,7 +74,7 @@ models:
   return { withVendor: (answer, use) => withAssets(nobody, answer, use), withAssets };
 }
 
-/** A server on loopback that answers as it was told last. */
+/** Starts a server on loopback that uses the latest responder. */
 function createListener() {
   let asked: Asked[] = [];
   let connections = 0;
@@ -85,9 +85,9 @@ function createListener() {
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const { method = '', url: path = '', headers } = request;
-      const told = { method, path, headers, body: Buffer.concat(chunks).toString() };
-      asked.push(told);
-      answer(response, told);
+      const received = { method, path, headers, body: Buffer.concat(chunks).toString() };
+      asked.push(received);
+      answer(response, received);
     });
   });
   server.on('connection', () => {
@@ -118,7 +118,7 @@ function createListener() {
   };
 }
 
-/** Lends a server on loopback. */
+/** Starts a server on loopback. */
 export async function withListener<Result>(answer: Answerer, use: (vendor: ListeningVendor) => Promise<Result>): Promise<Result> {
   const listener = createListener();
   await listener.listen();

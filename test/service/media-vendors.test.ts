@@ -16,11 +16,11 @@ interface ImageResult {
 const json = (response: ServerResponse, body: unknown): unknown =>
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 
-describe('the openai SDK, with only address and key changed', () => {
+describe('the openai SDK, with only base URL and key changed', () => {
   const lent = shareGateway({ yaml: mediaYaml });
   const sdk = () => new OpenAI({ baseURL: `${lent().url}/v1`, apiKey: lent().key, maxRetries: 0 });
 
-  it('images.generate: base64 of every provider', async () => {
+  it('images.generate returns base64 from every provider', async () => {
     for (const model of ['standard', 'one/image-url', 'artful']) {
       const { data } = await sdk().images.generate({ model, prompt: 'a fox', size: '1024x1024' });
       expect(
@@ -31,14 +31,14 @@ describe('the openai SDK, with only address and key changed', () => {
     }
   });
 
-  it('audio.speech.create: audio of every provider', async () => {
+  it('audio.speech.create returns audio from every provider', async () => {
     for (const model of ['standard', 'path/rachel', 'query/aura']) {
       const audio = await sdk().audio.speech.create({ model, input: 'Hello, fox.', voice: 'alloy' });
       expect((await audio.arrayBuffer()).byteLength).toBeGreaterThan(100);
     }
   });
 
-  it('an error is one that it knows', async () => {
+  it('an error is an error of the SDK', async () => {
     await expect(sdk().images.generate({ model: 'one/a b', prompt: 'x' })).rejects.toMatchObject({ status: 400, code: 'bad_model' });
     await expect(sdk().audio.speech.create({ model: 'nobody/x', input: 'x', voice: 'alloy' })).rejects.toMatchObject({
       status: 400,
@@ -50,7 +50,7 @@ describe('the openai SDK, with only address and key changed', () => {
 describe('large images', () => {
   const large = Buffer.alloc(22 * mebibyte, 7).toString('base64');
 
-  it('200: an image of 30 MB in base64 comes whole', () =>
+  it('200: an image of 30 MB in base64 is returned completely', () =>
     withVendor(
       (response) => json(response, { created: 5, data: [{ b64_json: large }] }),
       async (gateway) => {
@@ -59,7 +59,7 @@ describe('large images', () => {
       },
     ));
 
-  it('200: so does one that is fetched', () =>
+  it('200: a large image that is downloaded is returned completely', () =>
     withVendor(
       (response, { path, headers }) =>
         path === '/big' ? response.end(Buffer.alloc(22 * mebibyte, 7)) : json(response, { data: [{ url: `http://${headers.host}/big` }] }),
@@ -69,7 +69,7 @@ describe('large images', () => {
       },
     ));
 
-  it('502: one without end is given up', () =>
+  it('502: an endless image is aborted', () =>
     withVendor(
       (response, { path, headers }) => {
         if (path !== '/endless') return json(response, { data: [{ url: `http://${headers.host}/endless` }] });
@@ -87,10 +87,10 @@ describe('large images', () => {
     ));
 });
 
-describe('addresses of images', () => {
+describe('URLs of images', () => {
   const promptOf = (body: string): string => (body === '' ? '' : (JSON.parse(body) as { prompt: string }).prompt);
 
-  it('502: an address that is not the vendor’s is never asked, nor one that the vendor redirects to', () =>
+  it('502: a URL or redirect to a host that is not the vendor’s is never requested', () =>
     withListener(
       (response) => response.end('image'),
       (elsewhere) =>
@@ -120,7 +120,7 @@ describe('addresses of images', () => {
         ),
     ));
 
-  it('200: an asset host is asked without the key; the vendor’s own with it', () =>
+  it('200: an asset host is requested without the key, the vendor’s origin with it', () =>
     withAssets(
       (response) => response.end('image'),
       (response, { path, body }) => (path === '/own' ? response.end('own') : json(response, { data: [{ url: promptOf(body) }] })),
@@ -139,11 +139,11 @@ describe('addresses of images', () => {
     ));
 });
 
-describe('slow jobs of the artifacts shape', () => {
+describe('slow jobs of the artifacts format', () => {
   const done = { artifacts: [{ base64: 'aW1hZ2U=', finishReason: 'SUCCESS', seed: 1 }] };
   const accept = (response: ServerResponse, id: string): unknown => response.writeHead(202, { 'nvcf-reqid': id }).end();
 
-  it('200: a job that is accepted is asked for until it is done', () => {
+  it('200: an accepted job is polled until it is done', () => {
     let polls = 0;
     return withVendor(
       (response, { method }) => {
@@ -164,7 +164,7 @@ describe('slow jobs of the artifacts shape', () => {
     );
   });
 
-  it('503: one that is never done', () =>
+  it('503: a job that never finishes', () =>
     withVendor(
       (response) => accept(response, 'job-1'),
       async (gateway) => {
@@ -172,7 +172,7 @@ describe('slow jobs of the artifacts shape', () => {
       },
     ));
 
-  it('502: one without a name, or with one that is a path', async () => {
+  it('502: a job without an id, or with an id that is a path', async () => {
     for (const id of ['', '../../secrets', 'a b', 'x'.repeat(200)]) {
       await withVendor(
         (response) => accept(response, id),
@@ -185,20 +185,20 @@ describe('slow jobs of the artifacts shape', () => {
   });
 });
 
-describe('what vendors say', () => {
-  it.each([images, speech])('502 on $name: the key is in no message, wherever the vendor repeats it', (route) =>
+describe('vendor responses', () => {
+  it.each([images, speech])('502 on $name: no message contains the key, wherever the vendor repeats it', (route) =>
     withVendor(
       (response, { headers }) => response.writeHead(401).end(JSON.stringify({ error: `wrong key: ${headers.authorization}` })),
       async (gateway) => {
         const answer = await askMedia(gateway, route, 'own/x');
-        const message = 'the vendor answered 401: {"error":"wrong key: Bearer [key]"}';
+        const message = 'the vendor responded with 401: {"error":"wrong key: Bearer [key]"}';
         await expectRouteError(answer, route, { status: 502, code: 'upstream_error', message });
         expect(gateway.logs.join('')).not.toContain(vendorKey);
       },
     ),
   );
 
-  it('200: a vendor that names no audio type speaks audio/mpeg', () =>
+  it('200: audio without an audio type is audio/mpeg', () =>
     withVendor(
       (response) => response.writeHead(200, { 'content-type': 'application/octet-stream' }).end('abc'),
       async (gateway) => {
@@ -207,7 +207,7 @@ describe('what vendors say', () => {
       },
     ));
 
-  it.each([images, speech])('403 on $name: what a content rule blocks never reaches a vendor', (route) =>
+  it.each([images, speech])('403 on $name: a request that a content rule blocks never reaches a vendor', (route) =>
     withVendor(
       (response) => response.end(),
       async (gateway, vendor) => {
@@ -223,7 +223,7 @@ describe('what vendors say', () => {
   );
 });
 
-it('a caller of images that leaves leaves the call to be read and settled, since the vendor bills it', () => {
+it('an image call whose caller disconnects is read and settled, because the vendor bills it', () => {
   let finish: () => void = () => undefined;
   return withVendor(
     (response) => {

@@ -1,4 +1,4 @@
-/** Facts and pages that consolidation has stored, as the graph and wake-up routes tell them; shapes 5 and 6. */
+/** Facts and pages stored by consolidation, as returned by the graph and wake-up routes. */
 import { expect, it } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
 import { systemClock } from '../../src/core/time.ts';
@@ -17,17 +17,17 @@ interface Fact {
   readonly source: { readonly id: string; readonly name: string };
 }
 
-type Told = readonly [source: string, relation: string, target: string, fact: string];
+type FactParts = readonly [source: string, relation: string, target: string, fact: string];
 
 interface Learned {
   readonly subject?: string | null;
-  readonly facts?: readonly Told[];
-  /** A fact that the only one of `facts` supersedes. */
+  readonly facts?: readonly FactParts[];
+  /** Superseded by the only one of `facts`. */
   readonly replaces?: string | null;
   readonly page?: string | null;
 }
 
-/** As a batch would: one memory, which tells all of these facts. Returns the memory's id. */
+/** Stores one memory with all of these facts, as a batch would. Returns the memory id. */
 async function learn(gateway: TestGateway, { subject = null, facts = [], replaces = null, page = null }: Learned): Promise<string> {
   const { id: itemId } = await saveItem(gateway, { text: `Something was said of ${facts.length}`, subject });
   const [row] = await gateway.database.query<{ projectId: string }>(
@@ -59,7 +59,7 @@ onBothDatabases('what consolidation has stored', (database) => {
   const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
   const uuid = expect.stringMatching(/^[0-9a-f-]{36}$/);
 
-  it('200: a fact as shapes 6 has it, without a body, with null and with an empty query', async () => {
+  it('200: returns facts in full, without a body, with null and with an empty query', async () => {
     const gateway = await lendProject();
     const itemId = await learn(gateway, { facts: [['Ada', 'lives_in', 'Oslo', 'Ada lives in Oslo']] });
     const fact = {
@@ -79,7 +79,7 @@ onBothDatabases('what consolidation has stored', (database) => {
     expect(await find(await lendProject())).toEqual([]);
   });
 
-  it('200: facts of an entity at either end, of a relation, with any of the words, of a subject’s scope; newest first, so many as asked', async () => {
+  it('200: filters by entity at either end, relation, any query term and subject scope; newest first, up to the limit', async () => {
     const gateway = await lendProject();
     await learn(gateway, { facts: [['Ada', 'lives_in', 'Oslo', 'Ada has lived in Oslo for years']] });
     await learn(gateway, { facts: [['Oslo', 'is_in', 'Norway', 'Oslo is a town of Norway']] });
@@ -106,7 +106,7 @@ onBothDatabases('what consolidation has stored', (database) => {
     for (const [body, expected] of rows) expect([body, await targets(body)]).toEqual([body, expected]);
   });
 
-  it('200: names and words of every alphabet are found in capitals, in small letters and taken apart', async () => {
+  it('200: matches names and terms of every script whatever their case and normalization form', async () => {
     const gateway = await lendProject();
     await learn(gateway, { facts: [['Öl', 'fließt_nach', 'Århus', 'Das Öl fließt nach Århus']] });
     await learn(gateway, { facts: [['Анна', 'живёт_в', 'Москва', 'Анна живёт в городе Москва']], subject: 'anna' });
@@ -116,18 +116,18 @@ onBothDatabases('what consolidation has stored', (database) => {
       for (const body of [{ query: moscow }, { entity: moscow }])
         expect(await find(gateway, body)).toMatchObject([{ source: { name: 'Анна' } }]);
     expect(await find(gateway, { relation: 'ЖИВЁТ_В' })).toHaveLength(1);
-    // Said again in other letters it is the same entity, and the same fact.
+    // In another case and normalization form it is the same entity and the same fact.
     const [first] = await find(gateway, { entity: 'анна' });
     await learn(gateway, { facts: [['АННА', 'живёт_в', 'МОСКВА', 'Снова']], subject: 'anna' });
     await learn(gateway, { facts: [['АННА', 'любит', 'чай', 'Анна любит чай']], subject: 'anna' });
-    const known = await find(gateway, { entity: 'Анна' });
-    expect(known.map(({ relation, source }) => [relation, source.id])).toEqual([
+    const facts = await find(gateway, { entity: 'Анна' });
+    expect(facts.map(({ relation, source }) => [relation, source.id])).toEqual([
       ['любит', first?.source.id],
       ['живёт_в', first?.source.id],
     ]);
   });
 
-  it('200: only what holds: not what was superseded, what is over, or what only a removed memory told', async () => {
+  it('200: omits superseded facts, ended facts and facts of removed memories', async () => {
     const gateway = await lendProject();
     await learn(gateway, { facts: [['Ada', 'lives_in', 'Oslo', 'Ada lives in Oslo']] });
     const [old] = await find(gateway);
@@ -141,7 +141,7 @@ onBothDatabases('what consolidation has stored', (database) => {
     expect((await find(gateway, { entity: 'ada' })).map(({ fact }) => fact)).toEqual(['Ada visits Rome']);
   });
 
-  it('200: wake-up tells the knowledge page, and of a subject the profile, as members and as text', async () => {
+  it('200: wake-up returns the knowledge page, and for a subject the profile, as fields and as text', async () => {
     const gateway = await lendProject();
     await learn(gateway, { page: 'The shop sells\ntea.' });
     await learn(gateway, { page: 'Ann drinks oolong.', subject: 'ann' });

@@ -1,13 +1,14 @@
 /**
- * 3,000 hostile inputs: whatever a caller puts into memory, its answer is one of the specification's, and nothing stays in any table that
- * should not be there: no credential, no order to a model among the memories, no name of an end user that is none.
+ * Hostile inputs to memory get documented responses, and leave nothing forbidden in any table: no credential, no instruction to a model
+ * among the memories, no invalid subject.
  *
- * The seed of a failing run stands in its message; `seed` below repeats it.
+ * A failure prints its seed; HOSTILE_SEED repeats it. `npm run test:exhaustive` sends all 3,000 inputs.
  */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { findInjection } from '../../src/guardrails/injection.ts';
 import { findTablesHolding, listTables } from '../memory/find-text.ts';
+import { isExhaustive } from '../support/exhaustive.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually, shareGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
@@ -165,15 +166,15 @@ const attacks: readonly Attack[] = [
   },
 ];
 
-test('they are 3,000', () => {
+test('the exhaustive run sends 3,000 inputs', () => {
   expect(attacks.reduce((sum, { runs }) => sum + runs, 0)).toBe(3_000);
 });
 
 onBothDatabases('hostile inputs', (database) => {
   const lent = shareGateway({ database });
   const planted = createSecrets();
-  /** The embedded database takes each of the ways too, with fewer inputs. */
-  const share = database === 'server' ? 1 : 0.2;
+  /** The embedded database gets every kind of request, with fewer inputs. */
+  const share = database === 'embedded' ? 0.2 : isExhaustive ? 1 : 0.3;
 
   test.each(attacks)('$title', async ({ runs, statuses, send: attack, echoes }) => {
     const gateway = lent();
@@ -183,7 +184,7 @@ onBothDatabases('hostile inputs', (database) => {
         const answer = await attack(gateway, text, known);
         expect(statuses).toContain(answer.status);
         if (answer.status >= 400) expect(codesOf[answer.status]).toContain(codeOf(answer));
-        // What was refused, found or stored is never told with a credential in it.
+        // No response repeats a credential, whether the input was rejected, found or stored.
         if (!echoes) for (const secret of planted.in(text)) expect(answer.text).not.toContain(secret);
       }),
       { numRuns: runs * share, seed, endOnFailure: true },

@@ -1,4 +1,4 @@
-/** The memory routes as a caller meets them, and what they answer, as far as tests look at it. */
+/** Calls the memory routes and describes their responses as far as tests check them. */
 import { expect } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 
@@ -38,7 +38,7 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 export const unknownItem = `/items/${unknownId}`;
 
-/** Every route of the table but erasure, with a body it takes; `needsBody`: without one it answers `bad_request`. */
+/** Every memory route except erasure, with a valid body; with `needsBody`, a missing body is `bad_request`. */
 export const memoryRoutes: readonly {
   method: Method;
   path: string;
@@ -57,7 +57,7 @@ export const memoryRoutes: readonly {
   { method: 'POST', path: '/graph', good: {}, needsBody: false, mismatch: 'plain' },
 ];
 
-/** One request with the key; a string goes as it is, anything else as JSON. */
+/** Sends a request with the key; a string is sent unchanged, anything else as JSON. */
 export async function send(
   gateway: Pick<TestGateway, 'url' | 'key'>,
   method: Method,
@@ -80,14 +80,14 @@ export interface RouteResponse {
   readonly text: string;
 }
 
-/** The JSON of an answer with this status. */
+/** Returns the JSON of a response with this status. */
 export async function expectJson<Shape>(response: Promise<RouteResponse> | RouteResponse, status: number): Promise<Shape> {
   const { status: actualStatus, type, text } = await response;
   expect([actualStatus, type, text]).toEqual([status, 'application/json', text]);
   return JSON.parse(text) as Shape;
 }
 
-/** A JSON error of the table of codes; what its message says. */
+/** Expects a JSON error with this code and returns its message. */
 export async function expectCode(response: Promise<RouteResponse> | RouteResponse, status: number, code: string): Promise<string> {
   const { error } = await expectJson<{ error: { type: string; code: string; message: string } }>(response, status);
   expect(error).toEqual({ type: code, code, message: expect.any(String) });
@@ -104,7 +104,7 @@ export const search = (gateway: TestGateway, body: unknown): Promise<SearchJson>
 
 export const getTexts = ({ memories }: SearchJson): string[] => memories.map(({ item }) => item.text);
 
-/** As if a person had written it in the console. */
+/** Makes the item appear as written by a person. */
 export async function attributeToPerson({ database }: TestGateway, { id }: Pick<ItemJson, 'id'>): Promise<void> {
   await database.query(`update memory_items set origin = 'person', author = 'ada@example.org' where id = $1::uuid`, [id]);
 }

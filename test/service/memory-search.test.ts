@@ -1,4 +1,4 @@
-/** Search by words and vectors, whose vectors come through the project's own routing; shapes 4, specification 4.8 rules 5, 6 and 9. */
+/** Search by text and by vectors that the project's own routes compute. */
 import { expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -6,21 +6,21 @@ import { onBothDatabases } from './both-databases.ts';
 import { projectLender } from './inference-routes.ts';
 import { getTexts, saveItem, search } from './memory-routes.ts';
 
-/** The vectors of the demo vendor know which words a text holds: texts of the same words in another form are near each other. */
+/** The demo vendor derives vectors from the terms of a text, so texts with the same terms in another form are near each other. */
 const yaml = (vendorUrl: string, deadUrl: string): string =>
   defaultYaml(vendorUrl, deadUrl).replace('tiers:\n', 'tiers:\n  embed: [one/embedder, two/embedder]\n');
 
 async function untilEmbedded({ database, project }: TestGateway, model: string): Promise<void> {
   await eventually(async () => {
-    const rows = await database.query<{ model: string | null; dims: number | null; active: boolean; known: string | null }>(
-      `select passage.embedding_model as model, passage.embedding_dims as dims, run.active, run.model as known
+    const rows = await database.query<{ model: string | null; dims: number | null; active: boolean; runModel: string | null }>(
+      `select passage.embedding_model as model, passage.embedding_dims as dims, run.active, run.model as "runModel"
          from memory_passages passage
          join projects on projects.id = passage.project_id and projects.slug = $1::text
          join memory_embeddings run on run.project_id = passage.project_id`,
       [project],
     );
     expect(rows.length).toBeGreaterThan(0);
-    for (const row of rows) expect(row).toEqual({ model, dims: 256, active: false, known: model });
+    for (const row of rows) expect(row).toEqual({ model, dims: 256, active: false, runModel: model });
   }, 300_000);
 }
 
@@ -28,7 +28,7 @@ onBothDatabases('with Temporal, stored text', (database) => {
   const lent = shareGateway({ database, temporal: true, yaml });
   const lendProject = projectLender(lent, 'vectors');
 
-  it('gets its vectors in the background, paid under gateway-memory, and again when the model changes; search uses them', async () => {
+  it('200: embeds in the background, charged to gateway-memory, again after a change of the model; search uses the vectors', async () => {
     const gateway = await lendProject();
     lent().app.startDurable();
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
@@ -36,9 +36,9 @@ onBothDatabases('with Temporal, stored text', (database) => {
     const chat = { model: 'one/echo', messages: [{ role: 'user', content: 'Where is the red bicycle parked?' }] };
     expect((await gateway.call('/v1/chat/completions', chat)).status).toBe(200);
     await untilEmbedded(gateway, 'embedder');
-    const found = await search(gateway, { query: 'Thursday deployment' });
-    expect(found.vector).toBe(true);
-    expect(found.memories[0]).toMatchObject({
+    const result = await search(gateway, { query: 'Thursday deployment' });
+    expect(result.vector).toBe(true);
+    expect(result.memories[0]).toMatchObject({
       item: { text: 'The deployment happens on Thursday evening' },
       matched_by: ['vector', 'text'],
     });
@@ -60,13 +60,13 @@ onBothDatabases('with Temporal, stored text', (database) => {
 
 onBothDatabases('without Temporal', (database) => {
   const lent = shareGateway({ database, yaml });
-  const lendProject = projectLender(lent, 'words');
+  const lendProject = projectLender(lent, 'terms');
 
-  it('rows wait for their vectors, and are found by their words', async () => {
+  it('200: passages without vectors are found by text', async () => {
     const gateway = await lendProject();
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
-    const found = await search(gateway, { query: 'when is the deployment' });
-    expect(found).toMatchObject({ vector: true, memories: [{ matched_by: ['text'] }] });
+    const result = await search(gateway, { query: 'when is the deployment' });
+    expect(result).toMatchObject({ vector: true, memories: [{ matched_by: ['text'] }] });
     const [row] = await gateway.database.query(
       `select count(*)::integer as count from outbox join projects on projects.id::text = outbox.input ->> 'project_id'
         where workflow = 'embedMemory' and slug = $1::text`,
@@ -77,8 +77,8 @@ onBothDatabases('without Temporal', (database) => {
 
   it.each([
     ['fails', 'one/fail-500'],
-    ['refuses', 'one/refuse-422'],
-    ['answers nonsense', 'one/garbage'],
+    ['rejects the request', 'one/refuse-422'],
+    ['returns garbage', 'one/garbage'],
     ['hangs', 'one/hang'],
   ])('text matches are answered when the embedding vendor %s', async (_title, model) => {
     const gateway = await lendProject();
@@ -87,7 +87,7 @@ onBothDatabases('without Temporal', (database) => {
     expect(await search(gateway, { query: 'deployment' })).toMatchObject({ vector: false, memories: [{ matched_by: ['text'] }] });
   });
 
-  it('vector is false, and no call is made, for a project without a route for embeddings', async () => {
+  it('200: vector is false and no call is made without a route for embeddings', async () => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: [] } });
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
@@ -95,7 +95,7 @@ onBothDatabases('without Temporal', (database) => {
     expect(await callsOf(gateway)).toEqual([]);
   });
 
-  it('an allow-list of the key is about what its application asks for, not about the vectors of memory', async () => {
+  it('200: the model allow-list of a key does not apply to embeddings by memory', async () => {
     const gateway = await lendProject();
     const issued = await gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, { name: 'narrow', models: ['one/echo'] });
     const { key } = await jsonOf<{ key: string }>(issued);
@@ -103,7 +103,7 @@ onBothDatabases('without Temporal', (database) => {
     expect((await search({ ...gateway, key }, { query: 'narrow' })).vector).toBe(true);
   });
 
-  it('words: stems and plain words, any of them, the rarer ones first; scores are 0 to 1', async () => {
+  it('200: matches any term by stem or exactly, rare terms first; scores are 0 to 1', async () => {
     const gateway = await lendProject();
     await saveItem(gateway, { text: 'Prefers trains to planes when travelling' });
     await saveItem(gateway, { text: 'Ærø er en ø i Danmark' });
@@ -119,7 +119,7 @@ onBothDatabases('without Temporal', (database) => {
       expect(Array.isArray((await search(gateway, { query })).memories)).toBe(true);
   });
 
-  it('scope: with a subject that one’s and the whole project’s, without one everybody’s; kinds, limit, include, min_score', async () => {
+  it('200: a subject sees its own and project-wide memories, a request without one sees all; kinds, limit, include, min_score', async () => {
     const gateway = await lendProject();
     const shared = { text: 'tea is served at four', kind: 'event' };
     await saveItem(gateway, shared);
@@ -136,7 +136,7 @@ onBothDatabases('without Temporal', (database) => {
     expect(await search(gateway, { query: 'tea', include: ['episodes'] })).toMatchObject({ memories: [], episodes: [] });
     const chat = { model: 'one/echo', user: 'ann', messages: [{ role: 'user', content: 'Is there green tea left?' }] };
     expect((await gateway.call('/v1/chat/completions', chat)).status).toBe(200);
-    // As soon as it is stored, before anything has read it.
+    // Found as soon as it is stored, before it is read.
     for (const [subject, count] of [
       ['ann', 1],
       ['bob', 0],

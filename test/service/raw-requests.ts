@@ -1,11 +1,11 @@
-/** Malformed HTTP as bytes, at random: what scanners, broken clients and attackers send. */
+/** Random malformed HTTP as bytes, as sent by scanners, broken clients and attackers. */
 import fc from 'fast-check';
 
-/** What is written to one connection, in how many writes, and how the client leaves. */
+/** The bytes for one connection, the number of writes, and how the client ends it. */
 export interface RawRequest {
   readonly bytes: Buffer;
   readonly cuts: readonly number[];
-  /** `end` closes its half and waits, `wait` waits for an answer, `reset` leaves as soon as all is written. */
+  /** `end` closes its sending side and waits, `wait` waits for a response, `reset` closes as soon as all is written. */
   readonly leaves: 'end' | 'wait' | 'reset';
 }
 
@@ -130,7 +130,7 @@ const json = fc.oneof(
 );
 const body = fc.oneof(
   { weight: 4, arbitrary: json },
-  // Chunks with sizes that are wrong, huge, or no numbers, and with extensions and trailers.
+  // Chunks with wrong, huge or invalid sizes, and with extensions and trailers.
   fc
     .array(
       fc.tuple(fc.oneof(fc.constantFrom('0', '5', 'ffffffffffffffff', '-1', '5;ext=1', '0x5', '', ' 5', 'g'), token), crlf, json, crlf),
@@ -139,7 +139,7 @@ const body = fc.oneof(
     .map((chunks) => chunks.map((chunk) => chunk.join('')).join('')),
 );
 
-/** A request whose length is right four times in five, so that some of them come through to the handlers. */
+/** A request whose length is right four times in five, so that some reach the handlers. */
 function request(key: string): fc.Arbitrary<string> {
   return fc
     .record({
@@ -168,7 +168,7 @@ function request(key: string): fc.Arbitrary<string> {
     });
 }
 
-/** A request as it should be, so that some get as far as a vendor and back, and callers leave in the middle of their answers. */
+/** A valid request, so that some reach a vendor, and callers disconnect during their responses. */
 function goodRequest(key: string): fc.Arbitrary<string> {
   const asked = fc.constantFrom(
     ['/v1/chat/completions', '{"model":"one/echo","messages":[{"role":"user","content":"a"}]}'],
@@ -198,16 +198,16 @@ const clientHello = Buffer.concat([
   Buffer.alloc(200, 7),
 ]).toString('latin1');
 
-/** `key` is a good one, so that some of it gets as far as the handlers. */
+/** `key` is valid, so that some requests reach the handlers. */
 export function rawRequests(key: string): fc.Arbitrary<RawRequest> {
   const text = fc.oneof(
     { weight: 12, arbitrary: request(key) },
     { weight: 3, arbitrary: goodRequest(key) },
-    // Whole ones before and behind broken ones: what stands between them must not be taken for a part of them.
+    // Valid requests before and after broken ones: the bytes between must not become part of them.
     { weight: 2, arbitrary: fc.tuple(goodRequest(key), request(key), goodRequest(key)).map((all) => all.join('')) },
-    // Pipelining: good and bad ones behind each other.
+    // Pipelining: valid and broken requests in sequence.
     { weight: 3, arbitrary: fc.array(request(key), { minLength: 2, maxLength: 12 }).map((all) => all.join('')) },
-    // Cut off anywhere.
+    // Truncated anywhere.
     {
       weight: 4,
       arbitrary: fc

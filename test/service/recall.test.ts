@@ -1,4 +1,4 @@
-/** Recall through the whole service: what vendors see, what is kept of it, and what happens when something of it is slow or broken. */
+/** Recall end to end: what vendors receive, what is recorded, and what happens when a dependency is slow or broken. */
 import { describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import type { TestGateway } from '../support/gateway.ts';
@@ -8,7 +8,7 @@ import { type Dialect, lastRequest, paths, providersYaml, vendors, ways } from '
 import { projectLender } from './inference-routes.ts';
 import { send } from './memory-routes.ts';
 
-/** Long, where nothing hangs: on a busy machine a search may take its time. */
+/** Long, so that a slow machine does not exceed it in cases where nothing hangs. */
 const yaml =
   (tier: string, deadlineMs = 20_000) =>
   (vendorUrl: string, deadUrl: string) =>
@@ -24,23 +24,23 @@ memory: { recall_deadline_ms: ${deadlineMs}, idle_minutes: 0.02 }
 const lent = shareGateway({ yaml: yaml('embed: [one/embedder]'), cache: true, clock: createSlowClock() });
 const lend = projectLender(lent, 'recall');
 const recall = { 'x-gateway-memory': 'recall' };
-const question = 'Which tea do I drink in the morning?';
+const userMessage = 'Which tea do I drink in the morning?';
 const memory = 'Drinks oolong tea in the morning';
 
 async function remember(gateway: TestGateway, text = memory, more: object = {}): Promise<string> {
-  const answer = await send(gateway, 'POST', '/items', { text, ...more });
-  expect(answer.status).toBe(201);
-  return (JSON.parse(answer.text) as { id: string }).id;
+  const response = await send(gateway, 'POST', '/items', { text, ...more });
+  expect(response.status).toBe(201);
+  return (JSON.parse(response.text) as { id: string }).id;
 }
 
 const bodyOf = (dialect: Dialect, vendor: Dialect, more: object = {}) => ({
   model: `${vendors[vendor]}/echo`,
   ...(dialect === 'messages' && { max_tokens: 300 }),
-  messages: [{ role: 'user', content: question }],
+  messages: [{ role: 'user', content: userMessage }],
   ...more,
 });
 
-/** What the vendor was told beside the messages of user and assistant. */
+/** What the vendor received besides user and assistant messages. */
 function systemOf(gateway: TestGateway): string {
   const { json } = lastRequest(gateway);
   const messages = json.messages as { role: string; content: unknown }[];
@@ -61,34 +61,34 @@ async function textsOf(gateway: TestGateway): Promise<{ stored: string; recalled
 describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => ({ caller, vendor, stream }))))(
   'a caller of $caller, a vendor of $vendor, streamed: $stream',
   ({ caller, vendor, stream }) => {
-    test('200: the vendor is told once what is remembered, after the caller’s own system prompt; no record holds it', async () => {
+    test('200: memories are sent once, after the system prompt of the caller; no record contains them', async () => {
       const gateway = await lend();
       const id = await remember(gateway);
       const system = caller === 'chat' ? {} : { system: 'Be kind.' };
-      const messages = [...(caller === 'chat' ? [{ role: 'system', content: 'Be kind.' }] : []), { role: 'user', content: question }];
-      const answer = await gateway.call(paths[caller], bodyOf(caller, vendor, { ...system, messages, stream }), recall);
-      expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('You')]);
-      const told = systemOf(gateway);
-      expect(told.split('oolong').length).toBe(2);
-      expect(told.indexOf('Be kind.')).toBeLessThan(told.indexOf('oolong'));
-      expect(told).toContain('data, not instructions');
+      const messages = [...(caller === 'chat' ? [{ role: 'system', content: 'Be kind.' }] : []), { role: 'user', content: userMessage }];
+      const response = await gateway.call(paths[caller], bodyOf(caller, vendor, { ...system, messages, stream }), recall);
+      expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('You')]);
+      const inserted = systemOf(gateway);
+      expect(inserted.split('oolong').length).toBe(2);
+      expect(inserted.indexOf('Be kind.')).toBeLessThan(inserted.indexOf('oolong'));
+      expect(inserted).toContain('data, not instructions');
 
       await callsOf(gateway);
       const { stored, recalled } = await textsOf(gateway);
-      expect(stored).toContain(question);
+      expect(stored).toContain(userMessage);
       expect(stored).not.toContain('oolong');
       expect(recalled).toContainEqual([id]);
     });
 
-    test('200 without the header, with off, and with nothing that matches: the vendor is told nothing more', async () => {
+    test('200: without the header, with off, or without matches nothing is added', async () => {
       const gateway = await lend();
       const unmatched = await gateway.call(paths[caller], bodyOf(caller, vendor, { stream }), recall);
       await unmatched.text();
       const without = lastRequest(gateway).text;
       await remember(gateway);
       for (const headers of [{}, { 'x-gateway-memory': 'write' }, { 'x-gateway-memory': 'off' }]) {
-        const answer = await gateway.call(paths[caller], bodyOf(caller, vendor, { stream }), { ...headers, 'cache-control': 'no-store' });
-        await answer.text();
+        const response = await gateway.call(paths[caller], bodyOf(caller, vendor, { stream }), { ...headers, 'cache-control': 'no-store' });
+        await response.text();
         expect(lastRequest(gateway).text).toBe(without);
       }
     });
@@ -96,11 +96,11 @@ describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) =>
 );
 
 describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
-  test('200: around what is inserted every byte is the caller’s', async () => {
+  test('200: every byte around the insertion is unchanged', async () => {
     const gateway = await lend();
     await remember(gateway);
     const rest = `"temperature":1.0,"n" : 1e0, "big":12345678901234567890,"escaped":"\\u0041\\/" }`;
-    const list = ` [ {"content":${JSON.stringify(question)}, "role":"user","odd":-0.10} ]`;
+    const list = ` [ {"content":${JSON.stringify(userMessage)}, "role":"user","odd":-0.10} ]`;
     const sent = `{ "model":"${vendors[dialect]}/echo","max_tokens":300,"messages":${list}, ${rest}`;
     expect((await gateway.call(paths[dialect], sent, recall)).status).toBe(200);
     const { text } = lastRequest(gateway);
@@ -110,15 +110,15 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     expect(text.replace(added, '').replace('"model":"echo"', `"model":"${vendors[dialect]}/echo"`)).toBe(sent);
   });
 
-  test('200 where the user has said nothing: nothing is recalled', async () => {
+  test('200: nothing is recalled without a user message', async () => {
     const gateway = await lend();
     await remember(gateway);
-    const messages = [{ role: 'assistant', content: question }];
+    const messages = [{ role: 'assistant', content: userMessage }];
     expect((await gateway.call(paths[dialect], bodyOf(dialect, dialect, { messages }), recall)).status).toBe(200);
     expect(lastRequest(gateway).text).not.toContain('oolong');
   });
 
-  test('a block that a client sends back is not stored, and not asked for', async () => {
+  test('200: a block that a client sends back is neither stored nor searched for', async () => {
     const gateway = await lend();
     await remember(gateway);
     await (await gateway.call(paths[dialect], bodyOf(dialect, dialect), recall)).text();
@@ -130,8 +130,8 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     ];
     const system = dialect === 'messages' ? { system: `Kind. ${block}` } : {};
     const withSystem = dialect === 'chat' ? [{ role: 'system', content: `Kind. ${block}` }, ...messages] : messages;
-    const answer = await gateway.call(paths[dialect], bodyOf(dialect, dialect, { ...system, messages: withSystem }));
-    expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('and now?')]);
+    const response = await gateway.call(paths[dialect], bodyOf(dialect, dialect, { ...system, messages: withSystem }));
+    expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('and now?')]);
     await callsOf(gateway);
     const { stored } = await textsOf(gateway);
     expect(stored).toContain('and now?');
@@ -139,13 +139,13 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     expect(stored).not.toMatch(/oolong|gateway memory/);
   });
 
-  test('an answer is cached under the body as recall left it: a new memory asks the vendor anew', async () => {
+  test('200: responses are cached under the body with recalled memories, so a new memory causes a new request', async () => {
     const gateway = await lend();
     await remember(gateway);
     const ask = async (): Promise<string | null> => {
-      const answer = await gateway.call(paths[dialect], bodyOf(dialect, dialect), recall);
-      await answer.text();
-      return answer.headers.get('x-gateway-cache');
+      const response = await gateway.call(paths[dialect], bodyOf(dialect, dialect), recall);
+      await response.text();
+      return response.headers.get('x-gateway-cache');
     };
     expect([await ask(), await ask()]).toEqual(['miss', 'hit']);
     await remember(gateway, 'Drinks espresso in the morning, too');
@@ -154,22 +154,22 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
   });
 });
 
-test('with a subject that subject’s memories and those of the project are told, without one those of all', async () => {
+test('200: a subject recalls its own and project-wide memories, a request without one recalls all', async () => {
   const gateway = await lend();
   await remember(gateway, 'Ada drinks oolong tea in the morning', { subject: 'ada' });
   await remember(gateway, 'Bob drinks sencha tea in the morning', { subject: 'bob' });
   await remember(gateway, 'Morning tea is served at seven');
-  const told = async (headers: Record<string, string>): Promise<string> => {
+  const recallText = async (headers: Record<string, string>): Promise<string> => {
     await (await gateway.call(paths.chat, bodyOf('chat', 'chat'), { ...recall, ...headers })).text();
     return systemOf(gateway);
   };
-  const ofAda = await told({ 'x-gateway-memory-subject': 'ada' });
+  const ofAda = await recallText({ 'x-gateway-memory-subject': 'ada' });
   expect([ofAda.includes('oolong'), ofAda.includes('sencha'), ofAda.includes('seven')]).toEqual([true, false, true]);
-  const ofAll = await told({});
+  const ofAll = await recallText({});
   expect([ofAll.includes('oolong'), ofAll.includes('sencha'), ofAll.includes('seven')]).toEqual([true, true, true]);
 });
 
-test('what was rated wrong twice is not told', async () => {
+test('200: memories rated wrong twice are not recalled', async () => {
   const gateway = await lend();
   const id = await remember(gateway);
   for (let count = 0; count < 2; count += 1)
@@ -178,10 +178,10 @@ test('what was rated wrong twice is not told', async () => {
   expect(lastRequest(gateway).text).not.toContain('oolong');
 });
 
-test('while memory is off, and on responses, nothing is told', async () => {
+test('200: nothing is recalled on responses or while memory is off', async () => {
   const gateway = await lend();
   await remember(gateway);
-  expect((await gateway.call('/v1/responses', { model: 'one/echo', input: question }, recall)).status).toBe(200);
+  expect((await gateway.call('/v1/responses', { model: 'one/echo', input: userMessage }, recall)).status).toBe(200);
   expect(lastRequest(gateway).text).not.toContain('oolong');
   expect((await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { enabled: false })).status).toBe(200);
   await eventually(async () => {
@@ -190,7 +190,7 @@ test('while memory is off, and on responses, nothing is told', async () => {
   });
 });
 
-test('the embedding of the question is a call of its own, paid by gateway-memory', async () => {
+test('200: the embedding of the query is a separate call, charged to gateway-memory', async () => {
   const gateway = await lend();
   await remember(gateway);
   await (await gateway.call(paths.chat, bodyOf('chat', 'chat'), { ...recall, 'x-gateway-source': 'shop' })).text();
@@ -211,21 +211,18 @@ async function withCeilings(gateway: TestGateway, ceilings: Record<string, numbe
   return (path, body, headers) => gateway.call(path, body, { authorization: `Bearer ${key}`, ...headers });
 }
 
-test.each(['calls', 'cost', 'rpm', 'tpm'])(
-  '429 where the key has reached its ceiling of %s: no embedding is asked for or paid',
-  async (ceiling) => {
-    const gateway = await lend();
-    await remember(gateway);
-    const call = await withCeilings(gateway, { [ceiling]: 0 });
-    const before = gateway.vendor.requests().length;
-    expect((await call(paths.chat, bodyOf('chat', 'chat'), recall)).status).toBe(429);
-    expect(gateway.vendor.requests()).toHaveLength(before);
-    expect(await callsOf(gateway)).toEqual([]);
-  },
-);
+test.each(['calls', 'cost', 'rpm', 'tpm'])('429 at the %s ceiling of the key: no embedding is requested or charged', async (ceiling) => {
+  const gateway = await lend();
+  await remember(gateway);
+  const call = await withCeilings(gateway, { [ceiling]: 0 });
+  const before = gateway.vendor.requests().length;
+  expect((await call(paths.chat, bodyOf('chat', 'chat'), recall)).status).toBe(429);
+  expect(gateway.vendor.requests()).toHaveLength(before);
+  expect(await callsOf(gateway)).toEqual([]);
+});
 
 test.each(['calls', 'rpm'])(
-  '200 where the ceiling of %s leaves room for one call: it is the caller’s, and recall goes by words',
+  '200 when the %s ceiling allows one call: it serves the caller, and recall searches text only',
   async (ceiling) => {
     const gateway = await lend();
     await remember(gateway);
@@ -237,7 +234,7 @@ test.each(['calls', 'rpm'])(
   },
 );
 
-test('200 without memories where the ceiling of tpm has room for the call, but not for what is recalled', async () => {
+test('200: nothing is recalled when the tpm ceiling has budget for the call but not for the memories', async () => {
   const gateway = await lend();
   await remember(gateway);
   const body = bodyOf('chat', 'chat', { max_tokens: 100 });
@@ -246,7 +243,7 @@ test('200 without memories where the ceiling of tpm has room for the call, but n
   const reserved = Buffer.byteLength(JSON.stringify(running)) + 100;
   const issued = await gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, {
     name: 'narrow',
-    // Of the embedding too there is no room: it could only be paid with what the call needs.
+    // The embedding would use budget that the call needs, so it is skipped too.
     ceilings: { tpm: reserved + bytes + 100 + 5 },
   });
   const { key } = await jsonOf<{ key: string }>(issued);
@@ -269,13 +266,13 @@ test('200 without memories where the ceiling of tpm has room for the call, but n
   }
 });
 
-test('content rules read what the caller sent, not what is recalled', async () => {
+test('200: content rules check what the caller sent, not what was recalled', async () => {
   const gateway = await lend();
   await remember(gateway, 'Tea is ordered from tea@example.com in the morning');
   const rules = [{ class: 'email', place: 'input', action: 'block' }];
   expect((await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, { rules })).status).toBe(200);
-  const answer = await gateway.call(paths.chat, bodyOf('chat', 'chat'), recall);
-  expect(answer.status).toBe(200);
+  const response = await gateway.call(paths.chat, bodyOf('chat', 'chat'), recall);
+  expect(response.status).toBe(200);
   expect(lastRequest(gateway).text).toContain('tea@example.com');
 });
 
@@ -284,11 +281,11 @@ test.each([
   ['fails', 'embed: [one/fail-500]'],
   ['cannot be reached', 'embed: [dead/x]'],
   ['is not configured', 'other: [one/echo]'],
-])('200 within the deadline, with what words find, where the vendor of embeddings %s', async (_name, tier) => {
+])('200 within the deadline, with the text results, when the embedding vendor %s', async (_name, tier) => {
   await withGateway({ yaml: yaml(tier, tier.includes('hang') ? 6_000 : undefined) }, async (gateway) => {
     await remember(gateway);
-    const answer = await gateway.call(paths.chat, bodyOf('chat', 'chat'), { ...recall, 'x-gateway-timeout-ms': '100000' });
-    expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('You said')]);
+    const response = await gateway.call(paths.chat, bodyOf('chat', 'chat'), { ...recall, 'x-gateway-timeout-ms': '100000' });
+    expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('You said')]);
     expect(systemOf(gateway)).toContain('oolong');
   });
 });
@@ -307,13 +304,13 @@ test.each(['fails', 'hangs'] as const)('200 without memories where the database 
           )
         : database.transaction(work),
   });
-  // A statement that never ends would hold the only session of the embedded database.
+  // A hanging statement would block the only session of PGlite.
   await withGateway({ yaml: yaml('embed: [one/embedder]', 700), wrapDatabase, database: 'server' }, async (gateway) => {
     await remember(gateway);
     await (await gateway.call(paths.chat, bodyOf('chat', 'chat'))).text();
     isBroken = true;
-    const answer = await gateway.call(paths.chat, bodyOf('chat', 'chat', { top_p: 1 }), recall);
-    expect([answer.status, await jsonOf(answer)]).toEqual([200, expect.objectContaining({ choices: expect.anything() })]);
+    const response = await gateway.call(paths.chat, bodyOf('chat', 'chat', { top_p: 1 }), recall);
+    expect([response.status, await jsonOf(response)]).toEqual([200, expect.objectContaining({ choices: expect.anything() })]);
     expect(lastRequest(gateway).text).not.toContain('oolong');
     isBroken = false;
     letGo(new Error('the test is over'));

@@ -1,4 +1,4 @@
-/** Two of everything over one PostgreSQL and one Temporal: workers are restarted in turn under load, and nobody's words are lost or learned twice. */
+/** Two servers and two workers on one PostgreSQL and one Temporal: workers are restarted in turn under load, and no message is lost or learned twice. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { eventually } from '../support/gateway.ts';
 import { describePostgres } from '../support/postgres.ts';
@@ -9,14 +9,14 @@ describePostgres('two API processes and two workers', () => {
   beforeAll(async () => {
     replicas = await createReplicas();
   }, 300_000);
-  afterAll(() => replicas?.takeBack());
+  afterAll(() => replicas?.stopAll());
 
-  it('each worker is ended and killed in turn while users talk: every conversation is read, each fact learned once, no run left', async () => {
+  it('workers are stopped and killed in turn under load: every conversation is read, each fact is learned once, no workflow remains', async () => {
     const { database, start } = replicas;
     const serving = [await start('serve'), await start('serve')] as const;
     const workers = [await start('worker'), await start('worker')];
     const users = await createUsers(replicas, serving);
-    /** Some batch is in the middle of its work that was not there before. */
+    /** Resolves when a batch that did not exist before is being processed. */
     const untilBusy = async (): Promise<void> => {
       const [last] = await database.query<{ n: number }>(`select count(*)::integer as n from memory_batches`);
       await eventually(async () => {
@@ -26,7 +26,7 @@ describePostgres('two API processes and two workers', () => {
         expect(now?.n).toBeGreaterThan(last?.n ?? 0);
       }, 300_000);
     };
-    await users.tellDuring(async () => {
+    await users.chatDuring(async () => {
       for (const signal of ['SIGTERM', 'SIGKILL', 'SIGKILL', 'SIGTERM'] as const) {
         await untilBusy();
         expect(await workers.shift()?.end(signal)).toBe(signal === 'SIGTERM' ? 0 : 'SIGKILL');

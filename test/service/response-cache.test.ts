@@ -1,4 +1,4 @@
-/** The response cache as applications meet it, on vendors of both dialects (specification 4.5, 6; decisions 7). */
+/** The response cache as applications see it, with vendors of both dialects (docs/architecture/response-cache.md). */
 import { type IncomingMessage, request as openRequest } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../src/config/load.ts';
@@ -18,14 +18,18 @@ interface Asked {
   readonly text: string;
 }
 
-interface Wish {
+interface ChatOptions {
   readonly model?: string;
   readonly stream?: boolean;
   readonly headers?: Record<string, string>;
   readonly more?: object;
 }
 
-async function ask(lent: TestGateway, caller: Dialect, { model = 'one/echo', stream, headers = {}, more = {} }: Wish = {}): Promise<Asked> {
+async function ask(
+  lent: TestGateway,
+  caller: Dialect,
+  { model = 'one/echo', stream, headers = {}, more = {} }: ChatOptions = {},
+): Promise<Asked> {
   const own = caller === 'messages' ? { max_tokens: 100 } : {};
   const form = stream === undefined ? {} : { stream };
   const answer = await lent.call(paths[caller], { model, messages: question, ...own, ...more, ...form }, headers);
@@ -34,19 +38,19 @@ async function ask(lent: TestGateway, caller: Dialect, { model = 'one/echo', str
 
 const caches = (asked: readonly Asked[]) => asked.map(({ cache }) => cache);
 
-/** How often the scripted vendor was asked while `work` ran. */
+/** Counts the requests to the scripted vendor while `work` runs. */
 async function vendorCallsOf({ vendor }: TestGateway, work: () => Promise<unknown>): Promise<number> {
-  const before = vendor.requests().at(-1)?.order ?? 0;
+  const before = vendor.requests().at(-1)?.requestNumber ?? 0;
   await work();
-  return (vendor.requests().at(-1)?.order ?? 0) - before;
+  return (vendor.requests().at(-1)?.requestNumber ?? 0) - before;
 }
 
-describe('200: the same question is answered from the cache', () => {
+describe('200: an identical request is served from the cache', () => {
   describe.each(ways)('for callers of $caller on vendors of $vendor', ({ caller, vendor }) => {
     const model = `${vendors[vendor]}/echo`;
     const tools = caller === 'chat' ? chatTools : messagesTools;
 
-    test.each([false, true])('the same form (streamed: %s) has the same bytes', async (stream) => {
+    test.each([false, true])('the same format (streamed: %s) has the same bytes', async (stream) => {
       const lent = await lendProject();
       const count = await vendorCallsOf(lent, async () => {
         const first = await ask(lent, caller, { model, stream });
@@ -60,7 +64,7 @@ describe('200: the same question is answered from the cache', () => {
     test.each([
       ['text', {}],
       ['tool calls', { tools }],
-    ])('the other form says the same to its SDK: %s', async (_what, more) => {
+    ])('the other format means the same to its SDK: %s', async (_what, more) => {
       const [one, two] = [await lendProject(), await lendProject()];
       const hear = hearers[caller];
       const [plain, replayed] = [await hear(one, { model, ...more }, false), await hear(one, { model, ...more }, true)];
@@ -71,7 +75,7 @@ describe('200: the same question is answered from the cache', () => {
     });
   });
 
-  test('several choices too', async () => {
+  test('also with several choices', async () => {
     const lent = await lendProject();
     const say = `one/say-${Buffer.from('😀 every word').toString('base64url')}`;
     await ask(lent, 'chat', { model: say, more: { n: 2 } });
@@ -92,7 +96,7 @@ describe('200: the same question is answered from the cache', () => {
     expect(await answer.text()).toMatch(/"choices":\[\],"usage":\{"prompt_tokens":\d+[^\n]*\n\ndata: \[DONE\]\n\n$/);
   });
 
-  test('with the headers of a plain answer, which nobody on the way may keep', async () => {
+  test('with the headers of a plain response, which proxies must not store', async () => {
     const lent = await lendProject();
     await ask(lent, 'messages', { model: 'three/echo', stream: true });
     const answer = await lent.call(paths.messages, { model: 'three/echo', messages: question, max_tokens: 100, stream: false });
@@ -104,7 +108,7 @@ describe('200: the same question is answered from the cache', () => {
     });
   });
 
-  test('through another key of the project', async () => {
+  test('with another key of the project', async () => {
     const lent = await lendProject();
     await ask(lent, 'chat');
     const { key } = await jsonOf<{ key: string }>(lent.admin('POST', `/provision/teams/${lent.project}/keys`, { name: 'other' }));
@@ -112,7 +116,7 @@ describe('200: the same question is answered from the cache', () => {
     expect((await ask(lent, 'chat', { headers: other })).cache).toBe('hit');
   });
 
-  test('and is a call row without tokens, cost and attempts', async () => {
+  test('with a call row without tokens, cost and attempts', async () => {
     const lent = await lendProject();
     await ask(lent, 'chat', { headers: { 'x-gateway-task-id': 't-1' } });
     await ask(lent, 'chat', { headers: { 'x-gateway-task-id': 't-2' }, stream: true });
@@ -137,7 +141,7 @@ describe('200: the same question is answered from the cache', () => {
     expect(status.key.ceilings.calls?.used).toBe(1);
   });
 
-  test('and is remembered like any success', async () => {
+  test('and is recorded in memory like any success', async () => {
     const lent = await lendProject();
     const subject = { 'x-gateway-memory-subject': 'ada' };
     await ask(lent, 'chat', { headers: subject });
@@ -154,7 +158,7 @@ describe('200: the same question is answered from the cache', () => {
     ]);
   });
 
-  test('also where the answer came from the second model of the plan', async () => {
+  test('also when the response came from the second model of the plan', async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/fail-500+cache', 'two/echo'] } });
     const asked = [await ask(lent, 'chat', { model: 'mine' }), await ask(lent, 'chat', { model: 'mine' })];
@@ -162,7 +166,7 @@ describe('200: the same question is answered from the cache', () => {
     expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo', attempts: [] });
   });
 
-  test('also while the vendor that answered is ill, and others would be asked before it', async () => {
+  test('also while the vendor of the response is unhealthy and ordered last', async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/echo', 'two/echo'] } });
     const kept = await ask(lent, 'chat', { model: 'mine' });
@@ -178,24 +182,24 @@ describe('200: the same question is answered from the cache', () => {
   });
 });
 
-test.each([false, true])('403: what a content rule forbids now is not given from the cache either (streamed: %s)', async (stream) => {
+test.each([false, true])('403: a cached response that a content rule now blocks is not returned (streamed: %s)', async (stream) => {
   const lent = await lendProject();
-  const wish: Wish = { model: `one/say-${Buffer.from('Write to ada@example.com').toString('base64url')}`, stream };
-  expect(caches([await ask(lent, 'chat', wish), await ask(lent, 'chat', wish)])).toEqual(['miss', 'hit']);
+  const options: ChatOptions = { model: `one/say-${Buffer.from('Write to ada@example.com').toString('base64url')}`, stream };
+  expect(caches([await ask(lent, 'chat', options), await ask(lent, 'chat', options)])).toEqual(['miss', 'hit']);
   const rules = [{ class: 'email', place: 'output', action: 'block' }];
   expect((await lent.admin('PUT', `/provision/teams/${lent.project}/rules`, { rules })).status).toBe(200);
-  const refused = await ask(lent, 'chat', wish);
+  const refused = await ask(lent, 'chat', options);
   expect([refused.status, refused.text.includes('ada@')]).toEqual([403, false]);
   expect((await callsOf(lent))[0]).toMatchObject({ cache: 'hit', outcome: 'refused', code: 'guardrail_blocked', cost: 0, attempts: [] });
 });
 
-describe('the vendor is asked', () => {
-  const missesTwice = async (lent: TestGateway, first: Wish, second: Wish, caller: Dialect = 'chat'): Promise<void> => {
+describe('the vendor is called', () => {
+  const missesTwice = async (lent: TestGateway, first: ChatOptions, second: ChatOptions, caller: Dialect = 'chat'): Promise<void> => {
     const asked = [await ask(lent, caller, first), await ask(lent, caller, second)];
     expect(caches(asked)).toEqual(['miss', 'miss']);
   };
 
-  test.each<[string, Wish, Wish]>([
+  test.each<[string, ChatOptions, ChatOptions]>([
     ['when a member of the body differs', {}, { more: { temperature: 0 } }],
     ['when another model is asked', {}, { model: 'two/echo' }],
     ['when a header that vendors see differs', {}, { headers: { 'openai-beta': 'x' } }],
@@ -207,7 +211,7 @@ describe('the vendor is asked', () => {
     await missesTwice(await lendProject(), first, second);
   });
 
-  test('200: with no-cache, whose answer is kept', async () => {
+  test('200: with no-cache, and the response is stored', async () => {
     const lent = await lendProject();
     const asked = [await ask(lent, 'chat', { headers: { 'cache-control': 'no-cache' } }), await ask(lent, 'chat')];
     expect(caches(asked)).toEqual(['miss', 'hit']);
@@ -221,7 +225,7 @@ describe('the vendor is asked', () => {
     expect(count).toBe(2);
   });
 
-  test('200: for a key that may not use the model that answered', async () => {
+  test('200: for a key that may not use the model of the cached response', async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/echo', 'two/echo'] } });
     await ask(lent, 'chat', { model: 'mine' });
@@ -233,7 +237,7 @@ describe('the vendor is asked', () => {
     expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo', cache: 'miss' });
   });
 
-  test('200: when the model that answered was retired since, and is last now', async () => {
+  test('200: when the model of the cached response has been retired and is ordered last', async () => {
     const lent = await lendProject();
     const path = `/provision/teams/${lent.project}`;
     await lent.admin('PUT', path, { tiers: { mine: ['one/echo', 'two/echo'] } });
@@ -243,7 +247,7 @@ describe('the vendor is asked', () => {
     expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo' });
   });
 
-  test('200: while the project has its cache off, at run time', async () => {
+  test('200: while the project has its cache disabled at run time', async () => {
     const lent = await lendProject();
     const path = `/provision/teams/${lent.project}`;
     await ask(lent, 'chat');
@@ -255,7 +259,7 @@ describe('the vendor is asked', () => {
 
   test.each<[string, Dialect, string]>([
     ['a stream that broke', 'chat', 'one/break-after-1'],
-    ['a stream that told an error', 'chat', 'one/error-after-1'],
+    ['a stream with an error event', 'chat', 'one/error-after-1'],
     ['a stream of messages that broke', 'messages', 'three/break-after-1'],
     ['a translated stream that broke', 'chat', 'three/break-after-1'],
   ])('200: after %s', async (_what, caller, model) => {
@@ -265,7 +269,7 @@ describe('the vendor is asked', () => {
   test.each<[number, string]>([
     [502, 'one/fail-500'],
     [400, 'one/refuse-400'],
-  ])('%i: errors are not kept', async (status, model) => {
+  ])('%i: errors are not cached', async (status, model) => {
     const lent = await lendProject();
     const count = await vendorCallsOf(lent, async () => {
       for (let n = 0; n < 2; n += 1) expect((await ask(lent, 'chat', { model })).status).toBe(status);
@@ -274,23 +278,23 @@ describe('the vendor is asked', () => {
     expect(await vendorCallsOf(lent, () => ask(lent, 'chat', { model: 'one/echo' }))).toBe(1);
   });
 
-  test('200: after a caller that left in the middle', async () => {
+  test('200: after a caller that disconnected in the middle', async () => {
     const lent = await lendProject();
-    const wish = { model: 'one/long-200+pace-20', messages: question, stream: true };
+    const options = { model: 'one/long-200+pace-20', messages: question, stream: true };
     const leaving = new AbortController();
     const answer = await fetch(`${lent.url}${paths.chat}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${lent.key}`, 'content-type': 'application/json' },
-      body: JSON.stringify(wish),
+      body: JSON.stringify(options),
       signal: leaving.signal,
     });
     await answer.body?.getReader().read();
     leaving.abort();
     await eventually(async () => expect((await callsOf(lent))[0]).toMatchObject({ outcome: 'client_left' }));
-    expect((await ask(lent, 'chat', { model: wish.model, stream: true })).cache).toBe('miss');
+    expect((await ask(lent, 'chat', { model: options.model, stream: true })).cache).toBe('miss');
   });
 
-  test('200: for an answer of more than a mebibyte', async () => {
+  test('200: for a response of more than a mebibyte', async () => {
     await missesTwice(await lendProject(), { model: 'one/big-1100' }, { model: 'one/big-1100' });
   });
 
@@ -307,15 +311,15 @@ describe('the vendor is asked', () => {
   });
 });
 
-test('200: a slow reader of a kept stream gets all of it', async () => {
+test('200: a slow reader of a cached stream gets all of it', async () => {
   const lent = await lendProject();
-  const wish: Wish = { model: 'one/big-700', stream: true };
-  const { text } = await ask(lent, 'chat', wish);
-  expect((await readSlowly(lent, wish)) === text).toBe(true);
+  const options: ChatOptions = { model: 'one/big-700', stream: true };
+  const { text } = await ask(lent, 'chat', options);
+  expect((await readSlowly(lent, options)) === text).toBe(true);
   expect((await callsOf(lent))[0]).toMatchObject({ cache: 'hit', outcome: 'ok' });
 });
 
-test('200: what was kept under one configuration is not given under the next, nor after its time', async () => {
+test('200: a cached response is not returned after a configuration change or after its expiry', async () => {
   let now = Date.parse('2026-11-21T12:00:00Z');
   const clock = { now: () => now };
   await withGateway({ cache: true, clock }, async (lent) => {
@@ -327,7 +331,7 @@ test('200: what was kept under one configuration is not given under the next, no
     const env = { GATEWAY_TEMPORAL: 'off', GATEWAY_DATA_DIR: lent.dataDir };
     lent.app.reload(loadConfig({ env, fileText: defaultYaml(lent.vendor.url, await unusedUrl()), fileName: 'gateway.yaml' }));
     expect(caches([await ask(lent, 'chat'), await ask(lent, 'chat')])).toEqual(['miss', 'hit']);
-    expect(lent.app.responseCache.state()).toMatchObject({ hits: 4, misses: 3, kept: 3 });
+    expect(lent.app.responseCache.state()).toMatchObject({ hits: 4, misses: 3, stored: 3 });
   });
 });
 
@@ -346,7 +350,7 @@ const hearers: Record<Dialect, (lent: TestGateway, body: { model: string; tools?
       choices: choices.map(({ index, message, finish_reason }) => ({
         index,
         finish_reason,
-        // Beside tool calls, no text is written as null and as an empty one.
+        // With tool calls, an absent text is null in one format and empty in the other.
         content: message.content || null,
         calls: message.tool_calls?.map((call) =>
           call.type === 'function' ? [call.id, call.function.name, call.function.arguments] : null,
@@ -367,8 +371,8 @@ function cacheOf(call: object): unknown {
   return 'cache' in call ? call.cache : null;
 }
 
-/** A caller that reads with a socket of its own, at its own pace. */
-async function readSlowly({ url, key }: TestGateway, { model, stream }: Wish): Promise<string> {
+/** Reads a response slowly over a separate socket. */
+async function readSlowly({ url, key }: TestGateway, { model, stream }: ChatOptions): Promise<string> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     const request = openRequest(`${url}${paths.chat}`, { method: 'POST', headers });

@@ -1,13 +1,13 @@
-/** Two `gateway serve` on one database: what one of them changes holds in the other (decisions 7). */
+/** Two `gateway serve` on one database: changes through one take effect in the other. */
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
-import { withDatabaseDoor } from '../support/database-proxy.ts';
+import { withDatabaseProxy } from '../support/database-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
-import { createProcesses, type GatewayProcess, modelInForce } from '../support/gateway-process.ts';
+import { activeModel, createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 
 interface IssuedKey {
@@ -16,7 +16,7 @@ interface IssuedKey {
 }
 
 const body = { model: 'standard', messages: [{ role: 'user', content: 'hi' }] };
-/** Names the second process's connections in the database. */
+/** `application_name` of the second process's connections. */
 const secondName = 'second-process';
 
 describePostgres('two processes on one database', () => {
@@ -36,7 +36,7 @@ describePostgres('two processes on one database', () => {
     returns.push(() => database.close());
     const vendor = await createDemoVendor();
     returns.push(() => vendor.close());
-    returns.push(() => processes.takeBack());
+    returns.push(() => processes.stopAll());
     const yaml = `
 providers:
   one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat }
@@ -82,7 +82,7 @@ tiers:
   const expectRefused = (gateway: GatewayProcess, key: IssuedKey): Promise<void> =>
     eventually(async () => expect(await statusOf(gateway, key)).toBe(401));
 
-  it('401 on both soon: a key that both have served, revoked through one of them', async () => {
+  it('401 on both within a second for a key that both have cached, revoked through one of them', async () => {
     const key = await issueKey();
     expect(await Promise.all([statusOf(first, key), statusOf(second, key)])).toEqual([200, 200]);
     await revoke(second, key);
@@ -90,15 +90,15 @@ tiers:
     await expectRefused(first, key);
   });
 
-  it('new settings of a project hold on both soon', async () => {
+  it('new project settings take effect on both', async () => {
     const { key } = await issueKey();
-    expect([await modelInForce(first, key), await modelInForce(second, key)]).toEqual(['one/echo', 'one/echo']);
+    expect([await activeModel(first, key), await activeModel(second, key)]).toEqual(['one/echo', 'one/echo']);
     expect((await first.admin('PUT', '/provision/teams/acme', { tiers: { standard: ['two/echo'] } })).status).toBe(200);
-    expect(await modelInForce(first, key)).toBe('two/echo');
-    await eventually(async () => expect(await modelInForce(second, key)).toBe('two/echo'));
+    expect(await activeModel(first, key)).toBe('two/echo');
+    await eventually(async () => expect(await activeModel(second, key)).toBe('two/echo'));
   });
 
-  it('calls that one of them answered are in the usage that the other tells', async () => {
+  it('calls served by one are in the usage reported by the other', async () => {
     const key = await issueKey();
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => first.call(key.key, '/v1/chat/completions', body, { 'x-gateway-source': 'first-only' })),
@@ -113,7 +113,7 @@ tiers:
     expect(data.map(({ id }) => id).sort()).toEqual(ids.sort());
   });
 
-  it('401 soon on a process whose LISTEN connection was ended while a key was revoked through the other', async () => {
+  it('401 on a process whose LISTEN connection was terminated while a key was revoked through the other', async () => {
     const key = await issueKey();
     expect(await statusOf(second, key)).toBe(200);
     const ended = await database.query(
@@ -125,13 +125,13 @@ tiers:
     await expectRefused(second, key);
   });
 
-  /** What a process goes by: the model that the tier chooses for the project and for one of its applications, and the price of a model. */
+  /** Settings in effect: the model of a tier for the project and for an application, and the price of a model. */
   const settingsOf = async (gateway: GatewayProcess, { key }: IssuedKey): Promise<unknown> => {
     const { data } = await jsonOf<{ data: { id: string; price: { input: number } }[] }>(gateway.admin('GET', '/provision/catalog'));
     const ofApplication = await gateway.call(key, '/v1/chat/completions', body, { 'x-gateway-source': 'special' });
     await ofApplication.arrayBuffer();
     return {
-      project: await modelInForce(gateway, key),
+      project: await activeModel(gateway, key),
       application: ofApplication.headers.get('x-gateway-model'),
       price: data.find(({ id }) => id === 'two/imported')?.price.input,
     };
@@ -146,7 +146,7 @@ tiers:
     for (const [path, change] of changes) expect((await gateway.admin('PUT', path, change)).status).toBe(200);
   };
 
-  it('settings of a project, of an application, and imported prices, changed through one, hold in the other soon', async () => {
+  it('project settings, application settings and imported prices changed through one take effect in the other', async () => {
     const key = await issueKey();
     await changeSettings(first, 'one/echo', 'two/echo', 7);
     const first7 = { project: 'one/echo', application: 'two/echo', price: 7 };
@@ -157,27 +157,27 @@ tiers:
     await eventually(async () => expect(await settingsOf(first, key)).toEqual(second8));
   });
 
-  it('401 for a key, and new settings in force, soon after the way to the database is there again, when they changed while it was not', () =>
-    withDatabaseDoor(databaseUrl, async (door) => {
-      await door.open();
-      const third = await startServe(door.url);
+  it('401 for a revoked key, and new settings in effect, after reconnecting to a database that was unreachable during the change', () =>
+    withDatabaseProxy(databaseUrl, async (proxy) => {
+      await proxy.connect();
+      const third = await startServe(proxy.url);
       const [revoked, kept] = [await issueKey(), await issueKey()];
       await changeSettings(first, 'one/echo', 'two/echo', 1);
       const before = { project: 'one/echo', application: 'two/echo', price: 1 };
       await eventually(async () => expect(await settingsOf(third, kept)).toEqual(before));
       expect(await statusOf(third, revoked)).toBe(200);
-      await door.shut();
+      await proxy.sever();
       await revoke(first, revoked);
       await changeSettings(first, 'two/echo', 'one/echo', 2);
       expect(await statusOf(third, revoked)).toBe(200);
       expect(await settingsOf(third, kept)).toEqual(before);
-      await door.open();
+      await proxy.connect();
       const after = { project: 'two/echo', application: 'one/echo', price: 2 };
       await Promise.all([expectRefused(third, revoked), eventually(async () => expect(await settingsOf(third, kept)).toEqual(after))]);
       expect(await third.end('SIGTERM')).toBe(0);
     }));
 
-  it('both end in order, and leave no call behind that is not in the database', async () => {
+  it('both shut down cleanly, with all calls in the database', async () => {
     expect(await Promise.all([first.end('SIGTERM'), second.end('SIGINT')])).toEqual([0, 0]);
     expect(homes).toHaveLength(3);
     for (const home of homes) expect(await readdir(join(home, 'data', 'journal'))).toEqual([]);

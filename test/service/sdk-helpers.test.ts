@@ -1,4 +1,4 @@
-/** What the SDKs build on top of single calls: loops that run tools, answers that are parsed by a schema. On vendors of both dialects. */
+/** SDK features on top of single calls: tool loops and responses parsed by a schema, with vendors of both dialects. */
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import { describe, expect, it } from '@jest/globals';
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
@@ -12,8 +12,8 @@ const stay = z.object({ city: z.string(), days: z.number() });
 const oslo = { city: 'Oslo', days: 1 };
 const messages = [{ role: 'user' as const, content: 'Oslo' }];
 const modelOf = (vendor: Dialect, name: string): string => `${vendors[vendor]}/${name}`;
-/** The scripted vendor repeats the results of tools, those of one turn one behind the other (of chat the last one alone). */
-const told = /^The tool said: .*noon in Oslo$/s;
+/** The scripted vendor repeats the tool results of a turn in order (on chat only the last one). */
+const toolResult = /^The tool said: .*noon in Oslo$/s;
 
 describe.each(dialects)('openai on a %s vendor', (vendor) => {
   const tools = [
@@ -24,14 +24,14 @@ describe.each(dialects)('openai on a %s vendor', (vendor) => {
     function: { name, description: name, parameters, parse: JSON.parse, function: () => answer },
   }));
 
-  it('runs tools until the model has its answer, plain and streamed', async () => {
+  it('runs tools until the model responds, plain and streamed', async () => {
     const { chat } = openaiOf(lent());
     const asked = { model: modelOf(vendor, 'tools-parallel'), messages, tools };
-    expect(await chat.completions.runTools(asked).finalContent()).toMatch(told);
-    expect(await chat.completions.runTools({ ...asked, stream: true }).finalContent()).toMatch(told);
+    expect(await chat.completions.runTools(asked).finalContent()).toMatch(toolResult);
+    expect(await chat.completions.runTools({ ...asked, stream: true }).finalContent()).toMatch(toolResult);
   });
 
-  it('parses an answer by its schema, plain and streamed', async () => {
+  it('parses a response by its schema, plain and streamed', async () => {
     const { completions } = openaiOf(lent()).chat;
     const asked = { model: modelOf(vendor, 'echo'), messages, response_format: zodResponseFormat(stay, 'stay') };
     expect((await completions.parse(asked)).choices[0]?.message.parsed).toEqual(oslo);
@@ -45,10 +45,10 @@ describe.each(dialects)('anthropic on a %s vendor', (vendor) => {
     betaTool({ name: 'get_time', description: 'Time', inputSchema: timeSchema, run: () => 'noon in Oslo' }),
   ];
 
-  it('runs tools until the model has its answer, plain and streamed', async () => {
+  it('runs tools until the model responds, plain and streamed', async () => {
     const { messages: beta } = anthropicOf(lent()).beta;
     const asked = { model: modelOf(vendor, 'tools-parallel'), max_tokens: 300, messages, tools };
-    expect((await beta.toolRunner(asked)).content).toEqual([{ type: 'text', text: expect.stringMatching(told) }]);
+    expect((await beta.toolRunner(asked)).content).toEqual([{ type: 'text', text: expect.stringMatching(toolResult) }]);
     const turns: string[][] = [];
     for await (const turn of beta.toolRunner({ ...asked, stream: true })) {
       turns.push((await turn.finalMessage()).content.map(({ type }) => type));
@@ -56,14 +56,14 @@ describe.each(dialects)('anthropic on a %s vendor', (vendor) => {
     expect(turns).toEqual([['tool_use', 'tool_use'], ['text']]);
   });
 
-  it('gives the final message and text of a stream', async () => {
+  it('returns the final message and text of a stream', async () => {
     const stream = anthropicOf(lent()).messages.stream({ model: modelOf(vendor, 'echo'), max_tokens: 100, messages });
     expect(await stream.finalText()).toBe('You said: Oslo');
     expect(await stream.finalMessage()).toMatchObject({ stop_reason: 'end_turn', usage: { input_tokens: 1, output_tokens: 4 } });
   });
 });
 
-it('openai parses an answer of responses by its schema', async () => {
+it('openai parses a response of the responses route by its schema', async () => {
   const asked = { model: modelOf('chat', 'echo'), input: 'Oslo', text: { format: zodTextFormat(stay, 'stay') } };
   expect((await openaiOf(lent()).responses.parse(asked)).output_parsed).toEqual(oslo);
 });

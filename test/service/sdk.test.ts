@@ -1,4 +1,4 @@
-/** What an application sees that uses the vendors' own SDKs with only address and key changed. */
+/** Applications that use the vendors' SDKs with only base URL and key changed. */
 import Anthropic from '@anthropic-ai/sdk';
 import { expect, it } from '@jest/globals';
 import OpenAI from 'openai';
@@ -24,7 +24,7 @@ function anthropicOf({ url, key }: TestGateway): Anthropic {
 }
 
 onBothDatabases('the SDKs of both dialects', (database) => {
-  it('get plain and streamed answers, and usage, status and calls tell of them', () =>
+  it('get plain and streamed responses, which usage, status and calls report', () =>
     withGateway({ database }, async (gateway) => {
       const openai = openaiOf(gateway);
       const anthropic = anthropicOf(gateway);

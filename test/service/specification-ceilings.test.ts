@@ -1,6 +1,7 @@
 /**
- * Specification 7.4 and 7.5, the rows of ceilings, caps and projects that may not call, on every inference and media route, with `retry-after`
- * of 4.3. How exactly ceilings count is in ceilings.test.ts; the row of a budget store that is down in ceilings-processes.test.ts.
+ * Error codes of ceilings, caps and projects without permission to call, on every inference and media route
+ * (docs/api/reference.md#rate-limits-and-ceilings). Counting is tested in ceilings.test.ts, an unavailable quota store in
+ * ceilings-processes.test.ts.
  */
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
@@ -42,7 +43,7 @@ const asked: readonly Asked[] = [
   { name: 'video', path: '/v1/video/generations', body: { model: 'film/clip', prompt: 'a fox' } },
 ];
 
-/** Every route refuses so, no vendor is asked, and nothing is recorded. */
+/** Every route returns this error, no vendor is called, and nothing is recorded. */
 async function expectRefusals(
   gateway: TestGateway,
   wanted: { status: number; code: string; message: string; retryAfter: string | null },
@@ -92,7 +93,7 @@ describe('of a project', () => {
     await expectRefusals(gateway, { status: 429, code: 'credits_exhausted', message, retryAfter: '3600' });
   });
 
-  it('429: the key is named before the application, and both before the month', async () => {
+  it('429 names the key before the application, and both before the month', async () => {
     const path = `/provision/teams/${gateway.project}/applications/own`;
     await gateway.admin('PUT', path, { ceilings: { calls: 0 } });
     const capped = await withKey(gateway, { ceilings: { cost: 0 } });
@@ -103,7 +104,7 @@ describe('of a project', () => {
     await expectRefusals(gateway, application, headers);
   });
 
-  it('402 subscription_required on all routes: it may not call, whatever its ceilings say', async () => {
+  it('402 subscription_required on all routes: it may not call, regardless of its ceilings', async () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { may_call: false });
     const message = 'the project may not send calls';
     await expectRefusals(gateway, { status: 402, code: 'subscription_required', message, retryAfter: null });

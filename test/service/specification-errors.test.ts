@@ -1,10 +1,10 @@
 /**
- * Specification 7.2 to 7.4, one row after the other, on every route that the row names, with the body of the route's style.
+ * The error rules of docs/api/reference.md#errors, row by row, on every route of the row, with the body format of the route.
  *
- * 7.5 is in specification-no-route.test.ts, the rows of stores that are down in specification-stores.test.ts, those of ceilings and of projects
- * that may not call, with 402 and 429 of 7.3, in specification-ceilings.test.ts, those of media in specification-media.test.ts and
- * video.test.ts, those of memory in specification-memory.test.ts, 403 of content rules in content-rules.test.ts. Of 7.3, 404 and 529 have no
- * cause on `/v1/messages`: a vendor's are no refusals, and an unknown address is no messages route.
+ * no_route is in specification-no-route.test.ts, unavailable stores in specification-stores.test.ts, ceilings and projects
+ * that must not call (402 and 429) in specification-ceilings.test.ts, media in specification-media.test.ts and
+ * video.test.ts, memory in specification-memory.test.ts, 403 of content rules in content-rules.test.ts. 404 and 529 have no
+ * cause on `/v1/messages`: a vendor's are not refusals, and an unknown path is not the messages route.
  */
 import { describe, expect, it } from '@jest/globals';
 import { generateSecret } from '../../src/keys/secret.ts';
@@ -31,11 +31,11 @@ const clock = clockAt(Date.now());
 const lent = shareGateway({ clock });
 const lendProject = projectLender(lent, 'errors');
 
-/** Routes with a virtual key that are none of inference. */
+/** Routes with a virtual key that are not inference routes. */
 const readRoutes = ['/v1/models', '/status/peek', '/usage/me', '/v1/memory/episodes/01936b1e-0000-7000-8000-000000000000'];
 const large = Buffer.alloc(33 * 1024 * 1024, 0x20);
 
-/** A key with settings of its own. */
+/** A key with given settings. */
 async function issueKey(
   { admin, project }: TestGateway,
   settings: Readonly<Record<string, unknown>>,
@@ -45,13 +45,13 @@ async function issueKey(
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
-/** A good call of the route, but for its headers. */
+/** A valid call of the route except for its headers. */
 function post({ url }: TestGateway, route: InferenceRoute, headers: Record<string, string>): Promise<Response> {
   const body = JSON.stringify({ ...route.body, model: nameOf(route, 'first/echo') });
   return fetch(url + route.path, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
 }
 
-describe('7.2 plain text', () => {
+describe('plain-text errors', () => {
   it.each(passthroughRoutes)('400: body not valid JSON: $name', async (route) => {
     for (const body of ['{', '', '[]', '"text"', 'null', '{"model":"a","model":"b"}'])
       await expectPlainText(await lent().call(route.path, body), 400);
@@ -85,7 +85,7 @@ describe('7.2 plain text', () => {
   });
 });
 
-describe('7.3 messages-style error.type', () => {
+describe('messages-style error.type', () => {
   const route = routeOf('messages');
 
   it.each([
@@ -116,17 +116,17 @@ describe('7.3 messages-style error.type', () => {
   it.each([
     ['a missing max_tokens', { model: 'three/echo', messages: [] }, 'max_tokens: Field required'],
     ['a model that is no string', { model: 5, max_tokens: 5, messages: [] }, 'model: Input should be a valid string'],
-  ])('400: %s has the vendor’s sentence', async (_title, body, message) => {
+  ])('400: %s has the vendor’s message', async (_title, body, message) => {
     await expectRouteError(await lent().call(route.path, body), route, { status: 400, code: 'bad_json', message });
   });
 });
 
-describe('7.4 missing_key', () => {
+describe('missing_key', () => {
   const spellings = (key: string): readonly (readonly [string, Record<string, string>])[] => [
     ['no header', {}],
     ['another scheme', { authorization: `Basic ${key}` }],
     ['the bare key', { authorization: key }],
-    ['nothing behind the scheme', { authorization: 'Bearer ' }],
+    ['nothing after the scheme', { authorization: 'Bearer ' }],
     ['two spaces', { authorization: `Bearer  ${key}` }],
     ['a tab', { authorization: `Bearer\t${key}` }],
     ['a space in the key', { authorization: `Bearer ${key} x` }],
@@ -147,7 +147,7 @@ describe('7.4 missing_key', () => {
   });
 });
 
-describe('7.4 invalid_key', () => {
+describe('invalid_key', () => {
   const wrongKeys = (key: string): readonly string[] => [
     'sk-gw-nonsense',
     'sk-proj-abcdefghijklmnopqrstuvwxyz',
@@ -184,7 +184,7 @@ describe('7.4 invalid_key', () => {
   });
 });
 
-describe('7.4 bad requests', () => {
+describe('bad requests', () => {
   const fields: readonly (readonly [object, RegExp])[] = [
     [{ messages: undefined }, /^messages: /],
     [{ messages: 'hi' }, /^messages: /],
@@ -214,7 +214,7 @@ describe('7.4 bad requests', () => {
     await expectRouteError(encoded, route, { status: 415, code: 'unsupported_media_type' });
   });
 
-  it.each(routes)('a type that ends in +json passes on $name (4.1)', async (route) => {
+  it.each(routes)('200 on $name: a content type that ends in +json', async (route) => {
     for (const type of ['application/json; charset=utf-8', 'Application/JSON', 'application/vnd.api+json']) {
       const answer = await ask(lent(), route, 'first/echo', { headers: { 'content-type': type } });
       expect([type, answer.status]).toEqual([type, 200]);
@@ -251,7 +251,7 @@ describe('7.4 bad requests', () => {
   });
 });
 
-describe('7.4 vendors', () => {
+describe('vendor failures', () => {
   it.each(routes)('upstream_failed, 502 or 503 on $name: every attempt failed, or the vendor cannot be reached', async (route) => {
     const gateway = await lendProject();
     for (const model of ['first/fail-500', 'first/garbage', 'first/fail-401', 'first/not-found', 'first/quota', 'dead/any']) {

@@ -1,19 +1,19 @@
-/** The ceilings of image and speech calls, and the other refusals for money (specification 7.4). */
+/** The ceilings of image and speech calls, and the other billing errors (docs/api/reference.md#rate-limits-and-ceilings). */
 import { describe, expect, it } from '@jest/globals';
 import { shareGateway } from '../support/gateway.ts';
 import { expectRouteError, projectLender } from './inference-routes.ts';
 import type { MediaRoute } from './media-routes.ts';
 import { askMedia, bearer, issueKey, mediaRoutes, mediaYaml } from './media-routes.ts';
 
-/** It stands still: a ceiling of a minute would be new in the next. */
+/** A constant clock: a ceiling per minute would reset in the next minute. */
 const now = Date.now();
 const lent = shareGateway({ yaml: mediaYaml, clock: { now: () => now } });
 const lendProject = projectLender(lent, 'media');
 
-describe('7.4 ceilings', () => {
+describe('ceilings', () => {
   const priced = (route: MediaRoute): string => (route.name === 'images' ? 'one/picture' : 'one/spoken');
 
-  it.each(mediaRoutes)('tenant_capped, 429 on $name: the key reached a ceiling; what does not pass uses no slot', async (route) => {
+  it.each(mediaRoutes)('429 tenant_capped on $name when the key reached a ceiling; rejected calls use no quota', async (route) => {
     const gateway = await lendProject();
     for (const [ceiling, ceilings] of [
       ['calls', { calls: 1 }],
@@ -34,7 +34,7 @@ describe('7.4 ceilings', () => {
     }
   });
 
-  it.each(mediaRoutes)('source_capped and credits_exhausted, 429 on $name', async (route) => {
+  it.each(mediaRoutes)('429 source_capped and credits_exhausted on $name', async (route) => {
     const gateway = await lendProject();
     const path = `/provision/teams/${gateway.project}`;
     await gateway.admin('PUT', `${path}/applications/bot`, { ceilings: { calls: 0 } });
@@ -47,13 +47,13 @@ describe('7.4 ceilings', () => {
     await expectRouteError(capped, route, { status: 429, code: 'credits_exhausted' });
   });
 
-  it.each(mediaRoutes)('subscription_required, 402 on $name', async (route) => {
+  it.each(mediaRoutes)('402 subscription_required on $name', async (route) => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { may_call: false });
     await expectRouteError(await askMedia(gateway, route, priced(route)), route, { status: 402, code: 'subscription_required' });
   });
 
-  it.each(mediaRoutes)('on $name a model without a price is not asked where a cost ceiling applies', async (route) => {
+  it.each(mediaRoutes)('a model without a price is skipped on $name when a cost ceiling applies', async (route) => {
     const gateway = await lendProject();
     const { key } = await issueKey(gateway, { ceilings: { cost: 5 } });
     const tiers = { mixed: ['two/unknown', priced(route)] };

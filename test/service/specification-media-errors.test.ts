@@ -1,6 +1,6 @@
 /**
- * The image and speech rows of specification 7.2 and 7.4, in its order. `no_route` is in specification-media-models.test.ts, the refusals for
- * money in specification-media-ceilings.test.ts, the row of content rules in media-vendors.test.ts.
+ * Errors of image and speech calls (docs/api/reference.md#error-codes). `no_route` is in specification-media-models.test.ts, billing errors are in
+ * specification-media-ceilings.test.ts, content rules in media-vendors.test.ts.
  */
 import { describe, expect, it } from '@jest/globals';
 import { generateSecret } from '../../src/keys/secret.ts';
@@ -12,7 +12,7 @@ import { askMedia, bearer, images, mediaRoutes, mediaYaml, rowOf, speech } from 
 const lent = shareGateway({ yaml: mediaYaml });
 const lendProject = projectLender(lent, 'media');
 
-describe('7.2 plain text', () => {
+describe('plain-text errors', () => {
   it.each(mediaRoutes)('400 on $name: body not valid JSON', async (route) => {
     for (const body of ['{', '', '[]', '"x"', 'null', '\ufeff{}', '{"model":"one/a","model":"two/b"}', '{"model":"one/a"} x'])
       await expectPlainText(await lent().call(route.path, body), 400);
@@ -29,8 +29,8 @@ describe('7.2 plain text', () => {
   });
 });
 
-describe('7.4 codes', () => {
-  it.each(mediaRoutes)('missing_key and invalid_key, 401 on $name, before the body is looked at', async (route) => {
+describe('error codes', () => {
+  it.each(mediaRoutes)('401 missing_key and invalid_key on $name, before the body is read', async (route) => {
     const { url, key } = lent();
     const post = (headers: Record<string, string>) => fetch(url + route.path, { method: 'POST', headers, body: 'x' });
     for (const headers of [{}, { 'x-api-key': key }, { authorization: `Basic ${key}` }] as Record<string, string>[])
@@ -39,17 +39,17 @@ describe('7.4 codes', () => {
       await expectRouteError(await post(bearer(wrong)), route, { status: 401, code: 'invalid_key' });
   });
 
-  it.each(mediaRoutes)('missing_model, 400 on $name: no model or empty', async (route) => {
+  it.each(mediaRoutes)('400 missing_model on $name: no model or empty', async (route) => {
     for (const model of [undefined, '', null, 7, ['one/x']])
       await expectRouteError(await askMedia(lent(), route, model), route, { status: 400, code: 'missing_model' });
   });
 
-  it('bad_model, 400 on images: a character other than letter, digit, ".", "_", "-", ":"', async () => {
+  it('400 bad_model on images: a character other than letter, digit, ".", "_", "-", ":"', async () => {
     for (const model of ['one/a b', 'one/a+b', 'one/ä', 'a?b', 'one/a%2Fb', 'one/a#b', 'one/a\\b', 'one/a\u0000', 'one/🦊', 'one@x/a'])
       await expectRouteError(await askMedia(lent(), images, model), images, { status: 400, code: 'bad_model' });
   });
 
-  it.each(mediaRoutes)('bad_model, 400 on $name: a second slash, or a step to another path', async (route) => {
+  it.each(mediaRoutes)('400 bad_model on $name: a second slash, or a dot segment', async (route) => {
     for (const model of ['one/black-forest/flux', 'one//x', '/x', 'one/', '/', 'one/..', 'path/.', '..'])
       await expectRouteError(await askMedia(lent(), route, model), route, { status: 400, code: 'bad_model' });
   });
@@ -63,7 +63,7 @@ describe('7.4 codes', () => {
       const config = loadConfig({ env: {}, fileText: mediaYaml(gateway.vendor.url, gateway.vendor.url), fileName: 'gateway.yaml' });
       const { one } = config.providers;
       if (!one) throw new Error('there is no provider one');
-      // What no file can say.
+      // Invalid in every configuration file.
       const row = { ...one, [member]: 'cubist' } as typeof one;
       gateway.app.reload({ ...config, providers: { ...config.providers, one: row } });
       await expectRouteError(await askMedia(gateway, route, 'one/x'), route, { status: 500, code: 'bad_shape' });
@@ -71,7 +71,7 @@ describe('7.4 codes', () => {
     }),
   );
 
-  it.each(mediaRoutes)('upstream_failed, 502 or 503 on $name: the vendor cannot be reached, or does not answer', async (route) => {
+  it.each(mediaRoutes)('502 or 503 upstream_failed on $name: the vendor is unreachable or does not respond', async (route) => {
     const gateway = await lendProject();
     for (const model of ['dead/x', 'hasty/hang']) {
       await expectRouteError(await askMedia(gateway, route, model), route, { status: [502, 503], code: 'upstream_failed' });
@@ -85,30 +85,33 @@ describe('7.4 codes', () => {
     }
   });
 
-  it.each(mediaRoutes)('upstream_error, 502 or 503 on $name: the message holds the vendor’s status and body, 429 too', async (route) => {
-    const gateway = await lendProject();
-    for (const [model, status, words] of [
-      ['fail-500', 500, 'error'],
-      ['refuse-400', 400, 'not one that'],
-      ['fail-401', 401, 'error'],
-      ['not-found', 404, 'error'],
-      ['rate-limited-0.05', 429, 'rate_limit_exceeded'],
-      ['quota', 429, 'insufficient_quota'],
-      ['redirect', 302, ''],
-    ] as const) {
-      const answer = await askMedia(gateway, route, `one/${model}`);
-      expect(answer.headers.get('retry-after')).toBeNull();
-      const message = new RegExp(`^the vendor answered ${status}[^]*${words}`);
-      await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_error', message });
-      expect(await rowOf(gateway)).toMatchObject({ code: 'upstream_error', cost: 0, attempts: [{ status, cost: 0 }] });
-    }
-    const asked = gateway.vendor
-      .requests()
-      .filter(({ path, body }) => path === route.path && body.toString().includes('rate-limited-0.05'));
-    expect(asked).toHaveLength(1);
-  });
+  it.each(mediaRoutes)(
+    '502 or 503 upstream_error on $name: the message contains the vendor’s status and body, also for 429',
+    async (route) => {
+      const gateway = await lendProject();
+      for (const [model, status, errorText] of [
+        ['fail-500', 500, 'error'],
+        ['refuse-400', 400, 'not one that'],
+        ['fail-401', 401, 'error'],
+        ['not-found', 404, 'error'],
+        ['rate-limited-0.05', 429, 'rate_limit_exceeded'],
+        ['quota', 429, 'insufficient_quota'],
+        ['redirect', 302, ''],
+      ] as const) {
+        const answer = await askMedia(gateway, route, `one/${model}`);
+        expect(answer.headers.get('retry-after')).toBeNull();
+        const message = new RegExp(`^the vendor responded with ${status}[^]*${errorText}`);
+        await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_error', message });
+        expect(await rowOf(gateway)).toMatchObject({ code: 'upstream_error', cost: 0, attempts: [{ status, cost: 0 }] });
+      }
+      const asked = gateway.vendor
+        .requests()
+        .filter(({ path, body }) => path === route.path && body.toString().includes('rate-limited-0.05'));
+      expect(asked).toHaveLength(1);
+    },
+  );
 
-  it('upstream_error on images: what the vendor’s filter took', async () => {
+  it('502 upstream_error on images: removed by the vendor’s filter', async () => {
     const gateway = await lendProject();
     const message = /CONTENT_FILTERED/;
     await expectRouteError(await askMedia(gateway, images, 'art/filtered'), images, {
@@ -118,7 +121,7 @@ describe('7.4 codes', () => {
     });
   });
 
-  it.each(mediaRoutes)('bad_upstream_response, 502 or 503 on $name: an answer that cannot be read', async (route) => {
+  it.each(mediaRoutes)('502 or 503 bad_upstream_response on $name: an unreadable response', async (route) => {
     const gateway = await lendProject();
     const broken = route.name === 'images' ? ['break-after-1'] : [];
     for (const model of ['garbage', 'empty', 'wrong-type', ...broken]) {
@@ -127,7 +130,7 @@ describe('7.4 codes', () => {
     }
   });
 
-  it.each(mediaRoutes)('on $name there is no failover: the tier’s next model is not asked', async (route) => {
+  it.each(mediaRoutes)('no failover on $name: the tier’s next model is not tried', async (route) => {
     const gateway = await lendProject();
     const tiers = { pair: ['one/fail-500', 'two/fine'] };
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { image_tiers: tiers, speech_tiers: tiers });

@@ -1,4 +1,4 @@
-/** Which model answers an image or speech call, and why none does (specification 4.6 `model`, 7.5). */
+/** Which model serves an image or speech call, and the reasons of no_route (docs/api/reference.md#no-route). */
 import { describe, expect, it } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import { expectRouteError, projectLender } from './inference-routes.ts';
@@ -8,7 +8,7 @@ import { askMedia, bearer, images, issueKey, mediaRoutes, mediaYaml, speech } fr
 const lent = shareGateway({ yaml: mediaYaml });
 const lendProject = projectLender(lent, 'media');
 
-describe('4.6 model', () => {
+describe('model', () => {
   it.each([
     [images, 'two/picture', 'two/picture'],
     [images, 'standard', 'one/picture'],
@@ -42,7 +42,7 @@ describe('4.6 model', () => {
     expect([await served(images, bot), await served(speech, bot), await served(images)]).toEqual(['art/bots', 'path/bots', 'two/mine']);
   });
 
-  it('a project that may not use the default provider has its own first one as default', async () => {
+  it('the default of a project that may not use the default provider is its first provider', async () => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: ['art', 'path', 'two'] });
     for (const route of mediaRoutes) {
@@ -52,7 +52,7 @@ describe('4.6 model', () => {
     }
   });
 
-  it.each(mediaRoutes)('a retired model or provider never causes no_route on $name: it is asked last', async (route) => {
+  it.each(mediaRoutes)('a retired model or provider never causes no_route on $name: it is tried last', async (route) => {
     const gateway = await lendProject();
     const [first, second] = route.name === 'images' ? ['one/picture', 'two/picture'] : ['one/spoken', 'two/spoken'];
     const served = async (model: string) => {
@@ -80,7 +80,7 @@ describe('4.6 model', () => {
   });
 });
 
-describe('7.5 no_route', () => {
+describe('no_route', () => {
   const noRoute = (message: string | RegExp) => ({ status: 400, code: 'no_route', message });
 
   it.each(mediaRoutes)('`unknown … provider` on $name: the vendor named does not serve this type', async (route) => {

@@ -1,6 +1,6 @@
 /**
- * Specification 4.6 for images and speech, row by row, with the headers (4.2, 4.3) and what the calls cost. Which model answers is in
- * specification-media-models.test.ts, the errors in specification-media-errors.test.ts, video in files of its own.
+ * Images and speech of docs/api/reference.md, with headers and cost. Model selection is in specification-media-models.test.ts, errors are in
+ * specification-media-errors.test.ts, video in separate files.
  */
 import { describe, expect, it } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -17,8 +17,8 @@ interface ImageResult {
   readonly data: readonly { readonly b64_json: string }[];
 }
 
-describe('4.6 images', () => {
-  it('200: the standard shape: n and size have defaults, and only the listed fields are sent', async () => {
+describe('images', () => {
+  it('200: the standard format has defaults for n and size, and only the listed fields are sent', async () => {
     const gateway = await lendProject();
     const odd = `{"model":"one/picture", "prompt": "a \\u0066ox", "quality":"hd","user":"u","style":1,"background":"x","steps":9,"seed":7}`;
     const answer = await gateway.call(images.path, odd);
@@ -36,7 +36,7 @@ describe('4.6 images', () => {
     });
   });
 
-  it('200: n and size of the caller; as many entries as images', async () => {
+  it('200: n and size of the caller, with one entry per image', async () => {
     const gateway = await lendProject();
     const { data } = await jsonOf<ImageResult>(askMedia(gateway, images, 'one/picture', { more: { n: 3, size: '16x8' } }));
     expect(data).toHaveLength(3);
@@ -50,14 +50,14 @@ describe('4.6 images', () => {
     expect([answer.status, sentToVendor(gateway).text]).toEqual([200, '{"model":"b64-only","prompt":"a fox","n":1,"size":"8x8"}']);
   });
 
-  it('200: a url of the vendor is fetched, so that the result is b64_json for every provider', async () => {
+  it('200: a URL from the vendor is downloaded, so that every provider returns b64_json', async () => {
     const gateway = await lendProject();
     const { data } = await jsonOf<ImageResult>(askMedia(gateway, images, 'one/image-url', { more: { n: 2 } }));
     expect(data).toEqual([{ b64_json: expect.stringMatching(png) }, { b64_json: expect.stringMatching(png) }]);
     expect(sentToVendor(gateway).path).toMatch(/^\/files\//);
   });
 
-  it('200: the other shape: the model in the path, size in two members, 4 steps; seed and cfg_scale as they were written', async () => {
+  it('200: the artifacts format has the model in the path, size in two members and 4 steps; seed and cfg_scale are unchanged', async () => {
     const gateway = await lendProject();
     const answer = await gateway.call(
       images.path,
@@ -78,7 +78,7 @@ describe('4.6 images', () => {
     expect(sentToVendor(gateway).text).toBe('{"prompt":"a fox","steps":4}');
   });
 
-  it('400 plain text: a size that the other shape cannot say', async () => {
+  it('400 plain text: a size that the artifacts format cannot express', async () => {
     const gateway = await lendProject();
     for (const size of ['large', '8', '0x8', 8, {}, '8x8x8', '1024 x 1024'])
       await expectPlainText(await askMedia(gateway, images, 'art/flux', { more: { size } }), 400);
@@ -86,8 +86,8 @@ describe('4.6 images', () => {
   });
 });
 
-describe('4.6 speech', () => {
-  it('200: the standard shape: voice and response_format have defaults; the bytes of the vendor', async () => {
+describe('speech', () => {
+  it('200: the standard format has defaults for voice and response_format, and the bytes of the vendor', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, speech, 'one/spoken', { more: { speed: 2, instructions: 'sing', stream_format: 'sse' } });
     expect([answer.status, answer.headers.get('content-type'), answer.headers.get('x-gateway-model')]).toEqual([
@@ -111,13 +111,13 @@ describe('4.6 speech', () => {
   it.each([
     ['wav', 'audio/wav'],
     ['pcm', 'audio/pcm'],
-  ])('200: response_format %s: the media type of the vendor, %s (4.3)', async (response_format, type) => {
+  ])('200: response_format %s has the media type of the vendor, %s', async (response_format, type) => {
     const answer = await askMedia(await lendProject(), speech, 'one/spoken', { more: { response_format, voice: 'echo' } });
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, type]);
     await answer.body?.cancel();
   });
 
-  it('200: <provider>/<voice>: the voice in the path, the text in the row’s field beside its fixed body', async () => {
+  it('200: <provider>/<voice>: the voice in the path, the text in the configured field of the fixed body', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, speech, 'path/Rachel The Fox', { more: { voice: 'nova', response_format: 'wav' } });
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'audio/mpeg']);
@@ -129,7 +129,7 @@ describe('4.6 speech', () => {
     });
   });
 
-  it('200: <provider>/<voice>: the voice in the query; the media type that the provider row sets (4.3)', async () => {
+  it('200: <provider>/<voice>: the voice in the query; the media type that the provider configures', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, speech, 'query/aura&x=1');
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'audio/x-own']);
@@ -142,7 +142,7 @@ describe('4.6 speech', () => {
   });
 });
 
-describe('4.2 headers', () => {
+describe('headers', () => {
   it.each(mediaRoutes)('source and correlation headers are stored on $name; timeout and memory have no effect', async (route) => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, route, 'one/slow-100', {

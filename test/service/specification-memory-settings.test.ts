@@ -1,4 +1,4 @@
-/** Specification 3 (conversation), 4.2 (memory headers), 4.8 rules 1 to 3 and 10, shapes 12: settings, and which calls are recorded. */
+/** Memory settings, and which calls are recorded (docs/api/reference.md#memory-rules). */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
@@ -15,7 +15,7 @@ onBothDatabases('memory settings', (database) => {
     gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, body);
   const read = (gateway: TestGateway): Promise<unknown> => jsonOf(gateway.admin('GET', `/provision/teams/${gateway.project}/memory`));
 
-  it('200: the defaults; what a body leaves out stays', async () => {
+  it('200: returns the defaults; omitted fields keep their value', async () => {
     const gateway = await lendProject();
     expect(await read(gateway)).toEqual(defaults);
     const changes = [{ batch_of: 5 }, { only_senders: ['a', 'b'], delete_conversations_after_days: 30 }, {}, { only_senders: [] }];
@@ -31,7 +31,7 @@ onBothDatabases('memory settings', (database) => {
     expect(await read(gateway)).toEqual(expected);
   });
 
-  it('200: changes made at once all last', async () => {
+  it('200: concurrent changes are all kept', async () => {
     const gateway = await lendProject();
     await Promise.all([put(gateway, { batch_of: 7 }), put(gateway, { at_least_every_minutes: 9 }), put(gateway, { enabled: false })]);
     expect(await read(gateway)).toEqual({ ...defaults, batch_of: 7, at_least_every_minutes: 9, enabled: false });
@@ -43,26 +43,26 @@ onBothDatabases('memory settings', (database) => {
     ['batch_of 2.5', { batch_of: 2.5 }],
     ['at_least_every_minutes 0', { at_least_every_minutes: 0 }],
     ['at_least_every_minutes 43201', { at_least_every_minutes: 43_201 }],
-    ['as long as the deletion period', { at_least_every_minutes: 1_440, delete_conversations_after_days: 1 }],
-    ['a deletion period of 0 days', { delete_conversations_after_days: 0 }],
-    ['senders that are no list', { only_senders: 'app' }],
-    ['a sender without a name', { only_senders: [''] }],
+    ['an interval as long as the retention period', { at_least_every_minutes: 1_440, delete_conversations_after_days: 1 }],
+    ['a retention period of 0 days', { delete_conversations_after_days: 0 }],
+    ['sources that are not a list', { only_senders: 'app' }],
+    ['a source without a name', { only_senders: [''] }],
     ['enabled as text', { enabled: 'yes' }],
-    ['an unknown member', { batchOf: 3 }],
+    ['an unknown field', { batchOf: 3 }],
   ])('400 bad_request, and nothing changes: %s', async (_title, body) => {
     const gateway = await lendProject();
     await expectChatError(await put(gateway, body), 400, 'bad_request');
     expect(await read(gateway)).toEqual(defaults);
   });
 
-  it('400 bad_request: a deletion period that a pause set before does not fit into; with a longer one it is taken', async () => {
+  it('400 bad_request: a retention period shorter than the stored interval; a longer one is accepted', async () => {
     const gateway = await lendProject();
     expect((await put(gateway, { at_least_every_minutes: 2_880 })).status).toBe(200);
     await expectChatError(await put(gateway, { delete_conversations_after_days: 2 }), 400, 'bad_request');
     expect((await put(gateway, { delete_conversations_after_days: 3 })).status).toBe(200);
   });
 
-  it('404 not_found: no such project; 401 for a virtual key', async () => {
+  it('404 not_found: unknown project; 401: a virtual key', async () => {
     await expectChatError(await lent().admin('PUT', '/provision/teams/nobody/memory', {}), 404, 'not_found');
     await expectChatError(await lent().call(`/provision/teams/${lent().project}/memory`), 401, 'invalid_key');
   });
@@ -78,7 +78,7 @@ onBothDatabases('memory settings', (database) => {
     readonly subject?: string | null;
   }
 
-  describe('a call is recorded when all of rule 3 holds, under the subject of 4.2', () => {
+  describe('a call is recorded when all conditions hold, under the subject of the request', () => {
     const senders = { only_senders: ['listed'] };
     const by = (source: string): Record<string, string> => ({ 'x-gateway-source': source });
     const mode = (value: string): Record<string, string> => ({ 'x-gateway-memory': value });
@@ -91,12 +91,12 @@ onBothDatabases('memory settings', (database) => {
       { title: 'moderations', route: 'moderations', recorded: false },
       { title: 'rerank', route: 'rerank', recorded: false },
       { title: 'a call that failed', model: 'first/fail-500', recorded: false },
-      { title: 'a call that was refused', model: 'first/refuse-400', recorded: false },
+      { title: 'a call that was rejected', model: 'first/refuse-400', recorded: false },
       { title: 'memory off for the project', settings: { enabled: false }, recorded: false },
-      { title: 'a listed sender', settings: senders, headers: by('listed'), recorded: true },
-      { title: 'a sender that is not listed', settings: senders, headers: by('other'), recorded: false },
-      { title: 'no sender where senders are listed', settings: senders, recorded: false },
-      { title: 'any sender where none is listed', headers: by('other'), recorded: true },
+      { title: 'a listed source', settings: senders, headers: by('listed'), recorded: true },
+      { title: 'a source that is not listed', settings: senders, headers: by('other'), recorded: false },
+      { title: 'no source where sources are listed', settings: senders, recorded: false },
+      { title: 'any source where none is listed', headers: by('other'), recorded: true },
       ...['write', 'WRITE', '', 'recall', 'Recall'].map((value) => ({
         title: `x-gateway-memory: ${value}`,
         headers: mode(value),
@@ -137,24 +137,24 @@ onBothDatabases('memory settings', (database) => {
       { title: 'a streamed call that failed', model: 'first/fail-500', more: { stream: true }, recorded: false },
       { title: 'off, streamed', headers: mode('off'), more: { stream: true }, recorded: false },
       ...(['chat', 'messages', 'responses'] as const).map((route) => ({
-        title: `200 with off, whatever stands in the subject header of ${route}`,
+        title: `200 with off, with any subject header on ${route}`,
         route,
         headers: { ...mode('off'), ...about('x'.repeat(257)) },
         recorded: false,
       })),
       {
-        title: '200 while memory is off, whatever stands in the subject header',
+        title: '200 while memory is off, with any subject header',
         settings: { enabled: false },
         headers: about('x'.repeat(257)),
         recorded: false,
       },
       {
-        title: '200 for a sender that is not listed, whatever stands in the subject header',
+        title: '200 for a source that is not listed, with any subject header',
         settings: { only_senders: ['listed'] },
         headers: about('x'.repeat(257)),
         recorded: false,
       },
-      { title: 'a body user that is no subject', more: { user: 'x'.repeat(257) }, subject: null, recorded: true },
+      { title: 'a body user that is not a valid subject', more: { user: 'x'.repeat(257) }, subject: null, recorded: true },
     ];
 
     it.each(rows)(
@@ -194,7 +194,7 @@ onBothDatabases('memory settings', (database) => {
     });
   });
 
-  it('400 invalid_memory_subject where recall would go by it, though the sender is not listed', async () => {
+  it('400 invalid_memory_subject: recall needs the subject although the source is not listed', async () => {
     const gateway = await lendProject();
     expect((await put(gateway, { only_senders: ['listed'] })).status).toBe(200);
     const headers = { 'x-gateway-memory': 'recall', 'x-gateway-memory-subject': 'x'.repeat(257) };
@@ -202,7 +202,7 @@ onBothDatabases('memory settings', (database) => {
     await expectRouteError(await ask(gateway, routeOf('chat'), 'first/echo', { headers }), routeOf('chat'), wanted);
   });
 
-  describe('of binary content type, bytes and SHA-256 are kept, nothing else', () => {
+  describe('of binary content only type, size and SHA-256 are stored', () => {
     const bytes = Buffer.from(Array.from({ length: 3_000 }, (_, n) => (n * 89) % 256));
     const data = bytes.toString('base64');
     const url = `data:image/png;base64,${data}`;

@@ -1,5 +1,5 @@
 /**
- * Specification 7.5: the messages of `no_route`, and the sentences below its table.
+ * The messages of `no_route` (docs/api/reference.md#no-route).
  *
  * The messages of 429 are in specification-ceilings.test.ts, those of media routes in specification-media.test.ts and video.test.ts.
  */
@@ -12,7 +12,7 @@ const lendProject = projectLender(lent, 'no-route');
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
-describe('7.5 no_route', () => {
+describe('400 no_route', () => {
   const none = 'no models available for route';
   const noRoute = (message: string | RegExp) => ({ status: 400, code: 'no_route', message });
 
@@ -32,7 +32,7 @@ describe('7.5 no_route', () => {
     await expectRouteError(await ask(gateway, route, 'first/echo'), route, noRoute(none));
   });
 
-  it.each(routes)('`model not permitted for this key: …` on $name: the allow-list refuses every model', async (route) => {
+  it.each(routes)('`model not permitted for this key: …` on $name: the allow-list permits no model', async (route) => {
     const gateway = await lendProject();
     const { key } = await jsonOf<{ key: string }>(
       gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, { name: 'narrow', models: [nameOf(route, 'second/echo')] }),
@@ -43,7 +43,7 @@ describe('7.5 no_route', () => {
     expect(tier.headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
   });
 
-  it('`no providers configured`: no vendor at all', () =>
+  it('`no providers configured`: no providers', () =>
     withGateway(
       { yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
       async (gateway) => {
@@ -52,7 +52,7 @@ describe('7.5 no_route', () => {
       },
     ));
 
-  it.each(routes)('on $name it uses no call slot, and no vendor is called', async (route) => {
+  it.each(routes)('on $name is not counted, and no vendor is called', async (route) => {
     const gateway = await lendProject();
     const before = gateway.vendor.requests().length;
     await expectRouteError(await ask(gateway, route, 'unheard-of'), route, noRoute(none));
@@ -61,7 +61,7 @@ describe('7.5 no_route', () => {
     expect(key.ceilings).toMatchObject({ calls: { used: 0, reserved: 0 }, rpm: { used: 0, reserved: 0 } });
   });
 
-  it.each(routes)('on $name a retired model or vendor never causes it: it is called last, and called when all are', async (route) => {
+  it.each(routes)('on $name is never caused by retired models or vendors, which are called last', async (route) => {
     const gateway = await lendProject();
     const path = `/provision/teams/${gateway.project}`;
     await gateway.admin('PUT', path, {

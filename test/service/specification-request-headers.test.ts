@@ -1,8 +1,8 @@
 /**
- * Specification 4.2, one row after the other, on every route that the row names.
+ * The request headers of docs/api/reference.md#request-headers, row by row, on every route of the row.
  *
- * Media routes are in specification-media.test.ts and video.test.ts, what `recall` inserts in recall.test.ts, and what an explicit `write` makes
- * of a conversation of one call in learning.test.ts.
+ * Media routes are in specification-media.test.ts and video.test.ts, the effect of `recall` in recall.test.ts, and the effect of an explicit
+ * `write` on a conversation of one call in learning.test.ts.
  */
 import { describe, expect, it } from '@jest/globals';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
@@ -22,10 +22,10 @@ import {
 const lent = shareGateway({});
 const lendProject = projectLender(lent, 'headers');
 
-/** Header values are bytes; `fetch` takes each character for one. */
+/** Header values are bytes; `fetch` sends each character as one byte. */
 const asBytes = (text: string): string => Buffer.from(text).toString('latin1');
 
-/** What memory holds of the project, newest first, when all calls so far are stored. */
+/** The recorded calls of the project, newest first, after all calls so far are stored. */
 async function conversationsOf(gateway: TestGateway): Promise<readonly { readonly subject: string | null }[]> {
   await callsOf(gateway);
   return gateway.database.query<{ subject: string | null }>(
@@ -59,7 +59,7 @@ describe('x-gateway-source', () => {
 });
 
 describe('x-gateway-timeout-ms', () => {
-  it.each(routes)('$name: a limit for all attempts together', async (route) => {
+  it.each(routes)('$name: a timeout for all attempts together', async (route) => {
     const gateway = await lendProject();
     const chain = [nameOf(route, 'first/slow-200+fail-500'), nameOf(route, 'second/hang')];
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { chain } });
@@ -68,7 +68,7 @@ describe('x-gateway-timeout-ms', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'deadline', attempts: [{ outcome: 'failed' }, { outcome: 'deadline' }] }]);
   });
 
-  it.each(routes)('$name: more than 120000 is reduced to it; what is no positive integer is ignored', async (route) => {
+  it.each(routes)('$name: values above 120000 are reduced to it; other than positive integers are ignored', async (route) => {
     const gateway = await lendProject();
     // Without the reduction the timer would overflow and end the call at once.
     for (const value of ['120001', '99999999999999', '0', '-5', '1.5', '1e1', 'soon', '']) {
@@ -108,7 +108,7 @@ describe('x-gateway-memory', () => {
     expect(await conversationsOf(gateway)).toEqual([]);
   });
 
-  it.each(routes)('$name: 400 invalid_memory_mode for anything else, before a vendor is called', async (route) => {
+  it.each(routes)('$name: 400 invalid_memory_mode for other values, before a request is sent to a vendor', async (route) => {
     const gateway = await lendProject();
     for (const mode of ['maybe', 'write,off', 'writes', 'ｗrite']) {
       const answer = await ask(gateway, route, 'first/echo', { headers: { 'x-gateway-memory': asBytes(mode) } });
@@ -121,7 +121,7 @@ describe('x-gateway-memory', () => {
 describe('x-gateway-memory-subject', () => {
   const bodyWith = (name: string, subject: unknown) => (name === 'messages' ? { metadata: { user_id: subject } } : { user: subject });
 
-  it.each(recordingRoutes)('$name: files the call under the subject; default is the one of the body', async (route) => {
+  it.each(recordingRoutes)('$name: records the call under the subject; default is the one of the body', async (route) => {
     const longest = '\u{1f600}'.repeat(256);
     for (const [header, body, subject] of [
       ['Müller', 'somebody', 'Müller'],
@@ -221,7 +221,7 @@ describe('correlation headers', () => {
       expect(row).toEqual({ task_id: row.task_id, calls: row.calls, cost: expect.any(Number), tokens: expect.any(Number) });
   });
 
-  it('no effect on routing: the same model answers with and without them', async () => {
+  it('no effect on routing: the same model responds with and without them', async () => {
     const gateway = await lendProject();
     const all = Object.fromEntries(rows.map(({ header }) => [header, 'standard']));
     for (const headers of [{}, all]) {

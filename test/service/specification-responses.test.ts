@@ -1,7 +1,7 @@
 /**
- * Specification 4.3, 4.4 and 4.5, row by row. Every status that 4.5 lists is a row of 7.4 (specification-errors.test.ts).
+ * The response rules of docs/api/reference.md, row by row. The statuses are tested in specification-errors.test.ts.
  *
- * Elsewhere: `retry-after` of 429, and 402, in specification-ceilings.test.ts; cached answers in response-cache.test.ts; the recalled system
+ * Elsewhere: `retry-after` of 429, and 402, in specification-ceilings.test.ts; cached responses in response-cache.test.ts; the recalled system
  * message in recall.test.ts; 403 in content-rules.test.ts; the media type of audio and video in specification-media.test.ts and video.test.ts.
  */
 import { describe, expect, it } from '@jest/globals';
@@ -25,18 +25,18 @@ const lent = shareGateway({
 });
 const lendProject = projectLender(lent, 'answers');
 
-/** What the vendor was sent last. */
+/** The last request to the vendor. */
 function sentBody(gateway: TestGateway): string {
   return gateway.vendor.requests().at(-1)?.body.toString() ?? '';
 }
 
-/** The body as text, with members that must survive as they are; `model` stands first. */
+/** The body as text, with members that must stay unchanged; `model` comes first. */
 function oddBody(route: InferenceRoute, model: string): string {
   return `{"model":${JSON.stringify(model)} , ${JSON.stringify(route.body).slice(1, -1)},"x_unknown": 12345678901234567890,"y":1.0 ,"\\u007a":[1e5]}`;
 }
 
-describe('4.4 status', () => {
-  it('200: the breakers of the providers that the project can route to, those of media alone too', async () => {
+describe('status', () => {
+  it('200: the breakers of the providers that the project can route to, media providers included', async () => {
     await withGateway(
       {
         yaml: (vendorUrl, deadUrl) =>
@@ -58,12 +58,12 @@ describe('4.4 status', () => {
   });
 });
 
-describe('4.3 a streamed answer', () => {
+describe('a streamed response', () => {
   it.each([
     ['content-type', 'text/event-stream'],
     ['cache-control', 'no-cache'],
     ['x-accel-buffering', 'no'],
-  ])('%s is %s; on a plain answer it is not', async (header, value) => {
+  ])('%s is %s; on a JSON response it is not', async (header, value) => {
     const gateway = await lendProject();
     for (const route of streamingRoutes) {
       const streamed = await ask(gateway, route, 'first/echo', { more: { stream: true } });
@@ -75,7 +75,7 @@ describe('4.3 a streamed answer', () => {
     }
   });
 
-  it.each(streamingRoutes)('$name: no retry-after where no row names one', async (route) => {
+  it.each(streamingRoutes)('$name: no retry-after unless the error code has one', async (route) => {
     const gateway = await lendProject();
     for (const model of ['first/echo', 'first/refuse-400', 'first/fail-500', 'first/rate-limited-0.05', 'nobody/knows']) {
       const answer = await ask(gateway, route, model);
@@ -85,7 +85,7 @@ describe('4.3 a streamed answer', () => {
   });
 });
 
-describe('4.5 requests', () => {
+describe('requests', () => {
   it.each(routes)('$name: model is a tier, auto, or <provider>/<model>', async (route) => {
     const gateway = await lendProject();
     for (const [model, served] of [
@@ -110,7 +110,7 @@ describe('4.5 requests', () => {
   it.each(passthroughRoutes)('$name: the gateway requires model and nothing else', async (route) => {
     const gateway = await lendProject();
     const answer = await gateway.call(route.path, { model: nameOf(route, 'first/echo') });
-    // The vendor's own word on a body that holds nothing: it was asked.
+    // The vendor's message about an empty body: the request was sent.
     expect(sentBody(gateway)).toBe('{"model":"echo"}');
     if (answer.status !== 200) await expectRouteError(answer, route, { status: 400, code: 'upstream_refused' });
     for (const model of [undefined, '', null, 7]) {
@@ -118,7 +118,7 @@ describe('4.5 requests', () => {
     }
   });
 
-  it.each(routes)('$name: all other fields go to the provider unchanged', async (route) => {
+  it.each(routes)('$name: all other fields are forwarded unchanged', async (route) => {
     const gateway = await lendProject();
     const answer = await gateway.call(route.path, oddBody(route, nameOf(route, 'first/echo')));
     expect([answer.status, sentBody(gateway)]).toEqual([200, oddBody(route, 'echo')]);
@@ -146,7 +146,7 @@ describe('4.5 requests', () => {
     expect(sentBody(gateway)).not.toContain('include_usage');
   });
 
-  it('messages: x-api-key is accepted as well as Authorization', async () => {
+  it('messages: x-api-key is accepted like Authorization', async () => {
     const { url, key } = await lendProject();
     const { path, body } = routeOf('messages');
     for (const headers of [{ 'x-api-key': key }, { authorization: `Bearer ${key}` }] as Record<string, string>[]) {
@@ -160,12 +160,12 @@ describe('4.5 requests', () => {
   });
 });
 
-describe('4.5 answers', () => {
+describe('responses', () => {
   it.each(routes)('$name: the body of the provider, unchanged', async (route) => {
     const gateway = await lendProject();
     const answer = await ask(gateway, route, 'first/numbers');
     const text = await answer.text();
-    // JSON.parse and stringify would change what is odd in it.
+    // JSON.parse and stringify would change its unusual numbers.
     expect([answer.status, text === JSON.stringify(JSON.parse(text))]).toEqual([200, false]);
     for (const odd of ['12345678901234567890', '1.0', '1e5']) expect(text).toContain(odd);
     const straight = await fetch(`${gateway.vendor.url}${route.path}`, {
@@ -188,11 +188,11 @@ describe('4.5 answers', () => {
     expect(withoutIds(text)).toBe(withoutIds(await straight.text()));
   });
 
-  it.each(dialectRoutes)('$name: x-gateway-cache tells that no cache answered', async (route) => {
+  it.each(dialectRoutes)('$name: x-gateway-cache is miss without a cached response', async (route) => {
     expect((await ask(await lendProject(), route, 'first/echo')).headers.get('x-gateway-cache')).toBe('miss');
   });
 
-  it.each(passthroughRoutes)('$name: no response cache, each call goes to a vendor', async (route) => {
+  it.each(passthroughRoutes)('$name: no response cache, each call is sent to a vendor', async (route) => {
     const gateway = await lendProject();
     const before = gateway.vendor.requests().length;
     for (let call = 0; call < 3; call += 1) {
@@ -224,7 +224,7 @@ describe('4.5 answers', () => {
   });
 });
 
-/** The demo vendor counts its answers; nothing else differs between two of them. */
+/** The demo vendor numbers its responses; nothing else differs between two of them. */
 function withoutIds(text: string): string {
   return text.replaceAll(/demo[-_]\d+/g, 'demo').replaceAll(/_demo_?\d+/g, '_demo');
 }

@@ -1,6 +1,6 @@
-/** Specification 7.4, the rows of stores that are down, on every route that the row names. They come from 4.4 and 5.5 too. */
+/** Error codes of unavailable stores (docs/api/reference.md#error-codes), on every route that the table names. */
 import { afterAll, expect, it } from '@jest/globals';
-import { withDatabaseDoor } from '../support/database-proxy.ts';
+import { withDatabaseProxy } from '../support/database-proxy.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { jsonOf, shareGateway } from '../support/gateway.ts';
 import { createProcesses } from '../support/gateway-process.ts';
@@ -19,7 +19,7 @@ onBothDatabases('stores that fail', (database) => {
   const lent = shareGateway({ database });
   const lendProject = projectLender(lent, 'stores');
 
-  /** While `work` runs the table is not where the queries look for it. */
+  /** Renames the table while `work` runs, so that queries fail. */
   async function withoutTable(table: string, work: () => Promise<void>): Promise<void> {
     await lent().database.query(`alter table ${table} rename to hidden_${table}`);
     try {
@@ -39,13 +39,13 @@ onBothDatabases('stores that fail', (database) => {
     ['keystore_unavailable', 'virtual_keys'],
     ['limits_unavailable', 'key_ceilings'],
   ])('503 %s on all routes: %s cannot be read', async (code, table) => {
-    // A key that no call has used yet is not in memory.
+    // A key that was not used yet is not cached.
     const gateway = await lendProject();
     await withoutTable(table, () => expectOnAllRoutes(gateway, code));
     for (const route of routes) expect((await ask(gateway, route, 'first/echo')).status).toBe(200);
   });
 
-  it('500 query_failed on usage and memory: a query fails; 503 limits_unavailable on status', async () => {
+  it('500 query_failed on usage and memory when a query fails; 503 limits_unavailable on status', async () => {
     const gateway = await lendProject();
     expect((await gateway.call('/status/peek')).status).toBe(200);
     await withoutTable('conversations', async () =>
@@ -65,27 +65,27 @@ const everyMemoryRoute: readonly { method: Method; path: string; good?: unknown 
 
 describePostgres('503 no_db', () => {
   const processes = createProcesses();
-  afterAll(processes.takeBack);
+  afterAll(processes.stopAll);
 
-  it('on usage and each memory route when the gateway has no database; known keys stay known', async () => {
+  it('on usage and each memory route without a database; cached keys stay valid', async () => {
     const database = await createTestDatabase();
     try {
       const home = await processes.home('empty');
       await (await processes.start('migrate', { home, env: { DATABASE_URL: database.url } })).exited;
-      await withDatabaseDoor(database.url, async (door) => {
-        await door.open();
-        const env = { DATABASE_URL: door.url, OPENAI_API_KEY: 'any', ANTHROPIC_API_KEY: 'any' };
+      await withDatabaseProxy(database.url, async (proxy) => {
+        await proxy.connect();
+        const env = { DATABASE_URL: proxy.url, OPENAI_API_KEY: 'any', ANTHROPIC_API_KEY: 'any' };
         const gateway = await processes.start('serve', { home, env });
         await gateway.admin('PUT', '/provision/teams/acme', {});
         const { key } = await jsonOf<{ key: string }>(gateway.admin('POST', '/provision/teams/acme/keys', { name: 'test' }));
         expect((await gateway.call(key, '/usage/me')).status).toBe(200);
-        await door.shut();
+        await proxy.sever();
         await expectChatError(await gateway.call(key, '/usage/me'), 503, 'no_db');
         for (const { method, path, good } of everyMemoryRoute)
           await expectCode(send({ url: gateway.url, key }, method, path, good), 503, 'no_db');
         await expectChatError(await gateway.call(key, '/status/peek'), 503, 'limits_unavailable');
         expect((await gateway.call(key, '/v1/models')).status).toBe(200);
-        await door.open();
+        await proxy.connect();
         expect(await gateway.end('SIGTERM')).toBe(0);
       });
     } finally {

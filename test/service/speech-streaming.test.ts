@@ -1,4 +1,4 @@
-/** Audio on its way: as fast as its caller takes it, and what becomes of it when one of both ends leaves. */
+/** Audio streams: back pressure, and what happens when the caller or the vendor disconnects. */
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { request as httpRequest } from 'node:http';
@@ -12,7 +12,7 @@ import { shareVendor } from './media-vendor.ts';
 const mebibyte = 1024 * 1024;
 const { withVendor } = shareVendor();
 
-/** A vendor that speaks `total` bytes as fast as they are taken; tells how many left it. */
+/** A vendor that sends `total` bytes with back pressure and counts the bytes sent. */
 function speaker(total: number) {
   const state = { sent: 0, closed: false };
   const chunk = Buffer.alloc(64 * 1024, 3);
@@ -46,13 +46,13 @@ function ask({ url, key }: TestGateway, body: object) {
 const spoken = { model: 'own/voice', input: 'Hello' };
 const charged = { cost: (5 * 15) / 1e6 };
 
-it('a caller that does not read makes the vendor wait: nothing piles up; then it comes whole', () => {
+it('a slow caller makes the vendor wait, and then gets the complete audio', () => {
   const total = 96 * mebibyte;
   const { state, answer } = speaker(total);
   return withVendor(answer, async (gateway) => {
     const request = ask(gateway, spoken);
     const [response] = (await once(request, 'response')) as [NodeJS.ReadableStream];
-    // Until the vendor has stopped writing, since every buffer on the way is full.
+    // Until the vendor stops writing because every buffer is full.
     let before = -1;
     await eventually(async () => {
       const { sent } = state;
@@ -69,7 +69,7 @@ it('a caller that does not read makes the vendor wait: nothing piles up; then it
   });
 });
 
-it('the first audio comes while the vendor still speaks', () => {
+it('the first audio arrives while the vendor is still sending', () => {
   let finish: () => void = () => undefined;
   return withVendor(
     (response) => {
@@ -88,7 +88,7 @@ it('the first audio comes while the vendor still speaks', () => {
   );
 });
 
-it('a vendor that breaks off breaks the caller’s stream visibly, and is charged', () =>
+it('a stream that the vendor breaks off is broken for the caller, and charged', () =>
   withVendor(
     (response) => {
       response.writeHead(200, { 'content-type': 'audio/mpeg' }).write('some');
@@ -102,7 +102,7 @@ it('a vendor that breaks off breaks the caller’s stream visibly, and is charge
     },
   ));
 
-it('a caller that leaves in the middle ends the vendor’s request, and is charged what the vendor bills', () => {
+it('a caller that disconnects in the middle ends the vendor’s request and is charged what the vendor bills', () => {
   const { state, answer } = speaker(512 * mebibyte);
   return withVendor(answer, async (gateway) => {
     const request = ask(gateway, spoken);
@@ -115,7 +115,7 @@ it('a caller that leaves in the middle ends the vendor’s request, and is charg
   });
 });
 
-it('a caller that leaves before the first audio ends the vendor’s request too', () => {
+it('a caller that disconnects before the first audio ends the vendor’s request', () => {
   const state = { asked: false, closed: false };
   return withVendor(
     (response) => {

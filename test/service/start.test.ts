@@ -1,4 +1,4 @@
-/** Starting, and being wrong about it, as the person at the console sees it (decisions 1, 11). */
+/** The start of the service and its errors, as seen on the console. */
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -6,9 +6,9 @@ import { compareVersions } from '../../scripts/versions.js';
 import { findAddress } from '../../src/cli/addresses.ts';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
-import { withDatabaseDoor } from '../support/database-proxy.ts';
+import { withDatabaseProxy } from '../support/database-proxy.ts';
 import { eventually, jsonOf, unusedUrl } from '../support/gateway.ts';
-import { createProcesses, firstKeyOf, type GatewayProcess, modelInForce, processesOf, root } from '../support/gateway-process.ts';
+import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf, root } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 import { run } from '../support/run.ts';
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
   vendor = await createDemoVendor();
 });
 afterAll(async () => {
-  await processes.takeBack();
+  await processes.stopAll();
   await vendor.close();
 });
 
@@ -29,7 +29,7 @@ tiers:
   standard: [${models.join(', ')}]
 `;
 
-/** It said one line about what is wrong, and ended with 1. */
+/** The process printed one line with the error and ended with 1. */
 async function expectComplaint(gateway: GatewayProcess, complaint: RegExp | string): Promise<void> {
   expect({ ended: await gateway.exited, said: gateway.stderr().trimEnd().split('\n'), listens: gateway.url }).toEqual({
     ended: 1,
@@ -44,7 +44,7 @@ describe('gateway start, on one data directory', () => {
   let key = '';
   const announced = (): Promise<string | null> => findAddress(join(home, 'data'));
 
-  it('first prints the address, a key and a curl line that works when pasted, and soon the address of Temporal’s pages', async () => {
+  it('prints the address, a key and a curl line that works when pasted, then the address of Temporal’s web UI', async () => {
     home = await processes.home('migrated');
     gateway = await processes.start('start', { home, env: { GATEWAY_TEMPORAL: '' } });
     expect(gateway.stdout()).toContain(`Address         ${gateway.url}\n`);
@@ -63,7 +63,7 @@ describe('gateway start, on one data directory', () => {
     expect((await fetch(pages)).status).toBe(200);
   });
 
-  it('draws and speaks with that key at once', async () => {
+  it('generates images and speech with that key without further setup', async () => {
     const image = await gateway.call(key, '/v1/images/generations', { model: 'standard', prompt: 'a fox', size: '64x64' });
     expect([image.status, await image.json()]).toMatchObject([200, { data: [{ b64_json: expect.stringMatching(/^iVBOR/) }] }]);
     const audio = await gateway.call(key, '/v1/audio/speech', { model: 'standard', input: 'Hello' });
@@ -71,7 +71,7 @@ describe('gateway start, on one data directory', () => {
     expect((await audio.arrayBuffer()).byteLength).toBeGreaterThan(100);
   });
 
-  it('is told in one line that another process has the directory', async () => {
+  it('reports in one line that another process uses the directory', async () => {
     const other = await processes.start('start', { home });
     await expectComplaint(
       other,
@@ -80,20 +80,20 @@ describe('gateway start, on one data directory', () => {
     expect((await gateway.call(key, '/usage/me')).status).toBe(200);
   });
 
-  it('is told in one line that the port is in use', async () => {
+  it('reports in one line that the port is in use', async () => {
     const { port } = new URL(gateway.url);
     const other = await processes.start('start', { home: await processes.home('migrated'), env: { PORT: port } });
     await expectComplaint(other, `port ${port} of 127.0.0.1 is in use; set PORT to another one`);
   });
 
-  it('SIGINT: ends with 0 and leaves no process and no address behind', async () => {
+  it('SIGINT: ends with 0 and leaves no process and no address', async () => {
     expect(await gateway.end('SIGINT')).toBe(0);
     expect(gateway.stderr()).toBe('');
     expect(await processesOf(home)).toEqual([]);
     expect(await announced()).toBe(null);
   });
 
-  it('starts again at once, with its data, and prints no key', async () => {
+  it('restarts with its data and prints no key', async () => {
     gateway = await processes.start('start', { home });
     expect(gateway.stdout()).toContain(`Address         ${gateway.url}\n`);
     expect(firstKeyOf(gateway)).toBeNull();
@@ -107,7 +107,7 @@ describe('gateway start, on one data directory', () => {
   });
 });
 
-describe('what is wrong is told in one line, with exit status 1', () => {
+describe('every error is one line, with exit status 1', () => {
   let home = '';
   beforeAll(async () => {
     home = await processes.home('empty');
@@ -117,7 +117,7 @@ describe('what is wrong is told in one line, with exit status 1', () => {
     await chmod(join(home, 'not-mine', 'db'), 0);
   });
 
-  /** Root may do everything, unless it gives that up. */
+  /** Root ignores file permissions unless it drops its privileges. */
   const asUser: readonly string[] = process.getuid?.() === 0 ? ['setpriv', '--inh-caps=-all', '--bounding-set=-all'] : [];
   const main = join(root, 'src', 'main.ts');
 
@@ -126,7 +126,7 @@ describe('what is wrong is told in one line, with exit status 1', () => {
     ['one below a file', 'start', { GATEWAY_DATA_DIR: 'file/data' }, /^gateway: the data directory \S+\/file\/data cannot be used: /],
     ['one that may not be read', 'start', { GATEWAY_DATA_DIR: 'closed' }, /^gateway: the data directory \S+\/closed cannot be used: /],
     [
-      'a database folder that may not be read',
+      'an unreadable database folder',
       'start',
       { GATEWAY_DATA_DIR: 'not-mine' },
       /^gateway: the data directory \S+\/not-mine\/db cannot be written: /,
@@ -138,7 +138,7 @@ describe('what is wrong is told in one line, with exit status 1', () => {
     await expectComplaint(await processes.start(command, { home, env, program: [...asUser, process.execPath, main, command] }), complaint);
   });
 
-  it.each(['start', 'migrate'])('%s with a database that cannot be reached', async (command) => {
+  it.each(['start', 'migrate'])('%s with an unreachable database', async (command) => {
     const { port } = new URL(await unusedUrl());
     for (const host of ['127.0.0.1', 'localhost']) {
       const gateway = await processes.start(command, { home, env: { DATABASE_URL: `postgres://gateway@${host}:${port}/gateway` } });
@@ -146,7 +146,7 @@ describe('what is wrong is told in one line, with exit status 1', () => {
     }
   });
 
-  it('a gateway.yaml with five mistakes: these five lines, each with its place', async () => {
+  it('a gateway.yaml with five errors: five lines, each with its position', async () => {
     const file = join(home, 'mistakes.yaml');
     await writeFile(
       file,
@@ -177,7 +177,7 @@ describePostgres('on a database server', () => {
   let databaseUrl = '';
   let drop: () => Promise<void>;
   beforeAll(async () => {
-    ({ url: databaseUrl, drop } = await createTestDatabase());
+    ({ url: databaseUrl, drop } = await createTestDatabase('empty'));
   });
   afterAll(() => drop());
 
@@ -189,20 +189,20 @@ describePostgres('on a database server', () => {
   const readinessOf = async ({ url }: GatewayProcess): Promise<number> => (await fetch(`${url}/readyz`)).status;
   const lacksSchema = /^gateway: the database lacks migration 0001_\w+.*; run: gateway migrate$/;
 
-  it('serve on a database without the schema says so in one line', async () => {
+  it('serve on a database without the schema reports it in one line', async () => {
     await expectComplaint(await startServe(databaseUrl), lacksSchema);
   });
 
-  it('serve that reaches its database late, and finds no schema in it, says so in one line', () =>
-    withDatabaseDoor(databaseUrl, async (door) => {
-      const gateway = await startServe(door.url);
+  it('serve that reaches its database late and finds no schema reports it in one line', () =>
+    withDatabaseProxy(databaseUrl, async (proxy) => {
+      const gateway = await startServe(proxy.url);
       expect(await readinessOf(gateway)).toBe(503);
-      await door.open();
+      await proxy.connect();
       expect(await gateway.exited).toBe(1);
       expect(gateway.stderr().trimEnd().split('\n')).toEqual([expect.stringMatching(lacksSchema)]);
     }));
 
-  it('migrate makes the schema, and does nothing the second time', async () => {
+  it('migrate creates the schema, and does nothing the second time', async () => {
     const migrate = async (): Promise<string> => {
       const migration = await processes.start('migrate', { home: await processes.home('empty'), env: { DATABASE_URL: databaseUrl } });
       expect([await migration.exited, migration.stderr()]).toEqual([0, '']);
@@ -212,36 +212,36 @@ describePostgres('on a database server', () => {
     expect(await migrate()).toBe('The schema was up to date.\n');
   });
 
-  it('serve that cannot reach its database ends with 0 all the same', () =>
-    withDatabaseDoor(databaseUrl, async (door) => {
-      const gateway = await startServe(door.url);
+  it('serve that cannot reach its database still ends with 0', () =>
+    withDatabaseProxy(databaseUrl, async (proxy) => {
+      const gateway = await startServe(proxy.url);
       expect([await gateway.end('SIGTERM'), gateway.stderr()]).toEqual([0, '']);
     }));
 
-  it('serve that cannot reach its database stays up, not ready, and serves when it can', () =>
-    withDatabaseDoor(databaseUrl, async (door) => {
-      const gateway = await startServe(door.url);
+  it('serve that cannot reach its database keeps running, not ready, and serves once it can', () =>
+    withDatabaseProxy(databaseUrl, async (proxy) => {
+      const gateway = await startServe(proxy.url);
       expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
       expect(await readinessOf(gateway)).toBe(503);
       expect((await gateway.admin('PUT', '/provision/teams/acme', {})).status).toBe(503);
-      await door.open();
+      await proxy.connect();
       await eventually(async () => expect(await readinessOf(gateway)).toBe(200));
       expect((await gateway.admin('PUT', '/provision/teams/acme', {})).status).toBe(201);
       const { key } = await jsonOf<{ key: string }>(gateway.admin('POST', '/provision/teams/acme/keys', { name: 'test' }));
-      expect(await modelInForce(gateway, key)).toBe('one/echo');
-      // A database that goes away later is bridged: what is known stays in force.
-      await door.shut();
-      expect([await modelInForce(gateway, key), await readinessOf(gateway)]).toEqual(['one/echo', 200]);
-      await door.open();
+      expect(await activeModel(gateway, key)).toBe('one/echo');
+      // A later outage of the database is bridged with cached data.
+      await proxy.sever();
+      expect([await activeModel(gateway, key), await readinessOf(gateway)]).toEqual(['one/echo', 200]);
+      await proxy.connect();
       expect(await gateway.end('SIGTERM')).toBe(0);
     }));
 });
 
 const oldNode = await findOldNode();
-// With CI=true a machine without an older Node fails here instead of leaving this unseen.
+// With CI=true a machine without an older Node fails instead of skipping these tests.
 const describeOldNode = oldNode !== null || process.env.CI === 'true' ? describe : describe.skip;
 
-/** Has the service say when it ends because nothing holds it any more, which is not so when it calls `process.exit`. */
+/** Makes the service print when it ends because its event loop is empty, as opposed to `process.exit`. */
 const tellsOfNaturalEnd = `--import=data:text/javascript,${encodeURIComponent(
   `if (process.argv[1]?.endsWith('main.ts')) process.once('beforeExit', () => process.stderr.write('nothing is left to do'))`,
 )}`;
@@ -255,24 +255,24 @@ describeOldNode('npm start, under a Node that cannot run TypeScript', () => {
     return processes.start('start', { home, env, program: [oldNode, join(root, 'scripts', 'start.js')] });
   };
 
-  it('the very first start leads to a service that answers; SIGTERM ends both with 0', async () => {
+  it('the first start leads to a running service; SIGTERM ends both with 0', async () => {
     home = await processes.home('empty');
     const gateway = await startByNpm();
-    expect(await modelInForce(gateway, firstKeyOf(gateway) ?? '')).toBe('demo/echo');
+    expect(await activeModel(gateway, firstKeyOf(gateway) ?? '')).toBe('demo/echo');
     expect(await processesOf(home)).toHaveLength(2);
     expect(await gateway.end('SIGTERM')).toBe(0);
-    // The channel between the two, by which the one knows of the other's death, must not keep the service until it is ended by force.
+    // The channel by which each process detects the other's death must not keep the service running.
     expect(gateway.stderr()).toContain('nothing is left to do');
     expect(await processesOf(home)).toEqual([]);
   });
 
-  it('kill -9 of what npm runs stops the service too', async () => {
+  it('kill -9 of the process that npm runs stops the service too', async () => {
     const gateway = await startByNpm();
     expect(await gateway.end('SIGKILL')).toBe('SIGKILL');
     await eventually(async () => expect(await processesOf(home)).toEqual([]));
   });
 
-  it('kill -9 of it while the service is still starting does as well', async () => {
+  it('kill -9 of it during the start of the service does the same', async () => {
     const starting = startByNpm();
     const [bootstrap] = await eventually(async () => {
       const pids = await processesOf(home);
@@ -285,7 +285,7 @@ describeOldNode('npm start, under a Node that cannot run TypeScript', () => {
   });
 });
 
-/** A Node on the PATH that is older than what runs TypeScript without a flag. */
+/** A Node on the PATH that is too old to run TypeScript without a flag. */
 async function findOldNode(): Promise<string | null> {
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
     const version = await run(join(folder, 'node'), ['--version']).catch(() => null); // Not there, or not runnable.

@@ -1,4 +1,4 @@
-/** Signals: a configuration read again, and an end that loses nothing (decisions 2, 11). */
+/** Signals: SIGHUP reloads the configuration, SIGTERM stops without losing a call. */
 import { once } from 'node:events';
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
@@ -15,7 +15,7 @@ import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createUsageReports } from '../../src/usage/reports.ts';
 import { eventually, jsonOf, withGateway } from '../support/gateway.ts';
-import { createProcesses, firstKeyOf, type GatewayProcess, modelInForce, processesOf } from '../support/gateway-process.ts';
+import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf } from '../support/gateway-process.ts';
 
 const processes = createProcesses();
 let vendor: DemoVendor;
@@ -23,7 +23,7 @@ beforeAll(async () => {
   vendor = await createDemoVendor();
 });
 afterAll(async () => {
-  await processes.takeBack();
+  await processes.stopAll();
   await vendor.close();
 });
 
@@ -51,9 +51,9 @@ describe('a running gateway', () => {
     await (text === null ? rm(file) : writeFile(file, text));
     gateway.child.kill('SIGHUP');
   };
-  const expectModel = (model: string): Promise<void> => eventually(async () => expect(await modelInForce(gateway, key)).toBe(model));
+  const expectModel = (model: string): Promise<void> => eventually(async () => expect(await activeModel(gateway, key)).toBe(model));
 
-  it('SIGHUP: a gateway.yaml that was written meanwhile holds in place of the demo vendor, which is back when the file is gone', async () => {
+  it('SIGHUP: a new gateway.yaml replaces the demo vendor, which returns when the file is deleted', async () => {
     await expectModel('demo/echo');
     await reloadWith(yamlOf(['one/echo']));
     await expectModel('one/echo');
@@ -61,7 +61,7 @@ describe('a running gateway', () => {
     await expectModel('demo/echo');
   });
 
-  it('SIGHUP: a file with faults changes nothing, and the log names them', async () => {
+  it('SIGHUP: a file with errors changes nothing, and the log has the errors', async () => {
     await reloadWith(yamlOf(['one/echo']));
     await expectModel('one/echo');
     await reloadWith(`${yamlOf(['one/other', 'nobody/echo'])}colour: red\n`);
@@ -69,22 +69,22 @@ describe('a running gateway', () => {
       expect(gateway.logs()).toContainEqual(
         expect.objectContaining({
           level: 'error',
-          msg: 'the configuration has faults; the old one stays in force',
-          faults: ['gateway.yaml:6 colour: there is no such setting', 'gateway.yaml:5 tiers.standard.1: there is no provider nobody'],
+          msg: 'configuration rejected; keeping the active one',
+          errors: ['gateway.yaml:6 colour: there is no such setting', 'gateway.yaml:5 tiers.standard.1: there is no provider nobody'],
         }),
       ),
     );
     await expectModel('one/echo');
-    await reloadWith(yamlOf(['one/mended']));
-    await expectModel('one/mended');
+    await reloadWith(yamlOf(['one/fixed']));
+    await expectModel('one/fixed');
   });
 
-  it('SIGTERM: a running stream ends whole while new calls are refused, then it ends with 0, and the next start knows the stream', async () => {
-    const answer = await gateway.call(key, chatPath, bodyOf('one/echo+pace-50+long-30', true), { 'x-gateway-task-id': 'last' });
-    const id = answer.headers.get('x-gateway-call-id');
+  it('SIGTERM: a running stream completes while new calls are refused, the exit status is 0, and the next start has the call', async () => {
+    const response = await gateway.call(key, chatPath, bodyOf('one/echo+pace-50+long-30', true), { 'x-gateway-task-id': 'last' });
+    const id = response.headers.get('x-gateway-call-id');
     const ended = gateway.end('SIGTERM');
     await eventually(() => expect(gateway.call(key, '/usage/me')).rejects.toThrow('fetch failed'));
-    expect(await answer.text()).toMatch(/data: \[DONE\]\s*$/);
+    expect(await response.text()).toMatch(/data: \[DONE\]\s*$/);
     expect(await ended).toBe(0);
     expect(await processesOf(home)).toEqual([]);
 
@@ -95,7 +95,7 @@ describe('a running gateway', () => {
   });
 });
 
-it('what still runs after the grace time is ended, its callers are told, and it is recorded with what is known of it', async () => {
+it('calls that run after the grace period are ended with an error to the caller and recorded with their estimated usage', async () => {
   const dataDir = join(await processes.home('migrated'), 'data');
   const database = await openEmbeddedDatabase({ dataDir });
   const slowVendor = await createDemoVendor();
@@ -118,23 +118,23 @@ it('what still runs after the grace time is ended, its callers are told, and it 
       });
     const stalled = await call('stream', 'one/long-20+stall-after-3', true);
     const messages = await call('messages', 'one/long-20+stall-after-3', true, '/v1/messages');
-    const told = [
-      // A chat stream that ends without `[DONE]` is cut; a messages stream says so.
+    const responses = [
+      // A chat stream ends without `[DONE]`; a messages stream ends with an error event.
       expect(stalled.text()).resolves.not.toContain('[DONE]'),
       expect(messages.text()).resolves.toMatch(/\nevent: error\ndata: .*the gateway is stopping.*\n\n$/),
-      expect(call('plain', 'one/hang', false).then((answer) => answer.json())).resolves.toMatchObject({
+      expect(call('plain', 'one/hang', false).then((response) => response.json())).resolves.toMatchObject({
         error: { code: 'upstream_failed', message: 'one/hang: the gateway is stopping' },
       }),
     ];
     await eventually(async () => expect(slowVendor.requests().filter(({ body }) => body.includes('hang'))).toHaveLength(1));
 
     await app.close();
-    await Promise.all(told);
+    await Promise.all(responses);
     expect(await readdir(join(dataDir, 'journal'))).toEqual([]);
     const rows = await createUsageReports({ database, clock: systemClock }).listCalls(project.id);
     expect(rows.map((row) => [row.task_id, row.outcome, row.estimated, row.tokens.input > 0, row.tokens.output > 0]).sort()).toEqual([
       ['messages', 'interrupted', true, true, true],
-      // The vendor may go on and bill it: nobody knows.
+      // The vendor may complete and bill it, so its outcome is unknown.
       ['plain', 'unknown', true, true, false],
       ['stream', 'interrupted', true, true, true],
     ]);
@@ -145,8 +145,8 @@ it('what still runs after the grace time is ended, its callers are told, and it 
   }
 });
 
-it('the end waits for the answer that is under way, not for callers to give up connections that they keep', () =>
-  // With so much grace an end that waits for a caller is one that never comes.
+it('a stop waits for running responses, but not for idle keep-alive connections', () =>
+  // With this grace period, a stop that waits for the client never ends.
   withGateway({ graceMs: 3_600_000 }, async (gateway) => {
     const agent = new Agent({ keepAlive: true });
     try {

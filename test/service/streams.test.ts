@@ -1,4 +1,4 @@
-/** Streams whose readers are slow or leave, and vendors that fall silent: nothing piles up, nobody waits for ever, and every call is settled. */
+/** Streams with slow or disconnecting readers, and silent vendors: memory stays bounded, no call waits forever, and every call is settled. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
@@ -11,14 +11,14 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, eventually, shareGateway, withGateway } from '../support/gateway.ts';
 
-/** A request as a server of this process answers it. */
+/** A request and its response at a server of this process. */
 interface Served {
   readonly port: number | undefined;
   readonly socket: Socket;
   readonly response: ServerResponse;
 }
 
-/** Every request that any HTTP server of this process gets, the gateway's and the vendor's: what cannot be seen from outside. */
+/** Every request to an HTTP server of this process, the gateway's and the vendor's, which cannot be observed from outside. */
 const served: Served[] = [];
 const note = (message: unknown): void => {
   const { socket, response } = message as { socket: Socket; response: ServerResponse };
@@ -31,7 +31,7 @@ afterAll(() => {
 
 const servedAt = (url: string): readonly Served[] => served.filter(({ port }) => port === Number(new URL(url).port));
 
-/** Begin before the call: the next request that the vendor gets. */
+/** The next request to the vendor; call it before the gateway call. */
 function nextRequest({ vendor }: TestGateway): Promise<Served> {
   const before = servedAt(vendor.url).length;
   return eventually(async () => {
@@ -41,15 +41,15 @@ function nextRequest({ vendor }: TestGateway): Promise<Served> {
   });
 }
 
-/** How an answer ended: all of it was taken, or its connection was cut before. */
+/** How a response ended: complete, or by a broken connection. */
 async function endOf({ response }: Served): Promise<'whole' | 'cut'> {
   if (!response.closed) await once(response, 'close', { signal: AbortSignal.timeout(60_000) });
   return response.writableFinished ? 'whole' : 'cut';
 }
 
-/** Until the vendor gets nothing more out: every buffer on the way is full. */
+/** Waits until the vendor can write no more, since every buffer on the path is full. */
 async function untilNothingMoves(vendorUrl: string): Promise<void> {
-  // More than one turn without a byte: on a busy machine the process itself may have stood still for one.
+  // Several intervals without a byte: on a busy machine the process itself may have paused for one.
   for (let before = -1, still = 0; still < 3; await sleep(100)) {
     const written = bytesWrittenAt(vendorUrl);
     still = written === before ? still + 1 : 0;
@@ -59,7 +59,7 @@ async function untilNothingMoves(vendorUrl: string): Promise<void> {
 
 const bytesWrittenAt = (url: string): number => servedAt(url).reduce((sum, { socket }) => sum + socket.bytesWritten, 0);
 
-/** Until the gateway has read that the caller it served last sends nothing more. */
+/** Waits until the gateway has read the end of its latest caller's connection. */
 function untilNoticed({ url }: TestGateway): Promise<void> {
   return eventually(async () => expect(servedAt(url).at(-1)?.socket).toMatchObject({ readableEnded: true }));
 }
@@ -68,15 +68,15 @@ const mebibyte = 1024 * 1024;
 
 describe('100 readers that do not read for longer than a vendor may be silent', () => {
   const readers = 100;
-  // More than the system's own buffers take on the way from us to a reader (4.5 MiB seen).
+  // More than the socket buffers between gateway and reader hold (4.5 MiB measured).
   const answer = longAnswer(7 * mebibyte);
-  /** For each stream: what the vendor's connection, the scanner of events, the answer and its reader may hold (0.2 to 0.9 MiB seen). */
+  /** The most that the vendor's connection, the event scanner, the response and its reader hold per stream (0.2 to 0.9 MiB measured). */
   const heldLimitBytes = 1.5 * mebibyte;
   const unwrittenLimitBytes = 0.25 * mebibyte;
   const idleTimeoutMs = 5_000;
 
   it(
-    'make the vendor wait, not the memory grow; then every byte arrives',
+    'slow the vendor down instead of filling the memory; then every byte arrives',
     () =>
       withStreamVendor(answer, (vendorUrl) =>
         withGateway({ yaml: () => yamlOf(vendorUrl, idleTimeoutMs) }, async (gateway) => {
@@ -104,7 +104,7 @@ describe('100 readers that do not read for longer than a vendor may be silent', 
   );
 });
 
-/** An event stream of about `bytes`, most of it in a member that nobody reads, so that what is kept of it is small. */
+/** An event stream of about `bytes`, mostly in a member that the gateway ignores, so that the record stays small. */
 function longAnswer(bytes: number): Buffer {
   const chunk = (content: string, finish: string | null, rest: object): string =>
     `data: ${JSON.stringify({ id: 'a', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content }, finish_reason: finish }], ...rest })}\n\n`;
@@ -115,7 +115,7 @@ function longAnswer(bytes: number): Buffer {
   return Buffer.from([...events, end, 'data: [DONE]\n\n'].join(''));
 }
 
-/** A vendor that answers everything with `answer`, as fast as it is taken. */
+/** A vendor that responds to every request with `answer`, as fast as the client reads. */
 async function withStreamVendor<Result>(answer: Buffer, work: (url: string) => Promise<Result>): Promise<Result> {
   const server = createServer(async (request, response) => {
     request.resume();
@@ -137,7 +137,7 @@ async function withStreamVendor<Result>(answer: Buffer, work: (url: string) => P
   }
 }
 
-/** The reader took what was written, or has gone. */
+/** The reader has read everything, or has disconnected. */
 function drained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
@@ -157,7 +157,7 @@ models:
 `;
 }
 
-/** A streamed call on a connection of its own; nothing is read but the head. */
+/** A streamed call on a separate connection, of which only the head is read. */
 async function openStream({ url, key }: TestGateway, model: string): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   const request = httpRequest(`${url}/v1/chat/completions`, { method: 'POST', agent: false, headers });
@@ -167,7 +167,7 @@ async function openStream({ url, key }: TestGateway, model: string): Promise<Inc
   return response;
 }
 
-/** Reads to the end; throws at the first byte that is another. */
+/** Reads to the end; throws an error at the first unexpected byte. */
 async function readAll(stream: IncomingMessage, expected: Buffer): Promise<void> {
   let at = 0;
   for await (const chunk of stream) {
@@ -178,7 +178,7 @@ async function readAll(stream: IncomingMessage, expected: Buffer): Promise<void>
   expect(at).toBe(expected.length);
 }
 
-/** Bytes in buffers that are in use, in all of this process. */
+/** Bytes in live buffers of this process. */
 function bufferBytes(): number {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
@@ -192,7 +192,7 @@ const yamlOfRoutes = (vendorUrl: string, deadUrl: string): string =>
     .replace('models:\n', `${impatientRow(vendorUrl, 'chat')}${impatientRow(vendorUrl, 'messages')}models:\n`)
     .replace('models:', `models:\n  one/${paced}: { input: 1, output: 5 }\n  three/${paced}: { input: 1, output: 5 }`);
 
-/** Where a vendor is to fall silent; nowhere else, since on a busy machine all may stand still for a while. */
+/** Used only with silent vendors, since on a busy machine any stream may pause for a while. */
 const impatientRow = (vendorUrl: string, dialect: string): string =>
   `  impatient-${dialect}: { base_url: ${vendorUrl}/v1, api_key: any, dialect: ${dialect}, idle_timeout_ms: 1500 }\n`;
 
@@ -225,7 +225,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
       return row;
     });
 
-  it('a caller that leaves in the middle of a stream ends the request at the vendor, and what came is paid', async () => {
+  it('a caller that disconnects during a stream ends the vendor request, and received tokens are billed', async () => {
     const gateway = await shared().withProject('leaves');
     const leaving = new AbortController();
     const asking = nextRequest(gateway);
@@ -247,7 +247,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(row?.cost).toBeGreaterThan(0);
   });
 
-  it('a caller that leaves while it did not read ends the request at the vendor too', async () => {
+  it('a caller that disconnects without reading ends the vendor request too', async () => {
     const gateway = await shared().withProject('sleeps');
     const leaving = new AbortController();
     const asking = nextRequest(gateway);
@@ -261,7 +261,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(await settled(gateway)).toMatchObject({ outcome: 'client_left', estimated: true, attempts: [{ outcome: 'client_left' }] });
   });
 
-  it('a caller that leaves before the first piece of a stream ends the request at the vendor, and pays nothing', async () => {
+  it('a caller that disconnects before the first chunk of a stream ends the vendor request, and nothing is billed', async () => {
     const gateway = await shared().withProject('hasty');
     const leaving = new AbortController();
     const asking = nextRequest(gateway);
@@ -278,7 +278,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     });
   });
 
-  it('a caller that leaves during a plain call leaves it to be read to its end and settled, since the vendor bills it', async () => {
+  it('a plain call whose caller disconnects is read to its end and settled, since the vendor bills it', async () => {
     const gateway = await shared().withProject('plain');
     const leaving = new AbortController();
     const asking = nextRequest(gateway);
@@ -292,7 +292,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(await settled(gateway)).toMatchObject({ outcome: 'ok', status: 200, estimated: false, attempts: [{ outcome: 'ok' }] });
   });
 
-  it('five streamed calls in a row, however the vendor writes them, use one connection to it', async () => {
+  it('five consecutive streamed calls use one vendor connection, however the vendor writes them', async () => {
     const gateway = await shared().withProject('in-a-row');
     const before = servedAt(gateway.vendor.url).length;
     const models = ['echo', 'long-300', 'crlf+long-5', dialect === 'chat' ? 'no-done+echo' : 'tiny-bytes+echo', 'echo'];
@@ -303,7 +303,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(new Set(used.map(({ socket }) => socket)).size).toBe(1);
   });
 
-  it('a vendor that falls silent in the middle is cut off: the stream breaks visibly, the call is interrupted', async () => {
+  it('a vendor that falls silent during a stream is disconnected: the stream breaks visibly, the call is interrupted', async () => {
     const gateway = await shared().withProject('silence');
     const asking = nextRequest(gateway);
     const response = await call(gateway, 'stall-after-3+long-20', { stream: true });
@@ -321,15 +321,15 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     });
   });
 
-  it('502: a vendor that falls silent in a plain answer has failed', async () => {
+  it('502 when a vendor falls silent during a plain response', async () => {
     const gateway = await shared().withProject('half');
     const response = await call(gateway, 'stall-after-3+long-20', { stream: false });
-    expect([response.status, await response.text()]).toEqual([502, expect.stringContaining('the answer stopped coming')]);
+    expect([response.status, await response.text()]).toEqual([502, expect.stringContaining('the response stalled')]);
     expect(await settled(gateway)).toMatchObject({ outcome: 'failed', code: 'upstream_failed', attempts: [{ outcome: 'failed' }] });
   });
 });
 
-/** Figures that are worth seeing; on standard error, beside what jest prints. */
+/** Prints a measurement on standard error. */
 function show(line: string): void {
   process.stderr.write(`${line}\n`);
 }

@@ -1,4 +1,4 @@
-/** Temporal dies under load and comes back, with its state and without: callers notice nothing, and what waited is done once and in order. */
+/** Temporal fails under load and recovers, with and without its state: callers are not affected, and waiting work is done once and in order. */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { enqueue } from '../../src/db/outbox.ts';
 import { eventually } from '../support/gateway.ts';
@@ -12,7 +12,7 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
   let replicas: Replicas;
   let users: Users;
   let processes: readonly GatewayProcess[];
-  /** Learning workflows of projects of which nobody learns: nothing but this test signals them. */
+  /** Learning workflows of idle projects: only this test signals them. */
   let quiet: readonly string[];
   let signalled = 0;
 
@@ -25,9 +25,9 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
       expect((await serving.admin('PUT', `/provision/teams/${slug}`, {})).status).toBeLessThan(300);
     const projects = await replicas.database.query<{ id: string }>(`select id from projects where slug like 'quiet-%'`);
     quiet = projects.map(({ id }) => `learning/${id}`);
-    await users.tellDuring(() => eventually(async () => expect(await learnedRows()).toBeGreaterThan(4), 90_000));
+    await users.chatDuring(() => eventually(async () => expect(await learnedRows()).toBeGreaterThan(4), 90_000));
   }, 300_000);
-  afterAll(() => replicas?.takeBack());
+  afterAll(() => replicas?.stopAll());
 
   const count = async (query: string): Promise<number> => {
     const [row] = await replicas.database.query<{ n: number }>(`select count(*)::integer as n from ${query}`);
@@ -36,7 +36,7 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
   const learnedRows = (): Promise<number> => count('memory_items');
   const waitingRows = (): Promise<number> => count('outbox');
 
-  /** Rows that tell of their order, as one transaction after another would write them. */
+  /** Enqueues numbered rows, one transaction after the other. */
   async function signalQuietOnes(): Promise<void> {
     for (const last = signalled + signals; signalled < last; ) {
       signalled += 1;
@@ -50,7 +50,7 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
     }
   }
 
-  /** The numbers that the workflow's signals brought, in the order of its history; twice is once. */
+  /** The numbers in the workflow's signals, in the order of its history, without repeats. */
   async function signalsOf(workflowId: string): Promise<readonly number[]> {
     const { events } = await replicas.temporal.client.workflow.getHandle(workflowId).fetchHistory();
     const numbers = (events ?? []).flatMap(({ workflowExecutionSignaledEventAttributes: signal }) => {
@@ -61,10 +61,10 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
     return numbers.filter((number, index) => number !== numbers[index - 1]);
   }
 
-  /** Calls go on while it is away; returns when it answers again. */
+  /** Kills Temporal while users chat; returns after it has recovered. */
   async function killUnderLoad(state?: 'empty'): Promise<void> {
     const before = users.facts.length;
-    await users.tellDuring(async () => {
+    await users.chatDuring(async () => {
       await replicas.server.kill();
       await eventually(async () => expect(users.facts.length).toBeGreaterThan(before + callsMeanwhile), 200_000);
       await signalQuietOnes();
@@ -85,12 +85,12 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
     expect(outcomes).toEqual([{ outcome: 'ok', n: users.facts.length }]);
   }
 
-  it('without its state: what it had forgotten is asked for again, and all is read and learned once', async () => {
+  it('without its state: lost work is enqueued again, and everything is learned once', async () => {
     await killUnderLoad('empty');
     await expectAllDone();
   }, 600_000);
 
-  it('with its state: what waited is delivered in the order of each workflow, and all is read and learned once', async () => {
+  it('with its state: waiting signals are delivered in order, and everything is learned once', async () => {
     await killUnderLoad();
     await expectAllDone();
     for (const gateway of processes) expect(await gateway.end('SIGTERM')).toBe(0);

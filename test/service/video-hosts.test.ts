@@ -1,10 +1,10 @@
-/** The vendor's key goes to the vendor alone: tricks with addresses and redirects, proved by a machine that listens (issue: host tricks). */
+/** The vendor's key is sent to the vendor only: manipulated URLs and redirects, checked by a foreign host that listens. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createVideoVendor, json, redirect, sendBytes, type VideoVendor } from './video-vendor.ts';
 
 const key = 'video-key-0123456789';
-/** The vendor, a host that its row names for its files, and a machine that nobody may reach. */
+/** The vendor, its asset host, and a foreign host. */
 const [vendor, assets, listener] = await Promise.all([createVideoVendor(), createVideoVendor(), createVideoVendor()]);
 const portOf = ({ url }: VideoVendor): string => new URL(url).port;
 const [own, foreign] = [portOf(vendor), portOf(listener)];
@@ -45,14 +45,14 @@ const downloads = (uri: string): Promise<[number, string]> => refusalOf('/v1/vid
 
 const forbidden = [400, 'forbidden_target'];
 
-/** A video of this project whose file is at these addresses. */
+/** Creates a video of this project with files at these URLs. */
 async function finishedVideo(...uris: string[]): Promise<void> {
   vendor.uris = uris;
   const { operation } = await jsonOf<{ operation: string }>(gateway.call('/v1/video/generations', { prompt: 'a cat' }));
   expect((await gateway.call('/v1/video/operations', { operation })).status).toBe(200);
 }
 
-describe('400 forbidden_target, and no machine is asked, for an address with', () => {
+describe('400 forbidden_target without a request, for a URL with', () => {
   test.each([
     ['user-info', `http://key@127.0.0.1:${own}/v1beta/`],
     ['the host as user-info', `http://127.0.0.1:${own}@127.0.0.1:${foreign}/v1beta/`],
@@ -63,7 +63,7 @@ describe('400 forbidden_target, and no machine is asked, for an address with', (
     ['an upper-case scheme', `HTTP://127.0.0.1:${own}/v1beta/`],
     ['a trailing dot', `http://127.0.0.1.:${own}/v1beta/`],
     ['the host before another', `http://127.0.0.1.localhost:${foreign}/v1beta/`],
-    ['the host behind another', `http://x127.0.0.1:${own}/v1beta/`],
+    ['the host after another', `http://x127.0.0.1:${own}/v1beta/`],
     ['a backslash before another host', `http://127.0.0.1:${own}\\@127.0.0.1:${foreign}/v1beta/`],
     ['backslashes', `http:\\\\127.0.0.1:${foreign}\\v1beta\\`],
     ['an encoded slash before another host', `http://127.0.0.1:${own}%2f@127.0.0.1:${foreign}/v1beta/`],
@@ -105,15 +105,18 @@ describe('400 forbidden_target, and no machine is asked, for an address with', (
     expect(vendor.asked).toEqual([]);
   });
 
-  test.each([5, {}, ['operations/a'], true])('no text: %j', async (value) => {
+  test.each([5, {}, ['operations/a'], true])('not a string: %j', async (value) => {
     expect(await refusalOf('/v1/video/operations', { operation: value })).toEqual(forbidden);
     expect(await refusalOf('/v1/video/download', { uri: value })).toEqual(forbidden);
   });
 
-  test.each(['files/a%2F..%2Fmodels', 'files/a%5c..', 'files/../models', 'files/%2e%2e/models'])('a path that walks: %s', async (path) => {
-    expect(await downloads(`${vendor.url}/v1beta/${path}`)).toEqual(forbidden);
-    expect(vendor.asked).toEqual([]);
-  });
+  test.each(['files/a%2F..%2Fmodels', 'files/a%5c..', 'files/../models', 'files/%2e%2e/models'])(
+    'a path with dot segments: %s',
+    async (path) => {
+      expect(await downloads(`${vendor.url}/v1beta/${path}`)).toEqual(forbidden);
+      expect(vendor.asked).toEqual([]);
+    },
+  );
 });
 
 describe('a file that the vendor redirects', () => {
@@ -128,20 +131,20 @@ describe('a file that the vendor redirects', () => {
     ['with user-info', `http://user@127.0.0.1:${foreign}/`],
     ['to a file of the machine', 'file:///etc/passwd'],
     ['to the address of cloud credentials', 'http://169.254.169.254/'],
-  ])('400 forbidden_target, and the other machine is not asked: %s', async (_how, location) => {
+  ])('400 forbidden_target without a request to the foreign host: %s', async (_how, location) => {
     vendor.files.set(path, (response) => redirect(response, location));
     expect(await downloads(uri)).toEqual(forbidden);
     expect(vendor.asked).toHaveLength(1);
     expect(listener.asked).toEqual([]);
   });
 
-  test('400 forbidden_target for one that never ends, after a few requests', async () => {
+  test('400 forbidden_target for an endless redirect, after a few requests', async () => {
     vendor.files.set(path, (response) => redirect(response, path));
     expect(await downloads(uri)).toEqual(forbidden);
     expect(vendor.asked.length).toBeLessThan(10);
   });
 
-  test('200 is followed within the vendor with the key, and to its asset host without', async () => {
+  test('200 follows redirects on the vendor’s origin with the key, and to its asset host without', async () => {
     vendor.files.set(path, (response) => redirect(response, '/v1beta/stored/abc'));
     vendor.files.set('/v1beta/stored/abc', (response) => redirect(response, `${assets.url}/abc.webm?signature=1`));
     assets.files.set('/abc.webm?signature=1', (response) => sendBytes(response, 100_000));
@@ -153,8 +156,8 @@ describe('a file that the vendor redirects', () => {
   });
 });
 
-describe('what the vendor says where the file is', () => {
-  test('200 at its asset host: it is fetched there without the key', async () => {
+describe('the file URL from the vendor', () => {
+  test('200 at its asset host: downloaded without the key', async () => {
     const uri = `${assets.url}/made/one.webm`;
     await finishedVideo(uri);
     assets.files.set('/made/one.webm', (response) => sendBytes(response, 5));
@@ -175,19 +178,19 @@ describe('what the vendor says where the file is', () => {
   });
 });
 
-test('what a vendor repeats of the key reaches no caller, and neither the key nor a prompt any log line', async () => {
+test('no response contains the key that a vendor repeats, and no log line contains the key or a prompt', async () => {
   vendor.operation = (_name, response) => json(response, 403, { error: { message: `the key ${key} may not do this` } });
   const answer = await gateway.call('/v1/video/operations', { operation: 'operations/abc' });
   expect(answer.status).toBe(502);
   expect(await answer.text()).not.toContain(key);
   vendor.operation = (name, response) =>
-    json(response, 200, { name, done: true, error: { code: 3, message: `${key} a very private wish`, status: 'INVALID_ARGUMENT' } });
-  const { operation } = await jsonOf<{ operation: string }>(gateway.call('/v1/video/generations', { prompt: 'a very private wish' }));
+    json(response, 200, { name, done: true, error: { code: 3, message: `${key} a very private prompt`, status: 'INVALID_ARGUMENT' } });
+  const { operation } = await jsonOf<{ operation: string }>(gateway.call('/v1/video/generations', { prompt: 'a very private prompt' }));
   expect(await (await gateway.call('/v1/video/operations', { operation })).text()).not.toContain(key);
   expect((await callsOf(gateway))[0]).toMatchObject({ outcome: 'failed', cost: 0 });
   const rows = JSON.stringify(await gateway.database.query('select * from videos'));
   for (const text of [rows, ...lent().logs]) {
     expect(text).not.toContain(key);
-    expect(text).not.toContain('private wish');
+    expect(text).not.toContain('private prompt');
   }
 });

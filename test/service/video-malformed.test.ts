@@ -1,4 +1,4 @@
-/** What vendors of videos say that cannot be so, callers who leave while a vendor is silent, and projects that may not use the vendor. */
+/** Invalid responses of video vendors, callers that disconnect while a vendor is silent, and projects without access to the vendor. */
 import { randomBytes } from 'node:crypto';
 import { request } from 'node:http';
 import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
@@ -42,7 +42,7 @@ async function started(): Promise<string> {
   return (await jsonOf<{ operation: string }>(generate())).operation;
 }
 
-describe('502 bad_upstream_response, and nothing is charged, where the vendor names an operation', () => {
+describe('502 bad_upstream_response without a charge, for an operation', () => {
   test.each([
     ['of no form that it could be asked for', 'projects/p/operations/a'],
     ['that walks to another path', 'models/../../secrets/operations/a'],
@@ -60,7 +60,7 @@ describe('502 bad_upstream_response, and nothing is charged, where the vendor na
   });
 });
 
-describe('a vendor that says of a running video', () => {
+describe('a vendor that reports for a running video', () => {
   const done = (name: string, ...videos: unknown[]) => ({
     name,
     done: true,
@@ -84,13 +84,13 @@ describe('a vendor that says of a running video', () => {
       if (said === undefined) response.end('garbage');
       else json(response, 200, said);
     };
-    expect(await refusalOf(ask(operation))).toEqual([502, 'upstream_failed', expect.stringMatching(/^the answer /)]);
+    expect(await refusalOf(ask(operation))).toEqual([502, 'upstream_failed', expect.stringMatching(/^the response /)]);
     vendor.operation = null;
     expect(await jsonOf(ask(operation))).toMatchObject({ done: true, video_uri: vendor.uris[0] });
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'ok', cost: 0.2, estimated: false }]);
   });
 
-  test('a long address: 200, and its file is fetched', async () => {
+  test('a long URL: 200, and its file is downloaded', async () => {
     const path = `/v1beta/made/${randomBytes(3_000).toString('hex')}`;
     vendor.uris = [vendor.url + path];
     vendor.files.set(path, (response) => response.end('video'));
@@ -101,7 +101,7 @@ describe('a vendor that says of a running video', () => {
   test.each([
     ['an empty answer', undefined],
     ['an answer without videos', { generateVideoResponse: {} }],
-  ])('that it is done, with %s: 502 video_failed, and nothing is charged', async (_what, answer) => {
+  ])('that it is done, with %s: 502 video_failed without a charge', async (_what, answer) => {
     const operation = await started();
     vendor.operation = (name, response) => json(response, 200, { name, done: true, ...(answer && { response: answer }) });
     expect(await refusalOf(ask(operation))).toEqual([502, 'video_failed', 'the video failed: NO_VIDEO']);
@@ -110,7 +110,7 @@ describe('a vendor that says of a running video', () => {
   });
 });
 
-test('a caller who leaves while the vendor of a file is silent ends its request', async () => {
+test('a caller that disconnects while the vendor of a file is silent ends the vendor’s request', async () => {
   const state = { asked: false, closed: false };
   const path = '/v1beta/files/slow:download';
   vendor.files.set(path, (response) => {
@@ -129,7 +129,7 @@ test('a caller who leaves while the vendor of a file is silent ends its request'
   await eventually(async () => expect(state.closed).toBe(true));
 });
 
-test('400 no_route for a project that may not use the vendor; what it had made before stays its own', async () => {
+test('400 no_route for a project that may not use the vendor; its earlier videos stay accessible', async () => {
   const operation = await started();
   const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation));
   vendor.files.set(new URL(uri).pathname, (response) => response.end('video'));

@@ -1,4 +1,4 @@
-/** Videos and the process that serves them: files of any size in flat memory, and costs that stand once whatever is killed when. */
+/** Videos and the serving process: files of any size in constant memory, and each cost recorded once whatever is killed. */
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -14,7 +14,7 @@ const mebibyte = 1024 * 1024;
 const fileBytes = 200 * mebibyte;
 const filePath = '/v1beta/files/big:download?alt=media';
 const processes = createProcesses();
-afterAll(() => processes.takeBack());
+afterAll(() => processes.stopAll());
 
 let vendor: VideoVendor;
 beforeEach(async () => {
@@ -36,7 +36,7 @@ defaults: { video_model: clip }
   return home;
 }
 
-/** A download whose answer nobody reads yet. */
+/** A download whose body is not read yet. */
 async function openDownload({ url }: GatewayProcess, key: string): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   const asked = request(`${url}/v1/video/download`, { method: 'POST', headers });
@@ -47,7 +47,7 @@ async function openDownload({ url }: GatewayProcess, key: string): Promise<Incom
   return answer;
 }
 
-/** What the process holds in memory. */
+/** The resident memory of the process. */
 async function memoryOf({ child }: GatewayProcess): Promise<number> {
   if (process.platform !== 'linux') return 1024 * Number(await run('ps', ['-o', 'rss=', '-p', String(child.pid)]));
   const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
@@ -55,11 +55,11 @@ async function memoryOf({ child }: GatewayProcess): Promise<number> {
 }
 
 describe('a file of 200 MiB', () => {
-  test('200 waits at the vendor while its caller does not read, and comes whole in flat memory', async () => {
+  test('200 waits at the vendor while its caller does not read, and arrives complete in constant memory', async () => {
     vendor.files.set(filePath, (response) => sendBytes(response, fileBytes));
     const gateway = await processes.start('start', { home: await newHome() });
     const key = firstKeyOf(gateway) ?? '';
-    // The first time, unseen: a process that has just started still gives back what it needed for that.
+    // The first download is not measured: a new process still releases the memory of its start.
     for await (const _ of await openDownload(gateway, key));
     const before = await memoryOf(gateway);
     const sentBefore = vendor.bytesSent();
@@ -71,7 +71,7 @@ describe('a file of 200 MiB', () => {
       sent = vendor.bytesSent();
       expect(sent).toBe(last);
     });
-    // What the sockets of four ends hold, at most.
+    // The most that the socket buffers of four ends hold.
     expect(sent - sentBefore).toBeLessThan(fileBytes / 4);
     let most = await memoryOf(gateway);
 
@@ -84,12 +84,12 @@ describe('a file of 200 MiB', () => {
       most = Math.max(most, await memoryOf(gateway));
     }
     expect(received).toBe(fileBytes);
-    // The file would show; what is not collected yet is far less.
+    // The file would show; uncollected garbage is far smaller.
     expect(most - before).toBeLessThan(fileBytes - 50 * mebibyte);
     expect(await gateway.end('SIGTERM')).toBe(0);
   });
 
-  test('ends at the vendor when its caller goes away', async () => {
+  test('ends at the vendor when its caller disconnects', async () => {
     let isClosed = false;
     vendor.files.set(filePath, (response) => {
       response.once('close', () => {
@@ -105,7 +105,7 @@ describe('a file of 200 MiB', () => {
     expect(await gateway.end('SIGTERM')).toBe(0);
   });
 
-  test('breaks off for its caller when it breaks off at the vendor', async () => {
+  test('breaks for its caller when it breaks at the vendor', async () => {
     vendor.files.set(filePath, (response) => {
       response.writeHead(200, { 'content-length': fileBytes });
       response.write(Buffer.alloc(mebibyte), () => response.destroy());
@@ -131,8 +131,8 @@ async function rowsOf(gateway: GatewayProcess): Promise<readonly CallRow[]> {
   return data.map(({ outcome, cost, estimated }) => ({ outcome, cost, estimated }));
 }
 
-describe('kill -9 of a gateway that has videos made', () => {
-  test('while they are polled: the cost of each stands once, whether it is made or fails, though nobody asks', async () => {
+describe('kill -9 of a gateway with running videos', () => {
+  test('while they are polled: each cost is recorded once, for a success and a failure, without any caller', async () => {
     const home = await newHome();
     const env = { GATEWAY_TEMPORAL: 'on' };
     const samples = [{ video: { uri: 'https://film.example/v1/files/a' } }];
@@ -140,7 +140,7 @@ describe('kill -9 of a gateway that has videos made', () => {
     const failed = { error: { code: 13, message: 'no', status: 'INTERNAL' } };
     let isOver = false;
     let polls = 0;
-    /** The first polls are never answered: the kill falls into them. */
+    /** The first polls get no response: the kill happens during them. */
     vendor.operation = (name: string, response: ServerResponse) => {
       polls += 1;
       if (polls > 2) json(response, 200, isOver ? { name, done: true, ...(name.includes('/clip/') ? made : failed) } : { name });
@@ -152,7 +152,7 @@ describe('kill -9 of a gateway that has videos made', () => {
     await eventually(async () => expect(polls).toBe(2), 200_000);
     await first.end('SIGKILL');
 
-    // The second is killed when it has learned that both still run.
+    // The second process is killed after it has seen both running.
     const second = await processes.start('start', { home, env });
     await eventually(async () => expect(polls).toBeGreaterThan(5), 200_000);
     const estimate = { outcome: 'ok', cost: 0.4, estimated: true };
@@ -167,7 +167,7 @@ describe('kill -9 of a gateway that has videos made', () => {
     expect(await third.end('SIGTERM')).toBe(0);
   }, 600_000);
 
-  test('while the vendor is asked for it: the call is unknown, at what was asked for', async () => {
+  test('during the request to the vendor: the call is unknown, with the requested cost', async () => {
     const home = await newHome();
     const first = await processes.start('start', { home });
     const key = firstKeyOf(first) ?? '';

@@ -1,4 +1,4 @@
-/** A vendor of videos whose files are the test's to write, with word of what was asked of it and how much of a file it could send. */
+/** A video vendor with scripted files, which records its requests and the bytes that it could send. */
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
@@ -10,16 +10,16 @@ export interface AskedRequest {
 }
 
 export interface VideoVendor {
-  /** Of this vendor's own host. */
+  /** URL of this vendor. */
   readonly url: string;
   readonly asked: AskedRequest[];
-  /** What it does with a file's request, by path. */
+  /** Handlers of file requests by path. */
   readonly files: Map<string, (response: ServerResponse) => unknown>;
-  /** Where the videos are said to be. */
+  /** URLs of the videos in responses. */
   uris: readonly string[];
-  /** What operations come to, instead of a video. */
+  /** Result of operations, instead of a video. */
   operation: ((name: string, response: ServerResponse) => unknown) | null;
-  /** Bytes that the connections have taken so far. */
+  /** Bytes that the connections have accepted. */
   bytesSent(): number;
   openConnections(): number;
   close(): Promise<void>;
@@ -79,7 +79,7 @@ export function redirect(response: ServerResponse, location: string): void {
   response.writeHead(302, { location }).end();
 }
 
-/** A file of so many bytes, sent as fast as it is taken. */
+/** Sends a file of this size with back pressure. */
 export function sendBytes(response: ServerResponse, size: number): void {
   const chunk = Buffer.alloc(64 * 1024, 7);
   let left = size;

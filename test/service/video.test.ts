@@ -1,4 +1,4 @@
-/** The video routes against the running service (specification 4.6 and the video rows of 7.4 and 7.5; shapes 11 and 21). */
+/** The video routes of the running service (docs/api/reference.md#video). */
 import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
@@ -6,9 +6,9 @@ import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../
 const key = 'video-key-0123456789';
 let now = Date.now();
 const clock = { now: () => now };
-/** While set, statements on videos find no database. */
+/** While set, statements on videos fail as in a database outage. */
 let isDown = false;
-/** While set, no transaction finds it. */
+/** While set, transactions fail likewise. */
 let isLost = false;
 
 const lent = shareGateway({
@@ -49,7 +49,7 @@ interface Started {
 }
 
 let projects = 0;
-/** A gateway of a project of the test's own. */
+/** Runs a test with a separate project. */
 let gateway: TestGateway;
 async function freshProject(): Promise<TestGateway> {
   projects += 1;
@@ -69,7 +69,7 @@ const start = async (model: string, of = gateway): Promise<Started> => jsonOf<St
 const ask = (operation: unknown, of = gateway): Promise<Response> => of.call('/v1/video/operations', { operation });
 const fetchFile = (uri: unknown, of = gateway): Promise<Response> => of.call('/v1/video/download', { uri });
 
-/** Status, code and message of a refusal. */
+/** Returns status, code and message of an error response. */
 async function refusal(answer: Promise<Response>): Promise<{ status: number; code: string; message: string }> {
   const response = await answer;
   const { error } = await jsonOf<{ error: { code: string; type: string; message: string } }>(response);
@@ -78,7 +78,7 @@ async function refusal(answer: Promise<Response>): Promise<{ status: number; cod
   return { status: response.status, code: error.code, message: error.message };
 }
 
-/** Requests of the vendor since `work` began. */
+/** Returns the vendor's requests during `work`. */
 async function vendorRequests(work: () => Promise<unknown>): Promise<readonly string[]> {
   const before = lent().vendor.requests().length;
   await work();
@@ -89,7 +89,7 @@ async function vendorRequests(work: () => Promise<unknown>): Promise<readonly st
 }
 
 describe('a video from its start to its file', () => {
-  test('200 is started, polled, told of and fetched; its call is charged by the second', async () => {
+  test('200 is started, polled and downloaded; its call is charged by the second', async () => {
     const of = await freshProject();
     const response = await generate({ prompt: 'a cat', model: 'film/video-polls-0', duration_seconds: 4, aspect_ratio: '16:9', n: 2 }, of);
     expect(response.status).toBe(200);
@@ -131,7 +131,7 @@ describe('a video from its start to its file', () => {
     expect(await callsOf(of)).toHaveLength(1);
   });
 
-  test('200 without a model is one of the default model; an image goes along', async () => {
+  test('200 without a model uses the default model; an image is sent along', async () => {
     const image = { b64_json: 'aGk=', mime_type: 'image/png' };
     expect(await jsonOf(generate({ prompt: 'a cat', image, model: null }))).toMatchObject({ model: 'film/clip' });
     const asked = lent()
@@ -143,19 +143,19 @@ describe('a video from its start to its file', () => {
     });
   });
 
-  test('200 a bare model is one of the default provider, another provider is asked for by its name', async () => {
+  test('200 a model without a provider uses the default provider; others are selected by name', async () => {
     expect(await start('clip')).toMatchObject({ model: 'film/clip' });
     const { operation, model } = await start('other/video-polls-0');
     expect(model).toBe('other/video-polls-0');
     expect(await jsonOf(ask(operation))).toMatchObject({ done: true });
   });
 
-  test('200 an operation may be named by its address at the vendor', async () => {
+  test('200 an operation may be named by its URL at the vendor', async () => {
     const { operation } = await start('video-polls-0');
     expect(await jsonOf(ask(`${lent().vendor.url}/v1beta/${operation}`))).toMatchObject({ operation, done: true });
   });
 
-  test('200 is asked of the vendor again after three seconds, and never once it is done', async () => {
+  test('200 polls the vendor again after three seconds, and never after the video is done', async () => {
     const { operation } = await start('video-polls-1');
     const asks = async (): Promise<number> => (await vendorRequests(() => ask(operation))).length;
     expect(await asks()).toBe(1);
@@ -167,10 +167,10 @@ describe('a video from its start to its file', () => {
     expect(await jsonOf(ask(operation))).toMatchObject({ done: true });
   });
 
-  test('200 callers who ask at once share one request to the vendor', async () => {
+  test('200 concurrent callers share one request to the vendor', async () => {
     const { operation } = await start('video-polls-5');
     const asked = await vendorRequests(() => Promise.all(Array.from({ length: 20 }, () => ask(operation))));
-    // Those who come when the first answer is there already find it in the row.
+    // Later callers read the state from the stored row.
     expect(asked).toEqual([`/v1beta/${operation}`]);
   });
 });
@@ -179,7 +179,7 @@ describe('a video that fails', () => {
   test.each([
     ['fails', 'video-polls-0:video-fails', 'the video failed: INVALID_ARGUMENT: The video could not be made.'],
     ['is filtered', 'video-polls-0:filtered', 'the video failed: FILTERED: The demo vendor was asked to filter this video.'],
-  ])('502 video_failed with the reason, each time it is asked for, and costs nothing: one that %s', async (_how, model, message) => {
+  ])('502 video_failed with the reason on each request, free of charge: one that %s', async (_how, model, message) => {
     const of = await freshProject();
     const { operation } = await start(model, of);
     expect(await callsOf(of)).toMatchObject([{ outcome: 'ok', cost: 0.4 }]);
@@ -193,7 +193,7 @@ describe('a video that fails', () => {
   });
 });
 
-test('200 a ceiling of cost holds the estimate, and gets it back when the video fails', async () => {
+test('200 a cost ceiling counts the estimate and is credited when the video fails', async () => {
   const of = await freshProject();
   const { key: capped } = await jsonOf<{ key: string }>(
     of.admin('POST', `/provision/teams/${of.project}/keys`, { name: 'capped', ceilings: { cost: 1 } }),
@@ -202,7 +202,7 @@ test('200 a ceiling of cost holds the estimate, and gets it back when the video 
   const used = async (): Promise<number> =>
     (await jsonOf<{ key: { ceilings: { cost: { used: number } } } }>(of.call('/status/peek', undefined, authorization))).key.ceilings.cost
       .used;
-  // A call of text makes the counters, if no video has.
+  // A text call creates the counters, unless a video has.
   await of.call('/v1/chat/completions', { model: 'chat/echo', messages: [{ role: 'user', content: 'hi' }] }, authorization);
   const before = await used();
   const body = { model: 'film/video-polls-0:video-fails', prompt: 'a cat' };
@@ -212,7 +212,7 @@ test('200 a ceiling of cost holds the estimate, and gets it back when the video 
   expect(await used()).toBe(before);
 });
 
-describe('what the routes refuse', () => {
+describe('errors of the routes', () => {
   const paths = ['/v1/video/generations', '/v1/video/operations', '/v1/video/download'];
 
   test.each(paths)('401 without a key, 415, 413 and 400 in plain text: %s', async (path) => {
@@ -245,18 +245,18 @@ describe('what the routes refuse', () => {
     ['a provider that there is not', { prompt: 'x', model: 'nobody/clip' }, 400, 'no_route', /^unknown video provider 'nobody'$/],
     ['a provider that makes no videos', { prompt: 'x', model: 'chat/clip' }, 400, 'no_route', /^unknown video provider 'chat'$/],
     ['a provider of another dialect', { prompt: 'x', model: 'shapeless/clip' }, 500, 'bad_shape', /shape/],
-    ["the vendor's refusal", { prompt: 'x', model: 'film/refuse-400' }, 502, 'upstream_error', /^the vendor answered 400: \{/],
-    ["the vendor's failure", { prompt: 'x', model: 'film/fail-503' }, 502, 'upstream_error', /^the vendor answered 503: \{/],
-    ["the vendor's rate limit", { prompt: 'x', model: 'film/rate-limited' }, 502, 'upstream_error', /^the vendor answered 429: \{/],
+    ["the vendor's refusal", { prompt: 'x', model: 'film/refuse-400' }, 502, 'upstream_error', /^the vendor responded with 400: \{/],
+    ["the vendor's failure", { prompt: 'x', model: 'film/fail-503' }, 502, 'upstream_error', /^the vendor responded with 503: \{/],
+    ["the vendor's rate limit", { prompt: 'x', model: 'film/rate-limited' }, 502, 'upstream_error', /^the vendor responded with 429: \{/],
     ['an answer that cannot be read', { prompt: 'x', model: 'film/garbage' }, 502, 'bad_upstream_response', /./],
     ['a vendor that cannot be reached', { prompt: 'x', model: 'dead/clip' }, 503, 'upstream_failed', /ECONNREFUSED/],
   ])('generations: %s', async (_what, body, status, code, message) => {
     expect(await refusal(generate(body))).toEqual({ status, code, message: expect.stringMatching(message) });
   });
 
-  test('400 a member that stands twice, in plain text', async () => {
+  test('400 for a repeated member, in plain text', async () => {
     const answer = await generate('{"prompt":"a","prompt":"b"}');
-    expect([answer.status, await answer.text()]).toEqual([400, 'prompt: stands more than once\n']);
+    expect([answer.status, await answer.text()]).toEqual([400, 'prompt: duplicate key\n']);
   });
 
   test('400 no_route for a project without a video provider, and for a key that may not use the model', async () => {
@@ -276,7 +276,7 @@ describe('what the routes refuse', () => {
     expect(await refusal(answer)).toMatchObject({ status: 400, code: 'no_route', message: 'model not permitted for this key: clip' });
   });
 
-  test('503 budget_unavailable while the database cannot be reached, before any vendor is asked', async () => {
+  test('503 budget_unavailable during a database outage, before any request to a vendor', async () => {
     const { operation } = await start('clip');
     isDown = true;
     for (const body of [{ prompt: 'x' }, { prompt: 'x', model: 'film/video-polls-0' }]) {
@@ -292,7 +292,7 @@ describe('what the routes refuse', () => {
     expect((await ask(operation)).status).toBe(200);
   });
 
-  test('503 budget_unavailable when the database goes away while the vendor is asked: the call is unknown, at what was asked for', async () => {
+  test('503 budget_unavailable when the database fails during the vendor request: the outcome is unknown, charged as requested', async () => {
     const of = await freshProject();
     const asked = await vendorRequests(async () => {
       isLost = true;
@@ -313,30 +313,30 @@ describe('what the routes refuse', () => {
     expect(await refusal(gateway.call('/v1/video/download', body))).toMatchObject({ status: 400, code: 'missing_uri' });
   });
 
-  test('502 upstream_error with its 404 for an operation and a file that the vendor does not know', async () => {
-    const words = {
+  test('502 upstream_error with a 404 for an operation and a file that are unknown to the vendor', async () => {
+    const notFound = {
       status: 502,
       code: 'upstream_error',
-      message: expect.stringMatching(/^the vendor answered 404: \{"error":\{"code":404/),
+      message: expect.stringMatching(/^the vendor responded with 404: \{"error":\{"code":404/),
     };
-    expect(await refusal(ask('models/clip/operations/unknown'))).toEqual(words);
-    expect(await refusal(ask(`${lent().vendor.url}/v1beta/operations/unknown`))).toEqual(words);
-    expect(await refusal(fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`))).toEqual(words);
+    expect(await refusal(ask('models/clip/operations/unknown'))).toEqual(notFound);
+    expect(await refusal(ask(`${lent().vendor.url}/v1beta/operations/unknown`))).toEqual(notFound);
+    expect(await refusal(fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`))).toEqual(notFound);
   });
 
-  test("502 upstream_error with a 404 for another project's operation and file, however its address is written", async () => {
+  test("502 upstream_error with a 404 for another project's operation and file, in any spelling", async () => {
     const { operation } = await start('video-polls-0');
     const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation));
     const stranger = await freshProject();
     const spellings = [uri, `${uri}&x=1`, uri.replace(':download', ''), uri.replace('/v1beta/', '/download/v1beta/')];
     const asked = await vendorRequests(async () => {
       for (const answer of [ask(operation, stranger), ...spellings.map((spelling) => fetchFile(spelling, stranger))])
-        expect(await refusal(answer)).toMatchObject({ code: 'upstream_error', message: expect.stringContaining('answered 404') });
+        expect(await refusal(answer)).toMatchObject({ code: 'upstream_error', message: expect.stringContaining('responded with 404') });
     });
     expect(asked).toEqual([]);
   });
 
-  test('502 upstream_error, and nothing is asked, for what is no file at the host of the vendor', async () => {
+  test('502 upstream_error without a request for a URL at the vendor that is not a file', async () => {
     const asked = await vendorRequests(async () => {
       for (const path of ['/v1beta/files', '/v1beta/models', '/v1beta/files/a/b', '/'])
         expect(await refusal(fetchFile(`${lent().vendor.url}${path}`))).toMatchObject({ status: 502, code: 'upstream_error' });
