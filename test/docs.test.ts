@@ -1,0 +1,131 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { replaceTables } from '../scripts/write-module-table.js';
+import { DIRECTIONS, RESTRICTED_IMPORTS, SUBMODULES } from './support/architecture.ts';
+
+const root = join(import.meta.dirname, '..');
+const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'];
+const folders = ['docs', 'src', 'workflows', 'activities', 'scripts', 'test'];
+
+interface TextFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+function readFiles(): TextFile[] {
+  const paths = folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name).replaceAll('\\', '/')),
+  );
+  return [...pages, ...paths.filter((path) => /\.(?:md|ts|js)$/.test(path))].map((path) => ({
+    path,
+    text: readFileSync(join(root, path), 'utf8'),
+  }));
+}
+
+test('every link and citation resolves to an existing file and anchor', () => {
+  expect(findBrokenReferences(readFiles(), (path) => existsSync(join(root, path)))).toEqual([]);
+});
+
+test('the module table of CONTRIBUTING.md is current (node scripts/write-module-table.js)', () => {
+  const text = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8');
+  expect(text).toBe(replaceTables(text, { DIRECTIONS, SUBMODULES, RESTRICTED_IMPORTS }));
+});
+
+test('the API reference names every route, error code and member', () => {
+  const page = readFileSync(join(root, 'docs/api/reference.md'), 'utf8');
+  const document = JSON.parse(readFileSync(join(root, 'docs/api/openapi.json'), 'utf8'));
+  const codes = [...readFileSync(join(root, 'src/core/errors.ts'), 'utf8').matchAll(/^ {2}(\w+): \{/gm)].map((match) => match[1] ?? '');
+  expect(codes).toContain('no_route');
+  expect(Object.keys(document.paths).filter((path) => !page.includes(path))).toEqual([]);
+  expect(codes.filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
+  const terms = new Set(page.match(/\w+/g));
+  // The vendor's own member, which the gateway passes on.
+  expect([...membersOf(document.components.schemas)].filter((name) => name !== 'choices' && !terms.has(name))).toEqual([]);
+});
+
+/** Names of all properties in JSON schemas. */
+function membersOf(schema: unknown): Set<string> {
+  if (typeof schema !== 'object' || schema === null) return new Set();
+  const own = 'properties' in schema && typeof schema.properties === 'object' ? Object.keys(schema.properties ?? {}) : [];
+  return new Set([...own, ...Object.values(schema).flatMap((child) => [...membersOf(child)])]);
+}
+
+describe('a broken reference is reported', () => {
+  const page = { path: 'docs/page.md', text: '# A page: `with` code\n<a id="named"></a>\n## Twice\n## Twice\n' };
+  const exists = (path: string): boolean => ['docs', 'docs/page.md', 'src/a.ts'].includes(path);
+  const check = (path: string, text: string): string[] => findBrokenReferences([page, { path, text }], exists);
+
+  test.each([
+    ['a link to a missing file', 'docs/other.md', '[x](missing.md)', 'docs/other.md:1: missing.md'],
+    ['a link to a missing anchor', 'docs/other.md', '\n[x](page.md#none)', 'docs/other.md:2: page.md#none'],
+    ['an anchor that the page itself lacks', 'docs/other.md', '[x](#none)', 'docs/other.md:1: #none'],
+    ['a path of code that does not exist', 'docs/other.md', '`src/missing.ts`', 'docs/other.md:1: src/missing.ts'],
+    ['a page cited in a comment', 'src/a.ts', '// See docs/missing.md.', 'src/a.ts:1: docs/missing.md'],
+    ['an anchor cited in a comment', 'src/a.ts', '// See docs/page.md#none.', 'src/a.ts:1: docs/page.md#none'],
+  ])('%s', (_case, path, text, expected) => {
+    expect(check(path, text)).toEqual([expected]);
+  });
+
+  test('and correct references are not', () => {
+    const links = ['page.md', 'page.md#named', 'page.md#a-page-with-code', '../docs/page.md#twice-1', 'https://host/missing.md'];
+    expect(check('docs/other.md', `${links.map((link) => `[x](${link})`).join('\n')}\n\`src/a.ts\`\n`)).toEqual([]);
+    expect(check('src/a.ts', '// See docs/page.md#named and docs/page.md.')).toEqual([]);
+  });
+});
+
+/** `path:line: reference` for each link of a page, path of code in a page, and page cited in code that does not resolve. */
+function findBrokenReferences(files: readonly TextFile[], exists: (path: string) => boolean): string[] {
+  const anchors = new Map(files.filter(({ path }) => path.endsWith('.md')).map(({ path, text }) => [path, anchorsIn(text)]));
+  const resolves = (target: string): boolean => {
+    const [path = '', anchor] = target.split('#', 2);
+    return exists(path.replace(/\/$/, '')) && (anchor === undefined || !anchors.has(path) || anchors.get(path)?.has(anchor) === true);
+  };
+  return files.flatMap(({ path, text }) =>
+    referencesIn(path, text)
+      .filter(({ target }) => !resolves(target))
+      .map(({ written, index }) => `${path}:${text.slice(0, index).split('\n').length}: ${written}`),
+  );
+}
+
+interface Reference {
+  readonly written: string;
+  /** Path from the root, with an anchor where one is written. */
+  readonly target: string;
+  readonly index: number;
+}
+
+function referencesIn(path: string, text: string): Reference[] {
+  if (!path.endsWith('.md')) {
+    // The tests of this file cite pages that do not exist.
+    if (path === 'test/docs.test.ts') return [];
+    return matchesOf(text, /\bdocs\/[\w./-]+\.(?:md|json)(?:#[\w-]+)?/g).map((match) => ({ ...match, target: match.written }));
+  }
+  const links = matchesOf(text, /(?<=\]\()(?!https?:|mailto:)[^)\s]+(?=\))/g).map((match) => ({
+    ...match,
+    target: match.written.startsWith('#') ? `${path}${match.written}` : normalize(join(dirname(path), match.written)),
+  }));
+  const code = matchesOf(text, /(?<=`)(?:src|workflows|activities|scripts|test|docs)\/[\w./-]+\w\/?(?=`)/g);
+  return [...links, ...code.map((match) => ({ ...match, target: match.written }))];
+}
+
+function matchesOf(text: string, pattern: RegExp): { written: string; index: number }[] {
+  return [...text.matchAll(pattern)].map((match) => ({ written: match[0], index: match.index }));
+}
+
+/** Ids as GitHub derives them from headings, and explicit ones. */
+function anchorsIn(text: string): Set<string> {
+  const anchors = new Set([...text.matchAll(/<a id="([^"]+)">/g)].map((match) => match[1] ?? ''));
+  const counts = new Map<string, number>();
+  for (const [, heading = ''] of text.replace(/^```[\s\S]*?^```/gm, '').matchAll(/^#{1,6} +(.+)$/gm)) {
+    const slug = heading
+      .trim()
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replace(/\s/g, '-');
+    const count = counts.get(slug) ?? 0;
+    anchors.add(count === 0 ? slug : `${slug}-${count}`);
+    counts.set(slug, count + 1);
+  }
+  return anchors;
+}
