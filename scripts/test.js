@@ -7,7 +7,7 @@
  * With CI=true a skipped test is a failed test.
  */
 import { readFileSync } from 'node:fs';
-import { constants } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { selectChangedTests } from './changed-tests.js';
 import { hasCode } from './file-lock.js';
@@ -52,7 +52,9 @@ try {
 /** @returns {Promise<{ files: import('./test-summary.js').FileResult[] | null, exitCode: number }>} */
 async function runJest() {
   const resultsFile = join(directory.path, 'results.json');
-  Object.assign(process.env, { TEST_RESULTS_FILE: resultsFile, TMPDIR: directory.path });
+  // `go install` of Temporal needs more than the directory of a run may hold.
+  const buildDirectory = process.env['GOTMPDIR'] || tmpdir();
+  Object.assign(process.env, { TEST_RESULTS_FILE: resultsFile, TMPDIR: directory.path, GOTMPDIR: buildDirectory });
   const { code, signal } = await runChild(node, [
     '--import',
     new URL('end-with-bootstrap.js', import.meta.url).href,
