@@ -9,6 +9,19 @@
 /** The task queue of all workers. */
 export const memoryQueue = 'memory';
 
+/** Search attributes, all keywords. Temporal never encrypts them. */
+export const searchAttributes = {
+  /** Project id. */
+  project: { name: 'GatewayProject', type: 'KEYWORD' },
+  projectSlug: { name: 'GatewayProjectSlug', type: 'KEYWORD' },
+  /** First segment of the workflow id, such as `conversation`. */
+  kind: { name: 'GatewayKind', type: 'KEYWORD' },
+  /** See `run-status.ts`. */
+  state: { name: 'GatewayState', type: 'KEYWORD' },
+  /** Id of a learning batch. */
+  batch: { name: 'GatewayBatch', type: 'KEYWORD' },
+} as const;
+
 /** Input of `conversationIdle`; the member names are those of the outbox row. */
 export interface ConversationIdleInput {
   readonly conversation_id: string;

@@ -1,0 +1,33 @@
+/**
+ * What a run shows while it runs: current details in Temporal's UI, the query `status`, and the search attribute `GatewayState`.
+ *
+ * None of it may change recorded commands. Details and queries are no commands; an upsert of a search attribute is one, so only runs that
+ * were started with the attribute keep it current. Runs of older versions, and of servers where it is not registered, have none.
+ */
+import { defineQuery, setCurrentDetails, setHandler, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { searchAttributes } from './contract.ts';
+
+export type RunState = 'waiting' | 'running' | 'retrying' | 'parked' | 'done' | 'failed';
+
+/** Result of the query `status`: the state, with counts, codes and times. */
+export interface RunStatus {
+  readonly state: RunState;
+  readonly [fact: string]: string | number | null;
+}
+
+/** Sets the status; `details` are notes, one per line. */
+export type ShowStatus = (status: RunStatus, details: readonly string[]) => void;
+
+/** Call first in a workflow. */
+export function createRunStatus(initial: RunStatus): ShowStatus {
+  let status = initial;
+  let shownState = workflowInfo().typedSearchAttributes.get(searchAttributes.state);
+  setHandler(defineQuery('status'), () => status, { description: 'Returns what the run does now.' });
+  return (next, details) => {
+    status = next;
+    setCurrentDetails(details.join('\n'));
+    if (shownState === undefined || shownState === next.state) return;
+    shownState = next.state;
+    upsertSearchAttributes([{ key: searchAttributes.state, value: next.state }]);
+  };
+}
