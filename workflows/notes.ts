@@ -9,17 +9,39 @@
 const slots = {
   count: String.raw`\d{1,12}`,
   /** UUIDs, workflow ids, model and operation names of the gateway. */
-  id: String.raw`[A-Za-z0-9_:/.-]{1,200}`,
-  slug: String.raw`[a-z0-9][a-z0-9-]{0,62}`,
+  id: '[A-Za-z0-9_:/.-]{1,200}',
+  slug: '[a-z0-9][a-z0-9-]{0,62}',
   /** Codes of the gateway and of vendors that passed its own code filter. */
-  code: String.raw`[a-z][a-z0-9_]{0,63}`,
+  code: '[a-z][a-z0-9_]{0,63}',
   /** `14:05 UTC`, with the date on another day than the note's. */
   time: String.raw`(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC`,
 } as const;
 
 const templates = {
-  learnGroup: 'learn group {count} of {count}, try {count}',
-  nextTry: 'next try {time}',
+  // Static summaries: one line per workflow.
+  conversationIdle: '{slug}: read a conversation when it is idle',
+  dailyCleanup: 'daily cleanup of expired data',
+  embedMemory: '{slug}: compute embeddings, run {count}',
+  learningBatch: '{slug}: learning batch {id}',
+  projectLearning: '{slug}: start learning batches when they are due',
+  subjectErasure: '{slug}: erasure {id} of a subject',
+  videoOperation: '{slug}: follow the video of call {id}',
+
+  // Static details: Markdown lists of ids that the API and the CLI take.
+  project: '- Project: {slug} ({id})',
+  episode: '- Episode: {id}',
+  opening: '- Opening: {count}',
+  batch: '- Batch: {id}',
+  showBatch: '- Inspect: `gateway batches show {id} --project {slug}`',
+  replayBatch: '- Replay when it failed: reset this run, or `gateway batches replay {id} --project {slug}`',
+  replayProject: '- Replay all failed batches of the project: signal `replay`',
+  embeddingRun: '- Run: {count}',
+  erasure: '- Erasure: {id}',
+  call: '- Call: {id}',
+  cleanupDocs: '- Each step deletes or compacts one kind of expired data; the current step is in the current details',
+
+  // Descriptions of handlers.
+  statusQuery: 'Returns what the run does now.',
 } as const satisfies Record<string, string>;
 
 type NoteName = keyof typeof templates;

@@ -6,6 +6,7 @@
  */
 import { defineQuery, setCurrentDetails, setHandler, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { searchAttributes } from './contract.ts';
+import { note } from './notes.ts';
 
 export type RunState = 'waiting' | 'running' | 'retrying' | 'parked' | 'done' | 'failed';
 
@@ -22,7 +23,7 @@ export type ShowStatus = (status: RunStatus, details: readonly string[]) => void
 export function createRunStatus(initial: RunStatus): ShowStatus {
   let status = initial;
   let shownState = workflowInfo().typedSearchAttributes.get(searchAttributes.state);
-  setHandler(defineQuery('status'), () => status, { description: 'Returns what the run does now.' });
+  setHandler(defineQuery('status'), () => status, { description: note('statusQuery') });
   return (next, details) => {
     status = next;
     setCurrentDetails(details.join('\n'));

@@ -1,5 +1,5 @@
 /** A workflow whose history grows too long continues as new where the old run ended; this Temporal server suggests it after 30 events. */
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
@@ -105,6 +105,54 @@ test('embedMemory', async () => {
   const { inputs, respond } = responding<EmbedProgress>(...times(12, more), { kind: 'done' });
   await withWorker({ embedPassages: respond }, async () => expectRenewed((await start('embedMemory', input)).workflowId));
   expect(inputs).toEqual(times(13, input));
+}, 120_000);
+
+test('every run of a chain keeps what the first was started with, readable although payloads are encrypted', async () => {
+  const encrypting = createTemporal({
+    address: server.address,
+    namespace: 'default',
+    payloadKeys: [randomBytes(32)],
+    logger: createTestLog().logger,
+  });
+  const [workflowId, projectId] = [`embedding/${randomUUID()}`, randomUUID()];
+  const { inputs, respond } = responding<EmbedProgress>(...times(12, more), { kind: 'done' });
+  const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
+  const worker = encrypting.startWorker({ queue: memoryQueue, activities: { embedPassages: respond }, bundle, graceMs: 1_000 });
+  try {
+    await until('search attributes are registered', async () => {
+      await encrypting.probe();
+      await encrypting.start({
+        workflow: 'embedMemory',
+        workflowId,
+        projectId,
+        projectSlug: 'acme',
+        input: { project_id: projectId, run: inputs.length },
+      });
+      const { searchAttributes } = await temporal.client.workflow.getHandle(workflowId).describe();
+      if ('GatewayKind' in searchAttributes) return true;
+      await temporal.client.workflow.getHandle(workflowId).terminate();
+      return false;
+    });
+    await expectRenewed(workflowId);
+    for await (const { runId } of temporal.client.workflow.list({ query: `WorkflowId = "${workflowId}"` })) {
+      const run = await temporal.client.workflow.getHandle(workflowId, runId).describe();
+      if (run.status.name === 'TERMINATED') continue;
+      // The server gives a continued run no static summary; the memo repeats it.
+      if (run.raw.workflowExecutionInfo?.firstRunId === runId) {
+        expect(await run.staticSummary()).toMatch(/^acme: compute embeddings, run \d+$/);
+        expect(await run.staticDetails()).toMatch(`- Project: acme (${projectId})\n- Run: `);
+      }
+      expect(run.memo).toEqual({
+        summary: expect.stringMatching(/^acme: compute embeddings, run \d+$/),
+        kind: 'embedding',
+        project: 'acme',
+      });
+      expect(run.searchAttributes).toMatchObject({ GatewayProjectSlug: ['acme'], GatewayProject: [projectId], GatewayKind: ['embedding'] });
+    }
+  } finally {
+    await worker.stop();
+    await encrypting.close();
+  }
 }, 120_000);
 
 test('dailyCleanup continues with the step that it had reached', async () => {

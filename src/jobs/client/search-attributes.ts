@@ -1,17 +1,9 @@
 /**
- * Search attributes, by which operators filter runs in Temporal's UI and CLI: `GatewayProject="…" and GatewayKind="learning"`. Values are ids
- * and fixed keywords only, because search attributes are never encrypted.
+ * Whether the server has the gateway's search attributes, by which operators filter runs: `GatewayProjectSlug="…" and GatewayKind="learning"`.
  *
  * Best effort: a server rejects starts with attributes that are not registered. Where registration fails, workflows start without them.
  */
-import { defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
-import type { OutboxEntry } from '../../db/outbox.ts';
 import type { Logger } from '../../observability/logger.ts';
-
-const projectKey = defineSearchAttributeKey('GatewayProject', 'KEYWORD');
-/** The first segment of the workflow id, such as `conversation`. */
-const kindKey = defineSearchAttributeKey('GatewayKind', 'KEYWORD');
-const attributeNames = [projectKey.name, kindKey.name];
 
 /** Minimum interval between attempts: a server may not have propagated the names or the namespace yet. */
 const retryIntervalMs = 5_000;
@@ -23,11 +15,11 @@ export interface SearchAttributes {
   reset(): void;
   /** A start with attributes was rejected: starts omit them until a later `ensureRegistered` succeeds. */
   disable(): void;
-  /** The attributes of an entry; undefined while they are not registered. */
-  attributesFor(entry: OutboxEntry): SearchAttributePair[] | undefined;
+  /** Whether starts may have attributes. */
+  areUsable(): boolean;
 }
 
-export function createSearchAttributes(register: (names: readonly string[]) => Promise<void>, logger: Logger): SearchAttributes {
+export function createSearchAttributes(register: () => Promise<void>, logger: Logger): SearchAttributes {
   let isUsable = false;
   let nextTryAt = Number.NEGATIVE_INFINITY;
   let hasLogged = false;
@@ -36,7 +28,7 @@ export function createSearchAttributes(register: (names: readonly string[]) => P
     async ensureRegistered() {
       if (isUsable || performance.now() < nextTryAt) return;
       try {
-        await register(attributeNames);
+        await register();
         isUsable = true;
       } catch (error) {
         nextTryAt = performance.now() + retryIntervalMs;
@@ -52,10 +44,6 @@ export function createSearchAttributes(register: (names: readonly string[]) => P
       isUsable = false;
       nextTryAt = performance.now() + retryIntervalMs;
     },
-    attributesFor({ workflowId, projectId }) {
-      if (!isUsable) return undefined;
-      const kind = { key: kindKey, value: workflowId.split('/', 1)[0] ?? '' };
-      return projectId === undefined ? [kind] : [kind, { key: projectKey, value: projectId }];
-    },
+    areUsable: () => isUsable,
   };
 }

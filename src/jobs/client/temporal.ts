@@ -7,10 +7,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import type { SearchAttributePair } from '@temporalio/common';
-import { workflowQueues } from '../../../workflows/contract.ts';
+import { searchAttributes, type WorkflowName, workflowQueues } from '../../../workflows/contract.ts';
 import { errorSummary } from '../../core/error-messages.ts';
-import type { OutboxEntry } from '../../db/outbox.ts';
 import {
   connect,
   ensureNamespace,
@@ -25,6 +23,7 @@ import { createDataConverter } from '../payloads/data-converter.ts';
 import { checkPayload, PayloadRejectedError } from '../payloads/payloads.ts';
 import { type RunningWorker, runWorker } from '../worker/temporal-worker.ts';
 import type { WorkerSpec } from '../worker/worker-options.ts';
+import { describeRun, type StartEntry } from './describe-run.ts';
 import { createSearchAttributes, type SearchAttributes } from './search-attributes.ts';
 
 export interface StartOptions {
@@ -38,7 +37,7 @@ export interface Temporal {
   /** Resolves when the server responds and has the namespace, which is created if that is permitted. */
   probe(): Promise<void>;
   /** Starts the entry's workflow unless it runs, and sends its signal if any. Throws `PermanentStartError` when retrying cannot succeed, any other error when Temporal is unavailable. */
-  start(entry: OutboxEntry, options?: StartOptions): Promise<void>;
+  start(entry: StartEntry, options?: StartOptions): Promise<void>;
   /** Deletes all runs of this workflow id with their histories, after `recordRuns` has stored their number. */
   deleteRuns(workflowId: string, recordRuns: (count: number) => Promise<void>): Promise<void>;
   /** Runs a worker in the background until it is stopped. */
@@ -46,6 +45,8 @@ export interface Temporal {
   /** Closes the client; stop workers first. */
   close(): Promise<void>;
 }
+
+const attributeNames = Object.values(searchAttributes).map(({ name }) => name);
 
 /** Codes by which the server rejects the request itself. Every other error means that Temporal is unavailable. */
 const permanentCodes: readonly unknown[] = [grpcStatus.invalidArgument, grpcStatus.failedPrecondition, grpcStatus.outOfRange];
@@ -56,7 +57,7 @@ export function createTemporal(options: TemporalOptions): Temporal {
   const client = new Client({ connection, namespace, dataConverter: createDataConverter(options.payloadKeys) });
 
   const attributes = createSearchAttributes(
-    (names) => withRequestTimeout(connection, () => registerSearchAttributes(connection, namespace, names)),
+    () => withRequestTimeout(connection, () => registerSearchAttributes(connection, namespace, attributeNames)),
     logger,
   );
 
@@ -92,20 +93,21 @@ async function retryWhileClosing(start: () => Promise<void>): Promise<void> {
 
 async function startEntry(
   client: Client,
-  entry: OutboxEntry,
+  entry: StartEntry,
   { attributes, delayMs }: { attributes: SearchAttributes; delayMs: number },
 ): Promise<void> {
   const { workflow, workflowId, input, signal } = entry;
-  const queue = Object.entries(workflowQueues).find(([name]) => name === workflow)?.[1];
-  if (queue === undefined) throw new PermanentStartError(`unknown workflow ${workflow}`);
-  const start = async (typedSearchAttributes: SearchAttributePair[] | undefined): Promise<void> => {
+  if (!isWorkflowName(workflow)) throw new PermanentStartError(`unknown workflow ${workflow}`);
+  const { searchAttributes: typedSearchAttributes, ...description } = describeRun(workflow, entry);
+  const start = async (withAttributes: boolean): Promise<void> => {
     const options = {
       workflowId,
-      taskQueue: queue,
+      taskQueue: workflowQueues[workflow],
       args: [input],
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
       workflowIdConflictPolicy: 'USE_EXISTING',
-      ...(typedSearchAttributes && { typedSearchAttributes }),
+      ...description,
+      ...(withAttributes && { typedSearchAttributes: [...typedSearchAttributes] }),
     } as const;
     if (signal) await client.workflow.signalWithStart(workflow, { ...options, signal: signal.name, signalArgs: [signal.input] });
     else await client.workflow.start(workflow, { ...options, ...(delayMs > 0 && { startDelay: Math.ceil(delayMs) }) });
@@ -114,14 +116,14 @@ async function startEntry(
     checkPayload(workflowId);
     checkPayload(input);
     checkPayload(signal);
-    const registeredAttributes = attributes.attributesFor(entry);
+    const withAttributes = attributes.areUsable();
     try {
-      await retryWhileClosing(() => start(registeredAttributes));
+      await retryWhileClosing(() => start(withAttributes));
     } catch (error) {
-      if (registeredAttributes === undefined || !permanentCodes.includes(grpcCodeOf(error))) throw error;
+      if (!withAttributes || !permanentCodes.includes(grpcCodeOf(error))) throw error;
       // The server may have rejected the search attributes.
       attributes.disable();
-      await start(undefined);
+      await start(false);
     }
   } catch (error) {
     if (error instanceof WorkflowExecutionAlreadyStartedError) return;
@@ -129,6 +131,10 @@ async function startEntry(
       throw new PermanentStartError(errorSummary(error), { cause: error });
     throw error;
   }
+}
+
+function isWorkflowName(name: string): name is WorkflowName {
+  return Object.hasOwn(workflowQueues, name);
 }
 
 async function deleteRuns(client: Client, workflowId: string, recordRuns: Parameters<Temporal['deleteRuns']>[1]): Promise<void> {

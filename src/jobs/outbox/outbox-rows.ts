@@ -18,6 +18,8 @@ export class PermanentStartError extends Error {
 
 export interface OutboxRow extends OutboxEntry {
   readonly id: number;
+  /** Null for a deleted project, and for work without a project. */
+  readonly projectSlug: string | null;
   /** Number of tries, this one included. */
   readonly attempts: number;
   /** Age of the row. */
@@ -43,14 +45,15 @@ export async function claimRows(database: Database): Promise<OutboxRow[]> {
        order by due.next_try_at, due.id
        limit $1::integer
        for update skip locked)
-     returning id, workflow, workflow_id as "workflowId", input, attempts, project_id as "projectId", signal, signal_input as "signalInput",
+     returning id, workflow, workflow_id as "workflowId", input, attempts, project_id as "projectId",
+       (select slug from projects where projects.id = outbox.project_id) as "projectSlug", signal, signal_input as "signalInput",
        (extract(epoch from now() - created_at) * 1000)::float8 as "waitedMs"`,
     [batchSize],
   );
   return rows.sort((left, right) => left.id - right.id).map(toOutboxRow);
 }
 
-interface StoredRow extends Pick<OutboxRow, 'id' | 'workflow' | 'workflowId' | 'input' | 'attempts' | 'waitedMs'> {
+interface StoredRow extends Pick<OutboxRow, 'id' | 'workflow' | 'workflowId' | 'input' | 'attempts' | 'waitedMs' | 'projectSlug'> {
   readonly projectId: string | null;
   readonly signal: string | null;
   readonly signalInput: OutboxInput | null;

@@ -1,6 +1,6 @@
 /**
  * Encrypts payloads with AES-256-GCM when a key is configured, so that Temporal's database, web UI and backups contain no ids either (defense
- * in depth after the rule of `payloads.ts`). Workflow ids, types and search attributes do not pass a codec and stay readable.
+ * in depth after the rule of `payloads.ts`). Workflow ids, types and search attributes do not pass a codec and stay readable, and so do notes.
  *
  * The first key encrypts; every key decrypts. Each payload carries its key's fingerprint. To rotate: append the new key everywhere, then move
  * it to the first position, then remove the old key once its runs are past retention. Unencrypted payloads are decoded unchanged.
@@ -8,6 +8,7 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import { asObject, isObject, parseJson } from '../../core/json/narrow.ts';
+import { isPublic } from './payloads.ts';
 
 const cipherName = 'aes-256-gcm';
 const encodingName = 'binary/encrypted';
@@ -21,7 +22,7 @@ export function createEncryptionCodec(keys: readonly [Uint8Array, ...Uint8Array[
   const [first] = keys;
   const firstKeyId = keyFingerprint(first);
   return {
-    encode: async (payloads) => payloads.map((payload) => encrypt(payload, first, firstKeyId)),
+    encode: async (payloads) => payloads.map((payload) => (isPublic(payload) ? payload : encrypt(payload, first, firstKeyId))),
     decode: async (payloads) =>
       payloads.map((payload) => {
         if (toUtf8(payload.metadata?.['encoding']) !== encodingName) return payload;

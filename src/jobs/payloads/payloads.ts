@@ -1,20 +1,21 @@
 /**
- * The rule for Temporal payloads: ids, counts and hashes, never text. Histories are kept for days, shown in a web UI and cannot be erased
+ * The rule for Temporal payloads: ids, counts, hashes and the gateway's own notes (`workflows/notes.ts`), never other text. Histories are kept for days, shown in a web UI and cannot be erased
  * row by row, so no private data may reach one.
  *
  * A payload is JSON of at most 16 KiB in which every string and key consists of id characters (RFC 3339 times qualify) and is no longer than
  * an id. A violation throws an error that names the path, never the value.
  *
- * The rule covers inputs, results, signals, memos and heartbeats of client and worker. Headers (tracing) do not pass a codec. Results of the
+ * The rule covers inputs, results, signals, memos, summaries and heartbeats of client and worker. Headers (tracing) do not pass a codec. Results of the
  * SDK's own `__` queries pass by their shape (`system-queries.ts`); query results never enter a history. Message and stack of a failure pass
  * by the mark of `failure-converter.ts`: they are the gateway's own, because `wrap-activities.ts` replaces all others.
  *
  * @see docs/decisions/2026-11-21-temporal-payloads.md
  */
 import type { Payload, PayloadCodec } from '@temporalio/common';
+import { isNote } from '../../../workflows/notes.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import { failureMark } from './failure-mark.ts';
-import { isSystemQueryResult } from './system-queries.ts';
+import { isSystemQueryResult, isWorkflowMetadata } from './system-queries.ts';
 
 const maxBytes = 16 * 1024;
 const idPattern = /^[A-Za-z0-9_:/.+-]{0,128}$/;
@@ -54,6 +55,17 @@ function checkEncoded({ metadata, data }: Payload): void {
   else checkText(text, { systemQueries: true });
 }
 
+/**
+ * Whether a payload stays readable without a key, so that operators can tell runs apart: a bare id, a note, or the workflow metadata, which
+ * contains the current details. Only summaries, details, memos and that query have such payloads; inputs and results are objects.
+ */
+export function isPublic({ metadata, data }: Payload): boolean {
+  if (!data || metadata?.[failureMark] || String(metadata?.['encoding'] && Buffer.from(metadata['encoding'])) !== 'json/plain')
+    return false;
+  const value = parse(Buffer.from(data).toString());
+  return typeof value === 'string' ? idPattern.test(value) || isNote(value) : isWorkflowMetadata(value);
+}
+
 /** The mark admits two strings and nothing else. */
 function checkFailure(text: string): void {
   const value = parse(text);
@@ -65,6 +77,7 @@ function checkFailure(text: string): void {
 
 function checkText(text: string, { systemQueries = false } = {}): void {
   const value = parse(text);
+  if (typeof value === 'string' && isNote(value)) return;
   if (systemQueries && isSystemQueryResult(value)) return;
   if (Buffer.byteLength(text) > maxBytes) throw new PayloadRejectedError(`larger than ${maxBytes} bytes`);
   checkStrings(value);

@@ -4,6 +4,7 @@
  *
  * So they are recognized by their shape, as narrowly as possible. If a new SDK changes the shape, the UI shows an error instead of the stack.
  */
+import { isNote } from '../../../workflows/notes.ts';
 import { asArray, asObject, isObject } from '../../core/json/narrow.ts';
 
 /** A line of a V8 stack, `    at async conversationIdle (/app/workflows/conversation-idle.ts:24:18)`. */
@@ -37,9 +38,11 @@ function isLocation(value: unknown): boolean {
   );
 }
 
-/** `__temporal_workflow_metadata`: only the SDK's own queries may have a description, which is a sentence. */
-function isWorkflowMetadata(value: unknown): boolean {
-  if (!isObject(value) || !hasOnly(value, ['definition', 'currentDetails']) || (value['currentDetails'] ?? '') !== '') return false;
+/** `__temporal_workflow_metadata`: current details and descriptions are notes, or sentences of the SDK's own queries. */
+export function isWorkflowMetadata(value: unknown): boolean {
+  if (!isObject(value) || !hasOnly(value, ['definition', 'currentDetails'])) return false;
+  const details = value['currentDetails'] ?? '';
+  if (details !== '' && !(typeof details === 'string' && isNote(details))) return false;
   const definition = asObject(value['definition']);
   const handlers = ['queryDefinitions', 'signalDefinitions', 'updateDefinitions'];
   if (!hasOnly(definition, ['type', ...handlers]) || !isName(definition['type'])) return false;
@@ -48,9 +51,10 @@ function isWorkflowMetadata(value: unknown): boolean {
 
 function isHandler(value: unknown): boolean {
   if (!isObject(value) || !hasOnly(value, ['name', 'description']) || !isName(value['name'])) return false;
+  const { name, description } = value;
+  if (description === undefined) return true;
   return (
-    value['description'] === undefined ||
-    (String(value['name']).startsWith('__') && /^Returns [a-z ]{1,80}\.$/.test(String(value['description'])))
+    typeof description === 'string' && (String(name).startsWith('__') ? /^Returns [a-z ]{1,80}\.$/.test(description) : isNote(description))
   );
 }
 
