@@ -12,8 +12,8 @@ export function createEmbeddingActivities({ embedPassages }: EmbeddingActivityDe
   return {
     embedPassages: ({ project_id: projectId, run }) =>
       withHeartbeats(async () => {
-        const { kind } = await embedPassages(projectId, run, cancellationSignal());
-        return { kind };
+        const { kind, passages } = await embedPassages(projectId, run, cancellationSignal());
+        return { kind, passages };
       }),
   };
 }

@@ -44,9 +44,17 @@ export interface VideoOperationInput {
 
 /** Result of polling a video. */
 export type VideoPollResult =
-  | { readonly kind: 'settled' } // done, failed or abandoned; its cost is settled
+  | ({ readonly kind: 'settled' } & VideoEnd) // its cost is settled
   | { readonly kind: 'gone' } // deleted
-  | { readonly kind: 'wait'; readonly waitMs: number }; // running, or the vendor is unreachable: poll again after this time
+  | { readonly kind: 'wait'; readonly waitMs: number; readonly unreachable: boolean }; // poll again after this time
+
+/** Absent in histories of older versions. */
+export interface VideoEnd {
+  /** `unknown`: the vendor did not say before it forgets its operations. */
+  readonly outcome: 'completed' | 'vendor_failed' | 'unknown';
+  /** The vendor's class of a failure. */
+  readonly code: string | null;
+}
 
 /** Input of `embedMemory`; the member names are those of the outbox row. */
 export interface EmbedMemoryInput {
@@ -58,6 +66,8 @@ export interface EmbedMemoryInput {
 export interface EmbedProgress {
   /** `more`: call the activity again. */
   readonly kind: 'done' | 'more';
+  /** Passages that this execution embedded; absent in histories of older versions. */
+  readonly passages: number;
 }
 
 /** The only signal of the learning workflows: something has changed, check again now. */

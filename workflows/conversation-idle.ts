@@ -9,7 +9,9 @@
  */
 import { continueAsNew, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities, ConversationIdleInput } from './contract.ts';
+import { formatTime, note } from './notes.ts';
 import { pollUntil } from './poll-until.ts';
+import { createRunStatus } from './run-status.ts';
 
 const { readConversation } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '1 minute',
@@ -17,11 +19,19 @@ const { readConversation } = proxyLocalActivities<Activities>({
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '6 hours' },
   // Longer retry delays become timers of the server and occupy no worker.
   localRetryThreshold: '5 seconds',
+  summary: note('readIfIdle'),
 });
 
-export async function conversationIdle(input: ConversationIdleInput): Promise<void> {
-  await pollUntil(
+export async function conversationIdle(input: ConversationIdleInput): Promise<{ readonly outcome: string }> {
+  const show = createRunStatus({ state: 'waiting' });
+  const { kind: outcome } = await pollUntil(
     () => readConversation(input),
+    (_, nextAt) => {
+      show({ state: 'waiting', next_at: nextAt.toISOString() }, [note('waitsForIdle', formatTime(nextAt))]);
+      return note('idleCheck', formatTime(nextAt));
+    },
     () => continueAsNew<typeof conversationIdle>(input),
   );
+  show({ state: 'done', outcome }, [note('ended', outcome)]);
+  return { outcome };
 }

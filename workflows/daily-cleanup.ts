@@ -2,21 +2,62 @@
  * Started daily by a schedule: deletes data past its retention. The activity defines the steps and returns the next one, so that a new step
  * does not change this workflow.
  */
-import { continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
+import { ActivityFailure, ApplicationFailure, continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { Activities, CleanupInput } from './contract.ts';
+import { type NoteName, note, templates } from './notes.ts';
+import { createRunStatus } from './run-status.ts';
 
-const { cleanUp } = proxyActivities<Activities>({
+const maximumAttempts = 10;
+const options = {
   // Building an index over millions of rows takes long.
   startToCloseTimeout: '6 hours',
   heartbeatTimeout: '30 seconds',
   // About four hours; then the run fails and the next day's starts over, so that a failing step does not block the others for longer.
-  retry: { initialInterval: '1 minute', backoffCoefficient: 2, maximumInterval: '1 hour', maximumAttempts: 10 },
-});
+  retry: { initialInterval: '1 minute', backoffCoefficient: 2, maximumInterval: '1 hour', maximumAttempts },
+} as const;
+const { cleanUp } = proxyActivities<Activities>(options);
 
-export async function dailyCleanup(input: CleanupInput): Promise<void> {
-  let { next } = await cleanUp(input);
-  while (next !== null) {
+/** The activity begins with it when the input names no step. */
+const firstStep = 'conversations';
+
+export interface CleanupResult {
+  readonly outcome: 'done';
+  /** Rows that each step deleted or changed. */
+  readonly rows: Readonly<Record<string, number>>;
+}
+
+export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> {
+  const show = createRunStatus({ state: 'running' });
+  const rows: Record<string, number> = {};
+  for (let next: string | null = input.step; ; ) {
+    const step = next ?? firstStep;
+    const done = Object.entries(rows).map(([name, count]) => note('cleanupRows', name, count));
+    show({ state: 'running', step }, [...done, describeStep(step)]);
+    const progress = await cleanUp
+      .executeWithOptions({ ...options, summary: describeStep(step) }, [{ step: next }])
+      .catch((error: unknown) => {
+        show({ state: 'failed', step }, [...done, describeStep(step)]);
+        throw toStepFailure(step, error);
+      });
+    rows[step] = (rows[step] ?? 0) + progress.rows;
+    next = progress.next;
+    if (next === null) break;
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof dailyCleanup>({ step: next });
-    ({ next } = await cleanUp({ step: next }));
   }
+  show(
+    { state: 'done' },
+    Object.entries(rows).map(([name, count]) => note('cleanupRows', name, count)),
+  );
+  return { outcome: 'done', rows };
+}
+
+function describeStep(step: string): string {
+  const name = `cleanup:${step}`;
+  return Object.hasOwn(templates, name) ? note(name as Extract<NoteName, `cleanup:${string}`>) : note('cleanupStep', step);
+}
+
+/** Names the step; a cancellation stays one. */
+function toStepFailure(step: string, error: unknown): unknown {
+  if (!(error instanceof ActivityFailure && error.cause instanceof ApplicationFailure)) return error;
+  return ApplicationFailure.nonRetryable(note('cleanupFailed', step, maximumAttempts, error.cause.type ?? ''), 'CleanupStepFailed');
 }

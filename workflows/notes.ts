@@ -12,12 +12,12 @@ const slots = {
   id: '[A-Za-z0-9_:/.-]{1,200}',
   slug: '[a-z0-9][a-z0-9-]{0,62}',
   /** Codes of the gateway and of vendors that passed its own code filter. */
-  code: '[a-z][a-z0-9_]{0,63}',
+  code: '[A-Za-z][A-Za-z0-9_]{0,63}',
   /** `14:05 UTC`, with the date on another day than the note's. */
   time: String.raw`(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC`,
 } as const;
 
-const templates = {
+export const templates = {
   // Static summaries: one line per workflow.
   conversationIdle: '{slug}: read a conversation when it is idle',
   dailyCleanup: 'daily cleanup of expired data',
@@ -42,9 +42,48 @@ const templates = {
 
   // Descriptions of handlers.
   statusQuery: 'Returns what the run does now.',
+
+  // Activities and timers.
+  readIfIdle: 'read the conversation if it is idle',
+  idleCheck: 'the conversation continues; check again at {time}',
+  pollVideo: 'poll the vendor, poll {count}',
+  nextPoll: 'next poll at {time}',
+  embedPassages: 'compute missing embeddings, slice {count}',
+  checkProcesses: 'check that every process applies the erasure, check {count}',
+  nextCheck: 'next check at {time}',
+  purgeRuns: 'delete runs of the subject, slice {count}',
+  finishErasure: 'verify that no data of the subject is left',
+  learnGroup: 'learn group {count} of {count}, try {count}',
+  consolidateGroup: 'consolidate group {count} of {count}, try {count}',
+  nextTry: 'next try at {time}',
+
+  // Current details.
+  waitsForIdle: 'Waiting for the end of the conversation; next check at {time}.',
+  videoRuns: 'The vendor works on the video; {count} polls, next poll at {time}.',
+  videoUnreachable: 'The vendor does not respond or does not know the video; {count} polls, next poll at {time}.',
+  embedding: 'Computing embeddings: {count} passages so far.',
+  erasureWaits: 'Waiting until every process applies the erasure; {count} checks, next check at {time}.',
+  erasurePurges: 'Deleting runs that concern the subject.',
+  erasureVerifies: 'Verifying that no data of the subject is left.',
+  ended: 'Ended: {code}.',
+
+  // Steps of the daily cleanup.
+  'cleanup:conversations': 'cleanup: old conversations',
+  'cleanup:loose-prompts': 'cleanup: prompts without a conversation',
+  'cleanup:closed-memories': 'cleanup: expired memories',
+  'cleanup:batches': 'cleanup: old learning batches',
+  'cleanup:videos': 'cleanup: expired videos',
+  'cleanup:counters': 'cleanup: expired counters',
+  'cleanup:outbox': 'cleanup: undeliverable outbox rows',
+  'cleanup:old-words': 'cleanup: reindex memory texts of older versions',
+  'cleanup:words': 'cleanup: word statistics',
+  'cleanup:vector-indexes': 'cleanup: vector indexes',
+  cleanupStep: 'cleanup: step {id}',
+  cleanupRows: '- {id}: {count} rows',
+  cleanupFailed: 'step {id} of the cleanup failed after {count} tries ({code}); the next daily run starts over',
 } as const satisfies Record<string, string>;
 
-type NoteName = keyof typeof templates;
+export type NoteName = keyof typeof templates;
 
 type SlotValues<Template extends string> = Template extends `${string}{${string}}${infer Rest}`
   ? [string | number, ...SlotValues<Rest>]
@@ -59,6 +98,13 @@ export function note<Name extends NoteName>(name: Name, ...values: SlotValues<(t
     const value = String(remaining.shift());
     return new RegExp(`^${slots[slot]}$`).test(value) ? value : '?';
   });
+}
+
+/** The time in UTC, with the date unless it is today. */
+export function formatTime(at: Date): string {
+  const [date, time] = at.toISOString().split('T');
+  const isToday = new Date().toISOString().startsWith(`${date}T`);
+  return `${isToday ? '' : `${date} `}${time?.slice(0, 5)} UTC`;
 }
 
 /** Matches one line that a template makes. */

@@ -17,22 +17,35 @@ type ContinueAsNew = () => Promise<never>;
 /** Lower bound of delays, so that a rounded delay never makes a run spin. */
 export const minWaitMs = 1_000;
 
-/** Calls `check` until its result is not `wait`, sleeping as long as each `wait` asks; returns that result. */
+/** The time at which a delay that starts now ends. */
+export function timeAfter(waitMs: number): Date {
+  return new Date(Date.now() + Math.max(minWaitMs, waitMs));
+}
+
+/**
+ * Calls `check` with the number of the call until its result is not `wait`, sleeping as long as each `wait` asks; returns that result.
+ * `describeWait` returns the summary of the timer, and may show the wait elsewhere.
+ */
 export async function pollUntil<Result extends { readonly kind: string }>(
-  check: () => Promise<Result | Wait>,
+  check: (count: number) => Promise<Result>,
+  describeWait: (wait: Extract<Result, Wait>, nextAt: Date, count: number) => string,
   continueRun: ContinueAsNew,
-): Promise<Result> {
-  for (;;) {
-    const result = await check();
-    if (!isWait(result)) return result;
-    await sleep(Math.max(minWaitMs, result.waitMs));
+): Promise<Exclude<Result, Wait>> {
+  for (let count = 1; ; count += 1) {
+    const result = await check(count);
+    if (!isWait(result)) return result as Exclude<Result, Wait>;
+    const summary = describeWait(result as Extract<Result, Wait>, timeAfter(result.waitMs), count);
+    await sleep(Math.max(minWaitMs, result.waitMs), { summary });
     if (workflowInfo().continueAsNewSuggested) await continueRun();
   }
 }
 
-/** Calls `step` until it returns `done`. */
-export async function repeatWhileMore(step: () => Promise<{ readonly kind: 'done' | 'more' }>, continueRun: ContinueAsNew): Promise<void> {
-  while ((await step()).kind === 'more') {
+/** Calls `step` with the number of the call until it returns `done`. */
+export async function repeatWhileMore(
+  step: (count: number) => Promise<{ readonly kind: 'done' | 'more' }>,
+  continueRun: ContinueAsNew,
+): Promise<void> {
+  for (let count = 1; (await step(count)).kind === 'more'; count += 1) {
     if (workflowInfo().continueAsNewSuggested) await continueRun();
   }
 }

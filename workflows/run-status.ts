@@ -10,7 +10,7 @@ import { note } from './notes.ts';
 
 export type RunState = 'waiting' | 'running' | 'retrying' | 'parked' | 'done' | 'failed';
 
-/** Result of the query `status`: the state, with counts, codes and times. */
+/** Result of the query `status`: the state, with counts, codes and RFC 3339 times. */
 export interface RunStatus {
   readonly state: RunState;
   readonly [fact: string]: string | number | null;

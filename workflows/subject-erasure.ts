@@ -4,19 +4,41 @@
  */
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, SubjectErasureInput } from './contract.ts';
+import { formatTime, note } from './notes.ts';
 import { pollUntil, repeatWhileMore } from './poll-until.ts';
+import { createRunStatus } from './run-status.ts';
 
-const { lookAtErasure, purgeErasedRuns, finishErasure } = proxyActivities<Activities>({
+const options = {
   startToCloseTimeout: '10 minutes',
   heartbeatTimeout: '12 seconds',
   // Database and Temporal recover: unlimited attempts. Remaining data stays visible as a failing activity.
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
-});
+} as const;
+const { lookAtErasure, purgeErasedRuns, finishErasure } = proxyActivities<Activities>(options);
 
-export async function subjectErasure(input: SubjectErasureInput): Promise<void> {
+export async function subjectErasure(input: SubjectErasureInput): Promise<{ readonly outcome: 'erased' | 'done' | 'gone' }> {
   const continueRun = () => continueAsNew<typeof subjectErasure>(input);
-  const status = await pollUntil(() => lookAtErasure(input), continueRun);
-  if (status.kind !== 'clear') return;
-  await repeatWhileMore(() => purgeErasedRuns(input), continueRun);
-  await finishErasure(input);
+  const show = createRunStatus({ state: 'running' });
+  const status = await pollUntil(
+    (count) => lookAtErasure.executeWithOptions({ ...options, summary: note('checkProcesses', count) }, [input]),
+    (_, nextAt, count) => {
+      const next = formatTime(nextAt);
+      show({ state: 'waiting', checks: count, next_at: nextAt.toISOString() }, [note('erasureWaits', count, next)]);
+      return note('nextCheck', next);
+    },
+    continueRun,
+  );
+  if (status.kind !== 'clear') {
+    show({ state: 'done', outcome: status.kind }, [note('ended', status.kind)]);
+    return { outcome: status.kind };
+  }
+  show({ state: 'running' }, [note('erasurePurges')]);
+  await repeatWhileMore(
+    (count) => purgeErasedRuns.executeWithOptions({ ...options, summary: note('purgeRuns', count) }, [input]),
+    continueRun,
+  );
+  show({ state: 'running' }, [note('erasureVerifies')]);
+  await finishErasure.executeWithOptions({ ...options, summary: note('finishErasure') }, [input]);
+  show({ state: 'done', outcome: 'erased' }, [note('ended', 'erased')]);
+  return { outcome: 'erased' };
 }

@@ -5,18 +5,44 @@
  * fail here, and it recovers.
  */
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
-import type { Activities, VideoOperationInput } from './contract.ts';
+import type { Activities, VideoEnd, VideoOperationInput } from './contract.ts';
+import { formatTime, note } from './notes.ts';
 import { pollUntil } from './poll-until.ts';
+import { createRunStatus } from './run-status.ts';
 
-const { pollVideo } = proxyActivities<Activities>({
+const options = {
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '12 seconds',
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
-});
+} as const;
+const { pollVideo } = proxyActivities<Activities>(options);
 
-export async function videoOperation(input: VideoOperationInput): Promise<void> {
-  await pollUntil(
-    () => pollVideo(input),
+export interface VideoOperationResult {
+  /** `settled` where a history of an older version does not say more. */
+  readonly outcome: VideoEnd['outcome'] | 'gone' | 'settled';
+  /** The vendor's class of a failure. */
+  readonly code: string | null;
+  readonly polls: number;
+}
+
+export async function videoOperation(input: VideoOperationInput): Promise<VideoOperationResult> {
+  const show = createRunStatus({ state: 'running', polls: 0 });
+  let polls = 0;
+  const end = await pollUntil(
+    (count) => {
+      polls = count;
+      return pollVideo.executeWithOptions({ ...options, summary: note('pollVideo', count) }, [input]);
+    },
+    ({ unreachable = false }, nextAt) => {
+      const next = formatTime(nextAt);
+      const details = note(unreachable ? 'videoUnreachable' : 'videoRuns', polls, next);
+      show({ state: unreachable ? 'retrying' : 'running', polls, next_at: nextAt.toISOString() }, [details]);
+      return note('nextPoll', next);
+    },
     () => continueAsNew<typeof videoOperation>(input),
   );
+  const { outcome, code = null }: Partial<VideoEnd> = end.kind === 'settled' ? end : {};
+  const result: VideoOperationResult = { outcome: outcome ?? end.kind, code, polls };
+  show({ state: outcome === 'vendor_failed' || outcome === 'unknown' ? 'failed' : 'done', ...result }, [note('ended', result.outcome)]);
+  return result;
 }

@@ -149,7 +149,7 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
   { name: 'process.env', pattern: /\bprocess\s*\.\s*env\b/, allowed: ['src/config/', 'src/main.ts'] },
   { name: 'process.argv', pattern: /\bprocess\s*\.\s*argv\b/, allowed: ['src/config/', 'src/main.ts'] },
   { name: 'process.exit', pattern: /\bprocess\s*\.\s*exit\b/, allowed: ['src/config/', 'src/main.ts'] },
-  { name: 'Date.now', pattern: /\bDate\s*\.\s*now\b/, allowed: ['src/core/time.ts'] },
+  { name: 'Date.now', pattern: /\bDate\s*\.\s*now\b/, allowed: ['src/core/time.ts', 'workflows/'] },
   { name: 'node:cluster', packages: ['node:cluster'], allowed: ['src/service/'] },
   { name: 'undici', packages: ['undici'], allowed: ['src/vendors/http-client.ts'] },
   { name: 'pg', packages: ['pg', '@electric-sql/'], allowed: ['src/db/'] },

@@ -83,7 +83,7 @@ function responding<Result>(...results: readonly Result[]) {
   };
 }
 const wait = { kind: 'wait', waitMs: 1 } as const;
-const more = { kind: 'more' } as const;
+const more = { kind: 'more', passages: 1 } as const;
 const times = <Value>(count: number, value: Value): Value[] => Array.from({ length: count }, () => value);
 
 test('conversationIdle', async () => {
@@ -95,14 +95,18 @@ test('conversationIdle', async () => {
 
 test('videoOperation', async () => {
   const input = { call_id: randomUUID() };
-  const { inputs, respond } = responding<VideoPollResult>(...times(6, wait), { kind: 'settled' });
+  const { inputs, respond } = responding<VideoPollResult>(...times(6, { ...wait, unreachable: false }), {
+    kind: 'settled',
+    outcome: 'completed',
+    code: null,
+  });
   await withWorker({ pollVideo: respond }, async () => expectRenewed((await start('videoOperation', input)).workflowId));
   expect(inputs).toEqual(times(7, input));
 }, 120_000);
 
 test('embedMemory', async () => {
   const input = { project_id: randomUUID(), run: 2 };
-  const { inputs, respond } = responding<EmbedProgress>(...times(12, more), { kind: 'done' });
+  const { inputs, respond } = responding<EmbedProgress>(...times(12, more), { kind: 'done', passages: 0 });
   await withWorker({ embedPassages: respond }, async () => expectRenewed((await start('embedMemory', input)).workflowId));
   expect(inputs).toEqual(times(13, input));
 }, 120_000);
@@ -115,7 +119,7 @@ test('every run of a chain keeps what the first was started with, readable altho
     logger: createTestLog().logger,
   });
   const [workflowId, projectId] = [`embedding/${randomUUID()}`, randomUUID()];
-  const { inputs, respond } = responding<EmbedProgress>(...times(12, more), { kind: 'done' });
+  const { inputs, respond } = responding<EmbedProgress>(...times(12, more), { kind: 'done', passages: 0 });
   const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
   const worker = encrypting.startWorker({ queue: memoryQueue, activities: { embedPassages: respond }, bundle, graceMs: 1_000 });
   try {

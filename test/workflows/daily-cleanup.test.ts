@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { msToTs } from '@temporalio/common/lib/time.js';
 import { type CleanupStep, createCleanupActivities } from '../../activities/cleanup.ts';
 import { ensureSchedules } from '../../src/jobs/client/schedules.ts';
 import { rawHistory } from '../support/histories.ts';
@@ -44,6 +45,9 @@ describe('dailyCleanup', () => {
     expect(done).toEqual(['conversations', 'conversations', 'conversations', 'terms']);
     expect(history).toContain(String.raw`{\"next\":\"outbox\",\"rows\":30}`);
     expect(history).toContain(String.raw`{\"next\":null,\"rows\":10}`);
+    expect(history).toContain('cleanup: undeliverable outbox rows');
+    const result = await shared().temporal.client.workflow.getHandle('cleanup/a').result();
+    expect(result).toEqual({ outcome: 'done', rows: { conversations: 30, outbox: 0, terms: 10 } });
   });
 
   test('continues a long step in a new activity', async () => {
@@ -58,6 +62,34 @@ describe('dailyCleanup', () => {
     const history = await run('cleanup/b', slow, 10);
     expect(done).toEqual(['conversations', 'terms']);
     expect(history).toContain(String.raw`{\"next\":\"conversations\",\"rows\":10}`);
+  });
+
+  test('fails with the name of a step that fails each time', async () => {
+    const { temporal, work } = shared();
+    const failing: CleanupStep = { name: 'conversations', run: () => Promise.reject(new Error(planted)) };
+    const worker = work(createCleanupActivities({ steps: [failing] }));
+    await temporal.probe();
+    await temporal.start({ workflow: 'dailyCleanup', workflowId: 'cleanup/f', input: { step: null } });
+    const handle = temporal.client.workflow.getHandle('cleanup/f');
+    await until('the step has failed once', async () => (await handle.describe()).raw.pendingActivities?.[0]?.lastFailure != null);
+    await temporal.client.workflowService.updateActivityOptions({
+      namespace: temporal.client.options.namespace,
+      execution: { workflowId: 'cleanup/f' },
+      id: (await handle.describe()).raw.pendingActivities?.[0]?.activityId ?? '',
+      activityOptions: { retryPolicy: { maximumAttempts: 2, initialInterval: msToTs(100) } },
+      updateMask: { paths: ['retry_policy.maximum_attempts', 'retry_policy.initial_interval'] },
+    });
+    const error = await handle.result().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      cause: {
+        type: 'CleanupStepFailed',
+        message: 'step conversations of the cleanup failed after 10 tries (internal_error); the next daily run starts over',
+      },
+    });
+    const history = rawHistory(await handle.fetchHistory());
+    expect(history).toContain('step conversations of the cleanup failed');
+    expect(history).not.toContain('patient');
+    await worker.stop();
   });
 
   test('ends at a step that this version does not have', async () => {

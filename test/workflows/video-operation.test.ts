@@ -6,6 +6,7 @@ import { rawHistory } from '../support/histories.ts';
 import { sharedTemporal, until } from '../support/temporal.ts';
 
 const planted = 'a film about the patient';
+const completed = { kind: 'settled', outcome: 'completed', code: null } as const;
 
 function entryOf(id: string): { workflow: string; workflowId: string; input: { call_id: string } } {
   return { workflow: 'videoOperation', workflowId: `video/${id}`, input: { call_id: id } };
@@ -31,7 +32,11 @@ describe('videoOperation', () => {
 
   test('polls its call, waits as each result says, and ends when the video is settled', async () => {
     const polled: string[] = [];
-    const results: VideoPollResult[] = [{ kind: 'wait', waitMs: 1_500.2 }, { kind: 'wait', waitMs: 0 }, { kind: 'settled' }];
+    const results: VideoPollResult[] = [
+      { kind: 'wait', waitMs: 1_500.2, unreachable: false },
+      { kind: 'wait', waitMs: 0, unreachable: true },
+      { kind: 'settled', outcome: 'vendor_failed', code: 'FILTERED' },
+    ];
     const history = await run('a', async (callId) => {
       polled.push(callId);
       return { ...(results.shift() ?? { kind: 'gone' }), uris: [planted] };
@@ -41,6 +46,13 @@ describe('videoOperation', () => {
     expect(history.match(/"startToFireTimeout":\{[^}]*\}/g)).toHaveLength(2);
     expect(history).toContain('pollVideo');
     expect(history).not.toContain('patient');
+    expect(history).toContain('poll the vendor, poll 3');
+    expect(history).toMatch(/next poll at [0-9]{2}:[0-9]{2} UTC/);
+    expect(await shared().temporal.client.workflow.getHandle('video/a').result()).toEqual({
+      outcome: 'vendor_failed',
+      code: 'FILTERED',
+      polls: 3,
+    });
   });
 
   test('ends when the video no longer exists', async () => {
@@ -56,7 +68,7 @@ describe('videoOperation', () => {
     let seen = 0;
     const history = await run('c', async () => {
       if (seen++ === 0) throw gatewayError('budget_unavailable', { message: planted, cause: new Error(planted) });
-      return { kind: 'settled' };
+      return completed;
     });
     expect(seen).toBe(2);
     expect(history).not.toContain('patient');
@@ -64,11 +76,12 @@ describe('videoOperation', () => {
 
   test('can be cancelled while it waits', async () => {
     const { temporal, work } = shared();
-    const worker = work(createVideoActivities({ pollVideo: async () => ({ kind: 'wait', waitMs: 3_600_000 }) }));
+    const worker = work(createVideoActivities({ pollVideo: async () => ({ kind: 'wait', waitMs: 3_600_000, unreachable: false }) }));
     await temporal.probe();
     await temporal.start(entryOf('d'));
     const handle = temporal.client.workflow.getHandle('video/d');
     await until('it waits', async () => (await handle.fetchHistory()).events?.some((event) => event.timerStartedEventAttributes) ?? false);
+    expect(await handle.query('status')).toMatchObject({ state: 'running', polls: 1 });
     await handle.cancel();
     await until('it has ended', async () => (await handle.describe()).status.name === 'CANCELLED');
     await worker.stop();
@@ -95,7 +108,7 @@ describe('videoOperation', () => {
     await until('the vendor is polled', () => isPolled);
     await first.stop();
     expect(aborted).toBe(true);
-    const second = work(createVideoActivities({ pollVideo: async () => ({ kind: 'settled' }) }));
+    const second = work(createVideoActivities({ pollVideo: async () => completed }));
     await temporal.client.workflow.getHandle('video/e').result();
     await second.stop();
   });

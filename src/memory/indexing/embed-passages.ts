@@ -37,17 +37,19 @@ interface PendingPassage {
 export function createPassageEmbedder({ database, clock, getModel, embed, isTextRejected }: EmbedPassagesOptions) {
   /** `signal` is checked between requests. Rethrows errors of `embed`; batches stored before stay. */
   return async (projectId: string, run: number, signal: AbortSignal): Promise<EmbedProgress> => {
+    let passages = 0;
     const model = await getModel(projectId);
     for (let batch = 0; batch < maxBatchesPerRun; batch += 1) {
       signal.throwIfAborted();
       const pending = model === null ? [] : await findPending(projectId, model);
       if (pending.length === 0) {
-        if (await finish(projectId, run, model)) return { kind: 'done' };
+        if (await finish(projectId, run, model)) return { kind: 'done', passages };
         continue;
       }
       await embedBatch(projectId, pending);
+      passages += pending.length;
     }
-    return { kind: 'more' };
+    return { kind: 'more', passages };
   };
 
   /** Two index ranges around the current model, so that its rows are not read. */

@@ -57,13 +57,16 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
     async pollForWorkflow(callId, signal) {
       const video = await videos.get(callId);
       if (video === null) return { kind: 'gone' };
-      if (video.state !== 'running') return { kind: 'settled' };
+      if (video.state !== 'running') return toSettled(video.state, video.failure);
       const state = await pollUnlessUnavailable(video, signal);
-      if (state !== null && state.kind !== 'running') return { kind: 'settled' };
+      if (state !== null && state.kind !== 'running') return toSettled(state.kind, state.kind === 'failed' ? state.reason : null);
       const ageMs = clock.now() - video.startedAt;
-      if (ageMs < vendorRetentionMs) return { kind: 'wait', waitMs: Math.min(maxWaitMs, Math.max(minWaitMs, ageMs / 5)) };
+      if (ageMs < vendorRetentionMs) {
+        const waitMs = Math.min(maxWaitMs, Math.max(minWaitMs, ageMs / 5));
+        return { kind: 'wait', waitMs, unreachable: state === null };
+      }
       await settle(video, { kind: 'unknown' });
-      return { kind: 'settled' };
+      return toSettled('unknown', null);
     },
   };
   return poller;
@@ -80,6 +83,11 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
       return null;
     }
   }
+}
+
+function toSettled(state: VideoResult['kind'], code: string | null): VideoPollResult {
+  const outcomes = { done: 'completed', failed: 'vendor_failed', unknown: 'unknown' } as const;
+  return { kind: 'settled', outcome: outcomes[state], code };
 }
 
 function toVideoResult(state: Exclude<VideoState, { kind: 'running' }>): VideoResult {
