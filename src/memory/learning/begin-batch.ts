@@ -43,8 +43,8 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
         if (await restartIdleBatches(tx, projectId)) return { kind: 'running' };
         const { messages, oldestMs } = await countWaiting(tx, projectId);
         if (messages === 0) return { kind: 'idle' };
-        const waitMs = settings.atLeastEveryMinutes * 60_000 - oldestMs;
-        if (messages < settings.batchOf && waitMs > 0) return { kind: 'wait', waitMs };
+        const waitMs = settings.at_least_every_minutes * 60_000 - oldestMs;
+        if (messages < settings.batch_of && waitMs > 0) return { kind: 'wait', waitMs };
         await startNormalBatch(tx, projectId);
         return { kind: 'running' };
       }),

@@ -4,10 +4,9 @@
  * When `embed` fails or exceeds its timeout, the search continues by text only.
  */
 import { z } from 'zod';
-import { toPostgresText } from '../../core/postgres-text.ts';
 import { withTimeout } from '../../core/time-limit.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { subjectSchema } from '../items/item-schemas.ts';
+import { hasAtMost, optionalSubject, storableText } from '../items/item-schemas.ts';
 import { type Item, itemKinds } from '../records/item-record.ts';
 import { tokenizeForQuery } from '../text/lexemes.ts';
 import { cutSnippet } from '../text/snippet.ts';
@@ -19,14 +18,8 @@ const maxQueryLength = 2_000;
 
 /** Unknown fields are ignored; an empty list means all. */
 export const searchRequestSchema = z.object({
-  query: z
-    .string()
-    .transform((value) => toPostgresText(value).trim())
-    .refine(
-      (trimmed) => trimmed !== '' && (trimmed.length <= maxQueryLength || [...trimmed].length <= maxQueryLength),
-      `must have 1 to ${maxQueryLength} characters`,
-    ),
-  subject: subjectSchema.nullish().transform((value) => value ?? null),
+  query: storableText.refine((stored) => stored !== '' && hasAtMost(stored, maxQueryLength), `must have 1 to ${maxQueryLength} characters`),
+  subject: optionalSubject,
   limit: z.int().min(1).max(50).default(10),
   kinds: z.array(z.enum(itemKinds)).max(20).default([]),
   include: z
