@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { createConversationActivities } from '../activities/conversations.ts';
+import { createConversationActivities } from '../activities/create-activities.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { openServerDatabase } from '../src/db/pool.ts';
 import { createTemporal } from '../src/jobs/client/temporal.ts';

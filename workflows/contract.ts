@@ -9,6 +9,12 @@
 /** The task queue of all workers. */
 export const memoryQueue = 'memory';
 
+/** Result of an activity that asks to be called again after a delay. */
+export interface Wait {
+  readonly kind: 'wait';
+  readonly waitMs: number;
+}
+
 /** Input of `conversationIdle`; the member names are those of the outbox row. */
 export interface ConversationIdleInput {
   readonly conversation_id: string;
@@ -21,7 +27,7 @@ export type IdleCheckResult =
   | { readonly kind: 'read' } // idle long enough: read now or before
   | { readonly kind: 'gone' } // deleted or erased
   | { readonly kind: 'superseded' } // opened again: another run is responsible
-  | { readonly kind: 'wait'; readonly waitMs: number }; // not idle yet: check again after this time
+  | Wait; // not idle yet: check again after this time
 
 /** Input of `videoOperation`; the member name is that of the outbox row. */
 export interface VideoOperationInput {
@@ -33,7 +39,7 @@ export interface VideoOperationInput {
 export type VideoPollResult =
   | { readonly kind: 'settled' } // done, failed or abandoned; its cost is settled
   | { readonly kind: 'gone' } // deleted
-  | { readonly kind: 'wait'; readonly waitMs: number }; // running, or the vendor is unreachable: poll again after this time
+  | Wait; // running, or the vendor is unreachable: poll again after this time
 
 /** Input of `embedMemory`; the member names are those of the outbox row. */
 export interface EmbedMemoryInput {
@@ -42,7 +48,8 @@ export interface EmbedMemoryInput {
   readonly run: number;
 }
 
-export interface EmbedProgress {
+/** Result of an activity that does a part of its work at a time. */
+export interface Progress {
   /** `more`: call the activity again. */
   readonly kind: 'done' | 'more';
 }
@@ -60,7 +67,7 @@ export type LearningCheckResult =
   | { readonly kind: 'gone' } // the project was deleted
   | { readonly kind: 'idle' } // no messages, or memory is off: a signal follows when that changes
   | { readonly kind: 'running' } // a normal batch runs, started now or before: it signals its end
-  | { readonly kind: 'wait'; readonly waitMs: number }; // too few messages for a batch: check again when the oldest is old enough
+  | Wait; // too few messages for a batch: check again when the oldest is old enough
 
 /** Input of `learningBatch`; the member name is that of the outbox row. */
 export interface LearningBatchInput {
@@ -80,7 +87,7 @@ export interface PendingGroups {
 /** Result of a step of a group. */
 export type GroupStepResult =
   | { readonly kind: 'settled' } // done now or before, failed or erased: the step has no work left
-  | { readonly kind: 'wait'; readonly waitMs: number }; // failed, or no tier has a chain: retry after this time or at a signal
+  | Wait; // failed, or no tier has a chain: retry after this time or at a signal
 
 /** Input of `subjectErasure`; the member name is that of the outbox row. */
 export interface SubjectErasureInput {
@@ -92,12 +99,7 @@ export type ErasureStatus =
   | { readonly kind: 'gone' } // deleted
   | { readonly kind: 'done' } // finished before
   | { readonly kind: 'clear' } // every live process applies the tombstone and has no older records on disk
-  | { readonly kind: 'wait'; readonly waitMs: number }; // some process is not ready: check again after this time
-
-export interface PurgeProgress {
-  /** `more`: call the activity again. */
-  readonly kind: 'done' | 'more';
-}
+  | Wait; // some process is not ready: check again after this time
 
 /** Input of `dailyCleanup` and its activity: the step to continue with; null for the first one. */
 export interface CleanupInput {
@@ -116,7 +118,7 @@ export interface Activities {
   /** Deletes data past its retention for about a minute. */
   cleanUp(input: CleanupInput): Promise<CleanupProgress>;
   /** Computes missing embeddings of stored text for the project's model. */
-  embedPassages(input: EmbedMemoryInput): Promise<EmbedProgress>;
+  embedPassages(input: EmbedMemoryInput): Promise<Progress>;
   /** Starts a batch when one is due, else returns what to wait for. */
   lookAtLearning(input: ProjectLearningInput): Promise<LearningCheckResult>;
   openBatch(input: LearningBatchInput): Promise<PendingGroups>;
@@ -128,7 +130,7 @@ export interface Activities {
   finishBatch(input: LearningBatchInput): Promise<{ readonly finished: boolean }>;
   lookAtErasure(input: SubjectErasureInput): Promise<ErasureStatus>;
   /** Deletes Temporal runs that concern the subject. */
-  purgeErasedRuns(input: SubjectErasureInput): Promise<PurgeProgress>;
+  purgeErasedRuns(input: SubjectErasureInput): Promise<Progress>;
   /** Verifies that no data of the subject remains; fails otherwise. */
   finishErasure(input: SubjectErasureInput): Promise<void>;
   /** Polls the vendor; settles a finished video, else returns how long to wait. */

@@ -6,17 +6,11 @@
  */
 import { condition, continueAsNew, defineSignal, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
 import { type Activities, type GroupStepResult, type LearningBatchInput, type LearningGroupInput, wakeSignal } from './contract.ts';
-import { minWaitMs } from './poll-until.ts';
+import { minWaitMs, recoveringActivity } from './poll-until.ts';
 
-/** Only the database can fail here, and it recovers: unlimited attempts. Vendor errors are results with a delay. */
-const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' };
-const { openBatch, finishBatch } = proxyActivities<Activities>({ startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry });
-const { learnGroup, consolidateGroup } = proxyActivities<Activities>({
-  // A call to the memory model takes five minutes at most.
-  startToCloseTimeout: '7 minutes',
-  heartbeatTimeout: '12 seconds',
-  retry,
-});
+const { openBatch, finishBatch } = proxyActivities<Activities>({ ...recoveringActivity, startToCloseTimeout: '1 minute' });
+/** A call to the memory model takes five minutes at most; a vendor's error is a result with a delay. */
+const { learnGroup, consolidateGroup } = proxyActivities<Activities>({ ...recoveringActivity, startToCloseTimeout: '7 minutes' });
 
 /** Groups whose step runs at the same time. Groups that wait for a retry do not count. */
 const maxConcurrentGroups = 3;

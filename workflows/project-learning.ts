@@ -6,14 +6,9 @@
  */
 import { condition, continueAsNew, defineSignal, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
 import { type Activities, type ProjectLearningInput, wakeSignal } from './contract.ts';
-import { minWaitMs } from './poll-until.ts';
+import { minWaitMs, recoveringActivity } from './poll-until.ts';
 
-const { lookAtLearning } = proxyActivities<Activities>({
-  startToCloseTimeout: '1 minute',
-  heartbeatTimeout: '12 seconds',
-  // Only the database can fail here, and it recovers: unlimited attempts.
-  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
-});
+const { lookAtLearning } = proxyActivities<Activities>({ ...recoveringActivity, startToCloseTimeout: '1 minute' });
 
 /** Keeps the history of a run far below Temporal's limit. */
 const maxChecksPerRun = 200;

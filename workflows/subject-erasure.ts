@@ -4,13 +4,12 @@
  */
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, SubjectErasureInput } from './contract.ts';
-import { pollUntil, repeatWhileMore } from './poll-until.ts';
+import { pollUntil, recoveringActivity, repeatWhileMore } from './poll-until.ts';
 
+/** Remaining data stays visible as a failing activity. */
 const { lookAtErasure, purgeErasedRuns, finishErasure } = proxyActivities<Activities>({
+  ...recoveringActivity,
   startToCloseTimeout: '10 minutes',
-  heartbeatTimeout: '12 seconds',
-  // Database and Temporal recover: unlimited attempts. Remaining data stays visible as a failing activity.
-  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
 });
 
 export async function subjectErasure(input: SubjectErasureInput): Promise<void> {

@@ -1,5 +1,5 @@
 /** Connects learning's activities and routes to the modules that implement them. */
-import type { LearningActivityDeps } from '../../activities/learning.ts';
+import type { LearningActivityDeps } from '../../activities/create-activities.ts';
 import type { BackoffPolicy } from '../core/backoff.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';

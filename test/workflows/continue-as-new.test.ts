@@ -5,12 +5,11 @@ import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import {
   type Activities,
-  type EmbedProgress,
   type ErasureStatus,
   type GroupStepResult,
   type IdleCheckResult,
   memoryQueue,
-  type PurgeProgress,
+  type Progress,
   type VideoPollResult,
   type WorkflowName,
 } from '../../workflows/contract.ts';
@@ -102,7 +101,7 @@ test('videoOperation', async () => {
 
 test('embedMemory', async () => {
   const input = { project_id: randomUUID(), run: 2 };
-  const { inputs, respond } = responding<EmbedProgress>(...times(12, more), { kind: 'done' });
+  const { inputs, respond } = responding<Progress>(...times(12, more), { kind: 'done' });
   await withWorker({ embedPassages: respond }, async () => expectRenewed((await start('embedMemory', input)).workflowId));
   expect(inputs).toEqual(times(13, input));
 }, 120_000);
@@ -117,7 +116,7 @@ test('dailyCleanup continues with the step that it had reached', async () => {
 test('subjectErasure finishes once, after it continued as new while waiting and while deleting runs', async () => {
   const input = { erasure_id: randomUUID() };
   const checks = responding<ErasureStatus>(...times(6, wait), { kind: 'clear' });
-  const purges = responding<PurgeProgress>(...times(12, more), { kind: 'done' });
+  const purges = responding<Progress>(...times(12, more), { kind: 'done' });
   const ends = responding(null);
   const finishErasure = async (given: unknown): Promise<void> => void (await ends.respond(given));
   await withWorker({ lookAtErasure: checks.respond, purgeErasedRuns: purges.respond, finishErasure }, async () =>

@@ -1,7 +1,7 @@
 /** The learning workflows on a real Temporal server, with dependencies that a test scripts. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { createLearningActivities, type LearningActivityDeps } from '../../activities/learning.ts';
+import { createLearningActivities, type LearningActivityDeps } from '../../activities/create-activities.ts';
 import type { OutboxEntry } from '../../src/db/outbox.ts';
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import type { LearningCheckResult } from '../../workflows/contract.ts';

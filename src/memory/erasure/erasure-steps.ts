@@ -2,7 +2,7 @@
  * Activities of the workflow `subjectErasure`: wait until every live process has applied the tombstone and flushed its journal, delete the
  * workflow runs of the subject, and verify that nothing is left. Each step may run twice.
  */
-import type { ErasureStatus, PurgeProgress } from '../../../workflows/contract.ts';
+import type { ErasureStatus, Progress } from '../../../workflows/contract.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { enqueue } from '../../db/outbox.ts';
 import { toErasureEntry } from './erase.ts';
@@ -19,7 +19,7 @@ export interface ErasureStepsOptions {
 export interface ErasureSteps {
   checkProcesses(erasureId: string): Promise<ErasureStatus>;
   /** Deletes runs for about a minute; `more` when some are left. */
-  purgeRuns(erasureId: string, signal: AbortSignal): Promise<PurgeProgress>;
+  purgeRuns(erasureId: string, signal: AbortSignal): Promise<Progress>;
   /** Throws when data of the subject is left. */
   finish(erasureId: string): Promise<void>;
 }

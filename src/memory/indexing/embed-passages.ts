@@ -4,7 +4,7 @@
  * Each batch is stored on its own, so an interrupted run resumes where it stopped. No transaction is open during a request to the vendor. A
  * passage erased meanwhile no longer matches the update.
  */
-import type { EmbedProgress } from '../../../workflows/contract.ts';
+import type { Progress } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
 import { toVectorLiteral } from '../text/vectors.ts';
@@ -36,7 +36,7 @@ interface PendingPassage {
 
 export function createPassageEmbedder({ database, clock, getModel, embed, isTextRejected }: EmbedPassagesOptions) {
   /** `signal` is checked between requests. Rethrows errors of `embed`; batches stored before stay. */
-  return async (projectId: string, run: number, signal: AbortSignal): Promise<EmbedProgress> => {
+  return async (projectId: string, run: number, signal: AbortSignal): Promise<Progress> => {
     const model = await getModel(projectId);
     for (let batch = 0; batch < maxBatchesPerRun; batch += 1) {
       signal.throwIfAborted();
