@@ -26,15 +26,11 @@ export type DurableState =
   | 'ready'
   | 'down'; // the connection was lost, or the program cannot be installed; retrying
 
-export interface TemporalSettings {
+/** `address` and `namespace` are for `external`; the dev server's namespace is named after the data directory. */
+export interface TemporalSettings extends Omit<TemporalOptions, 'address' | 'logger'> {
   readonly mode: 'off' | 'external' | 'dev';
-  /** Host and port, for `external`. */
+  /** Host and port. */
   readonly address: string | null;
-  /** For `external`; the dev server's namespace is named after the data directory. */
-  readonly namespace: string;
-  readonly tls?: TemporalOptions['tls'];
-  readonly apiKey?: string;
-  readonly payloadKeys?: TemporalOptions['payloadKeys'];
   /** When set, workers take part in worker versioning under this build id. */
   readonly buildId?: string;
 }
@@ -128,23 +124,10 @@ export function startDurable(options: DurableOptions): Durable {
   }
 
   function connect({ address, namespace }: { address: string; namespace: string }): void {
-    const { tls, apiKey, payloadKeys, buildId } = settings;
-    temporal = createTemporal({
-      address,
-      namespace,
-      logger,
-      ...(tls !== undefined && { tls }),
-      ...(apiKey !== undefined && { apiKey }),
-      ...(payloadKeys !== undefined && { payloadKeys }),
-    });
+    temporal = createTemporal({ ...settings, address, namespace, logger });
     if (options.role === 'worker') {
       const bundle = (bundleSignal: AbortSignal): Promise<string> => prepareWorkflowBundle({ dataDir, logger, signal: bundleSignal });
-      worker = temporal.startWorker({
-        queue: memoryQueue,
-        activities: options.activities,
-        bundle,
-        ...(buildId !== undefined && { buildId }),
-      });
+      worker = temporal.startWorker({ queue: memoryQueue, activities: options.activities, bundle, buildId: settings.buildId });
     }
     const connected = temporal;
     dispatcher = startDispatcher({

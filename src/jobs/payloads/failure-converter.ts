@@ -6,7 +6,9 @@
  * other payloads never sets. The SDK loads this module by path: in the client, in the worker and in the workflow bundle.
  */
 import { DefaultFailureConverter, type FailureConverter } from '@temporalio/common';
-import { failureMark } from './failure-mark.ts';
+
+/** Metadata key of a payload with a failure's message and stack. */
+export const failureMark = 'gateway-failure';
 
 const converter = new DefaultFailureConverter({ encodeCommonAttributes: true });
 

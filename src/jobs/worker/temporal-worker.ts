@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { bundleWorkflowCode, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import type { Logger } from '../../observability/logger.ts';
 import { connectionOptions, type TemporalOptions } from '../connection/temporal-connection.ts';
 import { createSdkLogger } from '../connection/temporal-log.ts';
@@ -24,15 +24,7 @@ const stopTimeoutMs = 25_000;
  * @public
  */
 export async function writeWorkflowBundle(entry: string, target: string): Promise<void> {
-  const silent = (): void => {};
-  const logger = {
-    log: silent,
-    trace: silent,
-    debug: silent,
-    info: silent,
-    warn: silent,
-    error: (message: string) => process.stderr.write(`${message}\n`),
-  };
+  const logger = new DefaultLogger('ERROR', ({ message }) => process.stderr.write(`${message}\n`));
   const { code } = await bundleWorkflowCode({ workflowsPath: entry, failureConverterPath: failureConverterPath(), logger });
   const temporaryFile = `${target}.${randomUUID()}`;
   await writeFile(temporaryFile, code, { mode: 0o600 });

@@ -9,7 +9,7 @@ export interface WorkerSpec {
   /** Resolves to the path of the workflow bundle; called at each (re)start of the worker. */
   readonly bundle: (signal: AbortSignal) => Promise<string>;
   /** When set, the worker takes part in worker versioning under this build id. */
-  readonly buildId?: string;
+  readonly buildId?: string | undefined;
   /** How long running activities and workflow tasks may take to finish at a stop. */
   readonly graceMs?: number;
 }

@@ -27,14 +27,9 @@ export interface ErasureListenerOptions {
   readonly retryMs?: number;
 }
 
-export interface ErasureListener {
-  /** Purges memory immediately; the journal is flushed in the background. */
-  apply(tombstone: Tombstone): LocalPurge;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type ErasureListener = ReturnType<typeof createErasureListener>;
 
-export function createErasureListener(options: ErasureListenerOptions): ErasureListener {
+export function createErasureListener(options: ErasureListenerOptions) {
   const { database, process, purgeCache, redactInFlight, flushJournal, logger, retryMs = 1_000 } = options;
   /** Erasures that this process has not finished. */
   const pending = new Map<string, { readonly tombstone: Tombstone; readonly purged: LocalPurge }>();
@@ -115,16 +110,17 @@ export function createErasureListener(options: ErasureListenerOptions): ErasureL
   };
 
   return {
-    apply(tombstone) {
+    /** Purges memory immediately; the journal is flushed in the background. */
+    apply(tombstone: Tombstone): LocalPurge {
       const purged = purge(tombstone);
       loop.wake();
       return purged;
     },
-    async start() {
+    async start(): Promise<void> {
       subscription = await database.listen(erasuresChannel, reload, reload);
       reload();
     },
-    async stop() {
+    async stop(): Promise<void> {
       const stopped = loop.stop();
       await subscription?.stop();
       await stopped;

@@ -44,18 +44,12 @@ export interface BatchWithGroups extends Batch {
   readonly groups: readonly BatchGroup[];
 }
 
-export interface Batches {
-  /** Newest first, at most 1,000. */
-  list(projectId: string, state: BatchState | null): Promise<Batch[]>;
-  /** Throws `not_found`. */
-  show(projectId: string, id: string): Promise<BatchWithGroups>;
-  /** Retries failed and waiting groups immediately; finished groups stay. Throws `not_found`. */
-  replay(projectId: string, id: string): Promise<BatchWithGroups>;
-}
-
 const costSql = `(select coalesce(sum(call.cost_nanos), 0)::float8 from calls call where call.id = any(part.call_ids))`;
 
-export function createBatches({ database }: { readonly database: Database }): Batches {
+export type Batches = ReturnType<typeof createBatches>;
+
+export function createBatches({ database }: { readonly database: Database }) {
+  /** Throws `not_found`. */
   const findWithGroups = async (projectId: string, id: string): Promise<BatchWithGroups> => {
     const [batch] = await findBatches(projectId, { id, state: null });
     if (!batch) throw gatewayError('not_found', { message: 'no such batch' });
@@ -73,9 +67,11 @@ export function createBatches({ database }: { readonly database: Database }): Ba
   };
 
   return {
-    list: (projectId, state) => findBatches(projectId, { id: null, state }),
+    /** Newest first, at most 1,000. */
+    list: (projectId: string, state: BatchState | null) => findBatches(projectId, { id: null, state }),
     show: findWithGroups,
-    async replay(projectId, id) {
+    /** Retries failed and waiting groups immediately; finished groups stay. Throws `not_found`. */
+    async replay(projectId: string, id: string): Promise<BatchWithGroups> {
       await database.transaction(async (tx) => {
         const [batch] = await tx.query<{ state: string }>(
           `select state from memory_batches where id = $1::uuid and project_id = $2::uuid for update`,

@@ -23,16 +23,12 @@ export interface RememberReceipt {
   readonly focus: string | null;
 }
 
-export interface BatchStarter {
-  /** Starts a normal batch when one is due and none runs. */
-  checkLearning(projectId: string): Promise<LearningCheckResult>;
-  /** Starts a batch over a conversation from its first message, independent of running batches. Throws `not_found`, `memory_off`. */
-  remember(projectId: string, conversationId: string, focus: string | null): Promise<RememberReceipt>;
-}
+export type BatchStarter = ReturnType<typeof createBatchStarter>;
 
-export function createBatchStarter({ database, clock }: { readonly database: Database; readonly clock: Clock }): BatchStarter {
+export function createBatchStarter({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
-    checkLearning: (projectId) =>
+    /** Starts a normal batch when one is due and none runs. */
+    checkLearning: (projectId: string) =>
       database.transaction(async (tx): Promise<LearningCheckResult> => {
         const [project] = await tx.query(`select 1 from projects where id = $1::uuid`, [projectId]);
         if (!project) return { kind: 'gone' };
@@ -49,8 +45,9 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
         return { kind: 'running' };
       }),
 
-    remember: (projectId, conversationId, focus) =>
-      database.transaction(async (tx) => {
+    /** Starts a batch over a conversation from its first message, independent of running batches. Throws `not_found`, `memory_off`. */
+    remember: (projectId: string, conversationId: string, focus: string | null) =>
+      database.transaction(async (tx): Promise<RememberReceipt> => {
         await lockProject(tx, projectId, 'shared');
         // An explicit request makes the conversation learnable.
         const [conversation] = await tx.query<{ subject: string | null }>(

@@ -40,18 +40,6 @@ const maxErrorMessageLength = 500;
 /** Retry interval of blocked groups: checking settings is cheap, and a change signals the batch anyway. */
 const blockedRetryMs = 10 * 60_000;
 
-export interface Groups {
-  open(batchId: string): Promise<PendingGroups['groups']>;
-  find(key: GroupKey): Promise<Group | null>;
-  /** Records that a model is about to be called. False when the group was erased or settled meanwhile. */
-  startAttempt(group: Group, callId: string): Promise<boolean>;
-  fail(key: GroupKey, failure: GroupFailure): Promise<GroupStepResult>;
-  /** When the group is still in `state`, runs `commit` and stores the state it returns, in one transaction. */
-  settle(group: Group, commit: (tx: Queries) => Promise<GroupProgress>): Promise<void>;
-  /** Closes the batch. False while a group is open. */
-  finish(batchId: string): Promise<boolean>;
-}
-
 /** Result of a step. */
 export interface GroupProgress {
   readonly state: 'learned' | 'done';
@@ -69,9 +57,11 @@ export interface GroupsOptions {
   readonly retry: () => BackoffPolicy;
 }
 
-export function createGroups({ database, clock, retry }: GroupsOptions): Groups {
+export type Groups = ReturnType<typeof createGroups>;
+
+export function createGroups({ database, clock, retry }: GroupsOptions) {
   return {
-    open: (batchId) =>
+    open: (batchId: string): Promise<PendingGroups['groups']> =>
       database.query<{ position: number; waitMs: number }>(
         `select position, greatest(0, coalesce(extract(epoch from next_try_at - $2::timestamptz) * 1000, 0))::float8 as "waitMs"
            from memory_batch_groups
@@ -80,7 +70,7 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
         [batchId, new Date(clock.now())],
       ),
 
-    async find({ batchId, position }) {
+    async find({ batchId, position }: GroupKey): Promise<Group | null> {
       const [row] = await database.query<Group>(
         `select batch_id as "batchId", position, project_id as "projectId", subject, focus, state
            from memory_batch_groups where batch_id = $1::uuid and position = $2::integer`,
@@ -89,7 +79,8 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
       return row ?? null;
     },
 
-    async startAttempt({ batchId, position, state }, callId) {
+    /** Records that a model is about to be called. False when the group was erased or settled meanwhile. */
+    async startAttempt({ batchId, position, state }: Group, callId: string): Promise<boolean> {
       const updated = await database.query(
         `update memory_batch_groups set attempts = attempts + 1, call_ids = call_ids || $3::uuid, next_try_at = null
           where batch_id = $1::uuid and position = $2::integer and state = $4::text
@@ -99,7 +90,7 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
       return updated.length > 0;
     },
 
-    fail: ({ batchId, position }, failure) =>
+    fail: ({ batchId, position }: GroupKey, failure: GroupFailure) =>
       database.transaction(async (tx): Promise<GroupStepResult> => {
         const [row] = await tx.query<{ failures: number; unusable: number }>(
           `select failures, unusable from memory_batch_groups
@@ -132,7 +123,8 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
         return isParked ? { kind: 'settled' } : { kind: 'wait', waitMs };
       }),
 
-    settle: ({ batchId, position, projectId, state }, commit) =>
+    /** When the group is still in `state`, runs `commit` and stores the state it returns, in one transaction. */
+    settle: ({ batchId, position, projectId, state }: Group, commit: (tx: Queries) => Promise<GroupProgress>) =>
       database.transaction(async (tx) => {
         await lockProject(tx, projectId, 'shared');
         await lockMemories(tx, projectId);
@@ -162,7 +154,8 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
         );
       }),
 
-    finish: (batchId) =>
+    /** Closes the batch. False while a group is open. */
+    finish: (batchId: string) =>
       database.transaction(async (tx) => {
         const [batch] = await tx.query<{ projectId: string }>(
           `select project_id as "projectId" from memory_batches where id = $1::uuid for update`,
