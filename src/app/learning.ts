@@ -7,8 +7,7 @@ import { type Batches, createBatches } from '../memory/learning/batches.ts';
 import { type BatchStarter, createBatchStarter } from '../memory/learning/begin-batch.ts';
 import { createGroups } from '../memory/learning/groups.ts';
 import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
-import { signalAllBatches } from '../memory/learning/reenqueue-learning.ts';
-import { signalBatches } from '../memory/triggers/learning-triggers.ts';
+import { signalAllBatches, signalBatches } from '../memory/triggers/learning-triggers.ts';
 import type { Logger } from '../observability/logger.ts';
 
 export interface LearningDeps {

@@ -144,18 +144,8 @@ async function findByTipMessage(tx: Queries, calls: readonly RecordedCall[]): Pr
   return [...new Set(candidates.flatMap((ids) => [...ids].slice(0, maxComparedConversations)))];
 }
 
-interface ConversationRow {
-  readonly id: string;
-  readonly projectId: string;
-  readonly source: string;
-  readonly subject: string | null;
-  readonly state: 'stored' | 'read';
-  readonly opened: number;
-  readonly learnable: boolean;
-  readonly calls: number;
-  readonly messages: number;
-  readonly tipKey: Buffer;
-  readonly tipMessageKey: Buffer;
+interface ConversationRow
+  extends Omit<Conversation, 'scope' | 'isNew' | 'startedAt' | 'lastTurnAt' | 'messageHashes' | 'changed' | 'needsIdleTimer' | 'added'> {
   readonly startedAt: Date;
   readonly lastTurnAt: Date;
 }

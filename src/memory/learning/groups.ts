@@ -125,14 +125,14 @@ export function createGroups({ database, clock, retry }: GroupsOptions) {
 
     /** When the group is still in `state`, runs `commit` and stores the state it returns, in one transaction. */
     settle: ({ batchId, position, projectId, state }: Group, commit: (tx: Queries) => Promise<GroupProgress>) =>
-      database.transaction(async (tx) => {
+      database.transaction(async (tx): Promise<GroupStepResult> => {
         await lockProject(tx, projectId, 'shared');
         await lockMemories(tx, projectId);
         const [row] = await tx.query(
           `select 1 from memory_batch_groups where batch_id = $1::uuid and position = $2::integer and state = $3::text for update`,
           [batchId, position, state],
         );
-        if (!row) return; // Erased, or settled by another worker.
+        if (!row) return { kind: 'settled' }; // Erased, or settled by another worker.
         const progress = await commit(tx);
         await tx.query(
           `update memory_batch_groups
@@ -152,6 +152,7 @@ export function createGroups({ database, clock, retry }: GroupsOptions) {
             new Date(clock.now()),
           ],
         );
+        return { kind: 'settled' };
       }),
 
     /** Closes the batch. False while a group is open. */

@@ -1,5 +1,5 @@
 /** Outbox rows that start or signal the learning workflows. A workflow without pending work ignores the signal. */
-import type { Queries } from '../../db/database.ts';
+import type { Database, Queries } from '../../db/database.ts';
 import { enqueue, enqueueUnlessPending, type OutboxEntry } from '../../db/outbox.ts';
 
 const signal = { name: 'look', input: {} };
@@ -32,6 +32,26 @@ export async function signalBatches(tx: Queries, projectId: string): Promise<voi
     [projectId],
   );
   for (const { id } of batches) await signalBatch(tx, { id, projectId });
+}
+
+/**
+ * Writes outbox rows for projects with waiting messages and for unfinished batches, because Temporal may have lost its state; running
+ * workflows are only signalled.
+ */
+export async function reenqueueLearning(database: Database): Promise<void> {
+  const projects = await database.query<{ projectId: string }>(
+    `select distinct project_id as "projectId" from conversations where state = 'read' and learnable and batched_messages < messages`,
+  );
+  for (const { projectId } of projects) await database.transaction((tx) => triggerLearning(tx, projectId));
+  await signalAllBatches(database);
+}
+
+/** Signals the running batches of all projects, for instance after a configuration change. */
+export async function signalAllBatches(database: Database): Promise<void> {
+  const projects = await database.query<{ projectId: string }>(
+    `select distinct project_id as "projectId" from memory_batches where state = 'running'`,
+  );
+  for (const { projectId } of projects) await database.transaction((tx) => signalBatches(tx, projectId));
 }
 
 /** Starts the batch's workflow unless an outbox row is pending; a running workflow is not affected. */
