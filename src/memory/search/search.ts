@@ -69,13 +69,13 @@ export interface SearchResult {
   readonly episodes: readonly EpisodeMatch[];
 }
 
-export type Search = (request: SearchRequest, options: SearchOptions) => Promise<SearchResult>;
-
-export function createSearch({ database }: { readonly database: Database }): Search {
-  return async (request, options) => {
+export function createSearch({ database }: { readonly database: Database }) {
+  return async (request: SearchRequest, options: SearchOptions): Promise<SearchResult> => {
     const { query, subject, limit, kinds, include, min_score: minScore } = request;
     const isIncluded = (part: 'memories' | 'episodes'): boolean => include.length === 0 || include.includes(part);
-    const vector = await embedWithTimeout(options, query);
+    // Errors are recorded with the embedding call.
+    const embedding = options.embed(query).catch(() => null);
+    const vector = await withTimeout(embedding, options.embedTimeoutMs, () => null);
     const find = <Row>(tx: Queries, of: 'memories' | 'episodes'): Promise<Row[]> =>
       tx.query<Row>(searchStatement({ of, dims: vector?.values.length ?? null, recalledOnly: options.recalledOnly ?? false }), [
         options.projectId,
@@ -117,13 +117,4 @@ interface EpisodeRow extends Omit<EpisodeMatch, 'snippet'> {
 
 function toMemory({ score, isNear, hasTerms, ...item }: MemoryRow): MemoryMatch {
   return { item, score, matchedBy: [...(isNear ? (['vector'] as const) : []), ...(hasTerms ? (['text'] as const) : [])] };
-}
-
-/** Errors are recorded with the embedding call. */
-async function embedWithTimeout({ embed, embedTimeoutMs }: SearchOptions, text: string): Promise<TextVector | null> {
-  return withTimeout(
-    embed(text).catch(() => null),
-    embedTimeoutMs,
-    () => null,
-  );
 }
