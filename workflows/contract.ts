@@ -139,15 +139,13 @@ export interface Activities {
   readConversation(input: ConversationIdleInput): Promise<IdleCheckResult>;
 }
 
-/** The workflows that an outbox row may name, each with its task queue. */
-export const workflowQueues = {
-  conversationIdle: memoryQueue,
-  dailyCleanup: memoryQueue,
-  embedMemory: memoryQueue,
-  learningBatch: memoryQueue,
-  projectLearning: memoryQueue,
-  subjectErasure: memoryQueue,
-  videoOperation: memoryQueue,
-} as const satisfies Record<string, string>;
-
-export type WorkflowName = keyof typeof workflowQueues;
+/** The workflows that an outbox row may name. */
+export const workflowNames = [
+  'conversationIdle',
+  'dailyCleanup',
+  'embedMemory',
+  'learningBatch',
+  'projectLearning',
+  'subjectErasure',
+  'videoOperation',
+] as const;

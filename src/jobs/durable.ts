@@ -5,7 +5,6 @@
  * Everything happens in the background and never fails a start: the API serves calls from the first moment, work for workflows waits as
  * outbox rows, and `state` reports the progress.
  */
-import { memoryQueue } from '../../workflows/contract.ts';
 import { backoffDelays, retry } from '../core/backoff.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -127,7 +126,7 @@ export function startDurable(options: DurableOptions): Durable {
     temporal = createTemporal({ ...settings, address, namespace, logger });
     if (options.role === 'worker') {
       const bundle = (bundleSignal: AbortSignal): Promise<string> => prepareWorkflowBundle({ dataDir, logger, signal: bundleSignal });
-      worker = temporal.startWorker({ queue: memoryQueue, activities: options.activities, bundle, buildId: settings.buildId });
+      worker = temporal.startWorker({ activities: options.activities, bundle, buildId: settings.buildId });
     }
     const connected = temporal;
     dispatcher = startDispatcher({

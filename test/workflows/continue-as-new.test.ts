@@ -3,15 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
-import {
-  type Activities,
-  type ErasureStatus,
-  type GroupStepResult,
-  type IdleCheckResult,
-  memoryQueue,
-  type Progress,
-  type VideoPollResult,
-  type WorkflowName,
+import type {
+  Activities,
+  ErasureStatus,
+  GroupStepResult,
+  IdleCheckResult,
+  Progress,
+  VideoPollResult,
+  workflowNames,
 } from '../../workflows/contract.ts';
 import { createTestLog, prepareTestBundle, until } from '../support/temporal.ts';
 import { createTemporalServer, type TemporalServer } from '../support/temporal-server.ts';
@@ -36,7 +35,7 @@ interface Started {
 /** Runs `work` while a worker has these activities. */
 async function withWorker(activities: Partial<Activities>, work: () => Promise<void>): Promise<void> {
   const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
-  const worker: RunningWorker = temporal.startWorker({ queue: memoryQueue, activities, bundle, graceMs: 1_000 });
+  const worker: RunningWorker = temporal.startWorker({ activities, bundle, graceMs: 1_000 });
   try {
     await work();
   } finally {
@@ -44,7 +43,7 @@ async function withWorker(activities: Partial<Activities>, work: () => Promise<v
   }
 }
 
-async function start(workflow: WorkflowName, input: Readonly<Record<string, string | number | null>>): Promise<Started> {
+async function start(workflow: (typeof workflowNames)[number], input: Readonly<Record<string, string | number | null>>): Promise<Started> {
   const workflowId = `${workflow}/${randomUUID()}`;
   const learns = workflow === 'learningBatch' || workflow === 'projectLearning';
   const entry = { workflow, workflowId, input, ...(learns && { signal: { name: 'look', input: {} } }) };

@@ -16,24 +16,16 @@ const attributeNames = [projectKey.name, kindKey.name];
 /** Minimum interval between attempts: a server may not have propagated the names or the namespace yet. */
 const retryIntervalMs = 5_000;
 
-export interface SearchAttributes {
-  /** Registers the attributes unless done before. Never throws. */
-  ensureRegistered(): Promise<void>;
-  /** The server may have lost its state: the next `ensureRegistered` registers again. */
-  reset(): void;
-  /** A start with attributes was rejected: starts omit them until a later `ensureRegistered` succeeds. */
-  disable(): void;
-  /** The attributes of an entry; undefined while they are not registered. */
-  attributesFor(entry: OutboxEntry): SearchAttributePair[] | undefined;
-}
+export type SearchAttributes = ReturnType<typeof createSearchAttributes>;
 
-export function createSearchAttributes(register: (names: readonly string[]) => Promise<void>, logger: Logger): SearchAttributes {
+export function createSearchAttributes(register: (names: readonly string[]) => Promise<void>, logger: Logger) {
   let isUsable = false;
   let nextTryAt = Number.NEGATIVE_INFINITY;
   let hasLogged = false;
 
   return {
-    async ensureRegistered() {
+    /** Registers the attributes unless done before. Never throws. */
+    async ensureRegistered(): Promise<void> {
       if (isUsable || performance.now() < nextTryAt) return;
       try {
         await register(attributeNames);
@@ -44,15 +36,18 @@ export function createSearchAttributes(register: (names: readonly string[]) => P
         hasLogged = true;
       }
     },
-    reset() {
+    /** The server may have lost its state: the next `ensureRegistered` registers again. */
+    reset(): void {
       isUsable = false;
       nextTryAt = Number.NEGATIVE_INFINITY;
     },
-    disable() {
+    /** A start with attributes was rejected: starts omit them until a later `ensureRegistered` succeeds. */
+    disable(): void {
       isUsable = false;
       nextTryAt = performance.now() + retryIntervalMs;
     },
-    attributesFor({ workflowId, projectId }) {
+    /** The attributes of an entry; undefined while they are not registered. */
+    attributesFor({ workflowId, projectId }: OutboxEntry): SearchAttributePair[] | undefined {
       if (!isUsable) return undefined;
       const kind = { key: kindKey, value: workflowId.split('/', 1)[0] ?? '' };
       return projectId === undefined ? [kind] : [kind, { key: projectKey, value: projectId }];

@@ -7,7 +7,7 @@
  */
 import { Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { SearchAttributePair } from '@temporalio/common';
-import { workflowQueues } from '../../../workflows/contract.ts';
+import { memoryQueue, workflowNames } from '../../../workflows/contract.ts';
 import { retry } from '../../core/backoff.ts';
 import { errorSummary } from '../../core/error-messages.ts';
 import type { OutboxEntry } from '../../db/outbox.ts';
@@ -88,12 +88,11 @@ async function startEntry(
   { attributes, delayMs }: { attributes: SearchAttributes; delayMs: number },
 ): Promise<void> {
   const { workflow, workflowId, input, signal } = entry;
-  const queue = Object.entries(workflowQueues).find(([name]) => name === workflow)?.[1];
-  if (queue === undefined) throw new PermanentStartError(`unknown workflow ${workflow}`);
+  if (!workflowNames.some((name) => name === workflow)) throw new PermanentStartError(`unknown workflow ${workflow}`);
   const start = async (typedSearchAttributes: SearchAttributePair[] | undefined): Promise<void> => {
     const options = {
       workflowId,
-      taskQueue: queue,
+      taskQueue: memoryQueue,
       args: [input],
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
       workflowIdConflictPolicy: 'USE_EXISTING',

@@ -9,6 +9,7 @@ import { createBackgroundLoop, type NextRun } from '../../core/background-loop.t
 import type { CallMetadata } from '../../core/call.ts';
 import { hashSubject } from '../../core/subject.ts';
 import type { Database } from '../../db/database.ts';
+import { toColumns } from '../../db/row-batches.ts';
 import { erasuresChannel } from './erase.ts';
 import type { LocalPurge } from './erasure-report.ts';
 import type { Tombstone } from './tombstones.ts';
@@ -60,7 +61,7 @@ export function createErasureListener(options: ErasureListenerOptions) {
     }
     const batch = [...pending.values()];
     if (batch.length === 0) return 'idle';
-    await recordPurges(batch);
+    await recordPurges(batch.map(({ tombstone: { id }, purged }) => ({ id, ...purged })));
     if (!(await flushJournal(batch.map(({ tombstone }) => tombstone)))) return retryMs;
     await database.query(
       `update erasure_processes set drained_at = now() where process = $1::uuid and erasure_id = any ($2::uuid[]) and drained_at is null`,
@@ -77,19 +78,14 @@ export function createErasureListener(options: ErasureListenerOptions) {
     onFirstFailure: (err) => logger.warn({ err }, 'erasure cleanup failed, retrying'),
   });
 
-  const recordPurges = async (batch: readonly { readonly tombstone: Tombstone; readonly purged: LocalPurge }[]): Promise<void> => {
+  const recordPurges = async (purges: readonly (LocalPurge & { readonly id: string })[]): Promise<void> => {
     await database.query(
       `insert into erasure_processes (erasure_id, process, cache_entries, open_calls)
        select new.erasure_id, $1::uuid, new.cache_entries, new.open_calls
          from unnest($2::uuid[], $3::integer[], $4::integer[]) as new (erasure_id, cache_entries, open_calls)
         where exists (select 1 from erasures where id = new.erasure_id)
        on conflict do nothing`,
-      [
-        process,
-        batch.map(({ tombstone }) => tombstone.id),
-        batch.map(({ purged }) => purged.cacheEntries),
-        batch.map(({ purged }) => purged.openCalls),
-      ],
+      [process, ...toColumns(purges, 'id', 'cacheEntries', 'openCalls')],
     );
   };
 
