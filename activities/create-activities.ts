@@ -1,17 +1,30 @@
-/** All activities. `jobs/worker/wrap-activities.ts` makes their errors safe for histories when they are registered. */
-import type { Activities } from '../workflows/contract.ts';
+/**
+ * All activities: each passes ids to a function of a module and returns ids, counts and kinds only. `jobs/worker/wrap-activities.ts` makes
+ * their errors safe for histories when they are registered.
+ */
+import { activityInfo, cancellationSignal } from '@temporalio/activity';
+import type { Episodes } from '../src/memory/conversations/episodes.ts';
+import type { ErasureSteps } from '../src/memory/erasure/erasure-steps.ts';
+import type { BatchRun } from '../src/memory/learning/replay.ts';
+import type {
+  Activities,
+  BatchFinish,
+  EmbedProgress,
+  GroupStepResult,
+  LearningCheckResult,
+  LearningGroupInput,
+  PendingGroups,
+  VideoPollResult,
+} from '../workflows/contract.ts';
 import { type CleanupActivityDeps, createCleanupActivities } from './cleanup.ts';
-import { type ConversationActivityDeps, createConversationActivities } from './conversations.ts';
-import { createEmbeddingActivities, type EmbeddingActivityDeps } from './embeddings.ts';
-import { createErasureActivities, type ErasureActivityDeps } from './erasures.ts';
-import { createLearningActivities, type LearningActivityDeps } from './learning.ts';
-import { createVideoActivities, type VideoActivityDeps } from './videos.ts';
+import { withHeartbeats } from './heartbeats.ts';
+import { toPollResult } from './poll-result.ts';
 
 export interface ActivityDeps {
   readonly cleanup: CleanupActivityDeps;
   readonly memory: ConversationActivityDeps;
   readonly embeddings: EmbeddingActivityDeps;
-  readonly erasures: ErasureActivityDeps;
+  readonly erasures: ErasureSteps;
   readonly learning: LearningActivityDeps;
   readonly videos: VideoActivityDeps;
 }
@@ -25,4 +38,94 @@ export function createActivities(deps: ActivityDeps): Activities {
     ...createLearningActivities(deps.learning),
     ...createVideoActivities(deps.videos),
   };
+}
+
+export interface ConversationActivityDeps extends Pick<Episodes, 'readConversation'> {
+  /** How long a conversation must be without calls to count as finished, by the current configuration. */
+  readonly idleMs: () => number;
+}
+
+/** Without heartbeats: a local activity has none. */
+export function createConversationActivities({ idleMs, readConversation }: ConversationActivityDeps) {
+  return {
+    readConversation: async ({ conversation_id: conversationId, opened }) =>
+      toPollResult(await readConversation({ conversationId, opened, idleMs: idleMs() })),
+  } satisfies Partial<Activities>;
+}
+
+interface EmbeddingActivityDeps {
+  /** Embeds passages of a project for a few minutes at most. */
+  readonly embedPassages: (projectId: string, run: number, signal: AbortSignal) => Promise<EmbedProgress>;
+}
+
+function createEmbeddingActivities({ embedPassages }: EmbeddingActivityDeps) {
+  return {
+    embedPassages: ({ project_id: projectId, run }) =>
+      withHeartbeats(async () => {
+        const { kind, passages } = await embedPassages(projectId, run, cancellationSignal());
+        return { kind, passages };
+      }),
+  } satisfies Partial<Activities>;
+}
+
+export function createErasureActivities({ checkProcesses, purgeRuns, finish }: ErasureSteps) {
+  return {
+    lookAtErasure: ({ erasure_id: id }) => withHeartbeats(async () => toPollResult(await checkProcesses(id))),
+    purgeErasedRuns: ({ erasure_id: id }) => withHeartbeats(async () => ({ kind: (await purgeRuns(id, cancellationSignal())).kind })),
+    finishErasure: ({ erasure_id: id }) => withHeartbeats(() => finish(id)),
+  } satisfies Partial<Activities>;
+}
+
+type GroupStep = (group: BatchRun & { readonly position: number }, signal: AbortSignal) => Promise<GroupStepResult>;
+
+export interface LearningActivityDeps {
+  readonly checkLearning: (projectId: string) => Promise<LearningCheckResult>;
+  readonly openBatch: (run: BatchRun) => Promise<PendingGroups>;
+  readonly learnGroup: GroupStep;
+  readonly consolidateGroup: GroupStep;
+  readonly finishBatch: (run: BatchRun) => Promise<BatchFinish>;
+  /** Returns the number of replayed batches. */
+  readonly replayBatches: (projectId: string) => Promise<number>;
+}
+
+export function createLearningActivities(deps: LearningActivityDeps) {
+  const currentRun = (batchId: string): BatchRun => ({ batchId, runId: activityInfo().workflowExecution?.runId ?? '' });
+  const runStep =
+    (step: GroupStep) =>
+    ({ batch_id: batchId, position }: LearningGroupInput): Promise<GroupStepResult> =>
+      withHeartbeats(async () => {
+        const result = await step({ ...currentRun(batchId), position }, cancellationSignal());
+        if (result.kind === 'settled') return { kind: 'settled' };
+        const { waitMs, attempts, code, blocked } = result;
+        return { kind: 'wait', waitMs: Math.ceil(waitMs), attempts, code, blocked };
+      });
+  return {
+    lookAtLearning: ({ project_id: projectId }) => withHeartbeats(async () => toPollResult(await deps.checkLearning(projectId))),
+    openBatch: ({ batch_id: batchId }) =>
+      withHeartbeats(async () => {
+        const { groups, total } = await deps.openBatch(currentRun(batchId));
+        return { groups: groups.map(({ position, waitMs, attempts }) => ({ position, waitMs: Math.ceil(waitMs), attempts })), total };
+      }),
+    learnGroup: runStep(deps.learnGroup),
+    consolidateGroup: runStep(deps.consolidateGroup),
+    finishBatch: ({ batch_id: batchId }) => withHeartbeats(() => deps.finishBatch(currentRun(batchId))),
+    replayBatches: ({ project_id: projectId }) => withHeartbeats(async () => ({ batches: await deps.replayBatches(projectId) })),
+  } satisfies Partial<Activities>;
+}
+
+export interface VideoActivityDeps {
+  /** Polls the vendor for the video of this call, and settles it when it has ended. */
+  readonly pollVideo: (callId: string, signal: AbortSignal) => Promise<VideoPollResult>;
+}
+
+export function createVideoActivities({ pollVideo }: VideoActivityDeps) {
+  return {
+    pollVideo: ({ call_id: callId }) =>
+      withHeartbeats(async (): Promise<VideoPollResult> => {
+        const result = await pollVideo(callId, cancellationSignal());
+        if (result.kind === 'gone') return { kind: 'gone' };
+        if (result.kind === 'wait') return { kind: 'wait', waitMs: Math.ceil(result.waitMs), unreachable: result.unreachable };
+        return { kind: 'settled', outcome: result.outcome, code: result.code };
+      }),
+  } satisfies Partial<Activities>;
 }

@@ -1,9 +1,5 @@
 /** Results of activities that ask their workflow to wait. */
-
-interface Wait {
-  readonly kind: 'wait';
-  readonly waitMs: number;
-}
+import type { Wait } from '../workflows/contract.ts';
 
 /** Copies kind and delay only, rounded up: other members of a module's result must not enter a workflow's history. */
 export function toPollResult<Kind extends string>(result: { readonly kind: Kind } | Wait): { readonly kind: Kind } | Wait {

@@ -13,7 +13,8 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { createConversationActivities } from '../activities/conversations.ts';
+import { createConversationActivities } from '../activities/create-activities.ts';
+import { systemClock } from '../src/core/time.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { openServerDatabase } from '../src/db/pool.ts';
 import { createTemporal } from '../src/jobs/client/temporal.ts';
@@ -84,8 +85,10 @@ try {
     activities: {
       ...createConversationActivities({ idleMs: () => idleMs, readConversation: createEpisodes({ database }).readConversation }),
       lookAtLearning: async () => ({ kind: 'idle' }),
-      embedPassages: async () => ({ kind: 'done' }),
+      embedPassages: async () => ({ kind: 'done', passages: 0 }),
     },
+    onClosedBatchRuns: async () => {},
+    clock: systemClock,
     reenqueueUnfinished: async () => {},
     startDelayMs: (workflow) => (workflow === 'conversationIdle' ? idleMs : 0),
     logger,

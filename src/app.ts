@@ -149,6 +149,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     clock,
     model: createMemoryModel({ handleCall, planner, catalog, findProject: projects.get, clock }),
     retry: () => current.config.memory.retry,
+    logger,
   });
   const mediaDeps = {
     snapshot,
@@ -227,7 +228,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         clock,
         memory,
         erasures: erasures.activities,
-        learning: learning.activities,
+        learning,
         videos: { pollVideo: videos.pollVideo },
         interceptActivities,
         logger,

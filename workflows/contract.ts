@@ -9,6 +9,18 @@
 /** The task queue of all workers. */
 export const memoryQueue = 'memory';
 
+/** Result of an activity that asks to be called again after a delay. */
+export interface Wait {
+  readonly kind: 'wait';
+  readonly waitMs: number;
+}
+
+/** Result of an activity that does a part of its work at a time. */
+export interface Progress {
+  /** `more`: call the activity again. */
+  readonly kind: 'done' | 'more';
+}
+
 /** Search attributes, all keywords. Temporal never encrypts them. */
 export const searchAttributes = {
   /** Project id. */
@@ -34,7 +46,7 @@ export type IdleCheckResult =
   | { readonly kind: 'read' } // idle long enough: read now or before
   | { readonly kind: 'gone' } // deleted or erased
   | { readonly kind: 'superseded' } // opened again: another run is responsible
-  | { readonly kind: 'wait'; readonly waitMs: number }; // not idle yet: check again after this time
+  | Wait; // not idle yet: check again after this time
 
 /** Input of `videoOperation`; the member name is that of the outbox row. */
 export interface VideoOperationInput {
@@ -46,7 +58,7 @@ export interface VideoOperationInput {
 export type VideoPollResult =
   | ({ readonly kind: 'settled' } & VideoEnd) // its cost is settled
   | { readonly kind: 'gone' } // deleted
-  | { readonly kind: 'wait'; readonly waitMs: number; readonly unreachable: boolean }; // poll again after this time
+  | (Wait & { readonly unreachable: boolean }); // poll again after this time
 
 /** Absent in histories of older versions. */
 export interface VideoEnd {
@@ -63,15 +75,15 @@ export interface EmbedMemoryInput {
   readonly run: number;
 }
 
-export interface EmbedProgress {
-  /** `more`: call the activity again. */
-  readonly kind: 'done' | 'more';
-  /** Passages that this execution embedded; absent in histories of older versions. */
+export interface EmbedProgress extends Progress {
+  /** Passages that this execution embedded. Absent in histories of older versions. */
   readonly passages: number;
 }
 
-/** The only signal of the learning workflows: something has changed, check again now. */
+/** Signal of the learning workflows: something has changed, check again now. */
 export const wakeSignal = 'look';
+/** Signal that replays: of `projectLearning` all failed and stopped batches of the project, of `learningBatch` its own failed groups. */
+export const replaySignal = 'replay';
 
 /** Input of `projectLearning`; the member name is that of the outbox row. */
 export interface ProjectLearningInput {
@@ -83,7 +95,7 @@ export type LearningCheckResult =
   | { readonly kind: 'gone' } // the project was deleted
   | { readonly kind: 'idle' } // no messages, or memory is off: a signal follows when that changes
   | { readonly kind: 'running' } // a normal batch runs, started now or before: it signals its end
-  | { readonly kind: 'wait'; readonly waitMs: number }; // too few messages for a batch: check again when the oldest is old enough
+  | Wait; // too few messages for a batch: check again when the oldest is old enough
 
 /** Input of `learningBatch`; the member name is that of the outbox row. */
 export interface LearningBatchInput {
@@ -97,13 +109,55 @@ export interface LearningGroupInput extends LearningBatchInput {
 
 /** The groups of a batch that are neither done nor failed, each with the delay until its next attempt. */
 export interface PendingGroups {
-  readonly groups: readonly { readonly position: number; readonly waitMs: number }[];
+  readonly groups: readonly PendingGroup[];
+  /** All groups of the batch. Absent in histories of older versions. */
+  readonly total: number;
+}
+
+export interface PendingGroup {
+  readonly position: number;
+  readonly waitMs: number;
+  /** Attempts so far. Absent in histories of older versions. */
+  readonly attempts: number;
 }
 
 /** Result of a step of a group. */
 export type GroupStepResult =
   | { readonly kind: 'settled' } // done now or before, failed or erased: the step has no work left
-  | { readonly kind: 'wait'; readonly waitMs: number }; // failed, or no tier has a chain: retry after this time or at a signal
+  | (Wait & GroupWait); // failed, or no tier has a chain: retry after this time or at a signal
+
+/** Absent in histories of older versions. */
+export interface GroupWait {
+  /** Attempts so far. */
+  readonly attempts: number;
+  /** Error code of the last attempt. */
+  readonly code: string;
+  /** Not attempted: the project's settings do not allow it. */
+  readonly blocked: boolean;
+}
+
+/** `finished: false` while a group is pending. */
+export type BatchFinish =
+  | { readonly finished: false }
+  | {
+      readonly finished: true;
+      /** Null when the batch was deleted. Absent in histories of older versions. */
+      readonly batch: BatchSummary | null;
+    };
+
+export interface BatchSummary {
+  readonly groups: number;
+  /** Groups given up until a replay. */
+  readonly parked: number;
+  /** Of the first parked group: unusable responses and the last error code. */
+  readonly unusable: number;
+  readonly code: string | null;
+  readonly written: number;
+  readonly repeated: number;
+  readonly dropped: number;
+  readonly merged: number;
+  readonly facts: number;
+}
 
 /** Input of `subjectErasure`; the member name is that of the outbox row. */
 export interface SubjectErasureInput {
@@ -115,12 +169,7 @@ export type ErasureStatus =
   | { readonly kind: 'gone' } // deleted
   | { readonly kind: 'done' } // finished before
   | { readonly kind: 'clear' } // every live process applies the tombstone and has no older records on disk
-  | { readonly kind: 'wait'; readonly waitMs: number }; // some process is not ready: check again after this time
-
-export interface PurgeProgress {
-  /** `more`: call the activity again. */
-  readonly kind: 'done' | 'more';
-}
+  | Wait; // some process is not ready: check again after this time
 
 /** Input of `dailyCleanup` and its activity: the step to continue with; null for the first one. */
 export interface CleanupInput {
@@ -148,10 +197,12 @@ export interface Activities {
   /** Merges a group's memories with existing ones, stores facts and writes the page. Skips a group that has passed this step. */
   consolidateGroup(input: LearningGroupInput): Promise<GroupStepResult>;
   /** Closes the batch and signals its project, unless a group is pending. */
-  finishBatch(input: LearningBatchInput): Promise<{ readonly finished: boolean }>;
+  finishBatch(input: LearningBatchInput): Promise<BatchFinish>;
+  /** Replays the failed and the stopped batches of a project. */
+  replayBatches(input: ProjectLearningInput): Promise<{ readonly batches: number }>;
   lookAtErasure(input: SubjectErasureInput): Promise<ErasureStatus>;
   /** Deletes Temporal runs that concern the subject. */
-  purgeErasedRuns(input: SubjectErasureInput): Promise<PurgeProgress>;
+  purgeErasedRuns(input: SubjectErasureInput): Promise<Progress>;
   /** Verifies that no data of the subject remains; fails otherwise. */
   finishErasure(input: SubjectErasureInput): Promise<void>;
   /** Polls the vendor; settles a finished video, else returns how long to wait. */
@@ -160,15 +211,15 @@ export interface Activities {
   readConversation(input: ConversationIdleInput): Promise<IdleCheckResult>;
 }
 
-/** The workflows that an outbox row may name, each with its task queue. */
-export const workflowQueues = {
-  conversationIdle: memoryQueue,
-  dailyCleanup: memoryQueue,
-  embedMemory: memoryQueue,
-  learningBatch: memoryQueue,
-  projectLearning: memoryQueue,
-  subjectErasure: memoryQueue,
-  videoOperation: memoryQueue,
-} as const satisfies Record<string, string>;
+/** The workflows that an outbox row may name. */
+export const workflowNames = [
+  'conversationIdle',
+  'dailyCleanup',
+  'embedMemory',
+  'learningBatch',
+  'projectLearning',
+  'subjectErasure',
+  'videoOperation',
+] as const;
 
-export type WorkflowName = keyof typeof workflowQueues;
+export type WorkflowName = (typeof workflowNames)[number];

@@ -9,7 +9,7 @@
  */
 import { continueAsNew, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities, ConversationIdleInput } from './contract.ts';
-import { formatTime, note } from './notes.ts';
+import { formatClockTime, note } from './notes.ts';
 import { pollUntil } from './poll-until.ts';
 import { createRunStatus } from './run-status.ts';
 
@@ -27,8 +27,8 @@ export async function conversationIdle(input: ConversationIdleInput): Promise<{ 
   const { kind: outcome } = await pollUntil(
     () => readConversation(input),
     (_, nextAt) => {
-      show({ state: 'waiting', next_at: nextAt.toISOString() }, [note('waitsForIdle', formatTime(nextAt))]);
-      return note('idleCheck', formatTime(nextAt));
+      show({ state: 'waiting', next_at: nextAt.toISOString() }, [note('waitsForIdle', formatClockTime(nextAt))]);
+      return note('idleCheck', formatClockTime(nextAt));
     },
     () => continueAsNew<typeof conversationIdle>(input),
   );

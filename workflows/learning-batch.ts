@@ -2,60 +2,91 @@
  * One run per batch: learns and consolidates each group independently, and retries it with growing delays until it is settled.
  *
  * The progress and the next retry of a group are in its row, so a run that is reset, restarted or duplicated does only the remaining work. The
- * delays are timers of this run, where operators see them; a signal cuts them short.
+ * delays are timers of this run, where operators see them; a signal cuts them short. A batch with parked groups ends as a failed run.
  */
-import { condition, continueAsNew, defineSignal, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
-import { type Activities, type GroupStepResult, type LearningBatchInput, type LearningGroupInput, wakeSignal } from './contract.ts';
-import { minWaitMs } from './poll-until.ts';
+import {
+  ApplicationFailure,
+  condition,
+  continueAsNew,
+  defineSignal,
+  proxyActivities,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { createBatchStatus, type GroupStep } from './batch-status.ts';
+import { type Activities, type BatchSummary, type LearningBatchInput, type PendingGroup, replaySignal, wakeSignal } from './contract.ts';
+import { formatClockTime, note } from './notes.ts';
+import { minWaitMs, recoveringActivity, timeAfter } from './poll-until.ts';
 
-/** Only the database can fail here, and it recovers: unlimited attempts. Vendor errors are results with a delay. */
-const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' };
-const { openBatch, finishBatch } = proxyActivities<Activities>({ startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry });
-const { learnGroup, consolidateGroup } = proxyActivities<Activities>({
-  // A call to the memory model takes five minutes at most.
-  startToCloseTimeout: '7 minutes',
-  heartbeatTimeout: '12 seconds',
-  retry,
-});
+const shortOptions = { ...recoveringActivity, startToCloseTimeout: '1 minute' } as const;
+const { openBatch } = proxyActivities<Activities>({ ...shortOptions, summary: note('openBatch') });
+const { finishBatch } = proxyActivities<Activities>({ ...shortOptions, summary: note('finishBatch') });
+/** A call to the memory model takes five minutes at most; a vendor's error is a result with a delay. */
+const stepOptions = { ...recoveringActivity, startToCloseTimeout: '7 minutes' } as const;
+const steps = proxyActivities<Pick<Activities, GroupStep>>(stepOptions);
 
 /** Groups whose step runs at the same time. Groups that wait for a retry do not count. */
 const maxConcurrentGroups = 3;
 
-export async function learningBatch(input: LearningBatchInput): Promise<void> {
+/** `gone`: the batch was deleted. Counts are absent in histories of older versions. */
+export type BatchResult = { readonly outcome: 'done' | 'gone' } & Partial<BatchSummary>;
+
+export async function learningBatch(input: LearningBatchInput): Promise<BatchResult> {
+  const status = createBatchStatus(input.batch_id);
   let signals = 0;
   let running = 0;
-  setHandler(defineSignal(wakeSignal), () => {
+  const wake = (): void => {
     signals += 1;
-  });
+  };
+  setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
+  setHandler(defineSignal(replaySignal), wake, { description: note('replaySignal') });
   const shouldContinueAsNew = (): boolean => workflowInfo().continueAsNewSuggested;
+  const waitUnlessSignalled = async (signalsSeen: number, waitMs: number): Promise<void> => {
+    const summary = note('nextTry', formatClockTime(timeAfter(waitMs)));
+    await condition(() => signals !== signalsSeen || shouldContinueAsNew(), waitMs, { summary });
+  };
 
   /** Repeats a step until it is settled or the run should continue as new. */
-  const runStep = async (step: (group: LearningGroupInput) => Promise<GroupStepResult>, group: LearningGroupInput): Promise<void> => {
-    while (!shouldContinueAsNew()) {
+  const runStep = async (step: GroupStep, { position, attempts = 0 }: PendingGroup): Promise<void> => {
+    for (let tries = attempts; !shouldContinueAsNew(); ) {
       // One change may wake several groups, so each checks again.
       while (running >= maxConcurrentGroups) await condition(() => running < maxConcurrentGroups);
       running += 1;
       const signalsSeen = signals;
-      const result = await step(group).finally(() => {
+      const summary = status.runs(step, position, tries + 1);
+      const result = await steps[step].executeWithOptions({ ...stepOptions, summary }, [{ ...input, position }]).finally(() => {
         running -= 1;
       });
       if (result.kind === 'settled') return;
-      await condition(() => signals !== signalsSeen || shouldContinueAsNew(), Math.max(minWaitMs, result.waitMs));
+      tries = result.attempts ?? tries + 1; // Histories of older versions lack it.
+      status.waits(step, position, result);
+      await waitUnlessSignalled(signalsSeen, Math.max(minWaitMs, result.waitMs));
     }
   };
-  const processGroup = async (position: number, waitMs: number): Promise<void> => {
+  const processGroup = async (group: PendingGroup): Promise<void> => {
     const signalsSeen = signals;
-    if (waitMs > 0) await condition(() => signals !== signalsSeen || shouldContinueAsNew(), waitMs);
-    await runStep(learnGroup, { ...input, position });
-    await runStep(consolidateGroup, { ...input, position });
+    if (group.waitMs > 0) await waitUnlessSignalled(signalsSeen, group.waitMs);
+    await runStep('learnGroup', group);
+    await runStep('consolidateGroup', { ...group, attempts: 0 });
+    status.settled(group.position);
   };
 
   for (;;) {
     const signalsSeen = signals;
-    const { groups } = await openBatch(input);
-    await Promise.all(groups.map(({ position, waitMs }) => processGroup(position, waitMs)));
+    const { groups, total } = await openBatch(input);
+    status.opened(groups.length, total);
+    await Promise.all(groups.map(processGroup));
     if (shouldContinueAsNew()) await continueAsNew<typeof learningBatch>(input);
+    const end = await finishBatch(input);
     // A replay during the last step has sent a signal: check for pending groups again.
-    if ((await finishBatch(input)).finished && signals === signalsSeen) return;
+    if (!end.finished || signals !== signalsSeen) continue;
+    const { batch } = end;
+    if (batch && batch.parked > 0) {
+      const message = status.parked(batch);
+      throw ApplicationFailure.nonRetryable(message, 'LearningGroupParked');
+    }
+    const outcome = batch === null ? 'gone' : 'done';
+    status.ended(outcome);
+    return { outcome, ...batch };
   }
 }

@@ -42,6 +42,9 @@ export const templates = {
 
   // Descriptions of handlers.
   statusQuery: 'Returns what the run does now.',
+  wakeSignal: 'Checks again now instead of at the end of the wait.',
+  replaySignal: 'Retries the failed groups of this batch now.',
+  replayProjectSignal: 'Replays all failed and stopped batches of the project.',
 
   // Activities and timers.
   readIfIdle: 'read the conversation if it is idle',
@@ -53,6 +56,10 @@ export const templates = {
   nextCheck: 'next check at {time}',
   purgeRuns: 'delete runs of the subject, slice {count}',
   finishErasure: 'verify that no data of the subject is left',
+  openBatch: 'read the state of the batch',
+  finishBatch: 'close the batch unless a group is pending',
+  checkLearning: 'start a batch if one is due',
+  replayBatches: 'replay the failed and stopped batches of the project',
   learnGroup: 'learn group {count} of {count}, try {count}',
   consolidateGroup: 'consolidate group {count} of {count}, try {count}',
   nextTry: 'next try at {time}',
@@ -66,6 +73,15 @@ export const templates = {
   erasurePurges: 'Deleting runs that concern the subject.',
   erasureVerifies: 'Verifying that no data of the subject is left.',
   ended: 'Ended: {code}.',
+  learningIdle: 'No messages wait, or memory is off; a signal follows when that changes.',
+  learningRuns: 'A batch runs and signals its end.',
+  learningWaits: 'Too few messages for a batch; next check at {time}.',
+  replayed: 'Replayed {count} batches.',
+  batchProgress: '{count} of {count} groups settled.',
+  groupRuns: '- Group {count}: {code}, try {count}, runs.',
+  groupWaits: '- Group {count}: {code} failed {count} times ({code}); next try at {time}.',
+  groupBlocked: '- Group {count}: waits for the settings of the project ({code}); next check at {time}.',
+  groupsParked: '{count} of {count} groups parked after {count} unusable responses ({code}); replay: gateway batches replay {id}',
 
   // Steps of the daily cleanup.
   'cleanup:conversations': 'cleanup: old conversations',
@@ -101,7 +117,7 @@ export function note<Name extends NoteName>(name: Name, ...values: SlotValues<(t
 }
 
 /** The time in UTC, with the date unless it is today. */
-export function formatTime(at: Date): string {
+export function formatClockTime(at: Date): string {
   const [date, time] = at.toISOString().split('T');
   const isToday = new Date().toISOString().startsWith(`${date}T`);
   return `${isToday ? '' : `${date} `}${time?.slice(0, 5)} UTC`;

@@ -1,18 +1,20 @@
 /**
- * Loops of workflows that poll an activity. They continue as a new run when the server suggests it, before the history reaches its limit.
+ * What workflows share: loops that poll an activity and continue as a new run when the server suggests it, before the history reaches its
+ * limit, and options of activities.
  *
  * A change of their commands breaks running workflows: test/workflows/replay.test.ts replays recorded histories.
  */
 import { sleep, workflowInfo } from '@temporalio/workflow';
-
-/** An activity's result that asks to be called again after a delay. */
-interface Wait {
-  readonly kind: 'wait';
-  readonly waitMs: number;
-}
+import type { Progress, Wait } from './contract.ts';
 
 /** Starts the next run with `continueAsNew`, which never returns. */
 type ContinueAsNew = () => Promise<never>;
+
+/** Options of an activity in which only the database or Temporal can fail: both recover, so the attempts are unlimited. */
+export const recoveringActivity = {
+  heartbeatTimeout: '12 seconds',
+  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
+} as const;
 
 /** Lower bound of delays, so that a rounded delay never makes a run spin. */
 export const minWaitMs = 1_000;
@@ -41,10 +43,7 @@ export async function pollUntil<Result extends { readonly kind: string }>(
 }
 
 /** Calls `step` with the number of the call until it returns `done`. */
-export async function repeatWhileMore(
-  step: (count: number) => Promise<{ readonly kind: 'done' | 'more' }>,
-  continueRun: ContinueAsNew,
-): Promise<void> {
+export async function repeatWhileMore(step: (count: number) => Promise<Progress>, continueRun: ContinueAsNew): Promise<void> {
   for (let count = 1; (await step(count)).kind === 'more'; count += 1) {
     if (workflowInfo().continueAsNewSuggested) await continueRun();
   }

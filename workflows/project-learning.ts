@@ -5,32 +5,56 @@
  * oldest message has waited long enough. So duplicate signals and reset runs are harmless.
  */
 import { condition, continueAsNew, defineSignal, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
-import { type Activities, type ProjectLearningInput, wakeSignal } from './contract.ts';
-import { minWaitMs } from './poll-until.ts';
+import { type Activities, type ProjectLearningInput, replaySignal, wakeSignal } from './contract.ts';
+import { formatClockTime, note } from './notes.ts';
+import { minWaitMs, recoveringActivity, timeAfter } from './poll-until.ts';
+import { createRunStatus } from './run-status.ts';
 
-const { lookAtLearning } = proxyActivities<Activities>({
-  startToCloseTimeout: '1 minute',
-  heartbeatTimeout: '12 seconds',
-  // Only the database can fail here, and it recovers: unlimited attempts.
-  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
-});
+const options = { ...recoveringActivity, startToCloseTimeout: '1 minute' } as const;
+const { lookAtLearning } = proxyActivities<Activities>({ ...options, summary: note('checkLearning') });
+const { replayBatches } = proxyActivities<Activities>({ ...options, summary: note('replayBatches') });
 
 /** Keeps the history of a run far below Temporal's limit. */
 const maxChecksPerRun = 200;
 
-export async function projectLearning(input: ProjectLearningInput): Promise<void> {
+export async function projectLearning(input: ProjectLearningInput): Promise<{ readonly outcome: 'gone' }> {
+  const show = createRunStatus({ state: 'running' });
   let signals = 0;
-  setHandler(defineSignal(wakeSignal), () => {
+  let replays = 0;
+  const wake = (): void => {
     signals += 1;
-  });
+  };
+  setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
+  const requestReplay = (): void => {
+    replays += 1;
+    wake();
+  };
+  setHandler(defineSignal(replaySignal), requestReplay, { description: note('replayProjectSignal') });
   for (let checks = 1; ; checks += 1) {
     const signalsSeen = signals;
+    const replayed = replays > 0 ? await replayNow() : [];
     const result = await lookAtLearning(input);
-    if (result.kind === 'gone') return;
+    if (result.kind === 'gone') {
+      show({ state: 'done', outcome: 'gone' }, [note('ended', 'gone')]);
+      return { outcome: 'gone' };
+    }
     const isSignalled = (): boolean => signals !== signalsSeen;
-    if (result.kind === 'wait') await condition(isSignalled, Math.max(minWaitMs, result.waitMs));
-    else await condition(isSignalled);
-    // A signal during the switch is not lost: the next run begins with a check.
-    if (checks >= maxChecksPerRun || workflowInfo().continueAsNewSuggested) await continueAsNew<typeof projectLearning>(input);
+    if (result.kind === 'wait') {
+      const nextAt = timeAfter(result.waitMs);
+      show({ state: 'waiting', next_at: nextAt.toISOString() }, [...replayed, note('learningWaits', formatClockTime(nextAt))]);
+      await condition(isSignalled, Math.max(minWaitMs, result.waitMs), { summary: note('nextCheck', formatClockTime(nextAt)) });
+    } else {
+      show({ state: 'waiting' }, [...replayed, note(result.kind === 'running' ? 'learningRuns' : 'learningIdle')]);
+      await condition(isSignalled);
+    }
+    // A signal during the switch is not lost: the next run begins with a check. A replay must be done by this run.
+    if (replays === 0 && (checks >= maxChecksPerRun || workflowInfo().continueAsNewSuggested))
+      await continueAsNew<typeof projectLearning>(input);
+  }
+
+  async function replayNow(): Promise<string[]> {
+    replays = 0;
+    const { batches } = await replayBatches(input);
+    return [note('replayed', batches)];
   }
 }

@@ -4,16 +4,12 @@
  */
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, SubjectErasureInput } from './contract.ts';
-import { formatTime, note } from './notes.ts';
-import { pollUntil, repeatWhileMore } from './poll-until.ts';
+import { formatClockTime, note } from './notes.ts';
+import { pollUntil, recoveringActivity, repeatWhileMore } from './poll-until.ts';
 import { createRunStatus } from './run-status.ts';
 
-const options = {
-  startToCloseTimeout: '10 minutes',
-  heartbeatTimeout: '12 seconds',
-  // Database and Temporal recover: unlimited attempts. Remaining data stays visible as a failing activity.
-  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
-} as const;
+/** Remaining data stays visible as a failing activity. */
+const options = { ...recoveringActivity, startToCloseTimeout: '10 minutes' } as const;
 const { lookAtErasure, purgeErasedRuns, finishErasure } = proxyActivities<Activities>(options);
 
 export async function subjectErasure(input: SubjectErasureInput): Promise<{ readonly outcome: 'erased' | 'done' | 'gone' }> {
@@ -22,7 +18,7 @@ export async function subjectErasure(input: SubjectErasureInput): Promise<{ read
   const status = await pollUntil(
     (count) => lookAtErasure.executeWithOptions({ ...options, summary: note('checkProcesses', count) }, [input]),
     (_, nextAt, count) => {
-      const next = formatTime(nextAt);
+      const next = formatClockTime(nextAt);
       show({ state: 'waiting', checks: count, next_at: nextAt.toISOString() }, [note('erasureWaits', count, next)]);
       return note('nextCheck', next);
     },

@@ -1,20 +1,15 @@
 /**
  * One run per video: polls the vendor until the video is done or failed and its cost is settled, even if no client asks for it again.
  *
- * The activity polls, settles and returns how long to wait. An unreachable vendor is a reason to wait, not a failure; only the database can
- * fail here, and it recovers.
+ * The activity polls, settles and returns how long to wait. An unreachable vendor is a reason to wait, not a failure.
  */
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, VideoEnd, VideoOperationInput } from './contract.ts';
-import { formatTime, note } from './notes.ts';
-import { pollUntil } from './poll-until.ts';
+import { formatClockTime, note } from './notes.ts';
+import { pollUntil, recoveringActivity } from './poll-until.ts';
 import { createRunStatus } from './run-status.ts';
 
-const options = {
-  startToCloseTimeout: '2 minutes',
-  heartbeatTimeout: '12 seconds',
-  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
-} as const;
+const options = { ...recoveringActivity, startToCloseTimeout: '2 minutes' } as const;
 const { pollVideo } = proxyActivities<Activities>(options);
 
 export interface VideoOperationResult {
@@ -34,7 +29,7 @@ export async function videoOperation(input: VideoOperationInput): Promise<VideoO
       return pollVideo.executeWithOptions({ ...options, summary: note('pollVideo', count) }, [input]);
     },
     ({ unreachable = false }, nextAt) => {
-      const next = formatTime(nextAt);
+      const next = formatClockTime(nextAt);
       const details = note(unreachable ? 'videoUnreachable' : 'videoRuns', polls, next);
       show({ state: unreachable ? 'retrying' : 'running', polls, next_at: nextAt.toISOString() }, [details]);
       return note('nextPoll', next);

@@ -1,31 +1,29 @@
 /** Connects durable work to the modules that implement its activities and re-enqueue their unfinished work. */
-import { createActivities } from '../../activities/create-activities.ts';
-import type { ErasureActivityDeps } from '../../activities/erasures.ts';
-import type { LearningActivityDeps } from '../../activities/learning.ts';
-import type { VideoActivityDeps } from '../../activities/videos.ts';
+import { type ActivityDeps, createActivities } from '../../activities/create-activities.ts';
 import type { Activities } from '../../workflows/contract.ts';
 import { cacheDirectory } from '../config/cache-directory.ts';
 import type { Environment } from '../config/environment.ts';
 import { readTemporalConnection } from '../config/temporal-settings.ts';
 import type { Clock } from '../core/time.ts';
 import { type Durable, type DurableOptions, startDurable } from '../jobs/durable.ts';
-import { reenqueueIdleTimers } from '../memory/conversations/reenqueue-idle-timers.ts';
+import { reenqueueIdleTimers } from '../memory/conversations/idle-timer.ts';
 import { reenqueueErasures } from '../memory/erasure/erasure-steps.ts';
-import { reenqueueLearning } from '../memory/learning/reenqueue-learning.ts';
 import { reenqueueEmbeddings } from '../memory/triggers/embedding-runs.ts';
+import { reenqueueLearning } from '../memory/triggers/learning-triggers.ts';
 import { reenqueueVideoPolls } from '../videos/videos.ts';
 import { createCleanupSteps } from './cleanup.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { Learning } from './learning.ts';
 import type { Memory } from './memory.ts';
 
-export interface DurableWorkDeps extends Pick<DurableOptions, 'role' | 'dataDir' | 'database' | 'logger' | 'onReady'> {
+export interface DurableWorkDeps
+  extends Pick<DurableOptions, 'role' | 'dataDir' | 'database' | 'logger' | 'onReady'>,
+    Pick<ActivityDeps, 'erasures' | 'videos'> {
   readonly snapshot: () => ConfigSnapshot;
   readonly environment: Environment;
   readonly clock: Clock;
   readonly memory: Memory;
-  readonly erasures: ErasureActivityDeps;
-  readonly learning: LearningActivityDeps;
-  readonly videos: VideoActivityDeps;
+  readonly learning: Pick<Learning, 'activities' | 'closeBatches'>;
   readonly interceptActivities: (activities: Activities) => Activities;
 }
 
@@ -37,12 +35,14 @@ export function startDurableWork(deps: DurableWorkDeps): Durable {
     memory: { idleMs, readConversation: memory.episodes.readConversation },
     embeddings: { embedPassages: memory.embedPassages },
     erasures,
-    learning,
+    learning: learning.activities,
     videos,
   });
   return startDurable({
     ...options,
     database,
+    clock,
+    onClosedBatchRuns: learning.closeBatches,
     temporal: readTemporalConnection(snapshot().config.temporal),
     environment: { path: environment.PATH ?? '', cacheDir: cacheDirectory(environment), variables: environment },
     activities: interceptActivities(activities),

@@ -1,5 +1,4 @@
 /** Connects erasure to the modules that store data of subjects: this process's listener, the workflow's activities and the routes. */
-import type { ErasureActivityDeps } from '../../activities/erasures.ts';
 import type { Database } from '../db/database.ts';
 import type { ErasureHandlerDeps } from '../http/routes/provision-erasures.ts';
 import type { Durable } from '../jobs/durable.ts';
@@ -10,7 +9,7 @@ import { deleteQuarantined } from '../journal/quarantine.ts';
 import type { Recovery } from '../journal/recover.ts';
 import { createErasureListener, type ErasureListener } from '../memory/erasure/erasure-listener.ts';
 import { findErasure, listErasures } from '../memory/erasure/erasure-report.ts';
-import { createErasureSteps } from '../memory/erasure/erasure-steps.ts';
+import { createErasureSteps, type ErasureSteps } from '../memory/erasure/erasure-steps.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { ResponseCache } from '../pipeline/cache/response-cache.ts';
 
@@ -27,7 +26,7 @@ export interface ErasureDeps {
 
 export interface Erasures {
   readonly listener: ErasureListener;
-  readonly activities: ErasureActivityDeps;
+  readonly activities: ErasureSteps;
   readonly routes: ErasureHandlerDeps;
 }
 

@@ -1,14 +1,16 @@
 /** Connects learning's activities and routes to the modules that implement them. */
-import type { LearningActivityDeps } from '../../activities/learning.ts';
+import type { LearningActivityDeps } from '../../activities/create-activities.ts';
 import type { BackoffPolicy } from '../core/backoff.ts';
+import { isUuid } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
+import type { ClosedRun } from '../jobs/closed-runs.ts';
 import { type Batches, createBatches } from '../memory/learning/batches.ts';
 import { type BatchStarter, createBatchStarter } from '../memory/learning/begin-batch.ts';
 import { createGroups } from '../memory/learning/groups.ts';
 import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
-import { signalAllBatches } from '../memory/learning/reenqueue-learning.ts';
-import { signalBatches } from '../memory/triggers/learning-triggers.ts';
+import { closeEndedBatches, replayProject } from '../memory/learning/replay.ts';
+import { signalAllBatches, signalBatches } from '../memory/triggers/learning-triggers.ts';
 import type { Logger } from '../observability/logger.ts';
 
 export interface LearningDeps {
@@ -16,12 +18,15 @@ export interface LearningDeps {
   readonly clock: Clock;
   readonly model: MemoryModel;
   readonly retry: () => BackoffPolicy;
+  readonly logger: Logger;
 }
 
 export interface Learning {
   readonly activities: LearningActivityDeps;
   readonly remember: BatchStarter['remember'];
   readonly batches: Batches;
+  /** Closes the batches of runs that ended in Temporal without code of the gateway. */
+  readonly closeBatches: (runs: readonly ClosedRun[]) => Promise<void>;
 }
 
 /**
@@ -35,7 +40,7 @@ export function signalWaitingBatches(database: Database, logger: Logger, project
   );
 }
 
-export function createLearning({ database, clock, model, retry }: LearningDeps): Learning {
+export function createLearning({ database, clock, model, retry, logger }: LearningDeps): Learning {
   const { checkLearning, remember } = createBatchStarter({ database, clock });
   const groups = createGroups({ database, clock, retry });
   const groupDeps = { database, clock, groups, model };
@@ -46,8 +51,17 @@ export function createLearning({ database, clock, model, retry }: LearningDeps):
       learnGroup: createLearnGroup(groupDeps),
       consolidateGroup: createConsolidateGroup(groupDeps),
       finishBatch: groups.finish,
+      replayBatches: (projectId) => replayProject(database, projectId),
     },
     remember,
     batches: createBatches({ database }),
+    async closeBatches(runs) {
+      const ended = runs.flatMap(({ workflowId, runId, byOperator }) => {
+        const batchId = workflowId.slice(workflowId.lastIndexOf('/') + 1);
+        return isUuid(batchId) ? [{ batchId, runId, state: byOperator ? ('stopped' as const) : ('failed' as const) }] : [];
+      });
+      const closed = await closeEndedBatches({ database, clock }, ended);
+      if (closed.length > 0) logger.warn({ batches: closed }, 'learning batches closed because their runs ended in Temporal');
+    },
   };
 }

@@ -28,6 +28,11 @@ export function* toBatches<Row>(
   if (start < rows.length) yield rows.slice(start);
 }
 
+/** Each column of `rows` as an array, the parameters of `unnest`. */
+export function toColumns<Row>(rows: readonly Row[], ...columns: readonly (keyof Row)[]): unknown[][] {
+  return columns.map((column) => rows.map((row) => row[column]));
+}
+
 /** Runs `text` once per batch of `keys` and concatenates the rows; `toValues` makes the parameters of one statement. */
 export async function queryInBatches<Row, Key>(
   tx: Queries,

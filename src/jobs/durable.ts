@@ -5,12 +5,13 @@
  * Everything happens in the background and never fails a start: the API serves calls from the first moment, work for workflows waits as
  * outbox rows, and `state` reports the progress.
  */
-import { memoryQueue } from '../../workflows/contract.ts';
 import { backoffDelays, retry } from '../core/backoff.ts';
+import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { ensureSchedules } from './client/schedules.ts';
 import { createTemporal, type Temporal } from './client/temporal.ts';
+import { type ClosedRun, watchClosedRuns } from './closed-runs.ts';
 import { servesNamespace, type TemporalOptions } from './connection/temporal-connection.ts';
 import { type DevServer, startDevServer } from './dev-server/dev-server.ts';
 import type { TemporalEnvironment } from './dev-server/install-temporal.ts';
@@ -26,15 +27,11 @@ export type DurableState =
   | 'ready'
   | 'down'; // the connection was lost, or the program cannot be installed; retrying
 
-export interface TemporalSettings {
+/** `address` and `namespace` are for `external`; the dev server's namespace is named after the data directory. */
+export interface TemporalSettings extends Omit<TemporalOptions, 'address' | 'logger'> {
   readonly mode: 'off' | 'external' | 'dev';
-  /** Host and port, for `external`. */
+  /** Host and port. */
   readonly address: string | null;
-  /** For `external`; the dev server's namespace is named after the data directory. */
-  readonly namespace: string;
-  readonly tls?: TemporalOptions['tls'];
-  readonly apiKey?: string;
-  readonly payloadKeys?: TemporalOptions['payloadKeys'];
   /** When set, workers take part in worker versioning under this build id. */
   readonly buildId?: string;
 }
@@ -49,6 +46,9 @@ export interface DurableOptions {
   readonly activities: object;
   /** Writes outbox rows for everything the tables show as unfinished; called after each (re)connection and daily. */
   readonly reenqueueUnfinished: () => Promise<void>;
+  /** Gets runs of `learningBatch` that ended without code of the gateway; only called in workers. May get a run repeatedly. */
+  readonly onClosedBatchRuns: (runs: readonly ClosedRun[]) => Promise<void>;
+  readonly clock: Clock;
   /** How long after its outbox row was written a workflow of this name has its first work. The server delays the start until then. */
   readonly startDelayMs?: (workflow: string) => number;
   readonly logger: Logger;
@@ -81,6 +81,7 @@ export function startDurable(options: DurableOptions): Durable {
   let temporal: Temporal | null = null;
   let worker: RunningWorker | null = null;
   let dispatcher: Dispatcher | null = null;
+  let closedRuns: { stop(): Promise<void> } | null = null;
   let hasBeenReady = false;
 
   const durable: Durable = {
@@ -94,7 +95,7 @@ export function startDurable(options: DurableOptions): Durable {
     async stop() {
       stopping.abort();
       await starting;
-      await dispatcher?.stop();
+      await Promise.all([dispatcher?.stop(), closedRuns?.stop()]);
       await worker?.stop();
       await temporal?.close();
       await server?.stop();
@@ -128,22 +129,16 @@ export function startDurable(options: DurableOptions): Durable {
   }
 
   function connect({ address, namespace }: { address: string; namespace: string }): void {
-    const { tls, apiKey, payloadKeys, buildId } = settings;
-    temporal = createTemporal({
-      address,
-      namespace,
-      logger,
-      ...(tls !== undefined && { tls }),
-      ...(apiKey !== undefined && { apiKey }),
-      ...(payloadKeys !== undefined && { payloadKeys }),
-    });
+    temporal = createTemporal({ ...settings, address, namespace, logger });
     if (options.role === 'worker') {
       const bundle = (bundleSignal: AbortSignal): Promise<string> => prepareWorkflowBundle({ dataDir, logger, signal: bundleSignal });
-      worker = temporal.startWorker({
-        queue: memoryQueue,
-        activities: options.activities,
-        bundle,
-        ...(buildId !== undefined && { buildId }),
+      worker = temporal.startWorker({ activities: options.activities, bundle, buildId: settings.buildId });
+      closedRuns = watchClosedRuns({
+        temporal,
+        workflow: 'learningBatch',
+        onClosed: options.onClosedBatchRuns,
+        clock: options.clock,
+        logger,
       });
     }
     const connected = temporal;

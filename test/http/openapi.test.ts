@@ -14,8 +14,8 @@ import { inferenceRequests } from '../../src/http/routes/inference/request-schem
 import { memoryRequests } from '../../src/http/routes/memory/request-schemas.ts';
 import { provisionRequests } from '../../src/http/routes/provision/request-schemas.ts';
 import { parseGraceSeconds, parseKeyInput } from '../../src/keys/key-input.ts';
-import { parseCorrection, parseNewItem, parseRating, parseRemember, parseWakeUp } from '../../src/memory/items/item-schemas.ts';
-import { defaultMemorySettings, parseMemorySettingsChange, toMemorySettingsJson } from '../../src/memory/records/settings.ts';
+import { correctionBody, itemBody, ratingBody, rememberBody, wakeUpBody } from '../../src/memory/items/item-schemas.ts';
+import { defaultMemorySettings, parseMemorySettingsChange } from '../../src/memory/records/settings.ts';
 import { graphQuerySchema } from '../../src/memory/search/graph.ts';
 import { searchRequestSchema } from '../../src/memory/search/search.ts';
 import { parseApplicationChange } from '../../src/projects/application-settings.ts';
@@ -125,7 +125,6 @@ describe('the schema of a body accepts what its module accepts', () => {
       .every((part) =>
         /must be in the future|there is no ceiling|must be shorter than|is not a regular expression|matches the empty text/.test(part),
       );
-  const defaults = toMemorySettingsJson(defaultMemorySettings);
 
   test.each<[string, z.ZodType, (body: unknown) => unknown]>([
     ['ProjectBody', provisionRequests.project, parseProjectChange],
@@ -133,12 +132,12 @@ describe('the schema of a body accepts what its module accepts', () => {
     ['RotateBody', provisionRequests.rotate, parseGraceSeconds],
     ['ApplicationBody', provisionRequests.application, parseApplicationChange],
     ['RulesBody', provisionRequests.rules, parseRulesInput],
-    ['MemorySettingsBody', memoryRequests.settings, (body) => parseMemorySettingsChange(body)(defaults)],
-    ['MemoryItemBody', memoryRequests.item, parseNewItem],
-    ['MemoryCorrectionBody', memoryRequests.correction, parseCorrection],
-    ['MemoryRatingBody', memoryRequests.rating, parseRating],
-    ['MemoryRememberBody', memoryRequests.remember, parseRemember],
-    ['MemoryWakeUpBody', memoryRequests.wakeUp, parseWakeUp],
+    ['MemorySettingsBody', memoryRequests.settings, (body) => parseMemorySettingsChange(body)(defaultMemorySettings)],
+    ['MemoryItemBody', memoryRequests.item, (body) => itemBody.parse(body)],
+    ['MemoryCorrectionBody', memoryRequests.correction, (body) => correctionBody.parse(body)],
+    ['MemoryRatingBody', memoryRequests.rating, (body) => ratingBody.parse(body)],
+    ['MemoryRememberBody', memoryRequests.remember, (body) => rememberBody.parse(body)],
+    ['MemoryWakeUpBody', memoryRequests.wakeUp, (body) => wakeUpBody.parse(body)],
     ['MemorySearchBody', memoryRequests.search, (body) => searchRequestSchema.parse(body)],
     ['MemoryGraphBody', memoryRequests.graph, (body) => graphQuerySchema.parse(body)],
   ])('%s', (name, schema, read) => {

@@ -2,7 +2,8 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createConversationActivities } from '../../activities/conversations.ts';
+import { createConversationActivities } from '../../activities/create-activities.ts';
+import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
@@ -36,6 +37,8 @@ describe('durable work', () => {
       dataDir,
       database,
       activities: createConversationActivities(memory),
+      onClosedBatchRuns: async () => undefined,
+      clock: systemClock,
       reenqueueUnfinished: async () => {
         repairs++;
       },

@@ -4,6 +4,7 @@ import { createLearning } from '../../src/app/learning.ts';
 import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { MemoryCall, MemoryResponse } from '../../src/memory/learning/learn-group.ts';
+import { createTestLog } from '../support/temporal.ts';
 import { chatBody, record, settledCall } from './calls.ts';
 
 export const retry = { initialMs: 60_000, factor: 2, maxMs: 600_000 };
@@ -17,7 +18,7 @@ export interface TestLearning extends ReturnType<typeof createLearning> {
   /** The scripted response; by default nothing is learned. */
   respond: (call: MemoryCall) => Reply | Promise<Reply>;
   /** Runs each open group of a project until it is settled or must wait; returns the waits. */
-  runBatches(projectId: string): Promise<number[]>;
+  runBatches(projectId: string, runId?: string): Promise<number[]>;
 }
 
 export function createTestLearning(database: Database): TestLearning {
@@ -27,6 +28,7 @@ export function createTestLearning(database: Database): TestLearning {
       database,
       clock: systemClock,
       retry: () => retry,
+      logger: createTestLog().logger,
       model: {
         hasRoute: async () => learning.hasRoute,
         async complete(call) {
@@ -40,7 +42,7 @@ export function createTestLearning(database: Database): TestLearning {
     requests,
     hasRoute: true,
     respond: ({ job }) => (job === 'extract' ? { memories: [] } : { merges: [], facts: [], page: '' }),
-    async runBatches(projectId) {
+    async runBatches(projectId, runId = 'run-1') {
       const batches = await database.query<{ id: string }>(
         `select id from memory_batches where project_id = $1::uuid and state = 'running' order by id`,
         [projectId],
@@ -49,13 +51,13 @@ export function createTestLearning(database: Database): TestLearning {
       const { openBatch, learnGroup, consolidateGroup, finishBatch } = learning.activities;
       const { signal } = new AbortController();
       for (const { id: batchId } of batches) {
-        for (const { position } of await openBatch(batchId)) {
+        for (const { position } of (await openBatch({ batchId, runId })).groups) {
           for (const step of [learnGroup, consolidateGroup]) {
-            const result = await step({ batchId, position }, signal);
+            const result = await step({ batchId, position, runId }, signal);
             if (result.kind === 'wait') waits.push(result.waitMs);
           }
         }
-        await finishBatch(batchId);
+        await finishBatch({ batchId, runId });
       }
       return waits;
     },

@@ -11,7 +11,7 @@ import { describePostgres } from '../support/postgres.ts';
 import { openWorkOf, rowsOf } from '../support/project-rows.ts';
 
 /** Work that a request causes. */
-type Work = 'cleanup' | 'embedding' | 'erasure' | 'learning' | 'video';
+type Work = 'cleanup' | 'embedding' | 'erasure' | 'learning' | 'replay' | 'video';
 
 /** For each activity the work that causes it, and the points at which its worker crashes (test/support/crash-worker.ts). */
 const table: Readonly<Record<keyof Activities, readonly [Work, ...string[]]>> = {
@@ -27,9 +27,10 @@ const table: Readonly<Record<keyof Activities, readonly [Work, ...string[]]>> = 
   learnGroup: ['learning', 'before memory_batch_groups', 'before memory_items', 'after'],
   consolidateGroup: ['learning', 'before memory_batch_groups', 'before memory_pages', 'after'],
   finishBatch: ['learning', 'before memory_batches', 'after'],
+  replayBatches: ['replay', 'before memory_batches', 'after'],
   pollVideo: ['video', 'before videos', 'after'],
 };
-const works: readonly Work[] = ['cleanup', 'embedding', 'erasure', 'learning', 'video'];
+const works: readonly Work[] = ['cleanup', 'embedding', 'erasure', 'learning', 'replay', 'video'];
 const crashes = Object.entries(table).flatMap(([activity, [work, ...points]]) =>
   points.map((point) => ({ activity: activity as keyof Activities, point, work })),
 );
@@ -37,8 +38,12 @@ const crashes = Object.entries(table).flatMap(([activity, [work, ...points]]) =>
 /** Creates the data that the work needs: something to erase or clean up, with a run in Temporal, and earlier vectors. */
 async function arrange(service: CrashService, work: Work, slug: string): Promise<Project> {
   const project = await service.addProject(slug, work === 'embedding' ? { tiers: { embed: ['one/vectors'] } } : {});
-  await service.serving.admin('PUT', `/provision/teams/${slug}/memory`, { batch_of: work === 'learning' ? 2 : 1_000 });
+  await service.serving.admin('PUT', `/provision/teams/${slug}/memory`, { batch_of: work === 'learning' || work === 'replay' ? 2 : 1_000 });
   if (work === 'learning' || work === 'video') return project;
+  if (work === 'replay') {
+    await say(project, `I live in ${project.slug}.`, 'ada');
+    return project;
+  }
   await say(project, `Greetings from ${slug}`, work === 'erasure' ? 'ada' : null);
   if (work !== 'cleanup') return project;
   for (const text of ['to be kept', 'to be removed']) expect((await project.call('/v1/memory/items', { text })).status).toBe(201);
@@ -63,6 +68,12 @@ const requestWork: Readonly<Record<Work, (service: CrashService, project: Projec
     expect((await erase('ada')).status).toBe(200);
   },
   learning: (_, project) => say(project, `I live in ${project.slug}.`, 'ada'),
+  async replay({ database, temporal }, { id }) {
+    // As if the batch, which had learned before, had been given up.
+    await database.query(`update memory_batch_groups set state = 'failed' where project_id = $1::uuid`, [id]);
+    await database.query(`update memory_batches set state = 'failed' where project_id = $1::uuid`, [id]);
+    await temporal.client.workflow.getHandle(`learning/${id}`).signal('replay');
+  },
   async video(_, { call }) {
     const request = { prompt: 'a cat', model: 'film/clip:video-polls-0', duration_seconds: 4 };
     expect((await call('/v1/video/generations', request)).status).toBe(200);

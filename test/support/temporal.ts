@@ -16,7 +16,6 @@ import { type DevServerRecord, readRecord } from '../../src/jobs/dev-server/dev-
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import { prepareWorkflowBundle } from '../../src/jobs/worker/workflow-bundle.ts';
 import type { Logger } from '../../src/observability/logger.ts';
-import { memoryQueue } from '../../workflows/contract.ts';
 import { ensureTemporal } from './temporal-program.ts';
 
 export interface LogLine {
@@ -73,7 +72,7 @@ async function startTestTemporal(): Promise<TestTemporal> {
     lines,
     work(activities) {
       const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
-      const worker = temporal.startWorker({ queue: memoryQueue, activities, bundle, graceMs: 1_000 });
+      const worker = temporal.startWorker({ activities, bundle, graceMs: 1_000 });
       workers.push(worker);
       return worker;
     },

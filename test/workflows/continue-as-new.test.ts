@@ -3,16 +3,15 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
-import {
-  type Activities,
-  type EmbedProgress,
-  type ErasureStatus,
-  type GroupStepResult,
-  type IdleCheckResult,
-  memoryQueue,
-  type PurgeProgress,
-  type VideoPollResult,
-  type WorkflowName,
+import type {
+  Activities,
+  EmbedProgress,
+  ErasureStatus,
+  GroupStepResult,
+  IdleCheckResult,
+  Progress,
+  VideoPollResult,
+  workflowNames,
 } from '../../workflows/contract.ts';
 import { createTestLog, prepareTestBundle, until } from '../support/temporal.ts';
 import { createTemporalServer, type TemporalServer } from '../support/temporal-server.ts';
@@ -37,7 +36,7 @@ interface Started {
 /** Runs `work` while a worker has these activities. */
 async function withWorker(activities: Partial<Activities>, work: () => Promise<void>): Promise<void> {
   const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
-  const worker: RunningWorker = temporal.startWorker({ queue: memoryQueue, activities, bundle, graceMs: 1_000 });
+  const worker: RunningWorker = temporal.startWorker({ activities, bundle, graceMs: 1_000 });
   try {
     await work();
   } finally {
@@ -45,7 +44,7 @@ async function withWorker(activities: Partial<Activities>, work: () => Promise<v
   }
 }
 
-async function start(workflow: WorkflowName, input: Readonly<Record<string, string | number | null>>): Promise<Started> {
+async function start(workflow: (typeof workflowNames)[number], input: Readonly<Record<string, string | number | null>>): Promise<Started> {
   const workflowId = `${workflow}/${randomUUID()}`;
   const learns = workflow === 'learningBatch' || workflow === 'projectLearning';
   const entry = { workflow, workflowId, input, ...(learns && { signal: { name: 'look', input: {} } }) };
@@ -121,7 +120,7 @@ test('every run of a chain keeps what the first was started with, readable altho
   const [workflowId, projectId] = [`embedding/${randomUUID()}`, randomUUID()];
   const { inputs, respond } = responding<EmbedProgress>(...times(12, more), { kind: 'done', passages: 0 });
   const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
-  const worker = encrypting.startWorker({ queue: memoryQueue, activities: { embedPassages: respond }, bundle, graceMs: 1_000 });
+  const worker = encrypting.startWorker({ activities: { embedPassages: respond }, bundle, graceMs: 1_000 });
   try {
     await until('search attributes are registered', async () => {
       await encrypting.probe();
@@ -169,7 +168,7 @@ test('dailyCleanup continues with the step that it had reached', async () => {
 test('subjectErasure finishes once, after it continued as new while waiting and while deleting runs', async () => {
   const input = { erasure_id: randomUUID() };
   const checks = responding<ErasureStatus>(...times(6, wait), { kind: 'clear' });
-  const purges = responding<PurgeProgress>(...times(12, more), { kind: 'done' });
+  const purges = responding<Progress>(...times(12, more), { kind: 'done' });
   const ends = responding(null);
   const finishErasure = async (given: unknown): Promise<void> => void (await ends.respond(given));
   await withWorker({ lookAtErasure: checks.respond, purgeErasedRuns: purges.respond, finishErasure }, async () =>
@@ -208,7 +207,7 @@ test('learningBatch repeats each step of each pending group until it is settled'
       const left = waits.get(position);
       if (left !== undefined && left[name] > 0) {
         left[name] -= 1;
-        return { kind: 'wait', waitMs: 1 };
+        return { kind: 'wait', waitMs: 1, attempts: 1, code: 'upstream_failed', blocked: false };
       }
       // As in a group's row: a settled step stays settled.
       if (!settled.includes(`${name} ${position}`)) settled.push(`${name} ${position}`);
@@ -218,10 +217,10 @@ test('learningBatch repeats each step of each pending group until it is settled'
   const open = (): number[] => [...waits.keys()].filter(isOpen);
   await withWorker(
     {
-      openBatch: async () => ({ groups: open().map((position) => ({ position, waitMs: 0 })) }),
+      openBatch: async () => ({ groups: open().map((position) => ({ position, waitMs: 0, attempts: 0 })), total: waits.size }),
       learnGroup: stepOf('learn'),
       consolidateGroup: stepOf('consolidate'),
-      finishBatch: async () => ({ finished: open().length === 0 }),
+      finishBatch: async () => (open().length === 0 ? { finished: true, batch: null } : { finished: false }),
     },
     async () => expectRenewed((await start('learningBatch', input)).workflowId),
   );

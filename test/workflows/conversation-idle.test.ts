@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { type ConversationActivityDeps, createConversationActivities } from '../../activities/conversations.ts';
+import { type ConversationActivityDeps, createConversationActivities } from '../../activities/create-activities.ts';
 import { gatewayError } from '../../src/core/errors.ts';
 import { PermanentStartError } from '../../src/jobs/outbox/outbox-rows.ts';
 import type { IdleCheckResult } from '../../workflows/contract.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { gatewayError } from '../../src/core/errors.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
-import { type Activities, memoryQueue } from '../../workflows/contract.ts';
+import type { Activities } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, prepareTestBundle, sharedTemporal } from '../support/temporal.ts';
 
@@ -22,7 +22,7 @@ describe('with TEMPORAL_PAYLOAD_KEY', () => {
         return { kind: 'gone' };
       },
     };
-    const worker = temporal.startWorker({ queue: memoryQueue, activities, bundle: prepareTestBundle, graceMs: 1_000 });
+    const worker = temporal.startWorker({ activities, bundle: prepareTestBundle, graceMs: 1_000 });
     try {
       await temporal.probe();
       const workflowId = 'learning/a';

@@ -1,15 +1,22 @@
 /** The learning workflows on a real Temporal server, with dependencies that a test scripts. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { createLearningActivities, type LearningActivityDeps } from '../../activities/learning.ts';
+import { createLearningActivities, type LearningActivityDeps } from '../../activities/create-activities.ts';
 import type { OutboxEntry } from '../../src/db/outbox.ts';
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
-import type { LearningCheckResult } from '../../workflows/contract.ts';
+import type { GroupStepResult, LearningCheckResult } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { sharedTemporal, until } from '../support/temporal.ts';
 
 const planted = 'the patient said she is pregnant';
 const wakeSignal = { name: 'look', input: {} };
+
+const summary = { groups: 1, parked: 0, unusable: 0, code: null, written: 2, repeated: 0, dropped: 0, merged: 0, facts: 0 };
+const finished = { finished: true, batch: summary } as const;
+
+function retryAfter(waitMs: number): GroupStepResult {
+  return { kind: 'wait', waitMs, attempts: 1, code: 'upstream_failed', blocked: false };
+}
 
 /** Dependencies of a batch of `groups` groups that settle at once; every step is recorded. */
 function createDeps(groups: number): { deps: LearningActivityDeps; steps: string[]; open: Set<number>; batches: () => number } {
@@ -25,7 +32,10 @@ function createDeps(groups: number): { deps: LearningActivityDeps; steps: string
         batches += 1;
         return { kind: 'idle' };
       },
-      openBatch: async () => [...open].map((position) => ({ position, waitMs: 0, text: planted })),
+      openBatch: async () => ({
+        groups: [...open].map((position) => ({ position, waitMs: 0, attempts: 0, text: planted })),
+        total: groups,
+      }),
       learnGroup: async ({ position }) => {
         steps.push(`learn ${position}`);
         return { kind: 'settled' };
@@ -35,7 +45,8 @@ function createDeps(groups: number): { deps: LearningActivityDeps; steps: string
         open.delete(position);
         return { kind: 'settled' };
       },
-      finishBatch: async () => open.size === 0,
+      replayBatches: async () => 0,
+      finishBatch: async () => (open.size === 0 ? finished : { finished: false }),
     },
   };
 }
@@ -79,24 +90,34 @@ describe('learning', () => {
       timer ? [Number(timer.startToFireTimeout?.seconds ?? 0) * 1_000 + (timer.startToFireTimeout?.nanos ?? 0) / 1_000_000] : [],
     );
   const historyOf = async (id: string): Promise<string> => rawHistory(await handleOf(id).fetchHistory());
+  /** The most activities that were scheduled and not completed at any point of the history. */
+  const maxScheduled = async (id: string): Promise<number> => {
+    let scheduled = 0;
+    let max = 0;
+    for (const event of (await handleOf(id).fetchHistory()).events ?? []) {
+      if (event.activityTaskScheduledEventAttributes) scheduled += 1;
+      if (event.activityTaskCompletedEventAttributes) scheduled -= 1;
+      max = Math.max(max, scheduled);
+    }
+    return max;
+  };
 
   test('a batch processes its groups, three at a time, and its history holds no text', async () => {
     const { deps, steps } = createDeps(5);
-    let working = 0;
-    let maxWorking = 0;
+    let begun = 0;
+    const threeWork = Promise.withResolvers<void>();
     const { id } = await startBatch({
       ...deps,
       async learnGroup(group, signal) {
-        working += 1;
-        maxWorking = Math.max(maxWorking, working);
-        await new Promise((resolve) => setTimeout(resolve, 50));
-        working -= 1;
+        begun += 1;
+        if (begun === 3) threeWork.resolve();
+        await threeWork.promise; // Never resolves unless three groups work at the same time.
         return deps.learnGroup(group, signal);
       },
     });
     await handleOf(id).result();
     expect(steps.toSorted()).toEqual([0, 1, 2, 3, 4].flatMap((n) => [`consolidate ${n}`, `learn ${n}`]).toSorted());
-    expect(maxWorking).toBe(3);
+    expect(await maxScheduled(id)).toBe(3);
     expect(await historyOf(id)).not.toContain('patient');
   });
 
@@ -107,7 +128,7 @@ describe('learning', () => {
       ...deps,
       learnGroup: async (group, signal) => {
         const waitMs = group.position === 0 ? waits.shift() : undefined;
-        return waitMs === undefined ? deps.learnGroup(group, signal) : { kind: 'wait', waitMs };
+        return waitMs === undefined ? deps.learnGroup(group, signal) : retryAfter(waitMs);
       },
     });
     await handleOf(id).result();
@@ -122,7 +143,7 @@ describe('learning', () => {
     let tries = 0;
     const { id, signalAgain } = await startBatch({
       ...deps,
-      learnGroup: async (group, signal) => (tries++ === 0 ? { kind: 'wait', waitMs: 6 * 3_600_000 } : deps.learnGroup(group, signal)),
+      learnGroup: async (group, signal) => (tries++ === 0 ? retryAfter(6 * 3_600_000) : deps.learnGroup(group, signal)),
     });
     await until('it waits', async () => (await timersOf(id)).length === 1);
     await signalAgain();
@@ -132,7 +153,10 @@ describe('learning', () => {
 
   test('a new run waits for the rest of a wait', async () => {
     const { deps } = createDeps(1);
-    const { id } = await startBatch({ ...deps, openBatch: async () => [{ position: 0, waitMs: 1_500.4 }] });
+    const { id } = await startBatch({
+      ...deps,
+      openBatch: async () => ({ groups: [{ position: 0, waitMs: 1_500.4, attempts: 2 }], total: 1 }),
+    });
     await handleOf(id).result();
     expect(await timersOf(id)).toEqual([1_501]);
   });
@@ -144,7 +168,7 @@ describe('learning', () => {
       ...deps,
       finishBatch: async () => {
         if (finishes++ === 0) open.add(1);
-        return open.size === 0;
+        return open.size === 0 ? finished : { finished: false };
       },
     });
     await handleOf(id).result();

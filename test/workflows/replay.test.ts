@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Worker } from '@temporalio/worker';
 import { installRuntime } from '../../src/jobs/worker/temporal-worker.ts';
-import { workflowQueues } from '../../workflows/contract.ts';
+import { workflowNames } from '../../workflows/contract.ts';
 import { parseHistory, readCommittedHistory } from '../support/histories.ts';
 import { createTestLog, prepareTestBundle } from '../support/temporal.ts';
 
@@ -23,7 +23,7 @@ describe('a committed history', () => {
     await Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(await readCommittedHistory(name)));
   });
 
-  test.each(Object.keys(workflowQueues))('exists for the workflow %s', async (workflow) => {
+  test.each(workflowNames)('exists for the workflow %s', async (workflow) => {
     const recorded = await Promise.all(names.map(async (name) => parseHistory(await readCommittedHistory(name))));
     const types = recorded.map(({ events }) => events[0]?.workflowExecutionStartedEventAttributes?.workflowType?.name);
     expect(types).toContain(workflow);
@@ -32,7 +32,7 @@ describe('a committed history', () => {
   test('is required for every workflow that a worker runs', async () => {
     const index = await readFile(new URL('../../workflows/index.ts', import.meta.url), 'utf8');
     const exported = [...index.matchAll(/^export \{ (\w+) \}/gm)].map(([, name]) => name);
-    expect(exported.sort()).toEqual(Object.keys(workflowQueues).sort());
+    expect(exported.sort()).toEqual([...workflowNames].sort());
   });
 
   test('that the current workflows cannot produce is rejected', async () => {

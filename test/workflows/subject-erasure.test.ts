@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { createErasureActivities, type ErasureActivityDeps } from '../../activities/erasures.ts';
-import type { ErasureStatus, PurgeProgress } from '../../workflows/contract.ts';
+import { createErasureActivities } from '../../activities/create-activities.ts';
+import type { ErasureSteps } from '../../src/memory/erasure/erasure-steps.ts';
+import type { ErasureStatus, Progress } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { sharedTemporal, until } from '../support/temporal.ts';
 
@@ -14,7 +15,7 @@ describe('subjectErasure', () => {
   const shared = sharedTemporal();
 
   /** Runs one workflow to its end and returns its history as Temporal stores it. */
-  async function run(id: string, deps: ErasureActivityDeps): Promise<string> {
+  async function run(id: string, deps: ErasureSteps): Promise<string> {
     const { temporal, work } = shared();
     const worker = work(createErasureActivities(deps));
     try {
@@ -34,7 +35,7 @@ describe('subjectErasure', () => {
       { kind: 'wait', waitMs: 1_000.5 },
       { kind: 'wait', waitMs: 0 },
     ];
-    const purges: PurgeProgress[] = [{ kind: 'more' }];
+    const purges: Progress[] = [{ kind: 'more' }];
     const history = await run('a', {
       async checkProcesses(id) {
         steps.push(`check ${id}`);

@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals';
-import { memoryQueue } from '../../workflows/contract.ts';
 import { prepareTestBundle, sharedTemporal, until } from '../support/temporal.ts';
 
 const autoUpgrade = 2;
@@ -13,7 +12,6 @@ describe('with TEMPORAL_WORKER_BUILD_ID', () => {
     const checks: string[] = [];
     const workOn = (buildId: string) =>
       temporal.startWorker({
-        queue: memoryQueue,
         activities: {
           async lookAtLearning() {
             checks.push(buildId);

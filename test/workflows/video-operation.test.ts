@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createVideoActivities, type VideoActivityDeps } from '../../activities/videos.ts';
+import { createVideoActivities, type VideoActivityDeps } from '../../activities/create-activities.ts';
 import { gatewayError } from '../../src/core/errors.ts';
 import type { VideoPollResult } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';

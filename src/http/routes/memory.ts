@@ -9,17 +9,18 @@ import type { Caller } from '../../core/call.ts';
 import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
+import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import { isSubject } from '../../core/subject.ts';
 import type { Episode } from '../../memory/conversations/episodes.ts';
 import type { ErasureSummary } from '../../memory/erasure/erasure-report.ts';
 import {
+  correctionBody,
+  itemBody,
   type NewItem,
-  parseCorrection,
-  parseNewItem,
-  parseRating,
-  parseRemember,
-  parseWakeUp,
   type Rating,
+  ratingBody,
+  rememberBody,
+  wakeUpBody,
 } from '../../memory/items/item-schemas.ts';
 import type { RememberReceipt } from '../../memory/learning/begin-batch.ts';
 import type { WakeUp } from '../../memory/recall/wake-up.ts';
@@ -72,19 +73,19 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     async remember(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
       const id = parseId(request);
-      const receipt = await deps.remember(caller, id, parseRemember(await readOptionalJson(request)));
-      sendJson(response, 202, toRememberJson(receipt));
+      const { focus } = parseOrBadRequest(rememberBody, await readOptionalJson(request));
+      sendJson(response, 202, toRememberJson(await deps.remember(caller, id, focus)));
     },
     async writeItem(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
-      const item = await deps.writeItem(caller, parseNewItem(await readRequiredJson(request)));
+      const item = await deps.writeItem(caller, parseOrBadRequest(itemBody, await readRequiredJson(request)));
       sendJson(response, 201, toItemJson(item));
     },
     async correctItem(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
       const id = parseId(request);
-      const item = await deps.correctItem(caller, id, parseCorrection(await readRequiredJson(request)));
-      sendJson(response, 200, toItemJson(item));
+      const { text } = parseOrBadRequest(correctionBody, await readRequiredJson(request));
+      sendJson(response, 200, toItemJson(await deps.correctItem(caller, id, text)));
     },
     async removeItem(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
@@ -93,8 +94,8 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     async rateItem(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
       const id = parseId(request);
-      const item = await deps.rateItem(caller, id, parseRating(await readRequiredJson(request)));
-      sendJson(response, 200, toItemJson(item));
+      const { rating } = parseOrBadRequest(ratingBody, await readRequiredJson(request));
+      sendJson(response, 200, toItemJson(await deps.rateItem(caller, id, rating)));
     },
     async search(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
@@ -104,7 +105,8 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     },
     async wakeUp(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);
-      sendJson(response, 200, toWakeUpJson(await deps.wakeUp(caller, parseWakeUp(await readOptionalJson(request)))));
+      const { subject } = parseOrBadRequest(wakeUpBody, await readOptionalJson(request));
+      sendJson(response, 200, toWakeUpJson(await deps.wakeUp(caller, subject)));
     },
     async findFacts(request: Request, response: Response): Promise<void> {
       const caller = await findCaller(request);

@@ -12,7 +12,7 @@ import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import { toKeyJson } from '../../keys/key-record.ts';
 import type { IssuedKey, Keyring } from '../../keys/keyring.ts';
 import type { Batches } from '../../memory/learning/batches.ts';
-import { type MemorySettingsStore, toMemorySettingsJson } from '../../memory/records/settings.ts';
+import type { MemorySettingsStore } from '../../memory/records/settings.ts';
 import { type Project, type Projects, toProjectJson } from '../../projects/projects.ts';
 import { readJson, requireToken } from '../admin.ts';
 import { mapDatabaseErrors } from '../database-errors.ts';
@@ -115,14 +115,14 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
     '/teams/:project/memory',
     route(async (request, response) => {
       const { id } = await findProject(request);
-      sendJson(response, 200, toMemorySettingsJson(await memorySettings.read(id)));
+      sendJson(response, 200, await memorySettings.read(id));
     }),
   );
   router.put(
     '/teams/:project/memory',
     route(async (request, response) => {
       const { id } = await findProject(request);
-      sendJson(response, 200, toMemorySettingsJson(await memorySettings.update(id, request.body)));
+      sendJson(response, 200, await memorySettings.update(id, request.body));
     }),
   );
   const learning = createBatchHandlers({ batches, findProject });

@@ -8,24 +8,16 @@ import type { Logger } from '../../observability/logger.ts';
 /** Minimum interval between attempts: a server may not have propagated the names or the namespace yet. */
 const retryIntervalMs = 5_000;
 
-export interface SearchAttributes {
-  /** Registers the attributes unless done before. Never throws. */
-  ensureRegistered(): Promise<void>;
-  /** The server may have lost its state: the next `ensureRegistered` registers again. */
-  reset(): void;
-  /** A start with attributes was rejected: starts omit them until a later `ensureRegistered` succeeds. */
-  disable(): void;
-  /** Whether starts may have attributes. */
-  areUsable(): boolean;
-}
+export type SearchAttributes = ReturnType<typeof createSearchAttributes>;
 
-export function createSearchAttributes(register: () => Promise<void>, logger: Logger): SearchAttributes {
+export function createSearchAttributes(register: () => Promise<void>, logger: Logger) {
   let isUsable = false;
   let nextTryAt = Number.NEGATIVE_INFINITY;
   let hasLogged = false;
 
   return {
-    async ensureRegistered() {
+    /** Registers the attributes unless done before. Never throws. */
+    async ensureRegistered(): Promise<void> {
       if (isUsable || performance.now() < nextTryAt) return;
       try {
         await register();
@@ -36,14 +28,17 @@ export function createSearchAttributes(register: () => Promise<void>, logger: Lo
         hasLogged = true;
       }
     },
-    reset() {
+    /** The server may have lost its state: the next `ensureRegistered` registers again. */
+    reset(): void {
       isUsable = false;
       nextTryAt = Number.NEGATIVE_INFINITY;
     },
-    disable() {
+    /** A start with attributes was rejected: starts omit them until a later `ensureRegistered` succeeds. */
+    disable(): void {
       isUsable = false;
       nextTryAt = performance.now() + retryIntervalMs;
     },
-    areUsable: () => isUsable,
+    /** Whether starts may have attributes. */
+    areUsable: (): boolean => isUsable,
   };
 }

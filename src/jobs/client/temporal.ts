@@ -5,9 +5,9 @@
  * An unavailable server only delays work. The client's channel reconnects automatically, and each request times out after five seconds. A
  * running worker's pollers retry inside the SDK; a worker that ends nevertheless is recreated with backoff.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { searchAttributes, type WorkflowName, workflowQueues } from '../../../workflows/contract.ts';
+import { memoryQueue, replaySignal, searchAttributes, type WorkflowName, workflowNames } from '../../../workflows/contract.ts';
+import { retry } from '../../core/backoff.ts';
 import { errorSummary } from '../../core/error-messages.ts';
 import {
   connect,
@@ -26,18 +26,16 @@ import type { WorkerSpec } from '../worker/worker-options.ts';
 import { describeRun, type StartEntry } from './describe-run.ts';
 import { createSearchAttributes, type SearchAttributes } from './search-attributes.ts';
 
-export interface StartOptions {
-  /** How long the server delays the first workflow task. Entries with a signal are not delayed. */
-  readonly delayMs?: number;
-}
-
 export interface Temporal {
   /** The SDK's client, for operations without a function here. Its payloads pass the gateway's codecs. */
   readonly client: Client;
   /** Resolves when the server responds and has the namespace, which is created if that is permitted. */
   probe(): Promise<void>;
-  /** Starts the entry's workflow unless it runs, and sends its signal if any. Throws `PermanentStartError` when retrying cannot succeed, any other error when Temporal is unavailable. */
-  start(entry: StartEntry, options?: StartOptions): Promise<void>;
+  /**
+   * Starts the entry's workflow unless it runs, and sends its signal if any. Without a signal, the server delays the first workflow task by
+   * `delayMs`. Throws `PermanentStartError` when retrying cannot succeed, any other error when Temporal is unavailable.
+   */
+  start(entry: StartEntry, options?: { readonly delayMs: number }): Promise<void>;
   /** Deletes all runs of this workflow id with their histories, after `recordRuns` has stored their number. */
   deleteRuns(workflowId: string, recordRuns: (count: number) => Promise<void>): Promise<void>;
   /** Runs a worker in the background until it is stopped. */
@@ -72,7 +70,8 @@ export function createTemporal(options: TemporalOptions): Temporal {
       }
       await attributes.ensureRegistered();
     },
-    start: (entry, { delayMs = 0 } = {}) => withRequestTimeout(connection, () => startEntry(client, entry, { attributes, delayMs })),
+    start: (entry, { delayMs } = { delayMs: 0 }) =>
+      withRequestTimeout(connection, () => startEntry(client, entry, { attributes, delayMs })),
     deleteRuns: (workflowId, recordRuns) => withRequestTimeout(connection, () => deleteRuns(client, workflowId, recordRuns)),
     startWorker: (spec) => runWorker(options, spec),
     close: () => connection.close(),
@@ -80,15 +79,8 @@ export function createTemporal(options: TemporalOptions): Temporal {
 }
 
 /** Retries while a run is closing or continuing as new, which rejects signals; the next run accepts them. */
-async function retryWhileClosing(start: () => Promise<void>): Promise<void> {
-  for (let backoffMs = 50; ; backoffMs *= 2) {
-    try {
-      return await start();
-    } catch (error) {
-      if (grpcCodeOf(error) !== grpcStatus.resourceExhausted || backoffMs > 500) throw error;
-      await sleep(backoffMs);
-    }
-  }
+function retryWhileClosing(start: () => Promise<void>): Promise<void> {
+  return retry(start, { delays: [50, 100, 200, 400], isRetryable: (error) => grpcCodeOf(error) === grpcStatus.resourceExhausted });
 }
 
 async function startEntry(
@@ -102,9 +94,9 @@ async function startEntry(
   const start = async (withAttributes: boolean): Promise<void> => {
     const options = {
       workflowId,
-      taskQueue: workflowQueues[workflow],
+      taskQueue: memoryQueue,
       args: [input],
-      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+      workflowIdReusePolicy: mayStartAgain(entry) ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
       workflowIdConflictPolicy: 'USE_EXISTING',
       ...description,
       ...(withAttributes && { typedSearchAttributes: [...typedSearchAttributes] }),
@@ -133,8 +125,13 @@ async function startEntry(
   }
 }
 
+/** Only a replay starts a batch again: an operator who terminated its run wants it to stay ended. */
+function mayStartAgain({ workflow, signal }: StartEntry): boolean {
+  return workflow !== 'learningBatch' || signal?.name === replaySignal;
+}
+
 function isWorkflowName(name: string): name is WorkflowName {
-  return Object.hasOwn(workflowQueues, name);
+  return workflowNames.some((each) => each === name);
 }
 
 async function deleteRuns(client: Client, workflowId: string, recordRuns: Parameters<Temporal['deleteRuns']>[1]): Promise<void> {

@@ -3,6 +3,7 @@
  * poller, and `wrap-activities.ts` already logs activity errors. A warning is repeated at most once a minute.
  */
 import type { Logger, LogLevel, LogMetadata } from '@temporalio/common';
+import { LRUCache } from 'lru-cache';
 import type { Logger as GatewayLogger } from '../../observability/logger.ts';
 
 const repeatIntervalMs = 60_000;
@@ -11,7 +12,7 @@ const maxMessages = 200;
 
 /** A logger for the SDK's runtime that writes to the gateway's log. */
 export function createSdkLogger(logger: GatewayLogger): Logger {
-  const loggedAt = new Map<string, number>();
+  const loggedMessages = new LRUCache<string, true>({ max: maxMessages, ttl: repeatIntervalMs });
 
   const log = (level: LogLevel, message: string, metadata?: LogMetadata): void => {
     const effectiveLevel = isReported(level) && !isNoise(message) && !wasLoggedRecently(message) ? level : 'DEBUG';
@@ -20,11 +21,8 @@ export function createSdkLogger(logger: GatewayLogger): Logger {
   };
 
   const wasLoggedRecently = (message: string): boolean => {
-    const now = performance.now();
-    const last = loggedAt.get(message);
-    if (last !== undefined && now - last < repeatIntervalMs) return true;
-    if (loggedAt.size >= maxMessages) loggedAt.clear();
-    loggedAt.set(message, now);
+    if (loggedMessages.has(message)) return true;
+    loggedMessages.set(message, true);
     return false;
   };
 

@@ -5,15 +5,20 @@
 import { randomBytes } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { errorCode } from '../../core/error-messages.ts';
-import { isObject, parseJson } from '../../core/json/narrow.ts';
-import type { ProcessIdentity } from './processes.ts';
+import { parseJson } from '../../core/json/narrow.ts';
 
-export interface DevServerRecord extends ProcessIdentity {
-  readonly address: string;
-  readonly uiUrl: string;
-  readonly namespace: string;
-}
+const recordSchema = z.object({
+  pid: z.number(),
+  startTime: z.string(),
+  address: z.string(),
+  uiUrl: z.string(),
+  namespace: z.string(),
+});
+
+/** Identifies the server's process, and says where it serves what. */
+export type DevServerRecord = Readonly<z.output<typeof recordSchema>>;
 
 /** Returns the data directory's id, 12 hexadecimal digits; creates it at the first call. */
 export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
@@ -34,12 +39,7 @@ export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
 
 /** Record of the last server. Null when it does not exist or is malformed: a start treats both alike. */
 export async function readRecord(dataDir: string): Promise<DevServerRecord | null> {
-  const value = parseJson((await readIfExists(recordFile(dataDir))) ?? '');
-  if (!isObject(value)) return null;
-  const { pid, startTime, address, uiUrl, namespace } = value;
-  if (typeof pid !== 'number' || typeof startTime !== 'string' || typeof address !== 'string') return null;
-  if (typeof uiUrl !== 'string' || typeof namespace !== 'string') return null;
-  return { pid, startTime, address, uiUrl, namespace };
+  return recordSchema.safeParse(parseJson((await readIfExists(recordFile(dataDir))) ?? '')).data ?? null;
 }
 
 export async function writeRecord(dataDir: string, record: DevServerRecord): Promise<void> {

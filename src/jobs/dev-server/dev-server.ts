@@ -6,6 +6,7 @@
  * the expected namespace, and otherwise terminates it and starts a new one. A server that dies is restarted on the same ports.
  */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, open, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
@@ -129,9 +130,9 @@ async function reattach(options: DevServerOptions, namespace: string): Promise<D
 
 async function startOnFreePorts(options: DevServerOptions, namespace: string): Promise<DevServerRecord> {
   for (let attempt = 1; ; attempt++) {
-    const [address = 0, ui = 0] = await findFreePorts(2);
+    const ports = await findFreePorts();
     try {
-      return await launch(options, namespace, { address, ui });
+      return await launch(options, namespace, ports);
     } catch (error) {
       // Most likely another process took a port after `findFreePorts` released it.
       options.signal?.throwIfAborted();
@@ -177,7 +178,7 @@ async function spawnServer({ binary, dataDir }: DevServerOptions, namespace: str
       // No inherited variables: vendors' keys and TEMPORAL_… settings are not for the server. HOME keeps it away from the user's settings.
       { cwd: dataDir, env: { HOME: dataDir }, detached: true, stdio: ['ignore', log.fd, log.fd] },
     );
-    await new Promise<void>((resolve, reject) => child.once('spawn', resolve).once('error', reject));
+    await once(child, 'spawn');
     child.unref();
     const identity = child.pid === undefined ? null : await identifyProcess(child.pid);
     if (!identity) throw new Error(`the Temporal dev server ended at once: ${await lastLogLine(dataDir)}`);
@@ -198,23 +199,17 @@ async function waitUntilReady({ servesNamespace, signal }: DevServerOptions, rec
 }
 
 /** Free loopback ports, opened at the same time so that they differ. */
-async function findFreePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from(
-      { length: count },
-      () =>
-        new Promise<ReturnType<typeof createServer>>((resolve, reject) => {
-          const server = createServer().once('error', reject);
-          server.listen(0, '127.0.0.1', () => resolve(server));
-        }),
-    ),
+async function findFreePorts(): Promise<Ports> {
+  const servers = [createServer(), createServer()];
+  const [address = 0, ui = 0] = await Promise.all(
+    servers.map(async (server) => {
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const bound = server.address();
+      return typeof bound === 'object' && bound !== null ? bound.port : 0;
+    }),
   );
-  const ports = servers.map((server) => {
-    const address = server.address();
-    return typeof address === 'object' && address !== null ? address.port : 0;
-  });
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
+  await Promise.all(servers.map((server) => once(server.close(), 'close')));
+  return { address, ui };
 }
 
 function getPorts({ address, uiUrl }: DevServerRecord): Ports {

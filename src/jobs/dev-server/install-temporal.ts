@@ -72,24 +72,18 @@ export async function buildTemporal({ folder, environment, logger, signal }: Ins
 
 /** Opens the archive's byte stream. The response headers must arrive within ten seconds, redirects included. */
 async function openArchive(address: string, signal: AbortSignal): Promise<Readable> {
-  const timeout = AbortSignal.timeout(responseTimeoutMs);
   // `fetch` keeps its signal for the body too, and the timeout must end with the headers: hence a separate controller.
-  const request = new AbortController();
-  const abort = (): void =>
-    request.abort(timeout.aborted ? new Error(`no response within ${responseTimeoutMs / 1000} seconds`) : signal.reason);
-  timeout.addEventListener('abort', abort);
-  signal.addEventListener('abort', abort);
+  const tooLate = new AbortController();
+  const timer = setTimeout(() => tooLate.abort(new Error(`no response within ${responseTimeoutMs / 1000} seconds`)), responseTimeoutMs);
   try {
-    signal.throwIfAborted();
-    const response = await fetch(address, { signal: request.signal });
+    const response = await fetch(address, { signal: AbortSignal.any([signal, tooLate.signal]) });
     if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
     return Readable.fromWeb(response.body);
   } catch (error) {
     // `fetch` throws "fetch failed"; its cause says why.
     throw isObject(error) && isObject(error['cause']) ? error['cause'] : error;
   } finally {
-    timeout.removeEventListener('abort', abort);
-    signal.removeEventListener('abort', abort);
+    clearTimeout(timer);
   }
 }
 

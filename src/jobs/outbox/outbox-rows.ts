@@ -10,10 +10,7 @@ import type { Logger } from '../../observability/logger.ts';
 
 /** Thrown by `start` when retrying this row cannot succeed. Other rows are unaffected. */
 export class PermanentStartError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'PermanentStartError';
-  }
+  override readonly name = 'PermanentStartError';
 }
 
 export interface OutboxRow extends OutboxEntry {

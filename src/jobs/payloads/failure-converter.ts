@@ -7,7 +7,9 @@
  */
 import { DefaultFailureConverter, type FailureConverter } from '@temporalio/common';
 import { isNote } from '../../../workflows/notes.ts';
-import { failureMark } from './failure-mark.ts';
+
+/** Metadata key of a payload with a failure's message and stack. */
+export const failureMark = 'gateway-failure';
 
 const converter = new DefaultFailureConverter({ encodeCommonAttributes: true });
 

@@ -14,13 +14,13 @@
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import { isNote } from '../../../workflows/notes.ts';
 import { isObject } from '../../core/json/narrow.ts';
-import { failureMark } from './failure-mark.ts';
+import { failureMark } from './failure-converter.ts';
 import { isSystemQueryResult, isWorkflowMetadata } from './system-queries.ts';
 
 const maxBytes = 16 * 1024;
 const idPattern = /^[A-Za-z0-9_:/.+-]{0,128}$/;
 
-/** A payload breaks the rule. The message contains no part of the value. */
+/** A payload breaks the rule. The message names the path of the violation, whose keys have passed the rule, and never a value. */
 export class PayloadRejectedError extends Error {
   constructor(reason: string) {
     super(`workflow payload rejected: ${reason}; only ids, counts, hashes and RFC 3339 times may pass to Temporal`);

@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { bundleWorkflowCode, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { memoryQueue } from '../../../workflows/contract.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { connectionOptions, type TemporalOptions } from '../connection/temporal-connection.ts';
 import { createSdkLogger } from '../connection/temporal-log.ts';
@@ -24,15 +25,7 @@ const stopTimeoutMs = 25_000;
  * @public
  */
 export async function writeWorkflowBundle(entry: string, target: string): Promise<void> {
-  const silent = (): void => {};
-  const logger = {
-    log: silent,
-    trace: silent,
-    debug: silent,
-    info: silent,
-    warn: silent,
-    error: (message: string) => process.stderr.write(`${message}\n`),
-  };
+  const logger = new DefaultLogger('ERROR', ({ message }) => process.stderr.write(`${message}\n`));
   const { code } = await bundleWorkflowCode({ workflowsPath: entry, failureConverterPath: failureConverterPath(), logger });
   const temporaryFile = `${target}.${randomUUID()}`;
   await writeFile(temporaryFile, code, { mode: 0o600 });
@@ -45,7 +38,7 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
   let worker: Worker | null = null;
   const running = supervise(runOnce, {
     signal: stopping.signal,
-    onFailure: (error) => logger.warn({ err: error, queue: spec.queue }, 'Temporal worker failed; retrying'),
+    onFailure: (error) => logger.warn({ err: error, queue: memoryQueue }, 'Temporal worker failed; retrying'),
   });
   return {
     isPolling: () => worker?.getState() === 'RUNNING',
@@ -71,7 +64,7 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
       const run = worker.run();
       // A created worker can only be released by running it, so a stop during its creation takes effect here.
       if (stopping.signal.aborted) worker.shutdown();
-      else logger.info({ queue: spec.queue, namespace: options.namespace }, 'Temporal worker started');
+      else logger.info({ queue: memoryQueue, namespace: options.namespace }, 'Temporal worker started');
       await run;
     } finally {
       worker = null;

@@ -1,26 +1,26 @@
 /** What a worker runs, and its sizing. */
 import type { DataConverter } from '@temporalio/common';
+import { memoryQueue } from '../../../workflows/contract.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { wrapActivities } from './wrap-activities.ts';
 
 export interface WorkerSpec {
-  readonly queue: string;
   readonly activities: object;
   /** Resolves to the path of the workflow bundle; called at each (re)start of the worker. */
   readonly bundle: (signal: AbortSignal) => Promise<string>;
   /** When set, the worker takes part in worker versioning under this build id. */
-  readonly buildId?: string;
+  readonly buildId?: string | undefined;
   /** How long running activities and workflow tasks may take to finish at a stop. */
   readonly graceMs?: number;
 }
 
 /** Sized for two cores: activities mostly wait for the database, and a workflow task takes about a millisecond. */
 export function workerOptions(
-  { queue, activities, buildId, graceMs = 10_000 }: WorkerSpec,
+  { activities, buildId, graceMs = 10_000 }: WorkerSpec,
   { dataConverter, logger }: { dataConverter: DataConverter; logger: Logger },
 ) {
   const options = {
-    taskQueue: queue,
+    taskQueue: memoryQueue,
     activities: wrapActivities(activities, logger),
     dataConverter,
     maxCachedWorkflows: 200,

@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { Logger } from '../../observability/logger.ts';
+import { failureConverterPath } from '../payloads/data-converter.ts';
 
 const run = promisify(execFile);
 const buildTimeoutMs = 5 * 60_000;
@@ -24,12 +25,17 @@ export interface WorkflowBundleOptions {
   readonly shippedDir?: string;
 }
 
+/** Sources run directly; a published build has the same tree in JavaScript. */
+const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
+const workflowsDir = fileURLToPath(new URL('../../../workflows/', import.meta.url));
+const defaultShippedDir = fileURLToPath(new URL('../../../workflow-bundle/', import.meta.url));
+
 /** Path of the bundle of this version's workflows; builds it when missing. */
 export async function prepareWorkflowBundle({
   dataDir,
   logger,
   signal,
-  shippedDir = defaultShippedDir(),
+  shippedDir = defaultShippedDir,
 }: WorkflowBundleOptions): Promise<string> {
   const name = `workflow-bundle-${await hashSources()}.js`;
   const shipped = join(shippedDir, name);
@@ -40,48 +46,23 @@ export async function prepareWorkflowBundle({
   const startedAt = performance.now();
   // The module's URL is an argument, not part of the program text: a path may contain any character.
   const program = 'const [, module, entry, target] = process.argv; await (await import(module)).writeWorkflowBundle(entry, target);';
-  const args = ['--input-type=module', '--eval', program, workerModule(), workflowsEntry(), file];
+  const workerModule = new URL(`./temporal-worker${extension}`, import.meta.url).href;
+  const args = ['--input-type=module', '--eval', program, workerModule, join(workflowsDir, `index${extension}`), file];
   await run(process.execPath, args, { env: {}, timeout: buildTimeoutMs, ...(signal && { signal }) });
   logger.info({ ms: Math.round(performance.now() - startedAt) }, 'workflow bundle built');
   await deleteOtherBundles(dataDir, name);
   return file;
 }
 
-function defaultShippedDir(): string {
-  return fileURLToPath(new URL('../../../workflow-bundle/', import.meta.url));
-}
-
-/** The module that exports the workflows. */
-function workflowsEntry(): string {
-  return fileURLToPath(new URL(`../../../workflows/index${extension()}`, import.meta.url));
-}
-
-/** Hash of the workflows' sources and of the SDK's version, which a bundle embeds. */
+/** Hash of the workflows' sources, the failure converter and the SDK's version, which a bundle embeds. */
 async function hashSources(): Promise<string> {
-  const folder = fileURLToPath(new URL('../../../workflows/', import.meta.url));
-  const converters = ['failure-converter', 'failure-mark'].map((name) =>
-    fileURLToPath(new URL(`../payloads/${name}${extension()}`, import.meta.url)),
-  );
-  const hash = createHash('sha256').update(sdkVersion());
-  for (const name of (await readdir(folder)).filter((file) => file.endsWith(extension())).sort()) {
-    hash.update(`\0${name}\0`).update(await readFile(join(folder, name)));
+  const sdkManifest: unknown = createRequire(import.meta.url)('@temporalio/worker/package.json');
+  const hash = createHash('sha256').update(JSON.stringify(sdkManifest));
+  for (const name of (await readdir(workflowsDir)).filter((file) => file.endsWith(extension)).sort()) {
+    hash.update(`\0${name}\0`).update(await readFile(join(workflowsDir, name)));
   }
-  for (const converter of converters) hash.update(await readFile(converter));
+  hash.update(await readFile(failureConverterPath()));
   return hash.digest('hex').slice(0, 16);
-}
-
-function sdkVersion(): string {
-  const manifest: unknown = createRequire(import.meta.url)('@temporalio/worker/package.json');
-  return JSON.stringify(manifest);
-}
-
-function workerModule(): string {
-  return new URL(`./temporal-worker${extension()}`, import.meta.url).href;
-}
-
-/** Sources run directly; a published build has the same tree in JavaScript. */
-function extension(): '.ts' | '.js' {
-  return import.meta.url.endsWith('.ts') ? '.ts' : '.js';
 }
 
 /** Deletes bundles of other versions. Their running workers have loaded them already. */

@@ -1,6 +1,6 @@
 /** Stores the prompt and response of every call: messages as parts shared within the project, everything else with the call. */
 import type { Queries } from '../../db/database.ts';
-import { queryInBatches, toBatches } from '../../db/row-batches.ts';
+import { queryInBatches, toBatches, toColumns } from '../../db/row-batches.ts';
 import type { PositionedExtra } from '../../dialects/prompt/prompt.ts';
 import { type ChainPart, hashKey } from './chain.ts';
 
@@ -26,33 +26,27 @@ export async function findStoredCallIds(tx: Queries, callIds: readonly string[])
 /** Stores `texts`; `conversationIds` maps recorded calls to their conversation. */
 export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationIds: ReadonlyMap<string, string>): Promise<void> {
   await storeParts(tx, texts);
-  const rows = texts.map((text) => ({ ...text, extrasJson: JSON.stringify(text.extras) }));
-  for (const slice of toBatches(rows, ({ extrasJson }) => extrasJson.length)) await insertTexts(tx, slice, conversationIds);
-}
-
-async function insertTexts(
-  tx: Queries,
-  texts: readonly (CallText & { readonly extrasJson: string })[],
-  conversationIds: ReadonlyMap<string, string>,
-): Promise<void> {
-  await tx.query(
-    `insert into call_texts (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items)
-     select call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items::uuid[]
-       from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::jsonb[], $6::bytea[], $7::boolean[], $8::timestamptz[], $9::text[])
-         as text (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items)`,
-    [
-      texts.map((text) => text.callId),
-      texts.map((text) => text.projectId),
-      texts.map((text) => conversationIds.get(text.callId) ?? null),
-      texts.map((text) => text.subject),
-      texts.map((text) => text.extrasJson),
-      texts.map((text) => text.parts.at(-1)?.hash ?? null),
-      texts.map((text) => text.parts.length > text.promptLength),
-      texts.map((text) => new Date(text.startedAt).toISOString()),
-      // unnest needs inner arrays of one length, so each list is passed as an array literal.
-      texts.map((text) => `{${text.recalled.join(',')}}`),
-    ],
-  );
+  const rows = texts.map(({ callId, projectId, subject, extras, parts, promptLength, startedAt, recalled }) => ({
+    callId,
+    projectId,
+    conversationId: conversationIds.get(callId) ?? null,
+    subject,
+    extras: JSON.stringify(extras),
+    lastHash: parts.at(-1)?.hash ?? null,
+    answered: parts.length > promptLength,
+    createdAt: new Date(startedAt).toISOString(),
+    // unnest needs inner arrays of one length, so each list is passed as an array literal.
+    recalled: `{${recalled.join(',')}}`,
+  }));
+  for (const slice of toBatches(rows, ({ extras }) => extras.length)) {
+    await tx.query(
+      `insert into call_texts (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items)
+       select call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items::uuid[]
+         from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::jsonb[], $6::bytea[], $7::boolean[], $8::timestamptz[], $9::text[])
+           as text (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items)`,
+      toColumns(slice, 'callId', 'projectId', 'conversationId', 'subject', 'extras', 'lastHash', 'answered', 'createdAt', 'recalled'),
+    );
+  }
 }
 
 interface NewPart {
@@ -75,27 +69,25 @@ async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void
   }
   const existing = await findParts(tx, [...requested.values()]);
   const added = [...requested].flatMap(([key, part]) => (existing.has(key) ? [] : [part]));
-  for (const slice of toBatches(added, ({ part }) => countCharacters(part))) await insertParts(tx, slice);
+  for (const slice of toBatches(added, ({ part }) => countCharacters(part))) {
+    await tx.query(
+      `insert into parts (project_id, hash, parent_hash, role, content, created_at)
+       select * from unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::text[], $5::jsonb[], $6::timestamptz[])
+       on conflict (project_id, hash) do nothing`,
+      [
+        slice.map(({ projectId }) => projectId),
+        slice.map(({ part }) => part.hash),
+        slice.map(({ part }) => part.parentHash),
+        slice.map(({ part }) => part.message.role),
+        slice.map(({ part }) => JSON.stringify({ text: part.message.text, tool_calls: part.message.toolCalls })),
+        slice.map(({ createdAt }) => new Date(createdAt).toISOString()),
+      ],
+    );
+  }
 }
 
 function countCharacters({ message: { text, toolCalls } }: ChainPart): number {
   return toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, text.length);
-}
-
-async function insertParts(tx: Queries, added: readonly NewPart[]): Promise<void> {
-  await tx.query(
-    `insert into parts (project_id, hash, parent_hash, role, content, created_at)
-     select * from unnest($1::uuid[], $2::bytea[], $3::bytea[], $4::text[], $5::jsonb[], $6::timestamptz[])
-     on conflict (project_id, hash) do nothing`,
-    [
-      added.map(({ projectId }) => projectId),
-      added.map(({ part }) => part.hash),
-      added.map(({ part }) => part.parentHash),
-      added.map(({ part }) => part.message.role),
-      added.map(({ part }) => JSON.stringify({ text: part.message.text, tool_calls: part.message.toolCalls })),
-      added.map(({ createdAt }) => new Date(createdAt).toISOString()),
-    ],
-  );
 }
 
 async function findParts(tx: Queries, parts: readonly NewPart[]): Promise<ReadonlySet<string>> {

@@ -20,20 +20,12 @@ export interface Episode {
   readonly messages: readonly StoredMessage[];
 }
 
-export interface Episodes {
-  /** Null when the project has no conversation with this id. */
-  get(projectId: string, id: string): Promise<Episode | null>;
-  /** Marks the conversation as read when its last turn is `idleMs` ago by the database clock. Idempotent. */
-  readConversation(request: {
-    readonly conversationId: string;
-    readonly opened: number;
-    readonly idleMs: number;
-  }): Promise<IdleCheckResult>;
-}
+export type Episodes = ReturnType<typeof createEpisodes>;
 
-export function createEpisodes({ database }: { readonly database: Database }): Episodes {
+export function createEpisodes({ database }: { readonly database: Database }) {
   return {
-    async get(projectId, id) {
+    /** Null when the project has no conversation with this id. */
+    async get(projectId: string, id: string): Promise<Episode | null> {
       const [row] = await database.query<EpisodeRow>(
         `select id, title, subject, source, state, text, messages as count, started_at as "startedAt", last_turn_at as "lastTurnAt",
                 read_at as "readAt"
@@ -49,7 +41,8 @@ export function createEpisodes({ database }: { readonly database: Database }): E
       return { ...episode, text: (row.state === 'read' ? text : null) ?? formatTranscript(messages), messages };
     },
 
-    readConversation: ({ conversationId, opened, idleMs }) =>
+    /** Marks the conversation as read when its last turn is `idleMs` ago by the database clock. Idempotent. */
+    readConversation: ({ conversationId, opened, idleMs }: { conversationId: string; opened: number; idleMs: number }) =>
       database.transaction(async (tx): Promise<IdleCheckResult> => {
         const [row] = await tx.query<ConversationState>(
           `select project_id as "projectId", state, opened, messages, learnable,

@@ -5,7 +5,7 @@
  * Where many conversations have the same tip (a thousand anonymous callers who start with "hi"), each call needs only one of them.
  */
 import type { Queries } from '../../db/database.ts';
-import { batchSize, queryInBatches } from '../../db/row-batches.ts';
+import { batchSize, queryInBatches, toColumns } from '../../db/row-batches.ts';
 import { hashKey, hashScope } from './chain.ts';
 import { getTipKeys, getTipMessageKeys, maxComparedConversations } from './match-conversation.ts';
 import { type Conversation, type ConversationWorkingSet, createConversationWorkingSet, type RecordedCall } from './working-set.ts';
@@ -74,7 +74,7 @@ async function readTips(tx: Queries, keys: readonly Buffer[]): Promise<Map<strin
          order by state desc, last_turn_at desc, id desc
          limit requested.copies
       ) match`,
-    toKeyColumns,
+    (slice) => toColumns(slice, 'key', 'copies'),
   );
   const byKey = Map.groupBy(rows, (row) => hashKey(row.key));
   return new Map([...byKey].map(([key, list]) => [key, list.map((row) => row.id)]));
@@ -99,7 +99,7 @@ async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Pro
          limit requested.copies
       ) match
       where requested.repeatable or match.call_id is null`,
-    (slice) => [...toKeyColumns(slice), slice.map(({ key }) => repeatable.has(hashKey(key)))],
+    (slice) => [...toColumns(slice, 'key', 'copies'), slice.map(({ key }) => repeatable.has(hashKey(key)))],
   );
 }
 
@@ -118,7 +118,7 @@ async function findOpenConversations(tx: Queries, calls: readonly RecordedCall[]
          order by last_turn_at desc, id desc
          limit 1
       ) match`,
-    (slice) => [slice.map((call) => call.projectId), slice.map((call) => call.subject), slice.map((call) => call.source)],
+    (slice) => toColumns(slice, 'projectId', 'subject', 'source'),
   );
   return rows.map((row) => row.id);
 }
@@ -144,18 +144,8 @@ async function findByTipMessage(tx: Queries, calls: readonly RecordedCall[]): Pr
   return [...new Set(candidates.flatMap((ids) => [...ids].slice(0, maxComparedConversations)))];
 }
 
-interface ConversationRow {
-  readonly id: string;
-  readonly projectId: string;
-  readonly source: string;
-  readonly subject: string | null;
-  readonly state: 'stored' | 'read';
-  readonly opened: number;
-  readonly learnable: boolean;
-  readonly calls: number;
-  readonly messages: number;
-  readonly tipKey: Buffer;
-  readonly tipMessageKey: Buffer;
+interface ConversationRow
+  extends Omit<Conversation, 'scope' | 'isNew' | 'startedAt' | 'lastTurnAt' | 'messageHashes' | 'changed' | 'needsIdleTimer' | 'added'> {
   readonly startedAt: Date;
   readonly lastTurnAt: Date;
 }
@@ -226,8 +216,4 @@ interface RequestedKey {
 /** Distinct keys with their multiplicity. */
 function countKeys(keys: readonly Buffer[]): RequestedKey[] {
   return [...Map.groupBy(keys, hashKey).values()].flatMap(([key, ...others]) => (key ? [{ key, copies: 1 + others.length }] : []));
-}
-
-function toKeyColumns(requested: readonly RequestedKey[]): [Buffer[], number[]] {
-  return [requested.map(({ key }) => key), requested.map(({ copies }) => copies)];
 }

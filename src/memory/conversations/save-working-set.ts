@@ -1,11 +1,11 @@
 /** Writes the changes of a batch to conversations, their messages and passages, and the outbox rows of their idle timers. */
 import type { Queries } from '../../db/database.ts';
 import { enqueue } from '../../db/outbox.ts';
-import { toBatches } from '../../db/row-batches.ts';
+import { toBatches, toColumns } from '../../db/row-batches.ts';
 import { addConversationPassages } from '../records/passages.ts';
 import { triggerLearning } from '../triggers/learning-triggers.ts';
 import { toIdleTimerEntry } from './idle-timer.ts';
-import type { AppendedMessage, Conversation, ConversationWorkingSet } from './working-set.ts';
+import type { Conversation, ConversationWorkingSet } from './working-set.ts';
 
 export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkingSet): Promise<void> {
   const changed = [...workingSet.all()].filter((conversation) => conversation.changed);
@@ -41,13 +41,7 @@ async function insertNew(tx: Queries, conversations: readonly Conversation[]): P
                                 started_at, last_turn_at)
      select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::integer[], $7::boolean[], $8::integer[],
                           $9::integer[], $10::bytea[], $11::bytea[], $12::timestamptz[], $13::timestamptz[])`,
-    [
-      conversations.map((conversation) => conversation.id),
-      conversations.map((conversation) => conversation.projectId),
-      conversations.map((conversation) => conversation.source),
-      conversations.map((conversation) => conversation.subject),
-      ...toMutableColumns(conversations),
-    ],
+    [...toColumns(conversations, 'id', 'projectId', 'source', 'subject'), ...toMutableColumns(conversations)],
   );
 }
 
@@ -62,44 +56,38 @@ async function updateExisting(tx: Queries, conversations: readonly Conversation[
                    $9::timestamptz[], $10::timestamptz[])
          as new (id, state, opened, learnable, calls, messages, tip_key, tip_message_key, started_at, last_turn_at)
       where existing.id = new.id`,
-    [conversations.map((conversation) => conversation.id), ...toMutableColumns(conversations)],
+    [...toColumns(conversations, 'id'), ...toMutableColumns(conversations)],
   );
 }
 
 /** Mutable columns in the order of both statements. */
 function toMutableColumns(conversations: readonly Conversation[]): unknown[] {
   return [
-    conversations.map((conversation) => conversation.state),
-    conversations.map((conversation) => conversation.opened),
-    conversations.map((conversation) => conversation.learnable),
-    conversations.map((conversation) => conversation.calls),
-    conversations.map((conversation) => conversation.messages),
-    conversations.map((conversation) => conversation.tipKey),
-    conversations.map((conversation) => conversation.tipMessageKey),
+    ...toColumns(conversations, 'state', 'opened', 'learnable', 'calls', 'messages', 'tipKey', 'tipMessageKey'),
     conversations.map((conversation) => new Date(conversation.startedAt).toISOString()),
     conversations.map((conversation) => new Date(conversation.lastTurnAt).toISOString()),
   ];
 }
 
 async function insertMessages(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
-  const added = conversations.flatMap(({ id, added: list }) => list.map((part) => ({ id, ...part })));
-  for (const slice of toBatches(added)) await insertMessageBatch(tx, slice);
-}
-
-async function insertMessageBatch(tx: Queries, added: readonly (AppendedMessage & { readonly id: string })[]): Promise<void> {
-  await tx.query(
-    `insert into conversation_parts (conversation_id, position, part_hash, place_key, message_hash, call_id, created_at)
-     select * from unnest($1::uuid[], $2::integer[], $3::bytea[], $4::bytea[], $5::bytea[], $6::uuid[], $7::timestamptz[])`,
-    [
-      added.map(({ id }) => id),
-      added.map(({ position }) => position),
-      added.map(({ part }) => part.hash),
-      added.map(({ scopedKey }) => scopedKey),
-      added.map(({ part }) => part.messageHash),
-      added.map(({ callId }) => callId),
-      added.map(({ createdAt }) => new Date(createdAt).toISOString()),
-    ],
+  const rows = conversations.flatMap(({ id, added }) =>
+    added.map(({ position, part: { hash, messageHash }, scopedKey, callId, createdAt }) => ({
+      conversationId: id,
+      position,
+      hash,
+      scopedKey,
+      messageHash,
+      callId,
+      createdAt: new Date(createdAt).toISOString(),
+    })),
   );
+  for (const slice of toBatches(rows)) {
+    await tx.query(
+      `insert into conversation_parts (conversation_id, position, part_hash, place_key, message_hash, call_id, created_at)
+       select * from unnest($1::uuid[], $2::integer[], $3::bytea[], $4::bytea[], $5::bytea[], $6::uuid[], $7::timestamptz[])`,
+      toColumns(slice, 'conversationId', 'position', 'hash', 'scopedKey', 'messageHash', 'callId', 'createdAt'),
+    );
+  }
 }
 
 async function attributeResponses(tx: Queries, workingSet: ConversationWorkingSet): Promise<void> {
@@ -110,10 +98,6 @@ async function attributeResponses(tx: Queries, workingSet: ConversationWorkingSe
         set call_id = response.call_id
        from unnest($1::uuid[], $2::integer[], $3::uuid[]) as response (conversation_id, position, call_id)
       where part.conversation_id = response.conversation_id and part.position = response.position`,
-    [
-      responses.map(({ conversation }) => conversation.id),
-      responses.map(({ position }) => position),
-      responses.map(({ callId }) => callId),
-    ],
+    [responses.map(({ conversation }) => conversation.id), ...toColumns(responses, 'position', 'callId')],
   );
 }

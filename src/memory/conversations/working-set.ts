@@ -64,24 +64,9 @@ export interface MessageOccurrence {
   callId: string | null;
 }
 
-export interface ConversationWorkingSet {
-  /** Adds a loaded conversation with the occurrences of messages at which calls of the batch end. */
-  add(conversation: Conversation, occurrences: readonly { key: Buffer; position: number; callId: string | null }[]): void;
-  byTip(key: Buffer): readonly Conversation[];
-  byLastMessage(messageKey: Buffer): readonly Conversation[];
-  occurrencesOf(key: Buffer): readonly MessageOccurrence[];
-  /** Open conversations of a scope. */
-  openInScope(scope: Buffer): readonly Conversation[];
-  /** Appends the messages of `call` from index `from` on. */
-  append(conversation: Conversation, call: RecordedCall, from: number): void;
-  /** Names the call that produced a response known so far only from a later request. */
-  attributeResponse(occurrence: MessageOccurrence, call: RecordedCall): void;
-  all(): Iterable<Conversation>;
-  /** Attributed responses whose message is already in the database. */
-  attributedResponses(): readonly MessageOccurrence[];
-}
+export type ConversationWorkingSet = ReturnType<typeof createConversationWorkingSet>;
 
-export function createConversationWorkingSet(): ConversationWorkingSet {
+export function createConversationWorkingSet() {
   const conversations = new Map<string, Conversation>();
   const tipIndex = new Map<string, Set<Conversation>>();
   const lastMessageIndex = new Map<string, Set<Conversation>>();
@@ -104,15 +89,18 @@ export function createConversationWorkingSet(): ConversationWorkingSet {
   };
 
   return {
-    add(conversation, occurrences) {
+    /** Adds a loaded conversation with the occurrences of messages at which calls of the batch end. */
+    add(conversation: Conversation, occurrences: readonly { key: Buffer; position: number; callId: string | null }[]): void {
       index(conversation);
       for (const { key, position, callId } of occurrences) addOccurrence(key, { conversation, position, callId });
     },
-    byTip: (key) => [...(tipIndex.get(hashKey(key)) ?? [])],
-    byLastMessage: (messageKey) => [...(lastMessageIndex.get(hashKey(messageKey)) ?? [])],
-    occurrencesOf: (key) => occurrenceIndex.get(hashKey(key)) ?? [],
-    openInScope: (scope) => [...(scopeIndex.get(hashKey(scope)) ?? [])].filter((conversation) => conversation.state === 'stored'),
-    append(conversation, call, from) {
+    byTip: (key: Buffer) => [...(tipIndex.get(hashKey(key)) ?? [])],
+    byLastMessage: (messageKey: Buffer) => [...(lastMessageIndex.get(hashKey(messageKey)) ?? [])],
+    occurrencesOf: (key: Buffer): readonly MessageOccurrence[] => occurrenceIndex.get(hashKey(key)) ?? [],
+    /** Open conversations of a scope. */
+    openInScope: (scope: Buffer) => [...(scopeIndex.get(hashKey(scope)) ?? [])].filter((conversation) => conversation.state === 'stored'),
+    /** Appends the messages of `call` from index `from` on. */
+    append(conversation: Conversation, call: RecordedCall, from: number): void {
       tipIndex.get(hashKey(conversation.tipKey))?.delete(conversation);
       lastMessageIndex.get(hashKey(conversation.tipMessageKey))?.delete(conversation);
       for (let at = from; at < call.parts.length; at += 1) {
@@ -131,14 +119,16 @@ export function createConversationWorkingSet(): ConversationWorkingSet {
       }
       index(conversation);
     },
-    attributeResponse(occurrence, call) {
+    /** Names the call that produced a response known so far only from a later request. */
+    attributeResponse(occurrence: MessageOccurrence, call: RecordedCall): void {
       occurrence.callId = call.callId;
       const added = occurrence.conversation.added.find((part) => part.position === occurrence.position);
       if (added) added.callId = call.callId;
       else attributedResponses.push(occurrence);
     },
     all: () => conversations.values(),
-    attributedResponses: () => attributedResponses,
+    /** Attributed responses whose message is already in the database. */
+    attributedResponses: (): readonly MessageOccurrence[] => attributedResponses,
   };
 }
 

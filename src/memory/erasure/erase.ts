@@ -68,7 +68,7 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
   const counts = { memories: 0, profile_pages: 0, episodes: 0, calls: 0, call_parts: 0, graph_facts: 0 };
   counts.call_parts = await eraseCallTexts(tx, projectId, subject);
   for (const table of subjectTables) {
-    const count = await eraseTable(tx, table, [projectId, table.by === 'subject' ? subject : sha256]);
+    const count = await eraseTable(tx, table, [projectId, table.bySha256 ? sha256 : subject]);
     if (table.count) counts[table.count] = count;
   }
   await deleteOrphans(tx, projectId);

@@ -9,6 +9,7 @@ import { createBackgroundLoop, type NextRun } from '../../core/background-loop.t
 import type { CallMetadata } from '../../core/call.ts';
 import { hashSubject } from '../../core/subject.ts';
 import type { Database } from '../../db/database.ts';
+import { toColumns } from '../../db/row-batches.ts';
 import { erasuresChannel } from './erase.ts';
 import type { LocalPurge } from './erasure-report.ts';
 import type { Tombstone } from './tombstones.ts';
@@ -27,14 +28,9 @@ export interface ErasureListenerOptions {
   readonly retryMs?: number;
 }
 
-export interface ErasureListener {
-  /** Purges memory immediately; the journal is flushed in the background. */
-  apply(tombstone: Tombstone): LocalPurge;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type ErasureListener = ReturnType<typeof createErasureListener>;
 
-export function createErasureListener(options: ErasureListenerOptions): ErasureListener {
+export function createErasureListener(options: ErasureListenerOptions) {
   const { database, process, purgeCache, redactInFlight, flushJournal, logger, retryMs = 1_000 } = options;
   /** Erasures that this process has not finished. */
   const pending = new Map<string, { readonly tombstone: Tombstone; readonly purged: LocalPurge }>();
@@ -65,7 +61,7 @@ export function createErasureListener(options: ErasureListenerOptions): ErasureL
     }
     const batch = [...pending.values()];
     if (batch.length === 0) return 'idle';
-    await recordPurges(batch);
+    await recordPurges(batch.map(({ tombstone: { id }, purged }) => ({ id, ...purged })));
     if (!(await flushJournal(batch.map(({ tombstone }) => tombstone)))) return retryMs;
     await database.query(
       `update erasure_processes set drained_at = now() where process = $1::uuid and erasure_id = any ($2::uuid[]) and drained_at is null`,
@@ -82,19 +78,14 @@ export function createErasureListener(options: ErasureListenerOptions): ErasureL
     onFirstFailure: (err) => logger.warn({ err }, 'erasure cleanup failed, retrying'),
   });
 
-  const recordPurges = async (batch: readonly { readonly tombstone: Tombstone; readonly purged: LocalPurge }[]): Promise<void> => {
+  const recordPurges = async (purges: readonly (LocalPurge & { readonly id: string })[]): Promise<void> => {
     await database.query(
       `insert into erasure_processes (erasure_id, process, cache_entries, open_calls)
        select new.erasure_id, $1::uuid, new.cache_entries, new.open_calls
          from unnest($2::uuid[], $3::integer[], $4::integer[]) as new (erasure_id, cache_entries, open_calls)
         where exists (select 1 from erasures where id = new.erasure_id)
        on conflict do nothing`,
-      [
-        process,
-        batch.map(({ tombstone }) => tombstone.id),
-        batch.map(({ purged }) => purged.cacheEntries),
-        batch.map(({ purged }) => purged.openCalls),
-      ],
+      [process, ...toColumns(purges, 'id', 'cacheEntries', 'openCalls')],
     );
   };
 
@@ -115,16 +106,17 @@ export function createErasureListener(options: ErasureListenerOptions): ErasureL
   };
 
   return {
-    apply(tombstone) {
+    /** Purges memory immediately; the journal is flushed in the background. */
+    apply(tombstone: Tombstone): LocalPurge {
       const purged = purge(tombstone);
       loop.wake();
       return purged;
     },
-    async start() {
+    async start(): Promise<void> {
       subscription = await database.listen(erasuresChannel, reload, reload);
       reload();
     },
-    async stop() {
+    async stop(): Promise<void> {
       const stopped = loop.stop();
       await subscription?.stop();
       await stopped;

@@ -2,7 +2,7 @@
  * Activities of the workflow `subjectErasure`: wait until every live process has applied the tombstone and flushed its journal, delete the
  * workflow runs of the subject, and verify that nothing is left. Each step may run twice.
  */
-import type { ErasureStatus, PurgeProgress } from '../../../workflows/contract.ts';
+import type { ErasureStatus, Progress } from '../../../workflows/contract.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { enqueue } from '../../db/outbox.ts';
 import { toErasureEntry } from './erase.ts';
@@ -16,21 +16,15 @@ export interface ErasureStepsOptions {
   readonly deleteRuns: (workflowId: string, recordCount: (count: number) => Promise<void>) => Promise<void>;
 }
 
-export interface ErasureSteps {
-  checkProcesses(erasureId: string): Promise<ErasureStatus>;
-  /** Deletes runs for about a minute; `more` when some are left. */
-  purgeRuns(erasureId: string, signal: AbortSignal): Promise<PurgeProgress>;
-  /** Throws when data of the subject is left. */
-  finish(erasureId: string): Promise<void>;
-}
+export type ErasureSteps = ReturnType<typeof createErasureSteps>;
 
 /** A process that stops responding is no longer live after a minute, which bounds the polling. */
 const pollIntervalMs = 2_000;
 const batchSize = 200;
 
-export function createErasureSteps({ database, listLive, deleteRuns }: ErasureStepsOptions): ErasureSteps {
+export function createErasureSteps({ database, listLive, deleteRuns }: ErasureStepsOptions) {
   return {
-    async checkProcesses(erasureId) {
+    async checkProcesses(erasureId: string): Promise<ErasureStatus> {
       const [row] = await database.query<{ state: string }>(
         `update erasures set state = case state when 'queued' then 'waiting' else state end where id = $1::uuid returning state`,
         [erasureId],
@@ -46,7 +40,8 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
       return live.every((process) => ready.has(process)) ? { kind: 'clear' } : { kind: 'wait', waitMs: pollIntervalMs };
     },
 
-    async purgeRuns(erasureId, signal) {
+    /** Deletes runs for about a minute; `more` when some are left. */
+    async purgeRuns(erasureId: string, signal: AbortSignal): Promise<Progress> {
       const rows = await database.query<{ workflowId: string }>(
         `select workflow_id as "workflowId" from erasure_runs where erasure_id = $1::uuid order by workflow_id limit ${batchSize}`,
         [erasureId],
@@ -69,7 +64,8 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
       return { kind: rows.length === batchSize ? 'more' : 'done' };
     },
 
-    async finish(erasureId) {
+    /** Throws when data of the subject is left. */
+    async finish(erasureId: string): Promise<void> {
       const residue = await findResidue(database, erasureId);
       if (residue.length > 0) throw new Error(`data of the erased subject is left in ${residue.join(', ')}`);
       await database.query(`update erasures set state = 'done', done_at = now() where id = $1::uuid and state <> 'done'`, [erasureId]);

@@ -15,37 +15,33 @@ import { deleteOrphanedParts } from '../conversations/orphaned-parts.ts';
 
 /** Takes a few milliseconds for conversations of usual length. */
 const conversationBatchSize = 100;
-const itemBatchSize = 500;
-const batchBatchSize = 500;
+const rowBatchSize = 500;
 const dayMs = 24 * 3_600_000;
 
-export interface Retention {
-  /** Deletes a batch of conversations; returns how many, 0 when none is left. */
-  conversations(): Promise<number>;
-  /** Deletes a batch of prompts without a conversation; returns how many, 0 when none is left. */
-  unfiledPrompts(): Promise<number>;
-  /** Deletes a batch of closed memories; returns how many, 0 when none is left. */
-  closedItems(): Promise<number>;
-  /** Deletes a number of finished learning batches; returns how many, 0 when none is left. */
-  batches(): Promise<number>;
-}
+export type Retention = ReturnType<typeof createRetention>;
 
-export function createRetention({ database, clock }: { readonly database: Database; readonly clock: Clock }): Retention {
-  return {
-    conversations: () => inFirstDueProject((period) => database.transaction((tx) => deleteConversations(tx, period))),
-    unfiledPrompts: () => inFirstDueProject((period) => database.transaction((tx) => deleteUnfiledPrompts(tx, period))),
-    closedItems: () => inFirstDueProject((period) => database.transaction((tx) => deleteClosedItems(tx, period))),
-    batches: () => inFirstDueProject((period) => database.transaction((tx) => deleteBatches(tx, period))),
-  };
-
-  /** Runs `deleteBatch` for each project until one deletes something. */
-  async function inFirstDueProject(deleteBatch: (period: RetentionPeriod) => Promise<number>): Promise<number> {
+/** Each function deletes a batch of the first project that has one; returns how many rows, 0 when none is left. */
+export function createRetention({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
+  const inFirstDueProject = (deleteBatch: (tx: Queries, period: RetentionPeriod) => Promise<number>) => async (): Promise<number> => {
     for (const period of await findRetentionPeriods(database, clock.now())) {
-      const deleted = await deleteBatch(period);
+      const deleted = await database.transaction(async (tx) => {
+        // A concurrent turn either updates last_turn_at before the deletion or finds the conversation deleted and opens another. Also
+        // excludes erasures: an empty batch in between would end their deletion loop early.
+        await lockConversations(tx, period.projectId);
+        return deleteBatch(tx, period);
+      });
       if (deleted > 0) return deleted;
     }
     return 0;
-  }
+  };
+  return {
+    conversations: inFirstDueProject(deleteConversations),
+    /** Prompts without a conversation. */
+    unfiledPrompts: inFirstDueProject(deleteUnfiledPrompts),
+    closedItems: inFirstDueProject(deleteClosedItems),
+    /** Finished learning batches. */
+    batches: inFirstDueProject(deleteBatches),
+  };
 }
 
 interface RetentionPeriod {
@@ -62,8 +58,6 @@ async function findRetentionPeriods(queries: Queries, now: number): Promise<Rete
 }
 
 async function deleteConversations(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
-  // A concurrent turn either updates last_turn_at before this query or finds the conversation deleted and opens another.
-  await lockConversations(tx, projectId);
   const rows = await tx.query<{ id: string }>(
     `select id from conversations conversation
       where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read'
@@ -88,7 +82,6 @@ async function deleteConversations(tx: Queries, { projectId, before }: Retention
 }
 
 async function deleteUnfiledPrompts(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
-  await lockConversations(tx, projectId);
   const texts = await tx.query<{ hash: Buffer | null }>(
     `delete from call_texts where call_id in (
        select call_id from call_texts
@@ -111,28 +104,25 @@ async function deletePartsOfTexts(tx: Queries, projectId: string, texts: readonl
 }
 
 async function deleteClosedItems(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
-  // Excludes erasures: an empty batch in between would end their deletion loop early.
-  await lockConversations(tx, projectId);
   const rows = await tx.query(
     `delete from memory_items where id in (
        select id from memory_items
         where project_id = $1::uuid and state = 'closed' and closed_at < $2::timestamptz
         order by closed_at limit $3::integer)
      returning id`,
-    [projectId, before, itemBatchSize],
+    [projectId, before, rowBatchSize],
   );
   return rows.length;
 }
 
 async function deleteBatches(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
-  await lockConversations(tx, projectId);
   const rows = await tx.query(
     `delete from memory_batches where id in (
        select id from memory_batches
         where project_id = $1::uuid and state = 'done' and finished_at < $2::timestamptz
         order by id limit $3::integer)
      returning id`,
-    [projectId, before, batchBatchSize],
+    [projectId, before, rowBatchSize],
   );
   return rows.length;
 }

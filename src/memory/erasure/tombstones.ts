@@ -11,21 +11,15 @@ import type { Queries } from '../../db/database.ts';
 
 /** Returns the calls to store: those rejected by a tombstone lose text and subject, and are counted on their erasure. */
 export async function redactErased(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
-  const subjects = new Map<string, { projectId: string; sha256: Buffer }>();
-  for (const { facts } of calls) {
-    if (facts.memory.subject === null) continue;
-    subjects.set(`${facts.projectId} ${facts.memory.subject}`, {
-      projectId: facts.projectId,
-      sha256: hashSubject(facts.memory.subject),
-    });
-  }
-  const tombstones = await findTombstones(tx, [...subjects.values()]);
-  if (tombstones.length === 0) return calls;
-  const tombstoneBySubject = new Map(tombstones.map((tombstone) => [subjectKey(tombstone.projectId, tombstone.sha256), tombstone]));
+  const subjects = calls.flatMap(({ facts: { projectId, memory } }) =>
+    memory.subject === null ? [] : { projectId, subject: memory.subject },
+  );
+  const tombstones = await findTombstones(tx, subjects);
+  if (tombstones.size === 0) return calls;
   const discarded = new Map<string, number>();
   const redacted = calls.map((call) => {
     const { projectId, memory, startedAt } = call.facts;
-    const tombstone = memory.subject === null ? undefined : tombstoneBySubject.get(subjectKey(projectId, hashSubject(memory.subject)));
+    const tombstone = memory.subject === null ? undefined : tombstones.get(subjectKey({ projectId, subject: memory.subject }));
     if (!tombstone || startedAt > tombstone.erasedAt.getTime()) return call;
     discarded.set(tombstone.id, (discarded.get(tombstone.id) ?? 0) + 1);
     return redactSubject(call);
@@ -37,18 +31,9 @@ export async function redactErased(tx: Queries, calls: readonly SettledCall[]): 
 }
 
 /** Whether a call started before an erasure of its subject. */
-export async function isAnyErased(
-  queries: Queries,
-  calls: readonly { readonly projectId: string; readonly subject: string; readonly startedAt: number }[],
-): Promise<boolean> {
-  const tombstones = await findTombstones(
-    queries,
-    calls.map(({ projectId, subject }) => ({ projectId, sha256: hashSubject(subject) })),
-  );
-  const erasedAt = new Map(
-    tombstones.map((tombstone) => [subjectKey(tombstone.projectId, tombstone.sha256), tombstone.erasedAt.getTime()]),
-  );
-  return calls.some(({ projectId, subject, startedAt }) => startedAt <= (erasedAt.get(subjectKey(projectId, hashSubject(subject))) ?? -1));
+export async function isAnyErased(queries: Queries, calls: readonly (ProjectSubject & { readonly startedAt: number })[]): Promise<boolean> {
+  const tombstones = await findTombstones(queries, calls);
+  return calls.some((call) => call.startedAt <= (tombstones.get(subjectKey(call))?.erasedAt.getTime() ?? -1));
 }
 
 export interface Tombstone {
@@ -58,25 +43,29 @@ export interface Tombstone {
   readonly erasedAt: Date;
 }
 
-/** The newest tombstone of each subject that has one. */
-async function findTombstones(
-  tx: Queries,
-  subjects: readonly { readonly projectId: string; readonly sha256: Buffer }[],
-): Promise<Tombstone[]> {
-  if (subjects.length === 0) return [];
-  return tx.query<Tombstone>(
-    `select newest.id, requested.project_id as "projectId", requested.sha256, newest.erased_at as "erasedAt"
-       from unnest($1::uuid[], $2::bytea[]) as requested (project_id, sha256)
+interface ProjectSubject {
+  readonly projectId: string;
+  readonly subject: string;
+}
+
+/** The newest tombstone of each subject that has one, by `subjectKey`. */
+async function findTombstones(tx: Queries, subjects: readonly ProjectSubject[]): Promise<ReadonlyMap<string, Tombstone>> {
+  if (subjects.length === 0) return new Map();
+  const distinct = [...new Map(subjects.map((subject) => [subjectKey(subject), subject]))];
+  const rows = await tx.query<Tombstone & { readonly rank: number }>(
+    `select newest.id, requested.project_id as "projectId", requested.sha256, newest.erased_at as "erasedAt", requested.rank::integer
+       from unnest($1::uuid[], $2::bytea[]) with ordinality as requested (project_id, sha256, rank)
       cross join lateral (
         select id, erased_at from erasures
          where project_id = requested.project_id and subject_sha256 = requested.sha256
          order by erased_at desc
          limit 1
       ) newest`,
-    [subjects.map(({ projectId }) => projectId), subjects.map(({ sha256 }) => sha256)],
+    [distinct.map(([, { projectId }]) => projectId), distinct.map(([, { subject }]) => hashSubject(subject))],
   );
+  return new Map(rows.map(({ rank, ...tombstone }) => [distinct[rank - 1]?.[0] ?? '', tombstone]));
 }
 
-function subjectKey(projectId: string, sha256: Buffer): string {
-  return `${projectId} ${sha256.toString('hex')}`;
+function subjectKey({ projectId, subject }: ProjectSubject): string {
+  return `${projectId} ${subject}`;
 }

@@ -28,27 +28,8 @@ export interface Writer {
   readonly author: string;
 }
 
-export interface Items {
-  /** Throws `forbidden`, `guardrail_blocked`, `memory_off`. */
-  write(projectId: string, item: NewItem, writer: Writer): Promise<Item>;
-  /** Closes the item and writes its replacement. Throws `not_found`, `forbidden`, `guardrail_blocked`, `memory_off`. */
-  correct(projectId: string, id: string, text: string, writer: Writer): Promise<Item>;
-  /** Throws `not_found`, `forbidden`. */
-  remove(projectId: string, id: string, writer: Writer): Promise<Item>;
-  /** Pins or unpins; persons only. Throws `not_found`, `forbidden`. */
-  pin(projectId: string, id: string, pinned: boolean, writer: Writer): Promise<Item>;
-  /** Overrules the `wrong` ratings so far, which returns the memory to recall; persons only. Throws `not_found`, `forbidden`. */
-  confirm(projectId: string, id: string, writer: Writer): Promise<Item>;
-  /** Throws `not_found`. */
-  rate(projectId: string, id: string, rating: Rating): Promise<Item>;
-}
-
-export interface ItemsOptions {
-  readonly database: Database;
-  readonly clock: Clock;
-}
-
-export function createItems({ database, clock }: ItemsOptions): Items {
+/** Every function with an `id` throws `not_found` when the project has no live memory with it. */
+export function createItems({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   const withProjectLock = <Result>(projectId: string, work: (tx: Queries) => Promise<Result>): Promise<Result> =>
     database.transaction(async (tx) => {
       await lockProject(tx, projectId, 'shared');
@@ -111,7 +92,8 @@ export function createItems({ database, clock }: ItemsOptions): Items {
   };
 
   return {
-    async write(projectId, item, writer) {
+    /** Throws `forbidden`, `guardrail_blocked`, `memory_off`. */
+    async write(projectId: string, item: NewItem, writer: Writer): Promise<Item> {
       if (item.pinned) assertPerson(writer, 'pin');
       const text = sanitizeText(item.text);
       return withProjectLock(projectId, async (tx) => {
@@ -119,7 +101,8 @@ export function createItems({ database, clock }: ItemsOptions): Items {
         return insert(tx, projectId, { ...item, ...writer, text, supersedes: null });
       });
     },
-    async correct(projectId, id, text, writer) {
+    /** Closes the item and writes its replacement. Throws `forbidden`, `guardrail_blocked`, `memory_off`. */
+    async correct(projectId: string, id: string, text: string, writer: Writer): Promise<Item> {
       const sanitized = sanitizeText(text);
       return withProjectLock(projectId, async (tx) => {
         await assertMemoryEnabled(tx, projectId);
@@ -134,21 +117,24 @@ export function createItems({ database, clock }: ItemsOptions): Items {
         return corrected;
       });
     },
-    remove: (projectId, id, writer) =>
+    /** Throws `forbidden`. */
+    remove: (projectId: string, id: string, writer: Writer): Promise<Item> =>
       withProjectLock(projectId, async (tx) => {
         await lockMemories(tx, projectId);
         assertMayChange(await lockLive(tx, projectId, id), writer);
         return close(tx, projectId, id, null);
       }),
-    async pin(projectId, id, pinned, writer) {
+    /** Pins or unpins; persons only. Throws `forbidden`. */
+    async pin(projectId: string, id: string, pinned: boolean, writer: Writer): Promise<Item> {
       assertPerson(writer, pinned ? 'pin' : 'unpin');
       return updateLive(database, { projectId, id, set: 'pinned = $4::boolean', values: [pinned] });
     },
-    async confirm(projectId, id, writer) {
+    /** Overrules the `wrong` ratings so far, which returns the memory to recall; persons only. Throws `forbidden`. */
+    async confirm(projectId: string, id: string, writer: Writer): Promise<Item> {
       assertPerson(writer, 'confirm');
       return updateLive(database, { projectId, id, set: 'wrong_overruled = ratings_wrong' });
     },
-    async rate(projectId, id, rating) {
+    async rate(projectId: string, id: string, rating: Rating): Promise<Item> {
       if (rating === 'useful') return updateLive(database, { projectId, id, set: 'ratings_useful = ratings_useful + 1' });
       return withProjectLock(projectId, async (tx) => {
         await lockMemories(tx, projectId);

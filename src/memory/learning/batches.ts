@@ -3,9 +3,13 @@ import { gatewayError } from '../../core/errors.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Database } from '../../db/database.ts';
 import { batchWorkflowId, signalBatch } from '../triggers/learning-triggers.ts';
+import { reopenBatch } from './replay.ts';
 
-/** `waiting`: for a route, or for memory to be enabled; `retrying`: failed, next attempt at `next_try_at`. */
-export const batchStates = ['running', 'waiting', 'retrying', 'done', 'failed'] as const;
+/**
+ * `waiting`: for a route, or for memory to be enabled; `retrying`: failed, next attempt at `next_try_at`; `stopped`: an operator ended its run
+ * in Temporal.
+ */
+export const batchStates = ['running', 'waiting', 'retrying', 'done', 'failed', 'stopped'] as const;
 export type BatchState = (typeof batchStates)[number];
 
 export interface BatchProgress {
@@ -44,18 +48,12 @@ export interface BatchWithGroups extends Batch {
   readonly groups: readonly BatchGroup[];
 }
 
-export interface Batches {
-  /** Newest first, at most 1,000. */
-  list(projectId: string, state: BatchState | null): Promise<Batch[]>;
-  /** Throws `not_found`. */
-  show(projectId: string, id: string): Promise<BatchWithGroups>;
-  /** Retries failed and waiting groups immediately; finished groups stay. Throws `not_found`. */
-  replay(projectId: string, id: string): Promise<BatchWithGroups>;
-}
-
 const costSql = `(select coalesce(sum(call.cost_nanos), 0)::float8 from calls call where call.id = any(part.call_ids))`;
 
-export function createBatches({ database }: { readonly database: Database }): Batches {
+export type Batches = ReturnType<typeof createBatches>;
+
+export function createBatches({ database }: { readonly database: Database }) {
+  /** Throws `not_found`. */
   const findWithGroups = async (projectId: string, id: string): Promise<BatchWithGroups> => {
     const [batch] = await findBatches(projectId, { id, state: null });
     if (!batch) throw gatewayError('not_found', { message: 'no such batch' });
@@ -73,26 +71,18 @@ export function createBatches({ database }: { readonly database: Database }): Ba
   };
 
   return {
-    list: (projectId, state) => findBatches(projectId, { id: null, state }),
+    /** Newest first, at most 1,000. */
+    list: (projectId: string, state: BatchState | null) => findBatches(projectId, { id: null, state }),
     show: findWithGroups,
-    async replay(projectId, id) {
+    /** Retries failed and waiting groups immediately; finished groups stay. Throws `not_found`. */
+    async replay(projectId: string, id: string): Promise<BatchWithGroups> {
       await database.transaction(async (tx) => {
         const [batch] = await tx.query<{ state: string }>(
           `select state from memory_batches where id = $1::uuid and project_id = $2::uuid for update`,
           [id, projectId],
         );
         if (!batch) throw gatewayError('not_found', { message: 'no such batch' });
-        const open = await tx.query(
-          `update memory_batch_groups
-              set state = case when state <> 'failed' then state when learned_at is null then 'waiting' else 'learned' end,
-                  failures = 0, unusable = 0, next_try_at = null
-            where batch_id = $1::uuid and state <> 'done'
-           returning position`,
-          [id],
-        );
-        if (open.length === 0) return;
-        await tx.query(`update memory_batches set state = 'running', finished_at = null where id = $1::uuid`, [id]);
-        await signalBatch(tx, { id, projectId });
+        if (await reopenBatch(tx, id)) await signalBatch(tx, { id, projectId }, 'replay');
       });
       return findWithGroups(projectId, id);
     },

@@ -10,7 +10,7 @@ import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockLearning, lockProject } from '../../db/locks.ts';
-import { batchSize } from '../../db/row-batches.ts';
+import { batchSize, toColumns } from '../../db/row-batches.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { readProjectMemorySettings } from '../records/settings.ts';
 import { ensureBatchStarted, signalBatch } from '../triggers/learning-triggers.ts';
@@ -23,16 +23,12 @@ export interface RememberReceipt {
   readonly focus: string | null;
 }
 
-export interface BatchStarter {
-  /** Starts a normal batch when one is due and none runs. */
-  checkLearning(projectId: string): Promise<LearningCheckResult>;
-  /** Starts a batch over a conversation from its first message, independent of running batches. Throws `not_found`, `memory_off`. */
-  remember(projectId: string, conversationId: string, focus: string | null): Promise<RememberReceipt>;
-}
+export type BatchStarter = ReturnType<typeof createBatchStarter>;
 
-export function createBatchStarter({ database, clock }: { readonly database: Database; readonly clock: Clock }): BatchStarter {
+export function createBatchStarter({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
-    checkLearning: (projectId) =>
+    /** Starts a normal batch when one is due and none runs. */
+    checkLearning: (projectId: string) =>
       database.transaction(async (tx): Promise<LearningCheckResult> => {
         const [project] = await tx.query(`select 1 from projects where id = $1::uuid`, [projectId]);
         if (!project) return { kind: 'gone' };
@@ -43,14 +39,15 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
         if (await restartIdleBatches(tx, projectId)) return { kind: 'running' };
         const { messages, oldestMs } = await countWaiting(tx, projectId);
         if (messages === 0) return { kind: 'idle' };
-        const waitMs = settings.atLeastEveryMinutes * 60_000 - oldestMs;
-        if (messages < settings.batchOf && waitMs > 0) return { kind: 'wait', waitMs };
+        const waitMs = settings.at_least_every_minutes * 60_000 - oldestMs;
+        if (messages < settings.batch_of && waitMs > 0) return { kind: 'wait', waitMs };
         await startNormalBatch(tx, projectId);
         return { kind: 'running' };
       }),
 
-    remember: (projectId, conversationId, focus) =>
-      database.transaction(async (tx) => {
+    /** Starts a batch over a conversation from its first message, independent of running batches. Throws `not_found`, `memory_off`. */
+    remember: (projectId: string, conversationId: string, focus: string | null) =>
+      database.transaction(async (tx): Promise<RememberReceipt> => {
         await lockProject(tx, projectId, 'shared');
         // An explicit request makes the conversation learnable.
         const [conversation] = await tx.query<{ subject: string | null }>(
@@ -111,26 +108,13 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
       `insert into memory_batch_groups (batch_id, project_id, position, subject, focus, messages)
        select $1::uuid, $2::uuid, new.position, new.subject, $3::text, new.messages
          from unnest($4::integer[], $5::text[], $6::integer[]) as new (position, subject, messages)`,
-      [
-        id,
-        projectId,
-        focus,
-        groups.map((_, position) => position),
-        groups.map(({ subject }) => subject),
-        groups.map(({ messages }) => messages),
-      ],
+      [id, projectId, focus, groups.map((_, position) => position), ...toColumns(groups, 'subject', 'messages')],
     );
     const ranges = groups.flatMap((group, position) => group.ranges.map((range) => ({ ...range, position })));
     await tx.query(
       `insert into memory_batch_ranges (batch_id, group_position, conversation_id, from_position, to_position)
        select $1::uuid, new.* from unnest($2::integer[], $3::uuid[], $4::integer[], $5::integer[]) as new`,
-      [
-        id,
-        ranges.map(({ position }) => position),
-        ranges.map((range) => range.conversationId),
-        ranges.map(({ from }) => from),
-        ranges.map(({ to }) => to),
-      ],
+      [id, ...toColumns(ranges, 'position', 'conversationId', 'from', 'to')],
     );
     await signalBatch(tx, { id, projectId });
     return id;
@@ -186,6 +170,6 @@ async function readSizes(tx: Queries, conversations: readonly WaitingConversatio
        join parts part on part.project_id = conversation.project_id and part.hash = slot.part_hash
       order by requested.rank, slot.position
       limit 20000`,
-    [conversations.map(({ id }) => id), conversations.map(({ subject }) => subject), conversations.map(({ from }) => from)],
+    toColumns(conversations, 'id', 'subject', 'from'),
   );
 }

@@ -1,6 +1,7 @@
 /** The messages of a group, as the model sees them and as evidence is searched in them. */
 import type { Queries } from '../../db/database.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
+import { formatMessage, type PartContent } from '../records/conversation-messages.ts';
 import type { GroupKey } from './groups.ts';
 import { maxMessageLength } from './plan-groups.ts';
 
@@ -12,16 +13,9 @@ export interface GroupMessage {
   readonly createdAt: Date;
 }
 
-interface MessageRow {
-  readonly conversationId: string;
-  readonly role: 'user' | 'assistant';
-  readonly content: { readonly text: string; readonly tool_calls: readonly { readonly name: string; readonly arguments: string }[] };
-  readonly createdAt: Date;
-}
-
 /** In order; conversations deleted meanwhile are absent. */
 export async function readGroupMessages(queries: Queries, { batchId, position }: GroupKey): Promise<GroupMessage[]> {
-  const rows = await queries.query<MessageRow>(
+  const rows = await queries.query<Omit<GroupMessage, 'text'> & { readonly content: PartContent }>(
     `select slot.conversation_id as "conversationId", part.role, part.content, slot.created_at as "createdAt"
        from memory_batch_ranges range
        join conversations conversation on conversation.id = range.conversation_id
@@ -34,7 +28,7 @@ export async function readGroupMessages(queries: Queries, { batchId, position }:
   );
   return rows.map(({ content, ...row }) => ({
     ...row,
-    text: maskCredentials(formatMessage(content).slice(0, maxMessageLength).toWellFormed()),
+    text: maskCredentials(formatMessage({ text: content.text, toolCalls: content.tool_calls }).slice(0, maxMessageLength).toWellFormed()),
   }));
 }
 
@@ -53,8 +47,4 @@ export async function readRecalledTexts(queries: Queries, { batchId, position }:
     [batchId, position],
   );
   return new Map(rows.map(({ conversationId, texts }) => [conversationId, texts]));
-}
-
-function formatMessage({ text, tool_calls: calls }: MessageRow['content']): string {
-  return [text.trim(), ...calls.map((call) => `[calls ${call.name}(${call.arguments.trim()})]`)].filter((line) => line !== '').join('\n');
 }

@@ -4,13 +4,14 @@
  * An erasure deletes the groups of its subject under the project's exclusive lock. Writers of a group hold the lock shared and read the group
  * first; a deleted group counts as settled.
  */
-import type { GroupStepResult, PendingGroups } from '../../../workflows/contract.ts';
+import type { BatchFinish, BatchSummary, GroupStepResult, PendingGroup, PendingGroups } from '../../../workflows/contract.ts';
 import { type BackoffPolicy, backoffMs } from '../../core/backoff.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockMemories, lockProject } from '../../db/locks.ts';
 import { triggerLearning } from '../triggers/learning-triggers.ts';
+import { type BatchRun, reopenAfterReset } from './replay.ts';
 
 export interface GroupKey {
   readonly batchId: string;
@@ -40,18 +41,6 @@ const maxErrorMessageLength = 500;
 /** Retry interval of blocked groups: checking settings is cheap, and a change signals the batch anyway. */
 const blockedRetryMs = 10 * 60_000;
 
-export interface Groups {
-  open(batchId: string): Promise<PendingGroups['groups']>;
-  find(key: GroupKey): Promise<Group | null>;
-  /** Records that a model is about to be called. False when the group was erased or settled meanwhile. */
-  startAttempt(group: Group, callId: string): Promise<boolean>;
-  fail(key: GroupKey, failure: GroupFailure): Promise<GroupStepResult>;
-  /** When the group is still in `state`, runs `commit` and stores the state it returns, in one transaction. */
-  settle(group: Group, commit: (tx: Queries) => Promise<GroupProgress>): Promise<void>;
-  /** Closes the batch. False while a group is open. */
-  finish(batchId: string): Promise<boolean>;
-}
-
 /** Result of a step. */
 export interface GroupProgress {
   readonly state: 'learned' | 'done';
@@ -69,27 +58,36 @@ export interface GroupsOptions {
   readonly retry: () => BackoffPolicy;
 }
 
-export function createGroups({ database, clock, retry }: GroupsOptions): Groups {
+export type Groups = ReturnType<typeof createGroups>;
+
+export function createGroups({ database, clock, retry }: GroupsOptions) {
   return {
-    open: (batchId) =>
-      database.query<{ position: number; waitMs: number }>(
-        `select position, greatest(0, coalesce(extract(epoch from next_try_at - $2::timestamptz) * 1000, 0))::float8 as "waitMs"
-           from memory_batch_groups
-          where batch_id = $1::uuid and state in ('waiting', 'learned')
-          order by position`,
-        [batchId, new Date(clock.now())],
-      ),
+    open: (run: BatchRun): Promise<PendingGroups> =>
+      database.transaction(async (tx) => {
+        await reopenAfterReset(tx, run);
+        const groups = await tx.query<PendingGroup & { isPending: boolean }>(
+          `select position, attempts, state in ('waiting', 'learned') as "isPending",
+                  greatest(0, coalesce(extract(epoch from next_try_at - $2::timestamptz) * 1000, 0))::float8 as "waitMs"
+             from memory_batch_groups where batch_id = $1::uuid order by position`,
+          [run.batchId, new Date(clock.now())],
+        );
+        return { groups: groups.filter(({ isPending }) => isPending), total: groups.length };
+      }),
 
-    async find({ batchId, position }) {
-      const [row] = await database.query<Group>(
-        `select batch_id as "batchId", position, project_id as "projectId", subject, focus, state
-           from memory_batch_groups where batch_id = $1::uuid and position = $2::integer`,
-        [batchId, position],
-      );
-      return row ?? null;
-    },
+    /** The group as a step finds it; null when it was erased. */
+    find: ({ batchId, position, runId }: GroupKey & BatchRun): Promise<Group | null> =>
+      database.transaction(async (tx) => {
+        await reopenAfterReset(tx, { batchId, runId });
+        const [row] = await tx.query<Group>(
+          `select batch_id as "batchId", position, project_id as "projectId", subject, focus, state
+             from memory_batch_groups where batch_id = $1::uuid and position = $2::integer`,
+          [batchId, position],
+        );
+        return row ?? null;
+      }),
 
-    async startAttempt({ batchId, position, state }, callId) {
+    /** Records that a model is about to be called. False when the group was erased or settled meanwhile. */
+    async startAttempt({ batchId, position, state }: Group, callId: string): Promise<boolean> {
       const updated = await database.query(
         `update memory_batch_groups set attempts = attempts + 1, call_ids = call_ids || $3::uuid, next_try_at = null
           where batch_id = $1::uuid and position = $2::integer and state = $4::text
@@ -99,10 +97,10 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
       return updated.length > 0;
     },
 
-    fail: ({ batchId, position }, failure) =>
+    fail: ({ batchId, position }: GroupKey, failure: GroupFailure) =>
       database.transaction(async (tx): Promise<GroupStepResult> => {
-        const [row] = await tx.query<{ failures: number; unusable: number }>(
-          `select failures, unusable from memory_batch_groups
+        const [row] = await tx.query<{ attempts: number; failures: number; unusable: number }>(
+          `select attempts, failures, unusable from memory_batch_groups
             where batch_id = $1::uuid and position = $2::integer and state in ('waiting', 'learned')
               for update`,
           [batchId, position],
@@ -129,18 +127,19 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
             isParked ? null : new Date(clock.now() + waitMs),
           ],
         );
-        return isParked ? { kind: 'settled' } : { kind: 'wait', waitMs };
+        return isParked ? { kind: 'settled' } : { kind: 'wait', waitMs, attempts: row.attempts, code, blocked: kind === 'blocked' };
       }),
 
-    settle: ({ batchId, position, projectId, state }, commit) =>
-      database.transaction(async (tx) => {
+    /** When the group is still in `state`, runs `commit` and stores the state it returns, in one transaction. */
+    settle: ({ batchId, position, projectId, state }: Group, commit: (tx: Queries) => Promise<GroupProgress>) =>
+      database.transaction(async (tx): Promise<GroupStepResult> => {
         await lockProject(tx, projectId, 'shared');
         await lockMemories(tx, projectId);
         const [row] = await tx.query(
           `select 1 from memory_batch_groups where batch_id = $1::uuid and position = $2::integer and state = $3::text for update`,
           [batchId, position, state],
         );
-        if (!row) return; // Erased, or settled by another worker.
+        if (!row) return { kind: 'settled' }; // Erased, or settled by another worker.
         const progress = await commit(tx);
         await tx.query(
           `update memory_batch_groups
@@ -160,26 +159,44 @@ export function createGroups({ database, clock, retry }: GroupsOptions): Groups 
             new Date(clock.now()),
           ],
         );
+        return { kind: 'settled' };
       }),
 
-    finish: (batchId) =>
-      database.transaction(async (tx) => {
+    /** Closes the batch unless a group is pending. */
+    finish: (run: BatchRun) =>
+      database.transaction(async (tx): Promise<BatchFinish> => {
+        const { batchId, runId } = run;
         const [batch] = await tx.query<{ projectId: string }>(
           `select project_id as "projectId" from memory_batches where id = $1::uuid for update`,
           [batchId],
         );
-        if (!batch) return true;
-        const states = await tx.query<{ state: Group['state'] }>(
-          `select distinct state from memory_batch_groups where batch_id = $1::uuid`,
-          [batchId],
-        );
-        if (states.some(({ state }) => state === 'waiting' || state === 'learned')) return false;
+        if (!batch) return { finished: true, batch: null };
+        await reopenAfterReset(tx, run);
+        const { pending, ...summary } = await summarize(tx, batchId);
+        if (pending > 0) return { finished: false };
         const closed = await tx.query(
-          `update memory_batches set state = $2::text, finished_at = $3::timestamptz where id = $1::uuid and state = 'running' returning 1`,
-          [batchId, states.some(({ state }) => state === 'failed') ? 'failed' : 'done', new Date(clock.now())],
+          `update memory_batches set state = $2::text, finished_at = $3::timestamptz, run_id = $4::text
+            where id = $1::uuid and state = 'running' returning 1`,
+          [batchId, summary.parked > 0 ? 'failed' : 'done', new Date(clock.now()), runId],
         );
         if (closed.length > 0) await triggerLearning(tx, batch.projectId);
-        return true;
+        return { finished: true, batch: summary };
       }),
   };
+}
+
+async function summarize(tx: Queries, batchId: string): Promise<BatchSummary & { readonly pending: number }> {
+  const [row] = await tx.query<BatchSummary & { pending: number }>(
+    `select count(*)::integer as groups, count(*) filter (where state in ('waiting', 'learned'))::integer as pending,
+            count(*) filter (where state = 'failed')::integer as parked,
+            coalesce((array_agg(unusable order by position) filter (where state = 'failed'))[1], 0) as unusable,
+            (array_agg(error order by position) filter (where state = 'failed'))[1] as code,
+            coalesce(sum(written), 0)::integer as written, coalesce(sum(repeated), 0)::integer as repeated,
+            coalesce(sum(dropped), 0)::integer as dropped, coalesce(sum(merged), 0)::integer as merged,
+            coalesce(sum(facts), 0)::integer as facts
+       from memory_batch_groups where batch_id = $1::uuid`,
+    [batchId],
+  );
+  if (!row) throw new Error('an aggregate without a row');
+  return row;
 }

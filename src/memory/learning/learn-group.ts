@@ -12,6 +12,7 @@ import { buildExtractionPrompt, parseExtraction, type StructuredPrompt } from '.
 import { readGroupMessages, readRecalledTexts } from './group-messages.ts';
 import type { Group, GroupFailure, GroupKey, GroupProgress, Groups } from './groups.ts';
 import { loadContext } from './load-context.ts';
+import type { BatchRun } from './replay.ts';
 import { storeConsolidation } from './store-consolidation.ts';
 import { storeStatements } from './store-statements.ts';
 
@@ -44,80 +45,69 @@ export interface LearnGroupOptions {
   readonly model: MemoryModel;
 }
 
-/** A prompt and the parser of its response; the parser returns null when the response is unusable. */
-interface Task {
-  readonly prompt: StructuredPrompt;
-  readonly parse: (response: string) => ((tx: Queries) => Promise<GroupProgress>) | null;
-}
-
 export function createLearnGroup(options: LearnGroupOptions) {
   const { database, clock, groups } = options;
-  return async (key: GroupKey, signal: AbortSignal): Promise<GroupStepResult> => {
+  return async (key: GroupKey & BatchRun, signal: AbortSignal): Promise<GroupStepResult> => {
     const group = await groups.find(key);
     if (group?.state !== 'waiting') return { kind: 'settled' };
     const messages = await readGroupMessages(database, key);
     const recalled = await readRecalledTexts(database, key);
-    const task: Task | null =
-      messages.length === 0
-        ? null
-        : {
-            prompt: buildExtractionPrompt(messages, group.focus),
-            parse: (response) => {
-              const extraction = parseExtraction(response, messages, recalled);
-              if (extraction === null) return null;
-              return async (tx) => {
-                const { written, repeated } = await storeStatements(tx, { group, statements: extraction.statements, clock });
-                return { state: written > 0 ? 'learned' : 'done', written, repeated, dropped: extraction.dropped };
-              };
-            },
-          };
-    return runTask(options, { group, job: 'extract', task, signal });
+    if (messages.length === 0) return groups.settle(group, async () => ({ state: 'done' }));
+    return runAttempt(options, {
+      group,
+      job: 'extract',
+      signal,
+      prompt: buildExtractionPrompt(messages, group.focus),
+      parse: (response) => parseExtraction(response, messages, recalled),
+      async store(tx, { statements, dropped }) {
+        const { written, repeated } = await storeStatements(tx, { group, statements, clock });
+        return { state: written > 0 ? 'learned' : 'done', written, repeated, dropped };
+      },
+    });
   };
 }
 
 export function createConsolidateGroup(options: LearnGroupOptions) {
   const { database, clock, groups } = options;
-  return async (key: GroupKey, signal: AbortSignal): Promise<GroupStepResult> => {
+  return async (key: GroupKey & BatchRun, signal: AbortSignal): Promise<GroupStepResult> => {
     const group = await groups.find(key);
     if (group?.state !== 'learned') return { kind: 'settled' };
     const context = await loadContext(database, group);
-    const task: Task | null = context && {
+    if (context === null) return groups.settle(group, async () => ({ state: 'done' }));
+    return runAttempt(options, {
+      group,
+      job: 'consolidate',
+      signal,
       prompt: buildConsolidationPrompt(context),
-      parse: (response) => {
-        const consolidation = parseConsolidation(response, context);
-        if (consolidation === null) return null;
-        return async (tx) => ({ state: 'done', ...(await storeConsolidation(tx, { group, context, consolidation, clock })) });
-      },
-    };
-    return runTask(options, { group, job: 'consolidate', task, signal });
+      parse: (response) => parseConsolidation(response, context),
+      store: async (tx, consolidation) => ({ state: 'done', ...(await storeConsolidation(tx, { group, context, consolidation, clock })) }),
+    });
   };
 }
 
-interface Run {
+interface Attempt<Parsed> {
   readonly group: Group;
   readonly job: MemoryJob;
-  /** Null when there is nothing to send. */
-  readonly task: Task | null;
   readonly signal: AbortSignal;
+  readonly prompt: StructuredPrompt;
+  /** Null when the response is unusable. */
+  readonly parse: (response: string) => Parsed | null;
+  readonly store: (tx: Queries, parsed: Parsed) => Promise<GroupProgress>;
 }
 
-/** Runs one attempt. */
-async function runTask({ database, groups, model, clock }: LearnGroupOptions, { group, job, task, signal }: Run): Promise<GroupStepResult> {
-  if (task === null) {
-    await groups.settle(group, async () => ({ state: 'done' }));
-    return { kind: 'settled' };
-  }
+async function runAttempt<Parsed>(
+  { database, groups, model, clock }: LearnGroupOptions,
+  { group, job, signal, prompt, parse, store }: Attempt<Parsed>,
+): Promise<GroupStepResult> {
   const { projectId, batchId } = group;
   if (!(await readProjectMemorySettings(database, projectId)).enabled) return groups.fail(group, memoryOff);
   if (!(await model.hasRoute(projectId, job))) return groups.fail(group, noRoute);
   const id = newId(clock.now());
   if (!(await groups.startAttempt(group, id))) return { kind: 'settled' };
-  const response = await model.complete({ ...task.prompt, id, projectId, job, batchId, signal });
+  const response = await model.complete({ ...prompt, id, projectId, job, batchId, signal });
   if (response.kind === 'failure') return groups.fail(group, response.failure);
-  const commit = task.parse(response.text);
-  if (commit === null) return groups.fail(group, unusableResponse);
-  await groups.settle(group, commit);
-  return { kind: 'settled' };
+  const parsed = parse(response.text);
+  return parsed === null ? groups.fail(group, unusableResponse) : groups.settle(group, (tx) => store(tx, parsed));
 }
 
 const memoryOff: GroupFailure = {

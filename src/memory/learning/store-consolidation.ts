@@ -88,10 +88,11 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
 }
 
 async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock): Promise<number> {
+  const { projectId, subject, batchId } = group;
   const [item] = await tx.query<{ id: string; evidence: string | null }>(
     `select coalesce(superseded_by, id) as id, evidence from memory_items
       where id = $1::uuid and project_id = $2::uuid and subject is not distinct from $3::text and (state = 'live' or superseded_by is not null)`,
-    [fact.itemId, group.projectId, group.subject],
+    [fact.itemId, projectId, subject],
   );
   if (!item) return 0;
   const source = await getOrCreateEntity(tx, group, fact.source, clock);
@@ -102,10 +103,26 @@ async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock)
     [source, fact.relation, target],
   );
   const id = existing?.id ?? newId(clock.now());
-  if (!existing) await insertFact(tx, group, { ...fact, id, source, target, evidence: item.evidence, now: new Date(clock.now()) });
+  const now = new Date(clock.now());
+  if (!existing) {
+    await tx.query(
+      `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, words_version, evidence, batch_id,
+                                 valid_from)
+       values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, ${lexemesSql('$8::text')}, ${tokenizerVersion}, $9::text,
+               $10::uuid, $11::timestamptz)`,
+      [id, projectId, subject, source, fact.relation, target, fact.fact, tokenizeForIndex(fact.fact), item.evidence, batchId, now],
+    );
+  }
   await tx.query(`insert into memory_fact_items (fact_id, item_id) values ($1::uuid, $2::uuid) on conflict do nothing`, [id, item.id]);
-  if (fact.replaces !== null)
-    await supersedeFact(tx, group, { old: fact.replaces, by: id, source, relation: fact.relation, itemId: item.id, clock });
+  if (fact.replaces !== null) {
+    const [ended] = await tx.query(
+      `update memory_facts set valid_to = $5::timestamptz, superseded_by = $2::uuid
+        where id = $1::uuid and id <> $2::uuid and source_id = $3::uuid and relation = $4::text and valid_to is null
+       returning id`,
+      [fact.replaces, id, source, fact.relation, now],
+    );
+    if (ended) await closeOutdatedItems(tx, projectId, { endedFactId: fact.replaces, itemId: item.id, now });
+  }
   return existing ? 0 : 1;
 }
 
@@ -123,57 +140,12 @@ async function getOrCreateEntity(tx: Queries, { projectId, subject }: Group, nam
   return row.id;
 }
 
-interface FactRow {
-  readonly id: string;
-  readonly source: string;
-  readonly relation: string;
-  readonly target: string;
-  readonly fact: string;
-  readonly evidence: string | null;
-  readonly now: Date;
-}
-
-async function insertFact(tx: Queries, { projectId, subject, batchId }: Group, row: FactRow): Promise<void> {
-  await tx.query(
-    `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, words_version, evidence, batch_id,
-                               valid_from)
-     values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, ${lexemesSql('$8::text')}, ${tokenizerVersion}, $9::text, $10::uuid,
-             $11::timestamptz)`,
-    [
-      row.id,
-      projectId,
-      subject,
-      row.source,
-      row.relation,
-      row.target,
-      row.fact,
-      tokenizeForIndex(row.fact),
-      row.evidence,
-      batchId,
-      row.now,
-    ],
-  );
-}
-
-interface Supersession {
-  readonly old: string;
-  readonly by: string;
-  readonly source: string;
-  readonly relation: string;
-  readonly itemId: string;
-  readonly clock: Clock;
-}
-
-/** Ends a fact of the same source and relation, and closes learned memories whose facts have all ended. */
-async function supersedeFact(tx: Queries, group: Group, { old, by, source, relation, itemId, clock }: Supersession): Promise<void> {
-  const now = new Date(clock.now());
-  const [ended] = await tx.query(
-    `update memory_facts set valid_to = $5::timestamptz, superseded_by = $2::uuid
-      where id = $1::uuid and id <> $2::uuid and source_id = $3::uuid and relation = $4::text and valid_to is null
-     returning id`,
-    [old, by, source, relation, now],
-  );
-  if (!ended) return;
+/** Closes learned memories of an ended fact whose facts have all ended; `itemId` supersedes them. */
+async function closeOutdatedItems(
+  tx: Queries,
+  projectId: string,
+  { endedFactId, itemId, now }: { readonly endedFactId: string; readonly itemId: string; readonly now: Date },
+): Promise<void> {
   const closed = await tx.query<{ id: string }>(
     `update memory_items item set state = 'closed', closed_at = $4::timestamptz, updated_at = $4::timestamptz, superseded_by = $3::uuid
       where item.id in (select item_id from memory_fact_items where fact_id = $1::uuid) and item.id <> $3::uuid
@@ -181,13 +153,11 @@ async function supersedeFact(tx: Queries, group: Group, { old, by, source, relat
         and not exists (select 1 from memory_fact_items link join memory_facts fact on fact.id = link.fact_id
                          where link.item_id = item.id and fact.valid_to is null)
      returning item.id`,
-    [old, group.projectId, itemId, now],
+    [endedFactId, projectId, itemId, now],
   );
-  for (const { id } of closed) await deleteItemPassage(tx, id);
-  await expireOrphanedFacts(
-    tx,
-    closed.map(({ id }) => id),
-  );
+  const ids = closed.map(({ id }) => id);
+  for (const id of ids) await deleteItemPassage(tx, id);
+  await expireOrphanedFacts(tx, ids);
 }
 
 async function storePage(tx: Queries, { projectId, subject, batchId }: Group, text: string, clock: Clock): Promise<void> {

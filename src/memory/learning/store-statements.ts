@@ -8,6 +8,7 @@
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
+import { toColumns } from '../../db/row-batches.ts';
 import { addItemPassages } from '../records/passages.ts';
 import { hashNormalizedText, normalizeWords } from '../text/normalized-text.ts';
 import { requestEmbedding } from '../triggers/embedding-runs.ts';
@@ -40,13 +41,7 @@ export async function storeStatements(
       author,
       group.batchId,
       new Date(now),
-      rows.map(({ id }) => id),
-      rows.map(({ text }) => text),
-      rows.map(({ kind }) => kind),
-      rows.map(({ importance }) => importance),
-      rows.map(({ conversationId }) => conversationId),
-      rows.map(({ evidence }) => evidence),
-      rows.map(({ textSha256 }) => textSha256),
+      ...toColumns(rows, 'id', 'text', 'kind', 'importance', 'conversationId', 'evidence', 'textSha256'),
     ],
   );
   await addItemPassages(tx, group.projectId, rows);
@@ -70,13 +65,7 @@ async function filterRepeats(tx: Queries, group: Group, statements: readonly Sta
            ((item.subject is null or item.subject = $2::text) and (item.state = 'live' or item.closed_at >= statement.said_at))
            or exists (select 1 from call_texts text
                        where text.conversation_id = statement.conversation_id and item.id = any(text.recalled_items))))`,
-    [
-      group.projectId,
-      group.subject,
-      distinct.map(({ textSha256 }) => textSha256),
-      distinct.map(({ saidAt }) => saidAt),
-      distinct.map(({ conversationId }) => conversationId),
-    ],
+    [group.projectId, group.subject, ...toColumns(distinct, 'textSha256', 'saidAt', 'conversationId')],
   );
   const repeated = new Set(repeats.map(({ index }) => index));
   return distinct.filter((_, index) => !repeated.has(index));

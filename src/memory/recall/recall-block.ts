@@ -1,15 +1,10 @@
 /** Formats memories as lines of a prompt: marked as data, of bounded length, without links and markup, with their origin, without duplicates. */
 import { wrapRecalled } from '../../dialects/prompt/recalled-block.ts';
 import { findInjection } from '../../guardrails/injection.ts';
+import type { Item } from '../records/item-record.ts';
 
 /** The fields of a memory that recall uses. */
-export interface RecalledMemory {
-  readonly id: string;
-  readonly text: string;
-  readonly origin: 'agent' | 'observed' | 'person';
-  readonly subject: string | null;
-  readonly createdAt: Date;
-}
+export type RecalledMemory = Pick<Item, 'id' | 'text' | 'origin' | 'subject' | 'createdAt'>;
 
 const origins = { agent: 'saved by an application', observed: 'read in a conversation', person: 'written by a person' } as const;
 const maxLineLength = 500;

@@ -24,9 +24,13 @@ export async function readMessages(queries: Queries, conversationId: string, cou
 
 /** One `user: …` or `assistant: …` block per message; tool calls follow as `[calls name(arguments)]` lines. */
 export function formatTranscript(messages: readonly NormalMessage[]): string {
-  return messages
-    .map(({ role, text, toolCalls }) => `${role}: ${[...nonEmptyLines(text), ...toolCalls.map(formatToolCall)].join('\n')}`)
-    .join('\n');
+  return messages.map((message) => `${message.role}: ${formatMessage(message)}`).join('\n');
+}
+
+/** The text, then a line for each tool call. */
+export function formatMessage({ text, toolCalls }: Pick<NormalMessage, 'text' | 'toolCalls'>): string {
+  const calls = toolCalls.map((call) => `[calls ${call.name}(${call.arguments.trim()})]`);
+  return [text.trim(), ...calls].filter((line) => line !== '').join('\n');
 }
 
 /** The first user message on one line, at most 200 code points. Null when it has no text. */
@@ -38,16 +42,7 @@ export function deriveTitle(messages: readonly NormalMessage[]): string | null {
 const maxTitleLength = 200;
 
 /** Column `parts.content`, written by `conversations/call-texts.ts`. */
-interface PartContent {
+export interface PartContent {
   readonly text: string;
   readonly tool_calls: NormalMessage['toolCalls'];
-}
-
-function nonEmptyLines(text: string): string[] {
-  const trimmed = text.trim();
-  return trimmed === '' ? [] : [trimmed];
-}
-
-function formatToolCall(call: { readonly name: string; readonly arguments: string }): string {
-  return `[calls ${call.name}(${call.arguments.trim()})]`;
 }

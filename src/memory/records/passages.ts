@@ -3,7 +3,7 @@
  * source is found by its text as soon as it is stored; embeddings follow (`indexing/embed-passages.ts`).
  */
 import type { Queries } from '../../db/database.ts';
-import { toBatches } from '../../db/row-batches.ts';
+import { toBatches, toColumns } from '../../db/row-batches.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import { lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
 import { formatTranscript } from './conversation-messages.ts';
@@ -23,14 +23,7 @@ export async function addItemPassages(tx: Queries, projectId: string, items: rea
     `insert into memory_passages (project_id, subject, item_id, kind, text, lexemes, words_version)
      select $1::uuid, new.subject, new.item_id, new.kind, new.text, ${lexemesSql('new.tokens')}, ${tokenizerVersion}
        from unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[]) as new (subject, item_id, kind, text, tokens)`,
-    [
-      projectId,
-      items.map((item) => item.subject),
-      items.map((item) => item.id),
-      items.map((item) => item.kind),
-      items.map((item) => item.text),
-      items.map((item) => tokenizeForIndex(item.text)),
-    ],
+    [projectId, ...toColumns(items, 'subject', 'id', 'kind', 'text'), items.map((item) => tokenizeForIndex(item.text))],
   );
 }
 
@@ -54,13 +47,7 @@ export async function addConversationPassages(tx: Queries, added: readonly Added
       `insert into memory_passages (project_id, subject, conversation_id, text, lexemes, words_version)
        select new.project_id, new.subject, new.conversation_id, new.text, ${lexemesSql('new.tokens')}, ${tokenizerVersion}
          from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[]) as new (project_id, subject, conversation_id, text, tokens)`,
-      [
-        slice.map((row) => row.projectId),
-        slice.map((row) => row.subject),
-        slice.map((row) => row.conversationId),
-        slice.map((row) => row.text),
-        slice.map((row) => tokenizeForIndex(row.text)),
-      ],
+      [...toColumns(slice, 'projectId', 'subject', 'conversationId', 'text'), slice.map((row) => tokenizeForIndex(row.text))],
     );
   }
 }

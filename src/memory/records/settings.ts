@@ -4,41 +4,12 @@
  * Write decisions read the settings in their own transaction (`readMemorySettings`). `get` serves readers on the request path from a cache.
  */
 import { z } from 'zod';
-import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
+import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { createNotifiedCache } from '../../db/notified-cache.ts';
 import { signalBatches, triggerLearning } from '../triggers/learning-triggers.ts';
-
-export interface MemorySettings {
-  readonly enabled: boolean;
-  /** Sources that are recorded; empty means all. */
-  readonly onlySenders: readonly string[];
-  /** Null keeps conversations forever. */
-  readonly deleteConversationsAfterDays: number | null;
-  readonly batchOf: number;
-  readonly atLeastEveryMinutes: number;
-}
-
-/** Whether the settings let the calls of a source be recorded. */
-export function isSourceRecorded(
-  { enabled, onlySenders }: MemorySettings,
-  { source, sourceGiven }: { readonly source: string; readonly sourceGiven: boolean },
-): boolean {
-  return enabled && (onlySenders.length === 0 || (sourceGiven && onlySenders.includes(source)));
-}
-
-export interface MemorySettingsStore {
-  /** Synchronous when cached. */
-  get(projectId: string): MemorySettings | Promise<MemorySettings>;
-  /** Reads the current settings from the database. */
-  read(projectId: string): Promise<MemorySettings>;
-  /** Applies a partial change and returns all settings. Throws `bad_request` that lists every invalid field. */
-  update(projectId: string, input: unknown): Promise<MemorySettings>;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
 
 export interface MemorySettingsOptions {
   readonly database: Database;
@@ -73,28 +44,41 @@ const storedSchema = z.object({
   at_least_every_minutes: fieldSchemas.at_least_every_minutes.default(60),
 });
 
-type StoredMemorySettings = z.output<typeof storedSchema>;
+/** As stored, and as the provisioning API shows them. */
+export type MemorySettings = Readonly<z.output<typeof storedSchema>>;
 
-export function createMemorySettings({ database, clock, logger }: MemorySettingsOptions): MemorySettingsStore {
+export const defaultMemorySettings: MemorySettings = Object.freeze(storedSchema.parse({}));
+
+/** Whether the settings let the calls of a source be recorded. */
+export function isSourceRecorded(
+  { enabled, only_senders: senders }: MemorySettings,
+  { source, sourceGiven }: { readonly source: string; readonly sourceGiven: boolean },
+): boolean {
+  return enabled && (senders.length === 0 || (sourceGiven && senders.includes(source)));
+}
+
+export type MemorySettingsStore = ReturnType<typeof createMemorySettings>;
+
+export function createMemorySettings({ database, clock, logger }: MemorySettingsOptions) {
   const read = (projectId: string): Promise<MemorySettings> => readProjectMemorySettings(database, projectId);
   const cache = createNotifiedCache<MemorySettings>({ database, channel, load: read, clock, logger });
   const withDefaults = (row: MemorySettings | null): MemorySettings => row ?? defaultMemorySettings;
 
   return {
-    get(projectId) {
+    /** Synchronous when cached. */
+    get(projectId: string): MemorySettings | Promise<MemorySettings> {
       const row = cache.get(projectId);
       return row instanceof Promise ? row.then(withDefaults) : withDefaults(row);
     },
+    /** Reads the current settings from the database. */
     read,
-    async update(projectId, input) {
+    /** Applies a partial change and returns all settings. Throws `bad_request` that lists every invalid field. */
+    async update(projectId: string, input: unknown): Promise<MemorySettings> {
       const apply = parseMemorySettingsChange(input);
       const settings = await database.transaction(async (tx) => {
         // Concurrent partial changes must not overwrite each other.
         await tx.query(`select 1 from projects where id = $1::uuid for update`, [projectId]);
-        const [row] = await tx.query<{ settings: unknown }>(`select settings from memory_settings where project_id = $1::uuid`, [
-          projectId,
-        ]);
-        const next = apply(storedSchema.parse(row?.settings ?? {}));
+        const next = apply(await readProjectMemorySettings(tx, projectId));
         await tx.query(
           `insert into memory_settings (project_id, settings, updated_at) values ($1::uuid, $2::jsonb, $3::timestamptz)
            on conflict (project_id) do update set settings = excluded.settings, updated_at = excluded.updated_at`,
@@ -104,7 +88,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
         // The new settings may make a batch due or unblock a running one.
         await triggerLearning(tx, projectId);
         await signalBatches(tx, projectId);
-        return toSettings(next);
+        return next;
       });
       cache.invalidate(projectId);
       return settings;
@@ -120,7 +104,7 @@ export async function readMemorySettings(queries: Queries, projectIds: readonly 
     `select project_id as "projectId", settings from memory_settings where project_id = any($1::uuid[])`,
     [projectIds],
   );
-  return new Map(rows.map(({ projectId, settings }) => [projectId, toSettings(storedSchema.parse(settings))]));
+  return new Map(rows.map(({ projectId, settings }) => [projectId, storedSchema.parse(settings)]));
 }
 
 /** Settings of one project, with defaults. */
@@ -129,42 +113,14 @@ export async function readProjectMemorySettings(queries: Queries, projectId: str
 }
 
 /** Validates a partial change; the returned function applies it. Throws `bad_request`. */
-export function parseMemorySettingsChange(input: unknown): (current: StoredMemorySettings) => StoredMemorySettings {
-  const parsed = changeSchema.safeParse(input ?? {});
-  if (!parsed.success) throw badRequest(formatIssues(parsed.error).join('; '));
+export function parseMemorySettingsChange(input: unknown): (current: MemorySettings) => MemorySettings {
+  const change = parseOrBadRequest(changeSchema, input ?? {});
   return (current) => {
-    const next = storedSchema.parse({ ...current, ...parsed.data });
+    const next = storedSchema.parse({ ...current, ...change });
     const { delete_conversations_after_days: days, at_least_every_minutes: minutes } = next;
     // Otherwise retention could delete conversations before a batch has read them.
     if (days !== null && minutes >= days * minutesPerDay)
-      throw badRequest('at_least_every_minutes: must be shorter than delete_conversations_after_days');
+      throw gatewayError('bad_request', { message: 'at_least_every_minutes: must be shorter than delete_conversations_after_days' });
     return next;
   };
-}
-
-/** Settings in the form of the table and of the provisioning API. */
-export function toMemorySettingsJson(settings: MemorySettings): StoredMemorySettings {
-  return {
-    enabled: settings.enabled,
-    only_senders: [...settings.onlySenders],
-    delete_conversations_after_days: settings.deleteConversationsAfterDays,
-    batch_of: settings.batchOf,
-    at_least_every_minutes: settings.atLeastEveryMinutes,
-  };
-}
-
-function toSettings(row: StoredMemorySettings): MemorySettings {
-  return Object.freeze({
-    enabled: row.enabled,
-    onlySenders: row.only_senders,
-    deleteConversationsAfterDays: row.delete_conversations_after_days,
-    batchOf: row.batch_of,
-    atLeastEveryMinutes: row.at_least_every_minutes,
-  });
-}
-
-export const defaultMemorySettings = toSettings(storedSchema.parse({}));
-
-function badRequest(message: string): Error {
-  return gatewayError('bad_request', { message });
 }

@@ -1,29 +1,28 @@
 /** Currently valid facts of the knowledge graph. */
 import { z } from 'zod';
-import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Database } from '../../db/database.ts';
-import { subjectSchema } from '../items/item-schemas.ts';
+import { optionalSubject, storableText, toOptionalBody } from '../items/item-schemas.ts';
 import { anyTermSql, foldName, foldRelation, tokenizeForQuery } from '../text/lexemes.ts';
 import { inScope } from '../text/subject-scope.ts';
 
 const nameSchema = z
   .string()
   .max(2_000)
-  .transform((value) => toPostgresText(value).trim())
+  .pipe(storableText)
   .nullish()
-  .transform((value) => (value ? value : null));
+  .transform((value) => value || null);
 
 /** Unknown fields are ignored; an empty name matches everything. */
-export const graphQuerySchema = z
-  .object({
+export const graphQuerySchema = z.preprocess(
+  toOptionalBody,
+  z.object({
     query: nameSchema,
     entity: nameSchema,
     relation: nameSchema,
-    subject: subjectSchema.nullish().transform((value) => value ?? null),
+    subject: optionalSubject,
     limit: z.int().min(1).max(200).default(50),
-  })
-  .nullish()
-  .transform((value) => value ?? { query: null, entity: null, relation: null, subject: null, limit: 50 });
+  }),
+);
 
 export type GraphQuery = z.output<typeof graphQuerySchema>;
 

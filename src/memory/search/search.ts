@@ -4,10 +4,9 @@
  * When `embed` fails or exceeds its timeout, the search continues by text only.
  */
 import { z } from 'zod';
-import { toPostgresText } from '../../core/postgres-text.ts';
 import { withTimeout } from '../../core/time-limit.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { subjectSchema } from '../items/item-schemas.ts';
+import { hasAtMost, optionalSubject, storableText } from '../items/item-schemas.ts';
 import { type Item, itemKinds } from '../records/item-record.ts';
 import { tokenizeForQuery } from '../text/lexemes.ts';
 import { cutSnippet } from '../text/snippet.ts';
@@ -19,14 +18,8 @@ const maxQueryLength = 2_000;
 
 /** Unknown fields are ignored; an empty list means all. */
 export const searchRequestSchema = z.object({
-  query: z
-    .string()
-    .transform((value) => toPostgresText(value).trim())
-    .refine(
-      (trimmed) => trimmed !== '' && (trimmed.length <= maxQueryLength || [...trimmed].length <= maxQueryLength),
-      `must have 1 to ${maxQueryLength} characters`,
-    ),
-  subject: subjectSchema.nullish().transform((value) => value ?? null),
+  query: storableText.refine((stored) => stored !== '' && hasAtMost(stored, maxQueryLength), `must have 1 to ${maxQueryLength} characters`),
+  subject: optionalSubject,
   limit: z.int().min(1).max(50).default(10),
   kinds: z.array(z.enum(itemKinds)).max(20).default([]),
   include: z
@@ -76,13 +69,13 @@ export interface SearchResult {
   readonly episodes: readonly EpisodeMatch[];
 }
 
-export type Search = (request: SearchRequest, options: SearchOptions) => Promise<SearchResult>;
-
-export function createSearch({ database }: { readonly database: Database }): Search {
-  return async (request, options) => {
+export function createSearch({ database }: { readonly database: Database }) {
+  return async (request: SearchRequest, options: SearchOptions): Promise<SearchResult> => {
     const { query, subject, limit, kinds, include, min_score: minScore } = request;
     const isIncluded = (part: 'memories' | 'episodes'): boolean => include.length === 0 || include.includes(part);
-    const vector = await embedWithTimeout(options, query);
+    // Errors are recorded with the embedding call.
+    const embedding = options.embed(query).catch(() => null);
+    const vector = await withTimeout(embedding, options.embedTimeoutMs, () => null);
     const find = <Row>(tx: Queries, of: 'memories' | 'episodes'): Promise<Row[]> =>
       tx.query<Row>(searchStatement({ of, dims: vector?.values.length ?? null, recalledOnly: options.recalledOnly ?? false }), [
         options.projectId,
@@ -124,13 +117,4 @@ interface EpisodeRow extends Omit<EpisodeMatch, 'snippet'> {
 
 function toMemory({ score, isNear, hasTerms, ...item }: MemoryRow): MemoryMatch {
   return { item, score, matchedBy: [...(isNear ? (['vector'] as const) : []), ...(hasTerms ? (['text'] as const) : [])] };
-}
-
-/** Errors are recorded with the embedding call. */
-async function embedWithTimeout({ embed, embedTimeoutMs }: SearchOptions, text: string): Promise<TextVector | null> {
-  return withTimeout(
-    embed(text).catch(() => null),
-    embedTimeoutMs,
-    () => null,
-  );
 }

@@ -9,16 +9,13 @@ import { LRUCache } from 'lru-cache';
 import type { NormalMessage, PositionedExtra } from '../../dialects/prompt/prompt.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 
-export interface CredentialMasker {
-  readonly maskMessage: (message: NormalMessage) => NormalMessage;
-  readonly maskExtra: (extra: PositionedExtra) => PositionedExtra;
-}
+export type CredentialMasker = ReturnType<typeof createCredentialMasker>;
 
 /** Shorter texts are as cheap to scan as to hash. */
 const minHashedLength = 512;
 const maxCleanTexts = 20_000;
 
-export function createCredentialMasker(mask: (text: string) => string = maskCredentials): CredentialMasker {
+export function createCredentialMasker(mask: (text: string) => string = maskCredentials) {
   const cleanTexts = new LRUCache<string, true>({ max: maxCleanTexts });
 
   const maskText = (text: string): string => {
@@ -43,12 +40,12 @@ export function createCredentialMasker(mask: (text: string) => string = maskCred
   };
 
   return {
-    maskMessage: ({ role, text, toolCalls }) => ({
+    maskMessage: ({ role, text, toolCalls }: NormalMessage): NormalMessage => ({
       role,
       text: maskText(text),
       toolCalls: toolCalls.map((call) => ({ name: maskText(call.name), arguments: maskArguments(call.arguments) })),
     }),
-    maskExtra: (extra) => {
+    maskExtra: (extra: PositionedExtra): PositionedExtra => {
       const type = maskText(extra.type);
       if (extra.kind !== 'binary') return { ...extra, type, text: maskText(extra.text) };
       return { ...extra, type, media_type: extra.media_type === null ? null : maskText(extra.media_type) };

@@ -1,8 +1,9 @@
 /** Outbox rows that start or signal the learning workflows. A workflow without pending work ignores the signal. */
-import type { Queries } from '../../db/database.ts';
+import { wakeSignal } from '../../../workflows/contract.ts';
+import type { Database, Queries } from '../../db/database.ts';
 import { enqueue, enqueueUnlessPending, type OutboxEntry } from '../../db/outbox.ts';
 
-const signal = { name: 'look', input: {} };
+const signal = { name: wakeSignal, input: {} };
 
 /** Call after a change that may make a batch of the project due. */
 export function triggerLearning(tx: Queries, projectId: string): Promise<void> {
@@ -20,9 +21,9 @@ interface BatchKey {
   readonly projectId: string;
 }
 
-/** Starts a new or replayed batch, or ends the wait of a running one. */
-export function signalBatch(tx: Queries, batch: BatchKey): Promise<void> {
-  return enqueueUnlessPending(tx, { ...toBatchEntry(batch), signal });
+/** Starts a new batch, or ends the wait of a running one. Only `replay` starts a batch again whose run has ended. */
+export function signalBatch(tx: Queries, batch: BatchKey, name: 'look' | 'replay' = wakeSignal): Promise<void> {
+  return enqueueUnlessPending(tx, { ...toBatchEntry(batch), signal: { name, input: {} } });
 }
 
 /** Signals the running batches of a project to retry their blocked groups now. */
@@ -32,6 +33,26 @@ export async function signalBatches(tx: Queries, projectId: string): Promise<voi
     [projectId],
   );
   for (const { id } of batches) await signalBatch(tx, { id, projectId });
+}
+
+/**
+ * Writes outbox rows for projects with waiting messages and for unfinished batches, because Temporal may have lost its state; running
+ * workflows are only signalled.
+ */
+export async function reenqueueLearning(database: Database): Promise<void> {
+  const projects = await database.query<{ projectId: string }>(
+    `select distinct project_id as "projectId" from conversations where state = 'read' and learnable and batched_messages < messages`,
+  );
+  for (const { projectId } of projects) await database.transaction((tx) => triggerLearning(tx, projectId));
+  await signalAllBatches(database);
+}
+
+/** Signals the running batches of all projects, for instance after a configuration change. */
+export async function signalAllBatches(database: Database): Promise<void> {
+  const projects = await database.query<{ projectId: string }>(
+    `select distinct project_id as "projectId" from memory_batches where state = 'running'`,
+  );
+  for (const { projectId } of projects) await database.transaction((tx) => signalBatches(tx, projectId));
 }
 
 /** Starts the batch's workflow unless an outbox row is pending; a running workflow is not affected. */

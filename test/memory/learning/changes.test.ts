@@ -80,7 +80,7 @@ describeDatabases('a running batch', (database) => {
       return learned('I am Ann.');
     };
     const { signal } = new AbortController();
-    await Promise.all(batches.map(({ id }) => learner.activities.learnGroup({ batchId: id, position: 0 }, signal)));
+    await Promise.all(batches.map(({ id }) => learner.activities.learnGroup({ batchId: id, position: 0, runId: 'run-1' }, signal)));
     expect(await listItems(database(), projectId)).toMatchObject([{ text: 'I am Ann.', state: 'live' }]);
     const groups = await listGroups(database(), projectId);
     expect(groups.map(({ written, repeated }) => [written, repeated]).toSorted()).toEqual([
@@ -107,8 +107,9 @@ describeDatabases('a running batch', (database) => {
     const { projectId, learner, batchId } = await begin();
     await learner.runBatches(projectId);
     await database().query(`delete from outbox where project_id = $1::uuid`, [projectId]);
-    expect(await learner.activities.finishBatch(batchId)).toBe(true);
-    expect(await learner.activities.openBatch(batchId)).toEqual([]);
+    const run = { batchId, runId: 'run-1' };
+    expect(await learner.activities.finishBatch(run)).toMatchObject({ finished: true, batch: { groups: 1, parked: 0 } });
+    expect(await learner.activities.openBatch(run)).toEqual({ groups: [], total: 1 });
     expect(await database().query(`select 1 from outbox where project_id = $1::uuid`, [projectId])).toEqual([]);
   });
 

@@ -1,0 +1,5 @@
+-- A batch whose run an operator ended in Temporal is `stopped` until it is replayed. `run_id` is the Temporal run that closed the batch; a batch
+-- activity of any other run finds a reset, and replays the batch.
+alter table memory_batches drop constraint memory_batches_state_check;
+alter table memory_batches add constraint memory_batches_state_check check (state in ('running', 'done', 'failed', 'stopped'));
+alter table memory_batches add column run_id text;
