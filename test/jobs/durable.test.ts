@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { createConversationActivities } from '../../activities/create-activities.ts';
@@ -13,7 +13,7 @@ import { enqueue } from '../../src/db/outbox.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import { type Durable, type DurableOptions, startDurable } from '../../src/jobs/durable.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
-import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
+import { createTestLog, prepareTestBundle, sharedTemporal, until } from '../support/temporal.ts';
 import { temporalEnvironment } from '../support/temporal-program.ts';
 
 describe('durable work', () => {
@@ -61,6 +61,8 @@ describe('durable work', () => {
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'gateway-durable-'));
     copyEmbeddedTemplate(dataDir);
+    const bundle = await prepareTestBundle();
+    await copyFile(bundle, join(dataDir, basename(bundle)));
     database = await openEmbeddedDatabase({ dataDir });
     await migrate(database);
     read = [];
