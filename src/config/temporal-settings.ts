@@ -6,6 +6,7 @@ export interface TemporalConnection {
   readonly mode: TemporalConfig['mode'];
   readonly address: string | null;
   readonly namespace: string;
+  readonly createNamespace: boolean;
   readonly apiKey?: string;
   /** The first key encrypts payloads. */
   readonly payloadKeys?: readonly Uint8Array[];
@@ -22,11 +23,12 @@ interface TlsFiles {
 
 /** Throws ConfigError with each file that cannot be read. */
 export function readTemporalConnection(config: TemporalConfig): TemporalConnection {
-  const { mode, address, namespace, apiKey, tls, payloadKeys, workerBuildId } = config;
+  const { mode, address, namespace, createNamespace, apiKey, tls, payloadKeys, workerBuildId } = config;
   return {
     mode,
     address,
     namespace: namespace ?? 'default',
+    createNamespace,
     ...(apiKey !== null && { apiKey }),
     ...(payloadKeys.length > 0 && { payloadKeys: payloadKeys.map((key) => Buffer.from(key, 'base64')) }),
     ...(workerBuildId !== null && { buildId: workerBuildId }),

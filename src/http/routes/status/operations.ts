@@ -28,7 +28,7 @@ export const statusOperations: Readonly<Record<string, OperationSpec>> = {
   'get /healthz': { tag: 'operation', summary: 'Liveness: the process runs', auth: 'none', responses: { 200: 'Alive' }, codes: [] },
   'get /readyz': {
     tag: 'operation',
-    summary: 'Readiness: the process can serve calls',
+    summary: 'Readiness: the process can serve calls; `degraded` says what does not work meanwhile',
     auth: 'none',
     responses: { 200: 'Readiness', 503: 'Readiness' },
     codes: [],

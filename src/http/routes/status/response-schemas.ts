@@ -56,5 +56,5 @@ export const statusResponses = {
   Usage: usage,
   ModelList: listSchema(model),
   Alive: z.looseObject({ status: z.literal('ok') }),
-  Readiness: z.looseObject({ status: z.enum(['ready', 'not_ready']), reasons: z.array(z.string()) }),
+  Readiness: z.looseObject({ status: z.enum(['ready', 'not_ready']), reasons: z.array(z.string()), degraded: z.array(z.string()) }),
 };
