@@ -117,6 +117,7 @@ export interface MediaCall {
   readonly startedAt: number;
   readonly route: MediaRoute;
   readonly caller: Caller;
+  readonly projectSlug: string;
   /** Application that calls; by default the project slug. */
   readonly source: string;
   readonly sourceGiven: boolean;

@@ -92,7 +92,7 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
 
   async function expectAllDone(): Promise<void> {
     const ready = [200, { status: 'ready', reasons: [], degraded: [] }];
-    expect(await readiness()).toEqual([ready, ready]);
+    await eventually(async () => expect(await readiness()).toEqual([ready, ready]));
     await expectLearnedOnce(replicas, users, [`learning/${users.projectId}`, ...quiet]);
     const expected = Array.from({ length: signalled }, (_, index) => index + 1);
     for (const workflowId of quiet) expect(await signalsOf(workflowId)).toEqual(expected);

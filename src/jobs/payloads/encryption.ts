@@ -17,7 +17,7 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 /** A payload cannot be decrypted, because its key is not configured. */
-export class MissingPayloadKeyError extends Error {
+class MissingPayloadKeyError extends Error {
   override readonly name = 'MissingPayloadKeyError';
 
   constructor(keyId: string) {
