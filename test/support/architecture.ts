@@ -248,14 +248,14 @@ function checkWorkflowImports({ path, imports }: SourceFile & { imports: string[
   const wrong = imports.filter(
     (name) => !allowed.test(name) && !resolveImport(path, name).some((target) => moduleOf(target) !== 'workflows'),
   );
-  return wrong.map((name) => `${path}: a workflow may import only @temporalio/workflow, ./contract.ts and ./poll-until.ts, not ${name}`);
+  return wrong.map((name) => `${path}: a workflow may import only @temporalio/workflow and the files that workflows share, not ${name}`);
 }
 
 function allowedInWorkflow(path: string): RegExp {
   if (path === WORKFLOW_CONTRACT) return /^(?!)/;
   // The worker bundles this file, which lists the workflows.
   if (path === WORKFLOW_INDEX) return /^\.\/[^/]+\.ts$/;
-  return /^(@temporalio\/workflow|\.\/(contract|poll-until)\.ts)$/;
+  return /^(@temporalio\/workflow|\.\/(batch-status|contract|notes|poll-until|run-status)\.ts)$/;
 }
 
 function checkFile({ path, text }: SourceFile): string[] {
