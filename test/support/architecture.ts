@@ -12,6 +12,8 @@ export interface SourceFile {
 const DATA_MODULES = ['keys', 'projects', 'people', 'ceilings', 'journal', 'usage', 'videos'];
 const FOUNDATION = ['db', 'core', 'observability'];
 const WORKFLOW_CONTRACT = 'workflows/contract.ts';
+/** Sentences that both workflows and their starter write. Like the contract, it imports nothing. */
+const WORKFLOW_NOTES = 'workflows/notes.ts';
 const WORKFLOW_INDEX = 'workflows/index.ts';
 
 /** They start what `app` assembles, so `app` may not import them. */
@@ -74,7 +76,7 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   ...Object.fromEntries(DATA_MODULES.map((module) => [module, ['dialects', 'guardrails', ...FOUNDATION]])),
   memory: ['dialects', 'guardrails', ...FOUNDATION, WORKFLOW_CONTRACT],
   vendors: ['dialects', 'core'],
-  jobs: [...FOUNDATION, WORKFLOW_CONTRACT],
+  jobs: [...FOUNDATION, WORKFLOW_CONTRACT, WORKFLOW_NOTES],
   config: ['core'],
   db: ['core'],
   dialects: ['core'],
@@ -241,7 +243,7 @@ function checkRestrictedImports({ path, text, imports }: SourceFile & { imports:
   );
 }
 
-/** Workflows run in Temporal's sandbox and import only its package and their contract, which imports nothing. */
+/** Workflows run in Temporal's sandbox and import only its package and the files that they share. */
 function checkWorkflowImports({ path, imports }: SourceFile & { imports: string[] }): string[] {
   if (moduleOf(path) !== 'workflows') return [];
   const allowed = allowedInWorkflow(path);
@@ -252,7 +254,7 @@ function checkWorkflowImports({ path, imports }: SourceFile & { imports: string[
 }
 
 function allowedInWorkflow(path: string): RegExp {
-  if (path === WORKFLOW_CONTRACT) return /^(?!)/;
+  if (path === WORKFLOW_CONTRACT || path === WORKFLOW_NOTES) return /^(?!)/;
   // The worker bundles this file, which lists the workflows.
   if (path === WORKFLOW_INDEX) return /^\.\/[^/]+\.ts$/;
   return /^(@temporalio\/workflow|\.\/(batch-status|contract|notes|poll-until|run-status)\.ts)$/;
