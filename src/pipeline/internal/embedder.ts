@@ -12,10 +12,10 @@ import { asArray, asObject, isObject, parseJson } from '../../core/json/narrow.t
 import type { Clock } from '../../core/time.ts';
 import { toUnitVector } from '../../memory/text/vectors.ts';
 import type { Catalog } from '../../routing/catalog.ts';
-import { findSkipReason, findTier, resolveModel } from '../../routing/rules.ts';
-import { startCancellation } from '../call/cancellation.ts';
+import { findSkipReason, resolveModel } from '../../routing/rules.ts';
 import type { HandleCall } from '../call/handle-call.ts';
-import { buildInternalCall, memoryApplication } from '../call/internal-call.ts';
+import type { MemoryProject } from '../call/internal-call.ts';
+import { buildInternalCall, findTierWithChain, memoryApplication, runInternalCall } from '../call/internal-call.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 
 export interface EmbedDeps {
@@ -24,12 +24,9 @@ export interface EmbedDeps {
   readonly clock: Clock;
 }
 
-export interface EmbedCaller {
+interface EmbedRequest {
   readonly caller: Caller;
-  readonly project: { readonly slug: string; readonly settings: ProjectContext };
-}
-
-export interface EmbedRequest extends EmbedCaller {
+  readonly project: MemoryProject;
   readonly texts: readonly string[];
   /** For all attempts together. */
   readonly timeoutMs: number;
@@ -47,8 +44,8 @@ const tiers = ['memory-embed', 'embed'];
 export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps): Embedder {
   const findChain = (project: ProjectContext): { tier: string; model: string } | null => {
     const view = { catalog: catalog(), project, source: memoryApplication };
-    const tier = tiers.find((name) => (findTier(view, name) ?? []).length > 0);
-    if (tier === undefined) return null;
+    const tier = findTierWithChain(view, tiers);
+    if (tier === null) return null;
     const first = resolveModel(view, tier).ids.find((id) => findSkipReason(view, 'embeddings', true, id) === null);
     return first === undefined ? null : { tier, model: modelName(first) };
   };
@@ -70,16 +67,11 @@ export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps): Embed
         timeoutMs,
         now,
       });
-      const cancellation = startCancellation({ stream: false, deadlineAt: call.deadlineAt, clock });
-      try {
-        const response = await handleCall(call, project.settings, cancellation);
-        const vectors = response.kind === 'plain' ? parseVectors(response.bytes, texts.length) : null;
-        if (vectors === null || modelName(response.model) !== chain.model)
-          throw gatewayError('upstream_failed', { message: 'the response has no vectors of the requested model' });
-        return { model: chain.model, vectors };
-      } finally {
-        cancellation.clearDeadline();
-      }
+      const response = await runInternalCall({ handleCall, call, project: project.settings, clock });
+      const vectors = response.kind === 'plain' ? parseVectors(response.bytes, texts.length) : null;
+      if (vectors === null || modelName(response.model) !== chain.model)
+        throw gatewayError('upstream_failed', { message: 'the response has no vectors of the requested model' });
+      return { model: chain.model, vectors };
     },
   };
 }
