@@ -1,27 +1,22 @@
 /** Connects learning's activities and routes to the modules that implement them. */
-import type { LearningActivityDeps } from '../../activities/learning.ts';
 import type { BackoffPolicy } from '../core/backoff.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
-import { type Batches, createBatches } from '../memory/learning/batches.ts';
-import { type BatchStarter, createBatchStarter } from '../memory/learning/begin-batch.ts';
+import { createBatches } from '../memory/learning/batches.ts';
+import { createBatchStarter } from '../memory/learning/begin-batch.ts';
 import { createGroups } from '../memory/learning/groups.ts';
 import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
 import { signalAllBatches } from '../memory/learning/reenqueue-learning.ts';
 import { signalBatches } from '../memory/triggers/learning-triggers.ts';
 import type { Logger } from '../observability/logger.ts';
 
-export interface LearningDeps {
+export type Learning = ReturnType<typeof createLearning>;
+
+interface LearningDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly model: MemoryModel;
   readonly retry: () => BackoffPolicy;
-}
-
-export interface Learning {
-  readonly activities: LearningActivityDeps;
-  readonly remember: BatchStarter['remember'];
-  readonly batches: Batches;
 }
 
 /**
@@ -35,7 +30,7 @@ export function signalWaitingBatches(database: Database, logger: Logger, project
   );
 }
 
-export function createLearning({ database, clock, model, retry }: LearningDeps): Learning {
+export function createLearning({ database, clock, model, retry }: LearningDeps) {
   const { checkLearning, remember } = createBatchStarter({ database, clock });
   const groups = createGroups({ database, clock, retry });
   const groupDeps = { database, clock, groups, model };

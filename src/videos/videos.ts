@@ -51,7 +51,7 @@ export interface VideoCorrection {
 export interface VideosDeps {
   readonly database: Database;
   /** Applies the corrections to calls that are already stored, in the transaction `tx`. */
-  readonly correctCalls: (tx: Queries, corrections: readonly VideoCorrection[]) => Promise<void>;
+  readonly correctCalls: (tx: Queries, corrections: readonly VideoCorrection[]) => Promise<unknown>;
 }
 
 /** Rejects with `budget_unavailable` when the database is unavailable: a video that cannot be recorded must not be started. */
