@@ -18,7 +18,7 @@ import type { MemoryProject } from '../call/internal-call.ts';
 import { buildInternalCall, findTierWithChain, memoryApplication, runInternalCall } from '../call/internal-call.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 
-export interface EmbedDeps {
+interface EmbedDeps {
   readonly handleCall: HandleCall;
   readonly catalog: () => Catalog;
   readonly clock: Clock;
@@ -32,16 +32,11 @@ interface EmbedRequest {
   readonly timeoutMs: number;
 }
 
-export interface Embedder {
-  /** Returns the name of the project's embedding model; null when the project has no route for embeddings. */
-  getModel(project: ProjectContext): string | null;
-  /** Returns unit vectors in the order of `texts`, null for a zero vector. Throws the codes of the call; `no_route` without a route. */
-  embed(request: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }>;
-}
+export type Embedder = ReturnType<typeof createEmbedder>;
 
 const tiers = ['memory-embed', 'embed'];
 
-export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps): Embedder {
+export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps) {
   const findChain = (project: ProjectContext): { tier: string; model: string } | null => {
     const view = { catalog: catalog(), project, source: memoryApplication };
     const tier = findTierWithChain(view, tiers);
@@ -51,8 +46,10 @@ export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps): Embed
   };
 
   return {
-    getModel: (project) => findChain(project)?.model ?? null,
-    async embed({ caller, project, texts, timeoutMs }) {
+    /** Returns the name of the project's embedding model; null when the project has no route for embeddings. */
+    getModel: (project: ProjectContext): string | null => findChain(project)?.model ?? null,
+    /** Returns unit vectors in the order of `texts`, null for a zero vector. Throws the codes of the call; `no_route` without a route. */
+    async embed({ caller, project, texts, timeoutMs }: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }> {
       const chain = findChain(project.settings);
       if (chain === null) throw gatewayError('no_route');
       const now = clock.now();

@@ -11,7 +11,6 @@ import type { Tokens, Units } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Breakers } from '../../failover/breaker.ts';
-
 import type { Journal } from '../../journal/journal.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
@@ -34,7 +33,7 @@ export interface MediaDeps {
 }
 
 /** The result of a plain response. */
-export interface MediaResult<Value> {
+interface MediaResult<Value> {
   readonly value: Value;
   readonly status: number;
   readonly units: Units;
@@ -50,27 +49,22 @@ export interface MediaStream {
 }
 
 /** A vendor's response stream that has begun. `chunks` throws VendorError; returning it early ends the vendor's request. */
-export interface VendorStream {
+interface VendorStream {
   readonly status: number;
   readonly contentType: string;
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
-export interface MediaCalls {
-  /** Reports whether a cost ceiling applies, so that models without a price must be skipped. Throws `limits_unavailable`. */
-  requiresPrice(call: MediaCall, project: ProjectContext): Promise<boolean>;
-  /** Handles a call with a plain response. Throws GatewayError; a call that reached its vendor has been recorded by then. */
-  execute<Value>(request: MediaCallRequest, send: () => Promise<MediaResult<Value>>): Promise<Value>;
-  /** Handles a call with a streamed response; `cancellation` ends it when the caller disconnects. Throws as `execute` until the stream begins. */
-  stream(request: MediaCallRequest, cancellation: CallCancellation, send: () => Promise<VendorStream>): Promise<MediaStream>;
-}
+export type MediaCalls = ReturnType<typeof createMediaCalls>;
 
-export function createMediaCalls({ getKeyCeilings, admission, breakers, journal, clock, logger }: MediaDeps): MediaCalls {
+export function createMediaCalls({ getKeyCeilings, admission, breakers, journal, clock, logger }: MediaDeps) {
   const { checkTexts } = createRuleEnforcer({ logger });
 
   return {
-    requiresPrice: async (call, project) => hasCostCeiling(await readLimits(call, project)),
-    async execute(request, send) {
+    /** Reports whether a cost ceiling applies, so that models without a price must be skipped. Throws `limits_unavailable`. */
+    requiresPrice: async (call: MediaCall, project: ProjectContext): Promise<boolean> => hasCostCeiling(await readLimits(call, project)),
+    /** Handles a call with a plain response. Throws GatewayError; a call that reached its vendor has been recorded by then. */
+    async execute<Value>(request: MediaCallRequest, send: () => Promise<MediaResult<Value>>): Promise<Value> {
       const running = await open(request);
       const { status, units, tokens, value } = await send().catch((error: unknown) => fail(running, error, null));
       report(request, null);
@@ -79,7 +73,8 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
       await settle(respondingCall, { outcome: 'ok', status, units, tokens, endedAt });
       return value;
     },
-    async stream(request, cancellation, send) {
+    /** Handles a call with a streamed response; `cancellation` ends it when the caller disconnects. Throws as `execute` until the stream begins. */
+    async stream(request: MediaCallRequest, cancellation: CallCancellation, send: () => Promise<VendorStream>): Promise<MediaStream> {
       const running = await open(request);
       const { status, contentType, chunks } = await send().catch((error: unknown) => fail(running, error, cancellation));
       report(request, null);
