@@ -14,7 +14,7 @@ import { readOrCreateAdminToken } from './config/admin-token.ts';
 import type { Config } from './config/config.ts';
 import { ConfigError } from './config/config.ts';
 import { type ConfigSource, loadConfig, readConfigSource } from './config/load.ts';
-import { errorSummary } from './core/error-messages.ts';
+import { errorCode, errorSummary } from './core/error-messages.ts';
 import { untilAborted, withTimeout } from './core/time-limit.ts';
 import type { Logger } from './observability/logger.ts';
 import { createLogger } from './observability/logger.ts';
@@ -143,7 +143,7 @@ async function listen(app: App, { server }: Config): Promise<string> {
   try {
     return await app.listen(server.host, server.port);
   } catch (cause) {
-    const code: unknown = cause instanceof Error && 'code' in cause ? cause.code : null;
+    const code = errorCode(cause);
     if (code === 'EADDRINUSE') throw new StartError(`port ${server.port} of ${server.host} is in use; set PORT to another one`, { cause });
     if (code === 'EACCES') throw new StartError(`port ${server.port} may not be used by this user; set PORT to another one`, { cause });
     throw new StartError(`cannot listen on ${server.host}:${server.port}: ${errorSummary(cause)}`, { cause });
