@@ -14,7 +14,7 @@ import { createHttpServer } from '../http/server.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { HandleCall } from '../pipeline/call/handle-call.ts';
-import { limitsFor } from '../pipeline/call/limits.ts';
+import { limitsFor } from '../pipeline/call/project-context.ts';
 import type { Projects } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
 import { listModels } from '../routing/list-models.ts';

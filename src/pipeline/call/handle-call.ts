@@ -8,9 +8,7 @@ import { hasCostCeiling } from '../../ceilings/counters.ts';
 import type { Reservation } from '../../ceilings/reservation.ts';
 import type { Call, CallMetadata, CallResult, Candidate, Outcome, SettledCall } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
-import type { Clock } from '../../core/time.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
-import type { Journal } from '../../journal/journal.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { TierRequest } from '../../routing/classify.ts';
@@ -25,8 +23,7 @@ import type { CallCancellation } from './cancellation.ts';
 import { deliverStream } from './deliver-stream.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
 import { createInternalCompletion } from './internal-completion.ts';
-import { limitsFor } from './limits.ts';
-import type { ProjectContext } from './project-context.ts';
+import { limitsFor, type ProjectContext } from './project-context.ts';
 import { recallIntoCall } from './recall-step.ts';
 import type { CallEnd } from './settle.ts';
 import { cacheStatusFor, logCall, settleBlocked, settleCacheHit, settleFailed, settleResponse, toTextCallMetadata } from './settle.ts';
@@ -49,8 +46,6 @@ export interface HandleCallDeps extends AttemptDeps {
   /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
   readonly getKeyCeilings: (keyId: string) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
-  readonly journal: Journal;
-  readonly clock: Clock;
   readonly logger: Logger;
 }
 

@@ -11,16 +11,16 @@ import type { Tokens, Units } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Breakers } from '../../failover/breaker.ts';
+import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
 import { createRuleEnforcer } from '../call/enforce-rules.ts';
-import { limitsFor } from '../call/limits.ts';
-import type { ProjectContext } from '../call/project-context.ts';
+import { limitsFor, type ProjectContext } from '../call/project-context.ts';
 import { reportAttempt } from '../call/report-attempt.ts';
 import { logCall } from '../call/settle.ts';
 import type { MediaCallRequest, MediaEnd, RunningMediaCall } from './media-record.ts';
-import { asGatewayError, isRefusal, mediaUsageBounds, settleMediaCall, toMediaCallMetadata } from './media-record.ts';
+import { asGatewayError, mediaUsageBounds, settleMediaCall, toMediaCallMetadata } from './media-record.ts';
 
 export interface MediaDeps {
   /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
@@ -112,17 +112,21 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
   async function fail(running: RunningMediaCall, cause: unknown, cancellation: CallCancellation | null): Promise<never> {
     const { request } = running;
     const error = asGatewayError(cause);
+    const vendorError = cause instanceof VendorError ? cause : null;
+    if (vendorError) report(request, vendorError);
     const hasLeft = cancellation?.cancelledBy() === 'client';
-    if (cause instanceof VendorError) report(request, cause);
-    const status = cause instanceof VendorError ? cause.status : null;
-    const isCut = cause instanceof VendorError && cause.kind === 'stopped';
+    const isCut = vendorError?.kind === 'stopped';
+    const isRefused = vendorError !== null && classifyFailure(vendorError) === 'refused';
     // The vendor accepted the job, but it could not be stored (video/start-video.ts).
     const isUnrecorded = error.code === 'budget_unavailable';
     const end =
       hasLeft || isCut || isUnrecorded
         ? ({ outcome: hasLeft ? 'client_left' : 'unknown', units: request.units, tokens: null } as const)
-        : ({ outcome: isRefusal(cause) ? 'refused' : 'failed', units: {}, tokens: noTokens } as const);
-    await settle({ ...running, status }, { ...end, error, status: hasLeft ? 499 : error.status, endedAt: clock.now() });
+        : ({ outcome: isRefused ? 'refused' : 'failed', units: {}, tokens: noTokens } as const);
+    await settle(
+      { ...running, status: vendorError?.status ?? null },
+      { ...end, error, status: hasLeft ? 499 : error.status, endedAt: clock.now() },
+    );
     throw error;
   }
 
