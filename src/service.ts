@@ -97,7 +97,8 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
       if (role === 'start' && uiUrl !== null) host.write(`\n  Temporal UI     ${uiUrl}\n\n`);
     });
   }
-  (clusterWorker?.onReload ?? host.onReload)(() => void reload({ role, host, completeConfig, app, logger }));
+  const reload = async (): Promise<void> => app.reload(await completeConfig(loadConfig(readSource(role, host))));
+  (clusterWorker?.onReload ?? host.onReload)(() => void tryReload(reload, logger));
   if (clusterWorker) clusterWorker.reportListening(url);
   else logger.info({ url, role }, 'listening');
   if (isSchemaVerified) return { watching: Promise.resolve() };
@@ -150,18 +151,10 @@ async function listen(app: App, { server }: Config): Promise<string> {
   }
 }
 
-interface Reload {
-  readonly role: Role;
-  readonly host: ServiceHost;
-  readonly completeConfig: (config: Config) => Promise<Config>;
-  readonly app: App;
-  readonly logger: Logger;
-}
-
 /** Applies the configuration file again. When it has errors, logs them and keeps the active configuration. */
-async function reload({ role, host, completeConfig, app, logger }: Reload): Promise<void> {
+async function tryReload(reload: () => Promise<void>, logger: Logger): Promise<void> {
   try {
-    app.reload(await completeConfig(loadConfig(readSource(role, host))));
+    await reload();
     logger.info({}, 'configuration reloaded');
   } catch (error) {
     const reason = error instanceof ConfigError ? { errors: error.errors } : { err: error };

@@ -120,15 +120,18 @@ export interface MediaCall extends CallIdentity {
   readonly bodyBytes: number;
 }
 
-/** The one model that serves a media call. */
-export interface MediaCandidate {
+interface CandidateModel {
   /** `<provider>/<model>`. */
   readonly id: string;
   readonly provider: string;
   /** The vendor's model id, or its voice. */
   readonly model: string;
-  /** Token price, which applies when no unit of the call has a price. */
+  /** Token price, which applies when no unit of the call has a price; null when unknown. */
   readonly price: Price | null;
+}
+
+/** The one model that serves a media call. */
+export interface MediaCandidate extends CandidateModel {
   readonly unitPrices: UnitPrices;
 }
 
@@ -142,15 +145,9 @@ export interface ModelTraits {
   readonly reasons?: boolean;
 }
 
-export interface Candidate {
-  /** `<provider>/<model>`. */
-  readonly id: string;
-  readonly provider: string;
-  /** The vendor's model id. */
-  readonly model: string;
+export interface Candidate extends CandidateModel {
   /** Dialect of the vendor. */
   readonly dialect: Dialect;
-  readonly price: Price | null;
   readonly maxOutputTokens: number | null;
   readonly traits?: ModelTraits;
 }
@@ -185,10 +182,7 @@ export interface Attempt {
 }
 
 /** What is known about a call before its first attempt: the content of the journal's `opened` record. */
-export interface CallMetadata extends CallIdentity {
-  readonly projectId: string;
-  readonly keyId: string;
-  readonly keyPrefix: string;
+export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | 'keyId' | 'keyPrefix'> {
   readonly route: Route;
   readonly stream: boolean;
   readonly memory: MemoryOptions;
