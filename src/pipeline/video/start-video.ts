@@ -3,12 +3,12 @@
  * charged by the requested length; the result of the video corrects the charge (video-poller.ts).
  */
 import { retry } from '../../core/backoff.ts';
-import type { MediaCall, MediaCandidate } from '../../core/call.ts';
+import type { MediaCall } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { VideoVendor } from '../../vendors/video.ts';
-import type { NewVideo, Videos } from '../../videos/videos.ts';
+import type { Videos } from '../../videos/videos.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 import type { MediaRouteDeps } from '../media/images.ts';
 
@@ -56,29 +56,23 @@ export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, 
       { call: named, project, texts: request.texts, candidate, units, estimatedTokens: noTokens, maxOutputTokens: 0 },
       async () => {
         const started = await vendor.start(provider, candidate.model, body);
-        await addWithRetry({ ...toNewVideo(call, candidate, request), operation: started });
+        const { perSecondNanos } = candidate.unitPrices;
+        const video = {
+          callId: call.id,
+          projectId: call.caller.projectId,
+          provider: candidate.provider,
+          model: candidate.model,
+          operation: started,
+          secondNanos: perSecondNanos === null ? null : Number(perSecondNanos),
+          durationMs: request.durationMs,
+          samples: request.samples,
+          startedAt: call.startedAt,
+        };
+        const onRetry = (err: unknown): void => logger.warn({ err, call: call.id }, 'video could not be stored, retrying');
+        await retry(() => videos.add(video), { delays: retryDelaysMs, onRetry });
         return { value: started, status: 200, units, tokens: null };
       },
     );
     return { operation, model: candidate.id };
-  };
-
-  function addWithRetry(video: NewVideo): Promise<void> {
-    const onRetry = (err: unknown): void => logger.warn({ err, call: video.callId }, 'video could not be stored, retrying');
-    return retry(() => videos.add(video), { delays: retryDelaysMs, onRetry });
-  }
-}
-
-function toNewVideo({ id, startedAt, caller }: MediaCall, { provider, model, unitPrices }: MediaCandidate, request: VideoRequest) {
-  const { perSecondNanos } = unitPrices;
-  return {
-    callId: id,
-    projectId: caller.projectId,
-    provider,
-    model,
-    secondNanos: perSecondNanos === null ? null : Number(perSecondNanos),
-    durationMs: request.durationMs,
-    samples: request.samples,
-    startedAt,
   };
 }
