@@ -29,7 +29,7 @@ import type { Learning } from './learning.ts';
 import type { MediaHandlers } from './media.ts';
 import { createMemoryRouteDeps, type Memory } from './memory.ts';
 
-export interface ApiDeps {
+interface ApiDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly activeModels: ActiveModels<CatalogRow>;
   readonly keyring: Keyring;

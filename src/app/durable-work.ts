@@ -1,8 +1,5 @@
 /** Connects durable work to the modules that implement its activities and re-enqueue their unfinished work. */
-import { createActivities } from '../../activities/create-activities.ts';
-import type { ErasureActivityDeps } from '../../activities/erasures.ts';
-import type { LearningActivityDeps } from '../../activities/learning.ts';
-import type { VideoActivityDeps } from '../../activities/videos.ts';
+import { type ActivityDeps, createActivities } from '../../activities/create-activities.ts';
 import type { Activities } from '../../workflows/contract.ts';
 import { cacheDirectory } from '../config/cache-directory.ts';
 import type { Environment } from '../config/environment.ts';
@@ -18,14 +15,13 @@ import { createCleanupSteps } from './cleanup.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import type { Memory } from './memory.ts';
 
-export interface DurableWorkDeps extends Pick<DurableOptions, 'role' | 'dataDir' | 'database' | 'logger' | 'onReady'> {
+interface DurableWorkDeps
+  extends Pick<DurableOptions, 'role' | 'dataDir' | 'database' | 'logger' | 'onReady'>,
+    Pick<ActivityDeps, 'erasures' | 'learning' | 'videos'> {
   readonly snapshot: () => ConfigSnapshot;
   readonly environment: Environment;
   readonly clock: Clock;
   readonly memory: Memory;
-  readonly erasures: ErasureActivityDeps;
-  readonly learning: LearningActivityDeps;
-  readonly videos: VideoActivityDeps;
   readonly interceptActivities: (activities: Activities) => Activities;
 }
 

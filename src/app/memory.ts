@@ -22,7 +22,7 @@ import type { Learning } from './learning.ts';
 
 export type Memory = ReturnType<typeof createMemory>;
 
-export interface MemoryDeps {
+interface MemoryDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -85,7 +85,7 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
   };
 }
 
-export interface MemoryApiDeps {
+interface MemoryApiDeps {
   readonly remember: Learning['remember'];
   readonly findCaller: FindCaller;
   readonly memory: Memory;
