@@ -15,7 +15,7 @@ import { createCleanupSteps } from './cleanup.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import type { Memory } from './memory.ts';
 
-export interface DurableWorkDeps
+interface DurableWorkDeps
   extends Pick<DurableOptions, 'role' | 'dataDir' | 'database' | 'logger' | 'onReady'>,
     Pick<ActivityDeps, 'erasures' | 'learning' | 'videos'> {
   readonly snapshot: () => ConfigSnapshot;

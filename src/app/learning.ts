@@ -1,26 +1,21 @@
 /** Connects learning's activities and routes to the modules that implement them. */
-import type { LearningActivityDeps } from '../../activities/create-activities.ts';
 import type { BackoffPolicy } from '../core/backoff.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
-import { type Batches, createBatches } from '../memory/learning/batches.ts';
-import { type BatchStarter, createBatchStarter } from '../memory/learning/begin-batch.ts';
+import { createBatches } from '../memory/learning/batches.ts';
+import { createBatchStarter } from '../memory/learning/begin-batch.ts';
 import { createGroups } from '../memory/learning/groups.ts';
 import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
 import { signalAllBatches, signalBatches } from '../memory/triggers/learning-triggers.ts';
 import type { Logger } from '../observability/logger.ts';
 
-export interface LearningDeps {
+export type Learning = ReturnType<typeof createLearning>;
+
+interface LearningDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly model: MemoryModel;
   readonly retry: () => BackoffPolicy;
-}
-
-export interface Learning {
-  readonly activities: LearningActivityDeps;
-  readonly remember: BatchStarter['remember'];
-  readonly batches: Batches;
 }
 
 /**
@@ -34,7 +29,7 @@ export function signalWaitingBatches(database: Database, logger: Logger, project
   );
 }
 
-export function createLearning({ database, clock, model, retry }: LearningDeps): Learning {
+export function createLearning({ database, clock, model, retry }: LearningDeps) {
   const { checkLearning, remember } = createBatchStarter({ database, clock });
   const groups = createGroups({ database, clock, retry });
   const groupDeps = { database, clock, groups, model };

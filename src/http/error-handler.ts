@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
-import { errorSpec, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
+import { errorSpecs, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
 import { ClientDisconnectedError } from './body.ts';
 import { endWithLinger } from './lingering-close.ts';
@@ -28,7 +28,7 @@ export function sendError(response: ServerResponse, error: unknown, style: Error
   // A vendor's message may quote the prompt; the log line of the call reports its failure.
   if (apiError.status >= 500 && apiError.cause !== undefined && !(apiError.cause instanceof VendorError))
     logger.error({ err: apiError.cause, code: apiError.code }, 'call failed');
-  const { retryAfterSeconds } = errorSpec(apiError.code);
+  const { retryAfterSeconds } = errorSpecs[apiError.code];
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
   sendJson(response, apiError.status, style === 'messages' ? messagesBody(apiError) : chatBody(apiError));
 }

@@ -1,6 +1,6 @@
 /** Error responses of a route by status, from the table of error codes (docs/api/reference.md#errors). */
 import type { ErrorCode } from '../../../core/errors.ts';
-import { errorSpec } from '../../../core/errors.ts';
+import { errorSpecs } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import type { ErrorStyle } from '../../error-handler.ts';
 import { messagesErrorType } from '../../error-handler.ts';
@@ -33,9 +33,9 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
   const plainTexts = new Map(plain.map((status) => [String(status), plainReasons[status]]));
   const described = [...byStatus].sort().map(([status, codesOfStatus]) => {
     const plainText = plainTexts.get(status);
-    const retryDelays = codesOfStatus.flatMap((code) => errorSpec(code).retryAfterSeconds ?? []);
+    const retryDelays = codesOfStatus.flatMap((code) => errorSpecs[code].retryAfterSeconds ?? []);
     const names = codesOfStatus.map((code) =>
-      errorSpec(code).retryAfterSeconds === undefined ? code : `${code} (${errorSpec(code).retryAfterSeconds} s)`,
+      errorSpecs[code].retryAfterSeconds === undefined ? code : `${code} (${errorSpecs[code].retryAfterSeconds} s)`,
     );
     return [
       status,
@@ -64,7 +64,7 @@ function getStatuses(code: ErrorCode): string[] {
     case 'upstream_failed':
       return ['502', '503'];
     default:
-      return [String(errorSpec(code).status)];
+      return [String(errorSpecs[code].status)];
   }
 }
 
