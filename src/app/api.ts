@@ -7,11 +7,9 @@ import type { Clock } from '../core/time.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
-import { createProvisionRoutes } from '../http/routes/provision.ts';
+import { createProvisionRoutes, type ErasureReports } from '../http/routes/provision.ts';
 import { createProvisionCatalogRoutes } from '../http/routes/provision-catalog.ts';
-import type { ErasureHandlerDeps } from '../http/routes/provision-erasures.ts';
 import type { LeaseHandlerDeps } from '../http/routes/provision-leases.ts';
-import { createProvisionUsageRoutes } from '../http/routes/provision-usage.ts';
 import { createHttpServer } from '../http/server.ts';
 import type { Drain } from '../journal/drain.ts';
 import type { Keyring } from '../keys/keyring.ts';
@@ -42,7 +40,7 @@ export interface ApiDeps {
   readonly memory: Memory;
   readonly learning: Pick<Learning, 'remember' | 'batches'>;
   readonly leases: LeaseHandlerDeps;
-  readonly erasures: ErasureHandlerDeps;
+  readonly erasures: ErasureReports;
   readonly applyErasure: MemoryApiDeps['applyErasure'];
   readonly readUsage: ReturnType<typeof createUsageReader>;
   readonly handleCall: HandleCall;
@@ -80,7 +78,7 @@ export function createApi(deps: ApiDeps): Server {
         return readStored(() => reports.getUsage({ projectId, monthlyCapNanos }));
       },
       getStatus: async (caller) => {
-        const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller.keyId)]);
+        const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller)]);
         const { catalog, config } = snapshot();
         const allowedProviders = project.settings.providers;
         const providers = [...catalog.served.keys()].filter((name) => allowedProviders?.includes(name) ?? true);
@@ -123,12 +121,6 @@ export function createApi(deps: ApiDeps): Server {
       importModels: activeModels.import,
       adminToken,
     }),
-    provisionUsage: createProvisionUsageRoutes({
-      findProject: projects.findBySlug,
-      // Active prices that are not in the price history yet would be missed.
-      reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
-      adminToken,
-    }),
     provision: createProvisionRoutes({
       projects,
       keyring,
@@ -136,6 +128,8 @@ export function createApi(deps: ApiDeps): Server {
       batches: learning.batches,
       leases,
       erasures: deps.erasures,
+      // Active prices that are not in the price history yet would be missed.
+      reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
       listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),
       adminToken,
     }),

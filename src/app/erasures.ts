@@ -1,7 +1,7 @@
 /** Connects erasure to the modules that store data of subjects: this process's listener, the workflow's activities and the routes. */
 import type { ErasureActivityDeps } from '../../activities/erasures.ts';
 import type { Database } from '../db/database.ts';
-import type { ErasureHandlerDeps } from '../http/routes/provision-erasures.ts';
+import type { ErasureReports } from '../http/routes/provision.ts';
 import type { Durable } from '../jobs/durable.ts';
 import type { Drain } from '../journal/drain.ts';
 import { listLiveProcesses } from '../journal/heartbeat.ts';
@@ -28,7 +28,7 @@ export interface ErasureDeps {
 export interface Erasures {
   readonly listener: ErasureListener;
   readonly activities: ErasureActivityDeps;
-  readonly routes: ErasureHandlerDeps;
+  readonly routes: ErasureReports;
 }
 
 export function createErasures(deps: ErasureDeps): Erasures {

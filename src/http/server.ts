@@ -32,7 +32,6 @@ export interface ServerDeps {
   readonly memory: MemoryRouteDeps;
   readonly health: HealthDeps;
   readonly provisionCatalog: Router;
-  readonly provisionUsage: Router;
   readonly provision: Router;
   readonly logger: Logger;
 }
@@ -73,7 +72,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.post('/v1/memory/episodes/:id/remember', memory.remember);
   app.get('/status/peek', peek);
   app.get('/usage/me', usage);
-  app.use('/provision', rejectOptionsRequests, deps.provisionCatalog, deps.provisionUsage, deps.provision);
+  app.use('/provision', rejectOptionsRequests, deps.provisionCatalog, deps.provision);
   app.get('/openapi.json', createOpenApiRoute());
   app.get('/healthz', healthz);
   app.get('/readyz', readyz);
