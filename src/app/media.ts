@@ -11,8 +11,8 @@ import type { VendorHttpClient } from '../vendors/http-client.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 
 export interface MediaHandlers {
-  readonly answerImages: GenerateImages;
-  readonly answerSpeech: SynthesizeSpeech;
+  readonly generateImages: GenerateImages;
+  readonly synthesizeSpeech: SynthesizeSpeech;
 }
 
 export interface MediaDeps {
@@ -37,7 +37,7 @@ export function createMediaHandlers({ snapshot, breakers, calls, httpClient, clo
     } satisfies Parameters<typeof createGenerateImages>[0];
   };
   return {
-    answerImages: (...call) => createGenerateImages(depsOfCall())(...call),
-    answerSpeech: (...call) => createSynthesizeSpeech(depsOfCall())(...call),
+    generateImages: (...call) => createGenerateImages(depsOfCall())(...call),
+    synthesizeSpeech: (...call) => createSynthesizeSpeech(depsOfCall())(...call),
   };
 }

@@ -23,7 +23,7 @@ export interface VideoDeps extends Omit<MediaDeps, 'breakers'> {
 
 export interface VideoHandlers {
   readonly startVideo: StartVideo;
-  readonly answers: VideoQueries;
+  readonly videoQueries: VideoQueries;
   readonly pollVideo: VideoPoller['pollForWorkflow'];
 }
 
@@ -45,7 +45,7 @@ export function createVideoHandlers({ database, snapshot, calls, httpClient, clo
   };
   return {
     startVideo,
-    answers: createVideoQueries({ videos, vendor, poller, providers: listVideoProviders, clock }),
+    videoQueries: createVideoQueries({ videos, vendor, poller, providers: listVideoProviders, clock }),
     pollVideo: poller.pollForWorkflow,
   };
 

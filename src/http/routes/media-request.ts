@@ -8,13 +8,12 @@ import type { FindCaller } from '../authenticate.ts';
 import { parseKey } from '../authenticate.ts';
 import { checkContentType, readBody, toPlainTextError } from '../body.ts';
 import { sendError } from '../error-handler.ts';
-import { detectAbandonedStream } from '../half-close.ts';
 import { parseCorrelation, parseTextHeader } from '../headers.ts';
-import type { RoutedProject } from './text.ts';
+import type { FindProject, RoutedProject } from './text.ts';
 
 export interface MediaRequestDeps {
   readonly findCaller: FindCaller;
-  readonly findProject: (projectId: string) => RoutedProject | Promise<RoutedProject>;
+  readonly findProject: FindProject;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -71,13 +70,4 @@ export function toMediaCall(
     bodyBytes: body.length,
     correlation: parseCorrelation(headers),
   };
-}
-
-/** Calls `disconnected` when the caller disconnects before a streamed response is complete. */
-export function onClientDisconnect(response: ServerResponse, disconnected: () => void): void {
-  response.once('close', () => {
-    // A complete response emits `close` too; its vendor connection can be reused.
-    if (!response.writableFinished) disconnected();
-  });
-  detectAbandonedStream(response, null);
 }

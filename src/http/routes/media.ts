@@ -7,28 +7,31 @@ import { startCancellation } from '../../pipeline/call/cancellation.ts';
 import type { GenerateImages } from '../../pipeline/media/images.ts';
 import type { SynthesizeSpeech } from '../../pipeline/media/speech.ts';
 import { scanJson } from '../body.ts';
+import { detectAbandonedStream, onClientDisconnect } from '../half-close.ts';
 import { sendImages, sendMedia } from '../send-response.ts';
 import type { MediaHandler, MediaRequestContext, MediaRequestDeps } from './media-request.ts';
-import { createMediaHandler, onClientDisconnect, toMediaCall } from './media-request.ts';
+import { createMediaHandler, toMediaCall } from './media-request.ts';
+import { maxModelLength } from './text.ts';
 
 export interface MediaRouteDeps extends MediaRequestDeps {
-  readonly answerImages: GenerateImages;
-  readonly answerSpeech: SynthesizeSpeech;
+  readonly generateImages: GenerateImages;
+  readonly synthesizeSpeech: SynthesizeSpeech;
 }
 
 export function createMediaRoutes(deps: MediaRouteDeps): { readonly images: MediaHandler; readonly speech: MediaHandler } {
-  const { answerImages, answerSpeech, clock } = deps;
+  const { generateImages, synthesizeSpeech, clock } = deps;
 
   return {
     images: createMediaHandler(deps, async (context, response) => {
       const { call, fields } = parseCall(context, 'images');
-      sendImages(response, await answerImages(call, context.project.settings, fields));
+      sendImages(response, await generateImages(call, context.project.settings, fields));
     }),
     speech: createMediaHandler(deps, async (context, response) => {
       const { call, fields } = parseCall(context, 'speech');
       const cancellation = startCancellation({ stream: true, deadlineAt: null, clock });
       onClientDisconnect(response, cancellation.clientDisconnected);
-      await sendMedia(response, await answerSpeech(call, context.project.settings, { fields, cancellation }));
+      detectAbandonedStream(response, null);
+      await sendMedia(response, await synthesizeSpeech(call, context.project.settings, { fields, cancellation }));
     }),
   };
 }
@@ -37,10 +40,7 @@ function parseCall(received: MediaRequestContext, route: 'images' | 'speech'): {
   const { body } = received;
   const read = route === 'images' ? parseImageRequest : parseSpeechRequest;
   const { model, fields } = read(body, scanJson(body, mediaBodyKeys));
-  // No model has so long a name; rejecting it keeps it out of records and logs. Lone surrogates cannot be part of a URL.
+  // Lone surrogates cannot be part of a URL.
   if (model.length > maxModelLength || !model.isWellFormed()) throw gatewayError('no_route');
   return { call: toMediaCall(received, route, model), fields };
 }
-
-/** The catalog's limit for model ids. */
-const maxModelLength = 300;

@@ -1,4 +1,5 @@
 /** Error responses of a route by status, from the table of error codes (docs/api/reference.md#errors). */
+import { z } from 'zod';
 import type { ErrorCode } from '../../../core/errors.ts';
 import { errorSpec } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
@@ -23,6 +24,13 @@ const plainReasons: Readonly<Record<PlainTextStatus, string>> = {
   413: 'plain text: the body is too large',
   415: 'plain text: the content type is not JSON',
   422: 'plain text: the body does not match the schema',
+};
+
+export const errorSchemas = {
+  ChatError: z
+    .looseObject({ error: z.looseObject({ message: z.string(), type: z.string(), code: z.string() }) })
+    .describe('`type` and `code` hold the same value.'),
+  MessagesError: z.looseObject({ type: z.literal('error'), error: z.looseObject({ type: z.string(), message: z.string() }) }),
 };
 
 export function describeErrors({ style, codes, plain, headers }: ErrorResponsesSpec): JsonObject {
