@@ -5,8 +5,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError, gatewayError } from '../core/errors.ts';
-import type { BodySpans } from '../core/json/spans.ts';
-import { scanObject } from '../core/json/spans.ts';
+import { type BodySpans, scanObject } from '../core/json/spans.ts';
 import { JsonSyntaxError } from '../core/json/syntax.ts';
 import { PlainTextError } from './plain-text-error.ts';
 

@@ -1,6 +1,5 @@
 /** Registers every URL of the gateway, one line each, and creates the HTTP server. */
-import type { Server } from 'node:http';
-import { createServer, IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Express, NextFunction, Request, Response, Router } from 'express';
 import express from 'express';
 import { gatewayError } from '../core/errors.ts';
@@ -8,20 +7,13 @@ import type { Logger } from '../observability/logger.ts';
 import { createErrorHandler, sendJson } from './error-handler.ts';
 import { allowHalfOpen } from './half-close.ts';
 import { describeApi } from './openapi.ts';
-import type { HealthDeps } from './routes/health.ts';
-import { createHealthRoutes } from './routes/health.ts';
-import type { MediaRouteDeps } from './routes/media.ts';
-import { createMediaRoutes } from './routes/media.ts';
-import type { MemoryRouteDeps } from './routes/memory.ts';
-import { createMemoryRoutes } from './routes/memory.ts';
-import type { ModelsRouteDeps } from './routes/models.ts';
-import { createModelsRoute } from './routes/models.ts';
-import type { StatusRouteDeps } from './routes/status.ts';
-import { createStatusRoutes } from './routes/status.ts';
-import type { TextRouteDeps } from './routes/text.ts';
-import { createTextRoute } from './routes/text.ts';
-import type { VideoRouteDeps } from './routes/video.ts';
-import { createVideoRoutes } from './routes/video.ts';
+import { createHealthRoutes, type HealthDeps } from './routes/health.ts';
+import { createMediaRoutes, type MediaRouteDeps } from './routes/media.ts';
+import { createMemoryRoutes, type MemoryRouteDeps } from './routes/memory.ts';
+import { createModelsRoute, type ModelsRouteDeps } from './routes/models.ts';
+import { createStatusRoutes, type StatusRouteDeps } from './routes/status.ts';
+import { createTextRoute, type TextRouteDeps } from './routes/text.ts';
+import { createVideoRoutes, type VideoRouteDeps } from './routes/video.ts';
 
 export interface HealthServerDeps {
   readonly health: HealthDeps;

@@ -2,21 +2,11 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller, MediaCall, MediaRoute } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
-import type { Clock } from '../../core/time.ts';
-import type { Logger } from '../../observability/logger.ts';
-import type { FindCaller } from '../authenticate.ts';
 import { parseKey } from '../authenticate.ts';
 import { checkContentType, readBody, toPlainTextError } from '../body.ts';
 import { sendError } from '../error-handler.ts';
 import { parseCorrelation, parseTextHeader } from '../headers.ts';
-import type { FindProject, RoutedProject } from './text.ts';
-
-export interface MediaRequestDeps {
-  readonly findCaller: FindCaller;
-  readonly findProject: FindProject;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
+import type { CallRouteDeps, RoutedProject } from './text.ts';
 
 /** An authenticated request with its body. */
 export interface MediaRequestContext {
@@ -32,7 +22,7 @@ export type MediaHandler = (request: IncomingMessage, response: ServerResponse) 
 
 /** Creates the handler of a route; `handle` sends the response, and its errors are sent to the caller. */
 export function createMediaHandler(
-  { findCaller, findProject, clock, logger }: MediaRequestDeps,
+  { findCaller, findProject, clock, logger }: CallRouteDeps,
   handle: (received: MediaRequestContext, response: ServerResponse) => Promise<void>,
 ): MediaHandler {
   return async (request, response) => {

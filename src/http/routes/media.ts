@@ -1,19 +1,17 @@
 /** The image and speech routes (docs/api/reference.md#images): converts a request to a call of one provider, and sends its result. */
 import type { MediaCall } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
-import type { MediaFields } from '../../dialects/media/image-speech.ts';
-import { mediaBodyKeys, parseImageRequest, parseSpeechRequest } from '../../dialects/media/image-speech.ts';
+import { type MediaFields, mediaBodyKeys, parseImageRequest, parseSpeechRequest } from '../../dialects/media/image-speech.ts';
 import { startCancellation } from '../../pipeline/call/cancellation.ts';
 import type { GenerateImages } from '../../pipeline/media/images.ts';
 import type { SynthesizeSpeech } from '../../pipeline/media/speech.ts';
 import { scanJson } from '../body.ts';
 import { detectAbandonedStream, onClientDisconnect } from '../half-close.ts';
 import { sendImages, sendMedia } from '../send-response.ts';
-import type { MediaHandler, MediaRequestContext, MediaRequestDeps } from './media-request.ts';
-import { createMediaHandler, toMediaCall } from './media-request.ts';
-import { maxModelLength } from './text.ts';
+import { createMediaHandler, type MediaHandler, type MediaRequestContext, toMediaCall } from './media-request.ts';
+import { type CallRouteDeps, maxModelLength } from './text.ts';
 
-export interface MediaRouteDeps extends MediaRequestDeps {
+export interface MediaRouteDeps extends CallRouteDeps {
   readonly generateImages: GenerateImages;
   readonly synthesizeSpeech: SynthesizeSpeech;
 }

@@ -12,8 +12,7 @@ import type { Logger } from '../../observability/logger.ts';
 import { startCancellation } from '../../pipeline/call/cancellation.ts';
 import type { HandleCall } from '../../pipeline/call/handle-call.ts';
 import type { ProjectContext } from '../../pipeline/call/project-context.ts';
-import type { FindCaller } from '../authenticate.ts';
-import { parseKey } from '../authenticate.ts';
+import { type FindCaller, parseKey } from '../authenticate.ts';
 import { checkContentType, readBody, scanJson, toPlainTextError } from '../body.ts';
 import { sendError } from '../error-handler.ts';
 import { detectAbandonedStream, keepAliveComment, onClientDisconnect } from '../half-close.ts';
@@ -37,13 +36,17 @@ export interface RoutedProject {
 /** Synchronous while the project is cached. */
 export type FindProject = (projectId: string) => RoutedProject | Promise<RoutedProject>;
 
-export interface TextRouteDeps {
+/** What every route that makes calls needs. */
+export interface CallRouteDeps {
   readonly findCaller: FindCaller;
   readonly findProject: FindProject;
-  readonly memorySettings: (projectId: string) => MemorySettings | Promise<MemorySettings>;
-  readonly handleCall: HandleCall;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+export interface TextRouteDeps extends CallRouteDeps {
+  readonly memorySettings: (projectId: string) => MemorySettings | Promise<MemorySettings>;
+  readonly handleCall: HandleCall;
 }
 
 export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {

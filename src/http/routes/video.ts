@@ -1,6 +1,6 @@
 /** The video routes (docs/api/reference.md#video): start a video, get its state, download its file. */
 import { gatewayError } from '../../core/errors.ts';
-import { parseStringMember as readMemberText } from '../../dialects/json/body-members.ts';
+import { parseStringMember } from '../../dialects/json/body-members.ts';
 import { parseVideoRequest, videoBodyKeys } from '../../dialects/media/video.ts';
 import type { StartVideo } from '../../pipeline/video/start-video.ts';
 import type { OperationStatus, VideoQueries, VideoRequester } from '../../pipeline/video/video-queries.ts';
@@ -8,10 +8,10 @@ import { scanJson } from '../body.ts';
 import { sendJson } from '../error-handler.ts';
 import { detectAbandonedStream, onClientDisconnect } from '../half-close.ts';
 import { sendFile, sendVideoStart } from '../send-response.ts';
-import type { MediaHandler, MediaRequestContext, MediaRequestDeps } from './media-request.ts';
-import { createMediaHandler, toMediaCall } from './media-request.ts';
+import { createMediaHandler, type MediaHandler, type MediaRequestContext, toMediaCall } from './media-request.ts';
+import type { CallRouteDeps } from './text.ts';
 
-export interface VideoRouteDeps extends MediaRequestDeps {
+export interface VideoRouteDeps extends CallRouteDeps {
   readonly startVideo: StartVideo;
   readonly videoQueries: VideoQueries;
 }
@@ -55,7 +55,7 @@ function parseName(body: Buffer, key: 'operation' | 'uri'): string | null {
   if (repeated.has(key)) throw gatewayError('bad_json', { message: `${key}: duplicate key` });
   const member = members.get(key);
   if (member === undefined || member.kind === 'null') return null;
-  const text = readMemberText(body, member);
+  const text = parseStringMember(body, member);
   if (text === null) throw gatewayError('forbidden_target');
   return text === '' ? null : text;
 }

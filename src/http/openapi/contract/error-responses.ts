@@ -1,14 +1,10 @@
 /** Error responses of a route by status, from the table of error codes (docs/api/reference.md#errors). */
 import { z } from 'zod';
-import type { ErrorCode } from '../../../core/errors.ts';
-import { errorSpec } from '../../../core/errors.ts';
+import { type ErrorCode, errorSpec } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
-import type { ErrorStyle } from '../../error-handler.ts';
-import { messagesErrorType } from '../../error-handler.ts';
-import type { ResponseHeader } from './parameters.ts';
-import { responseHeaderRefs } from './parameters.ts';
-
-export type PlainTextStatus = 400 | 413 | 415 | 422;
+import { type ErrorStyle, messagesErrorType } from '../../error-handler.ts';
+import type { PlainTextStatus } from '../../plain-text-error.ts';
+import { type ResponseHeader, responseHeaderRefs } from './parameters.ts';
 
 export interface ErrorResponsesSpec {
   readonly style: ErrorStyle;

@@ -1,7 +1,7 @@
 /** Specification of an operation, and the error codes that routes share. */
 import type { ErrorCode } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
-import type { PlainTextStatus } from './error-responses.ts';
+import type { PlainTextStatus } from '../../plain-text-error.ts';
 import type { ResponseHeader } from './parameters.ts';
 
 export interface OperationSpec {

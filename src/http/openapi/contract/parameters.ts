@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../core/json/narrow.ts';
 const text = { type: 'string' };
 const integer = { type: 'integer' };
 const uuid = { type: 'string', format: 'uuid' };
-const name = { type: 'string', minLength: 1, maxLength: 256 };
+const boundedName = { type: 'string', minLength: 1, maxLength: 256 };
 
 interface Header {
   readonly schema: JsonObject;
@@ -51,10 +51,10 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   project: pathParameter('project', { type: 'string', pattern: '^[a-z0-9][a-z0-9-]{0,62}$' }, 'slug of the project'),
   prefix: pathParameter('prefix', { type: 'string', minLength: 1 }, 'prefix of the key'),
   process: pathParameter('process', uuid, 'id of the process, from the list'),
-  source: pathParameter('source', name, 'name of the application; a slash in it is written `%2F`'),
+  source: pathParameter('source', boundedName, 'name of the application; a slash in it is written `%2F`'),
   id: pathParameter('id', uuid, 'id of the conversation'),
   erasure: pathParameter('id', uuid, 'id of the erasure'),
-  subject: pathParameter('subject', name, 'the end user, without control characters; a slash in it is written `%2F`'),
+  subject: pathParameter('subject', boundedName, 'the end user, without control characters; a slash in it is written `%2F`'),
   item: pathParameter('id', uuid, 'id of the memory'),
   batch: pathParameter('id', uuid, 'id of the batch'),
   batch_state: queryParameter(
@@ -64,8 +64,8 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   ),
   limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'maximum number of rows'),
   before: queryParameter('before', uuid, 'only calls older than the one with this id'),
-  task_id: queryParameter('task_id', name, 'only calls of this task'),
-  source_only: queryParameter('source', name, 'only calls of this application'),
+  task_id: queryParameter('task_id', boundedName, 'only calls of this task'),
+  source_only: queryParameter('source', boundedName, 'only calls of this application'),
 };
 
 /** `components.parameters` of the document, by the names that `parameterRefs` takes. */
