@@ -21,7 +21,6 @@ export async function sendCallResponse(response: ServerResponse, callResponse: C
   await sendChunks(response, callResponse.chunks);
 }
 
-/** Sends an image result. */
 export function sendImages(response: ServerResponse, { model, json }: ImageResult): void {
   response.setHeader('x-gateway-model', toHeaderValue(model));
   sendBytes(response, 200, 'application/json', json);
@@ -34,7 +33,6 @@ export async function sendMedia(response: ServerResponse, { model, contentType, 
   await sendChunks(response, chunks);
 }
 
-/** Sends the operation of a started video. */
 export function sendVideoStart(response: ServerResponse, { operation, model }: VideoStart): void {
   response.setHeader('x-gateway-model', toHeaderValue(model));
   sendJson(response, 200, { operation, done: false, model });
