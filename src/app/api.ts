@@ -9,7 +9,6 @@ import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
 import { createProvisionRoutes } from '../http/routes/provision.ts';
 import { createProvisionCatalogRoutes } from '../http/routes/provision-catalog.ts';
-import { createProvisionUsageRoutes } from '../http/routes/provision-usage.ts';
 import { createHttpServer } from '../http/server.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -75,7 +74,7 @@ export function createApi(deps: ApiDeps): Server {
         return readStored(() => reports.getUsage({ projectId, monthlyCapNanos }));
       },
       getStatus: async (caller) => {
-        const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller.keyId)]);
+        const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller)]);
         const { catalog, config } = snapshot();
         const allowedProviders = project.settings.providers;
         const providers = [...catalog.served.keys()].filter((name) => allowedProviders?.includes(name) ?? true);
@@ -109,12 +108,6 @@ export function createApi(deps: ApiDeps): Server {
       importModels: activeModels.import,
       adminToken,
     }),
-    provisionUsage: createProvisionUsageRoutes({
-      findProject: projects.findBySlug,
-      // Active prices that are not in the price history yet would be missed.
-      reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
-      adminToken,
-    }),
     provision: createProvisionRoutes({
       projects,
       keyring,
@@ -122,6 +115,8 @@ export function createApi(deps: ApiDeps): Server {
       batches: learning.batches,
       leases: callRecording.leases,
       erasures: erasures.routes,
+      // Active prices that are not in the price history yet would be missed.
+      reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
       listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),
       adminToken,
     }),

@@ -32,12 +32,12 @@ export function createMediaHandlers({ snapshot, database, httpClient, ...deps }:
   });
   const vendor = createVideoVendor({ httpClient, now: () => clock.now() });
   const poller = createVideoPoller({ videos, vendor, findProvider: (name) => snapshot().mediaProviders.get(name) ?? null, clock, logger });
-  const answerImages: GenerateImages = (...call) => createGenerateImages(depsOfCall())(...call);
-  const answerSpeech: SynthesizeSpeech = (...call) => createSynthesizeSpeech(depsOfCall())(...call);
+  const generateImages: GenerateImages = (...call) => createGenerateImages(depsOfCall())(...call);
+  const synthesizeSpeech: SynthesizeSpeech = (...call) => createSynthesizeSpeech(depsOfCall())(...call);
   const startVideo: StartVideo = (...call) => createStartVideo({ ...depsOfCall(), vendor, videos, logger })(...call);
   return {
-    routes: { answerImages, answerSpeech },
-    videoRoutes: { startVideo, answers: createVideoQueries({ videos, vendor, poller, providers: listVideoProviders, clock }) },
+    routes: { generateImages, synthesizeSpeech },
+    videoRoutes: { startVideo, videoQueries: createVideoQueries({ videos, vendor, poller, providers: listVideoProviders, clock }) },
     activities: { pollVideo: poller.pollForWorkflow },
   };
 

@@ -24,6 +24,9 @@ export type MediaRoute = 'images' | 'speech' | 'video';
 /** The routes of recorded calls. */
 export type Route = TextRoute | MediaRoute;
 
+/** Chains of models by tier name, in order of preference. */
+export type Tiers = Readonly<Record<string, readonly string[]>>;
+
 /** The identity of a valid virtual key, without its secret. */
 export interface Caller {
   readonly keyId: string;

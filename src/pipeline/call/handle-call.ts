@@ -6,7 +6,7 @@ import type { Admission } from '../../ceilings/admission.ts';
 import type { Limits } from '../../ceilings/counters.ts';
 import { hasCostCeiling } from '../../ceilings/counters.ts';
 import type { Reservation } from '../../ceilings/reservation.ts';
-import type { Call, CallMetadata, CallResult, Candidate, Outcome, SettledCall } from '../../core/call.ts';
+import type { Call, Caller, CallMetadata, CallResult, Candidate, Outcome, SettledCall } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
@@ -44,7 +44,7 @@ export interface HandleCallDeps extends AttemptDeps {
   /** Of the configuration that the call uses; a response is not served under another one. */
   readonly revision: number;
   /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
-  readonly getKeyCeilings: (keyId: string) => Limits['key'] | Promise<Limits['key']>;
+  readonly getKeyCeilings: (caller: Caller) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
   readonly logger: Logger;
 }
@@ -62,7 +62,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   return handleCall;
 
   async function handleCall(call: Call, project: ProjectContext, cancellation: CallCancellation): Promise<CallResponse> {
-    const ceilings = getKeyCeilings(call.caller.keyId);
+    const ceilings = getKeyCeilings(call.caller);
     const limits = limitsFor(call, project, ceilings instanceof Promise ? await ceilings : ceilings);
     const budget = createBudgetReservation((sent, candidates) =>
       admission.admit({ limits, startedAt: call.startedAt, bounds: () => usageBounds(sent, candidates) }),

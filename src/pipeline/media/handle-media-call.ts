@@ -5,7 +5,7 @@
 import type { Admission } from '../../ceilings/admission.ts';
 import type { Limits } from '../../ceilings/counters.ts';
 import { hasCostCeiling } from '../../ceilings/counters.ts';
-import type { MediaCall, Outcome } from '../../core/call.ts';
+import type { Caller, MediaCall, Outcome } from '../../core/call.ts';
 import { type GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import type { Tokens, Units } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
@@ -24,7 +24,7 @@ import { asGatewayError, mediaUsageBounds, settleMediaCall, toMediaCallMetadata 
 
 export interface MediaDeps {
   /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
-  readonly getKeyCeilings: (keyId: string) => Limits['key'] | Promise<Limits['key']>;
+  readonly getKeyCeilings: (caller: Caller) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
   readonly breakers: Breakers;
   readonly journal: Journal;
@@ -84,7 +84,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
   };
 
   async function readLimits(call: MediaCall, project: ProjectContext): Promise<Limits> {
-    return limitsFor(call, project, await getKeyCeilings(call.caller.keyId));
+    return limitsFor(call, project, await getKeyCeilings(call.caller));
   }
 
   /** Admits the call and writes it to the journal. Leaves no record when it throws. */

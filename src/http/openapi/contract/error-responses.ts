@@ -1,13 +1,10 @@
 /** Error responses of a route by status, from the table of error codes (docs/api/reference.md#errors). */
-import type { ErrorCode } from '../../../core/errors.ts';
-import { errorSpecs } from '../../../core/errors.ts';
+import { z } from 'zod';
+import { type ErrorCode, errorSpecs } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
-import type { ErrorStyle } from '../../error-handler.ts';
-import { messagesErrorType } from '../../error-handler.ts';
-import type { ResponseHeader } from './parameters.ts';
-import { responseHeaderRefs } from './parameters.ts';
-
-export type PlainTextStatus = 400 | 413 | 415 | 422;
+import { type ErrorStyle, messagesErrorType } from '../../error-handler.ts';
+import type { PlainTextStatus } from '../../plain-text-error.ts';
+import { type ResponseHeader, responseHeaderRefs } from './parameters.ts';
 
 export interface ErrorResponsesSpec {
   readonly style: ErrorStyle;
@@ -23,6 +20,13 @@ const plainReasons: Readonly<Record<PlainTextStatus, string>> = {
   413: 'plain text: the body is too large',
   415: 'plain text: the content type is not JSON',
   422: 'plain text: the body does not match the schema',
+};
+
+export const errorSchemas = {
+  ChatError: z
+    .looseObject({ error: z.looseObject({ message: z.string(), type: z.string(), code: z.string() }) })
+    .describe('`type` and `code` hold the same value.'),
+  MessagesError: z.looseObject({ type: z.literal('error'), error: z.looseObject({ type: z.string(), message: z.string() }) }),
 };
 
 export function describeErrors({ style, codes, plain, headers }: ErrorResponsesSpec): JsonObject {
