@@ -4,6 +4,12 @@
  */
 import type { Price, TokenPrice, Tokens, UnitPrices, Units } from './pricing.ts';
 
+/** Difference between the new and the old cost of a stored call; an unknown cost counts as 0. */
+export interface CostAdjustment {
+  readonly callId: string;
+  readonly nanos: number;
+}
+
 /** USD for JSON, with at most nine decimals. Exact below eight million dollars, the precision of a double. */
 export function toUsd(nanos: number): number {
   return nanos / 1e9;
