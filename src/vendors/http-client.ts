@@ -126,6 +126,17 @@ export async function readBody(body: Readable, limitBytes: number): Promise<Buff
   return only && chunks.length === 1 ? only : Buffer.concat(chunks, size);
 }
 
+/** Relays a body with back pressure. Throws VendorError `broken` and `aborted`; returning it early ends the vendor's request. */
+export async function* relayBody(body: Readable): AsyncGenerator<Buffer, void> {
+  try {
+    yield* body;
+  } catch (cause) {
+    throw toVendorError(cause, 'body');
+  } finally {
+    destroyBody(body);
+  }
+}
+
 /** Classifies a connection error. `phase` is `body` once the response headers have arrived. */
 export function toVendorError(cause: unknown, phase: 'start' | 'body'): VendorError {
   if (cause instanceof VendorError) return cause;

@@ -6,7 +6,7 @@ import type { BodySpans, Splice } from '../../core/json/spans.ts';
 import { scanMembers, setMember } from '../../core/json/spans.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
-import { findDuplicateKey, parsePositiveInteger, parseStringMember } from '../json/body-members.ts';
+import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 
 const keys = ['model', 'stream', 'stream_options', 'messages', 'user', 'max_tokens', 'max_completion_tokens', 'n'];
@@ -25,8 +25,7 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const refuse = (message: string): never => {
     throw gatewayError('bad_json', { message });
   };
-  const repeated = findDuplicateKey(spans, keys);
-  if (repeated !== null) refuse(`${repeated}: duplicate key`);
+  rejectDuplicateKeys(spans, keys);
   const { members } = spans;
   const model = members.get('model');
   if (model && model.kind !== 'string' && model.kind !== 'null') refuse('model: must be a string');
