@@ -153,7 +153,7 @@ export function readTexts(messages: readonly JsonObject[], textTypes: readonly s
   };
 }
 
-/** Returns OpenAI's tool choice; `nameOf` reads the name of a chosen tool. */
+/** Returns a tool choice in OpenAI's terms; `nameOf` reads the name of a chosen tool. */
 export function parseToolChoice(choice: unknown, nameOf: (choice: JsonObject) => unknown): Conversation['toolChoice'] {
   if (isObject(choice)) return { named: asString(nameOf(choice)) };
   return choice === 'required' || choice === 'none' ? choice : 'auto';

@@ -1,6 +1,6 @@
 /** POST /v1/messages: Anthropic's messages, plain and as the full sequence of events. */
 
-import { type Conversation, composeReply, type Reply, readContent, readTexts } from './conversation.ts';
+import { type Conversation, composeReply, parseToolChoice, type Reply, readContent, readTexts } from './conversation.ts';
 import { errorBody, errorResponse } from './errors.ts';
 import { asCount, asObject, asObjects, asString, type JsonObject } from './json.ts';
 import { type EventStream, type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
@@ -41,14 +41,7 @@ function readConversation(json: JsonObject): Conversation {
     toolResult: results.length === 0 ? null : results.map((block) => readContent(block.content, textTypes).text).join('\n'),
     characters: texts.characters + readContent(json.system, textTypes).text.length,
     tools: asObjects(json.tools).map((tool) => ({ name: asString(tool.name), schema: asObject(tool.input_schema) })),
-    toolChoice:
-      choice.type === 'tool'
-        ? { named: asString(choice.name) }
-        : choice.type === 'any'
-          ? 'required'
-          : choice.type === 'none'
-            ? 'none'
-            : 'auto',
+    toolChoice: parseToolChoice(choice.type === 'tool' ? choice : choice.type === 'any' ? 'required' : choice.type, ({ name }) => name),
     schema: format.type === 'json_schema' ? asObject(format.schema) : null,
     maxTokens: asCount(json.max_tokens),
   };

@@ -3,6 +3,7 @@
  * by model name (see scripts.ts). It imports nothing from the gateway, returns equal responses to equal requests, requires a key of any
  * value, and uses bounded memory.
  */
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { errorResponse, type Family, hasKey, missingKeyResponse } from './errors.ts';
@@ -133,13 +134,7 @@ export async function createDemoVendor({
       response.destroy();
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host, port, backlog }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
+  await once(server.listen({ host, port, backlog }), 'listening');
   origin = toOrigin(server.address());
 
   return {

@@ -11,13 +11,9 @@ import { waitFor, waitMs } from './wait.ts';
 /** `paceMs` is the vendor's default time between two deltas; `headers` are part of every response of the dialect. */
 export async function writeResponse(
   response: ServerResponse,
-  {
-    outgoing,
-    script,
-    paceMs,
-    headers,
-  }: { outgoing: OutgoingResponse; script: Script; paceMs: number; headers: Readonly<Record<string, string>> },
+  delivery: { outgoing: OutgoingResponse; script: Script; paceMs: number; headers: Readonly<Record<string, string>> },
 ): Promise<void> {
+  const { outgoing, script, paceMs, headers } = delivery;
   switch (outgoing.kind) {
     case 'silence':
       return;

@@ -9,21 +9,12 @@ import { asArray, asCount, asObject, asString, type JsonObject } from '../core/j
 import type { Tokens } from '../core/pricing.ts';
 import { parseResponsesUsage } from '../dialects/contract/token-usage.ts';
 import { asNonEmptyString } from '../dialects/json/lossless-json.ts';
-import type { MediaFields } from '../dialects/media/image-speech.ts';
 import { formatFields, getImageCount, parseSize } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { readBody } from './http-client.ts';
 import { getHeader, readJsonObject } from './http-response.ts';
-import type { MediaProvider } from './media.ts';
+import type { MediaProvider, MediaRequest } from './media.ts';
 import { fetchVendorFile, sendMediaRequest, vendorErrorText } from './media.ts';
-
-export interface ImageRequest {
-  readonly provider: MediaProvider;
-  /** The vendor's model id. */
-  readonly model: string;
-  readonly fields: MediaFields;
-  readonly now: () => number;
-}
 
 export interface ImageResponse {
   readonly status: number;
@@ -45,7 +36,7 @@ export interface PreparedImages {
 }
 
 /** Prepares the request. Throws GatewayError `bad_shape`, and `bad_json` for values that the format cannot express. */
-export function prepareImages(request: ImageRequest): PreparedImages {
+export function prepareImages(request: MediaRequest): PreparedImages {
   switch (request.provider.imageShape) {
     case 'openai':
       return prepareOpenAi(request);
@@ -57,7 +48,7 @@ export function prepareImages(request: ImageRequest): PreparedImages {
 }
 
 /** Applies the defaults of docs/api/reference.md#images; values of the caller are forwarded unchanged. */
-function prepareOpenAi({ provider, model, fields, now }: ImageRequest): PreparedImages {
+function prepareOpenAi({ provider, model, fields, now }: MediaRequest): PreparedImages {
   const body = formatFields({
     model: JSON.stringify(model),
     prompt: fields.prompt,
@@ -78,7 +69,7 @@ function prepareOpenAi({ provider, model, fields, now }: ImageRequest): Prepared
 async function readOpenAiImages(
   httpClient: VendorHttpClient,
   response: HttpResponse,
-  { provider, now }: Pick<ImageRequest, 'provider' | 'now'>,
+  { provider, now }: Pick<MediaRequest, 'provider' | 'now'>,
 ): Promise<ImageResponse> {
   const { status } = response;
   const body = await readObject(response);
@@ -101,7 +92,7 @@ async function readOpenAiImages(
 async function fetchImage(
   httpClient: VendorHttpClient,
   address: string | null,
-  { provider, remainingBytes, now }: Pick<ImageRequest, 'provider' | 'now'> & { readonly remainingBytes: number },
+  { provider, remainingBytes, now }: Pick<MediaRequest, 'provider' | 'now'> & { readonly remainingBytes: number },
 ): Promise<string | null> {
   if (address === null) return null;
   try {
@@ -116,7 +107,7 @@ async function fetchImage(
 }
 
 /** Puts the model into the path and the size into two members; adds only the number of steps to the caller's values. */
-function prepareArtifacts({ provider, model, fields, now }: ImageRequest): PreparedImages {
+function prepareArtifacts({ provider, model, fields, now }: MediaRequest): PreparedImages {
   const size = parseSize(fields.size);
   const body = formatFields({
     prompt: fields.prompt,

@@ -3,21 +3,12 @@
  * with back pressure. Sending throws VendorError.
  */
 import { gatewayError, VendorError } from '../core/errors.ts';
-import type { MediaFields } from '../dialects/media/image-speech.ts';
 import { formatFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { destroyBody, relayBody } from './http-client.ts';
 import { getHeader } from './http-response.ts';
-import type { MediaProvider } from './media.ts';
+import type { MediaProvider, MediaRequest } from './media.ts';
 import { sendMediaRequest } from './media.ts';
-
-export interface SpeechRequest {
-  readonly provider: MediaProvider;
-  /** The vendor's model id or voice. */
-  readonly model: string;
-  readonly fields: MediaFields;
-  readonly now: () => number;
-}
 
 export interface SpeechResponse {
   readonly status: number;
@@ -30,7 +21,7 @@ export interface SpeechResponse {
 export type SendSpeech = (httpClient: VendorHttpClient, signal: AbortSignal | undefined) => Promise<SpeechResponse>;
 
 /** Prepares the request. Throws GatewayError `bad_shape` and `no_route`. */
-export function prepareSpeech(request: SpeechRequest): SendSpeech {
+export function prepareSpeech(request: MediaRequest): SendSpeech {
   const { provider, now } = request;
   const { url, body } = writeRequest(request);
   return async (httpClient, signal) => {
@@ -49,7 +40,7 @@ export function prepareSpeech(request: SpeechRequest): SendSpeech {
   };
 }
 
-function writeRequest({ provider, model, fields }: SpeechRequest): { url: URL; body: Buffer } {
+function writeRequest({ provider, model, fields }: MediaRequest): { url: URL; body: Buffer } {
   const { baseUrl, speechShape, speech } = provider;
   switch (speechShape) {
     case 'openai': {

@@ -108,7 +108,8 @@ function createStreamReader(): StreamReader {
       const chunk = parseJson(event.data);
       if (!isObject(chunk)) return 'unreadable';
       if (chunk.error !== undefined && chunk.error !== null) {
-        problem = getErrorMessage(chunk.error);
+        // Some vendors send a bare string instead of an object.
+        problem = asString(asObject(chunk.error).message) ?? asString(chunk.error);
         return 'error';
       }
       for (const choice of asArray(chunk.choices)) readChoice(choice);
@@ -123,9 +124,4 @@ function createStreamReader(): StreamReader {
     finished: () => [...ends.values()].some(Boolean),
     problem: () => problem,
   };
-}
-
-/** The message of an error object; some vendors send a bare string instead. */
-function getErrorMessage(error: unknown): string | null {
-  return asString(asObject(error).message) ?? asString(error);
 }
