@@ -8,7 +8,9 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { runCommand } from './cli/commands.ts';
 import { overview } from './cli/help.ts';
 import { ConfigError } from './config/config.ts';
-import { errorMessage } from './core/error-messages.ts';
+import { errorCode, errorMessage } from './core/error-messages.ts';
+import { asObject, parseJson } from './core/json/narrow.ts';
+import { untilAborted } from './core/time-limit.ts';
 import { createDemoVendor } from './demo-vendor/server.ts';
 import { joinCluster } from './service/cluster-worker.ts';
 import type { ServiceHost } from './service/service-host.ts';
@@ -160,7 +162,7 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'; // It exists, but belongs to another user.
+    return errorCode(error) === 'EPERM'; // It exists, but belongs to another user.
   }
 }
 
@@ -175,12 +177,11 @@ async function runDemoVendor(args: string[]): Promise<void> {
     throw new StartError(`the demo vendor cannot listen on ${host}:${port}: ${errorMessage(cause)}`, { cause });
   });
   write(`The demo vendor listens at ${vendor.url}\n`);
-  await new Promise((resolve) => stopping.addEventListener('abort', resolve, { once: true }));
+  await untilAborted(stopping);
   await vendor.close();
 }
 
 function version(): string {
-  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  const manifest: unknown = JSON.parse(text);
-  return typeof manifest === 'object' && manifest !== null && 'version' in manifest ? String(manifest.version) : 'unknown';
+  const manifest = asObject(parseJson(readFileSync(new URL('../package.json', import.meta.url), 'utf8')));
+  return String(manifest.version ?? 'unknown');
 }

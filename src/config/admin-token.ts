@@ -4,6 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject } from '../core/json/narrow.ts';
 import type { Environment } from './environment.ts';
+import { adminTokenPattern } from './file-schema.ts';
 import { parseYamlFile } from './yaml-file.ts';
 
 /** Returns the configured token, else the data directory's. Of several processes that start at once, the first writes it and the others read. */
@@ -26,5 +27,5 @@ export async function readConfiguredAdminToken(env: Environment): Promise<string
   const text = await readFile(fileName, 'utf8').catch(() => ''); // A missing file has no token.
   const { value } = parseYamlFile(text, fileName, env, []);
   const token = isObject(value) ? value.admin_token : null;
-  return typeof token === 'string' && /^[\x21-\x7e]{16,}$/.test(token) ? token : null;
+  return typeof token === 'string' && adminTokenPattern.test(token) ? token : null;
 }
