@@ -143,7 +143,7 @@ test('every run of a chain keeps what the first was started with, readable altho
       // The server gives a continued run no static summary; the memo repeats it.
       if (run.raw.workflowExecutionInfo?.firstRunId === runId) {
         expect(await run.staticSummary()).toMatch(/^acme: compute embeddings, run \d+$/);
-        expect(await run.staticDetails()).toMatch(`- Project: acme (${projectId})\n- Run: `);
+        expect(await run.staticDetails()).toContain(`- Project: acme (${projectId})`);
       }
       expect(run.memo).toEqual({
         summary: expect.stringMatching(/^acme: compute embeddings, run \d+$/),
