@@ -11,7 +11,7 @@ export interface EnvironmentSettings {
 }
 
 /** The commands that read the configuration. */
-export type Command = 'start' | 'serve' | 'worker' | 'migrate';
+export type Command = 'start' | 'serve' | 'worker' | 'migrate' | 'codec-server' | 'payload-key';
 
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 

@@ -68,7 +68,13 @@ function parsePayload(bytes: Buffer): Payload {
   return { metadata: Object.fromEntries(metadata), ...(typeof data === 'string' && { data: Buffer.from(data, 'base64') }) };
 }
 
-function keyFingerprint(key: Uint8Array): string {
+/** Id of the key that encrypted the payload. Null for a payload that is not encrypted. */
+export function encryptionKeyIdOf({ metadata }: Payload): string | null {
+  return toUtf8(metadata?.['encoding']) === encodingName ? toUtf8(metadata?.['encryption-key-id']) : null;
+}
+
+/** Id of a key: 16 hexadecimal digits that do not reveal it. */
+export function keyFingerprint(key: Uint8Array): string {
   return createHash('sha256').update('gateway payload key ').update(key).digest('hex').slice(0, 16);
 }
 
