@@ -87,8 +87,11 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
   }
 
   function sendHome({ headers }: IncomingMessage, response: ServerResponse): void {
+    const origin = ownOriginOf(headers.host);
+    // `localhost` and 127.0.0.1 are different sites: the cookie of one would not be sent from a UI at the other.
+    if (publicUrl === null && new URL(origin).host !== headers.host) return redirect(response, `${origin}/`);
     const until = sessions.endOf(headers.cookie);
-    sendPage(response, 200, until === null ? formatSignInPage(null) : formatSignedInPage({ endpoint: ownOriginOf(headers.host), until }));
+    sendPage(response, 200, until === null ? formatSignInPage(null) : formatSignedInPage({ endpoint: origin, until }));
   }
 
   async function signIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -98,7 +101,7 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
     switch (checkToken(token.trim(), address)) {
       case 'valid':
         logger.info({ address }, 'codec server sign-in');
-        return redirectHome(response, sessions.start());
+        return redirect(response, '/', { 'set-cookie': sessions.start() });
       case 'invalid':
         logger.warn({ address }, 'codec server sign-in rejected');
         return sendPage(response, 401, formatSignInPage('The admin token is invalid.'));
@@ -108,7 +111,7 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
   }
 
   function signOut(request: IncomingMessage, response: ServerResponse): void {
-    if (isOwnForm(request)) redirectHome(response, sessions.end(request.headers.cookie));
+    if (isOwnForm(request)) redirect(response, '/', { 'set-cookie': sessions.end(request.headers.cookie) });
     else sendPage(response, 403, formatSignInPage(null));
   }
 
@@ -157,10 +160,10 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
   }
 }
 
-/** The names of this machine. First that of a UI: the cookie is sent only when UI and codec server have the same name. */
+/** The origins of this machine by the names of the UIs: a browser sends the cookie only when both have the same name. */
 function loopbackOrigins(uiOrigins: readonly string[], port: number): string[] {
-  const hosts = [...uiOrigins.map((origin) => new URL(origin).hostname), 'localhost', '127.0.0.1', '[::1]'];
-  return [...new Set(hosts)].map((host) => new URL(`http://${host}:${port}`).origin);
+  const hosts = new Set(uiOrigins.map((origin) => new URL(origin).hostname));
+  return [...hosts].map((host) => new URL(`http://${host}:${port}`).origin);
 }
 
 function sendPreflight(response: ServerResponse): void {
@@ -173,8 +176,8 @@ function sendPreflight(response: ServerResponse): void {
   response.end();
 }
 
-function redirectHome(response: ServerResponse, cookie: string): void {
-  response.writeHead(303, { ...pageHeaders, location: '/', 'set-cookie': cookie });
+function redirect(response: ServerResponse, location: string, headers: Readonly<Record<string, string>> = {}): void {
+  response.writeHead(303, { ...pageHeaders, ...headers, location });
   response.end();
 }
 

@@ -27,7 +27,7 @@ export function formatSignInPage(error: string | null): string {
 }
 
 export function formatSignedInPage({ endpoint, until }: { endpoint: string; until: number }): string {
-  return formatPage(`<p>You are signed in until ${formatTime(until)}. The Temporal UI now shows decoded payloads in this browser.</p>
+  return formatPage(`<p>You are signed in until ${formatTime(until - (until % 60_000))}. The Temporal UI now shows decoded payloads in this browser.</p>
 <p>If it does not: open the codec server settings with the icon in its top bar, choose the browser setting, enter the endpoint
 <code>${endpoint}</code>, switch on <b>Include cross-origin credentials</b>, and reload the page.</p>
 <form method="post" action="/sign-out"><button>Sign out</button></form>`);

@@ -6,7 +6,7 @@ import { createDataConverter } from '../../src/jobs/payloads/data-converter.ts';
 import { createTestLog, type LogLine } from '../support/temporal.ts';
 
 const adminToken = 'admin-token-of-the-test';
-const uiOrigin = 'http://localhost:8233';
+const uiOrigin = 'http://127.0.0.1:8233';
 const key = randomBytes(32);
 const planted = { project_id: 'planted-0198c5f2' };
 
@@ -155,10 +155,10 @@ describe('a request of the Temporal UI', () => {
   });
 
   test.each([
-    ['http://localhost:8234'],
-    ['https://localhost:8233'],
-    ['http://localhost:8233.example.com'],
-    ['http://127.0.0.1:8233'],
+    ['http://127.0.0.1:8234'],
+    ['https://127.0.0.1:8233'],
+    ['http://127.0.0.1:8233.example.com'],
+    ['http://localhost:8233'],
     ['null'],
   ])('403 from a page of another origin, %s, also with a session', async (origin) => {
     const response = await convert('/decode', [], { cookie: await sessionCookie(), origin });
@@ -211,12 +211,29 @@ describe('a request of the Temporal UI', () => {
   });
 });
 
+test('a request of the Temporal CLI needs the admin token; 401 with another one, 429 after ten, and pages cannot send it', async () => {
+  const post = (token: string, headers: Readonly<Record<string, string>> = {}): Promise<Response> => {
+    const given = { 'content-type': 'application/json', authorization: `Bearer ${token}`, ...headers };
+    return send('/decode', { method: 'POST', headers: given, body: '{"payloads":[]}' });
+  };
+  expect(await payloadsOf(await post(adminToken))).toEqual([]);
+  expect((await post(adminToken, { origin: uiOrigin })).status).toBe(401);
+  for (let attempt = 1; attempt <= 10; attempt += 1) expect((await post(`wrong-${attempt}`)).status).toBe(401);
+  expect((await post(adminToken)).status).toBe(429);
+});
+
 describe('the sign-in page', () => {
   test('cannot be framed, cached or scripted', async () => {
     const { headers } = await send('/');
     expect(headers.get('content-security-policy')).toMatch(/default-src 'none'.*form-action 'self'.*frame-ancestors 'none'/);
     expect(headers.get('cache-control')).toBe('no-store');
     expect(headers.get('x-content-type-options')).toBe('nosniff');
+  });
+
+  test('is served under the name of the UI alone, because browsers send the cookie to that name', async () => {
+    const response = await fetch(`http://localhost:${server.port}/`, { redirect: 'manual' });
+    expect(response.status).toBe(303);
+    expect(response.headers.get('location')).toBe(`${ownOrigin()}/`);
   });
 
   test('sets an HttpOnly cookie that is Lax on localhost', async () => {
