@@ -63,7 +63,6 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         await runCodecServer(rest, createHost());
         return 0;
       case 'payload-key':
-        return await runPayloadKeyCommand(rest, process.env, { write, writeError });
       case 'projects':
       case 'keys':
       case 'calls':
@@ -74,6 +73,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         process.channel?.unref();
         // The reader may close the pipe early (`gateway catalog list | head`): not an error.
         process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
+        if (command === 'payload-key') return await runPayloadKeyCommand(rest, process.env, { write, writeError });
         return await runCommand([command, ...rest], process.env, { write, writeError });
       case 'help':
       case '--help':

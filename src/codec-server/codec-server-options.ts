@@ -10,7 +10,7 @@ import type { LogLevel } from '../observability/logger.ts';
 export const codecServerUsage = `Usage:
   gateway codec-server --ui-origin <origin>... [--public-url <origin>] [--host <host>] [--port <n>]
 
-Decodes payloads for the Temporal UI and the Temporal CLI, for those who have the admin token. See docs/architecture/durable-work.md.
+Decodes payloads for the Temporal UI and the Temporal CLI, for those who have the admin token. See docs/architecture/durable-work.md#codec-server.
 
   --ui-origin <origin>   origin of a Temporal UI, for example http://localhost:8233; repeat it for several
   --public-url <origin>  https origin at which browsers reach this server; needed unless the UI is on this machine

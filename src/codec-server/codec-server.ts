@@ -89,7 +89,10 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
   function sendHome({ headers }: IncomingMessage, response: ServerResponse): void {
     const origin = ownOriginOf(headers.host);
     // `localhost` and 127.0.0.1 are different sites: the cookie of one would not be sent from a UI at the other.
-    if (publicUrl === null && new URL(origin).host !== headers.host) return redirect(response, `${origin}/`);
+    if (publicUrl === null && new URL(origin).host !== headers.host) {
+      redirect(response, `${origin}/`);
+      return;
+    }
     const until = sessions.endOf(headers.cookie);
     sendPage(response, 200, until === null ? formatSignInPage(null) : formatSignedInPage({ endpoint: origin, until }));
   }

@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core';
 import { type CodecServer, createCodecServer } from '../../src/codec-server/codec-server.ts';
 import { systemClock } from '../../src/core/time.ts';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
+import { wakeSignal } from '../../workflows/contract.ts';
 import { sharedChromium } from '../support/chromium.ts';
 import { rawHistory } from '../support/histories.ts';
 import { run } from '../support/run.ts';
@@ -101,7 +102,7 @@ test('the CLI with the admin token decodes a run and sends an encrypted signal',
   expect(await temporalCli('workflow', 'show', '--output', 'json')).toContain(
     Buffer.from(JSON.stringify({ project_id: projectId })).toString('base64'),
   );
-  await temporalCli('workflow', 'signal', '--name', 'look', '--input', '"planted-signal"');
+  await temporalCli('workflow', 'signal', '--name', wakeSignal, '--input', '"planted-signal"');
   const history = rawHistory(await temporal.client.workflow.getHandle(workflowId).fetchHistory());
   expect(history).toContain('workflowExecutionSignaledEventAttributes');
   expect(history).not.toContain('planted-signal');

@@ -2,8 +2,9 @@
  * Encrypts payloads with AES-256-GCM when a key is configured, so that Temporal's database, web UI and backups contain no ids either (defense
  * in depth after the rule of `payloads.ts`). Workflow ids, types and search attributes do not pass a codec and stay readable.
  *
- * The first key encrypts; every key decrypts. Each payload carries its key's fingerprint. To rotate: append the new key everywhere, then move
- * it to the first position, then remove the old key once its runs are past retention. Unencrypted payloads are decoded unchanged.
+ * The first key encrypts; every key decrypts. Each payload carries its key's fingerprint. Unencrypted payloads are decoded unchanged.
+ *
+ * @see docs/architecture/durable-work.md#payload-keys
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { Payload, PayloadCodec } from '@temporalio/common';

@@ -1,6 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { readCodecServerSettings } from '../../src/codec-server/codec-server-options.ts';
+import { runCodecServer } from '../../src/codec-server/run-codec-server.ts';
 import { ConfigError } from '../../src/config/config.ts';
+import { until } from '../support/temporal.ts';
 
 const payloadKey = Buffer.alloc(32, 7).toString('base64');
 const env = { GATEWAY_ADMIN_TOKEN: 'admin-token-of-the-test', GATEWAY_DATA_DIR: '/nonexistent', TEMPORAL_PAYLOAD_KEY: payloadKey };
@@ -46,4 +48,25 @@ test.each([
   ['an unknown option', ['--origin', 'x'], /^Unknown option '--origin'/],
 ])('%s is rejected', async (_case, args, expected) => {
   expect(await errorsOf(args)).toEqual([expect.stringMatching(expected)]);
+});
+
+test('the command prints one line with the address, serves it, and ends when the process is asked to stop', async () => {
+  const stop = new AbortController();
+  let written = '';
+  const write = (text: string): void => {
+    written += text;
+  };
+  const args = ['--ui-origin', 'http://127.0.0.1:8233', '--port', '0'];
+  const running = runCodecServer(args, { env: { ...env, LOG_LEVEL: 'silent' }, write, stopping: stop.signal });
+  await until('it is up', () => written !== '');
+  const url = /^Codec server: sign in at (http:\/\/127\.0\.0\.1:\d+), .*\n$/.exec(written)?.[1] ?? '';
+  expect(await (await fetch(url)).text()).toContain('Admin token');
+
+  const { port } = new URL(url);
+  await expect(runCodecServer([...args, '--port', port], { env, write, stopping: stop.signal })).rejects.toThrow(
+    /cannot listen on .*EADDRINUSE/,
+  );
+  stop.abort();
+  await running;
+  await expect(fetch(url)).rejects.toThrow();
 });
