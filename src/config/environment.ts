@@ -7,7 +7,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export type EnvironmentSettings = Pick<Config, 'server' | 'temporal' | 'adminToken' | 'journalSync'>;
 
 /** The commands that read the configuration. */
-export type Command = 'start' | 'serve' | 'worker' | 'migrate';
+export type Command = 'start' | 'serve' | 'worker' | 'migrate' | 'codec-server' | 'payload-key';
 
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
