@@ -2,6 +2,7 @@
  * Runs a whole gateway for a test: the app on a free port, its database (PGlite or PostgreSQL), the scripted vendor, and a project with a
  * key; stops everything afterwards. `gateway-process.ts` runs the real program in a separate process instead.
  */
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { access, copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -202,16 +203,24 @@ export async function copyTestBundle(dataDir: string): Promise<void> {
   await copyFile(bundle, join(dataDir, basename(bundle)));
 }
 
-/** A loopback address that refuses connections. */
+/**
+ * A loopback address that refuses connections. Its port is below those that systems assign (from 32,768), so that no server or connection of
+ * another test gets it meanwhile.
+ */
 export async function unusedUrl(): Promise<string> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return `http://127.0.0.1:${address.port}`;
+  for (;;) {
+    const port = randomInt(10_000, 32_768);
+    const server = createServer();
+    server.listen(port, '127.0.0.1');
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    server.close();
+    await once(server, 'close');
+    return `http://127.0.0.1:${port}`;
+  }
 }
 
 /** The JSON body of a response, typed by the test. */
@@ -235,15 +244,16 @@ export async function callsOf({ admin, project }: Pick<TestGateway, 'admin' | 'p
   return data;
 }
 
-/** Repeats `check` until it succeeds; throws its last error after `limitMs`. */
+/** Repeats `check` until it succeeds; throws its last error after `limitMs`. Long waits check less often, since a check costs CPU. */
 export async function eventually<Result>(check: () => Promise<Result>, limitMs = 60_000): Promise<Result> {
-  const until = performance.now() + limitMs;
+  const startedAt = performance.now();
   for (;;) {
     try {
       return await check();
     } catch (error) {
-      if (performance.now() > until) throw error;
-      await sleep(25);
+      const elapsedMs = performance.now() - startedAt;
+      if (elapsedMs > limitMs) throw error;
+      await sleep(Math.min(25 + elapsedMs / 40, 200));
     }
   }
 }
