@@ -2,10 +2,7 @@
  * Runs a whole gateway for a test: the app on a free port, its database (PGlite or PostgreSQL), the scripted vendor, and a project with a
  * key; stops everything afterwards. `gateway-process.ts` runs the real program in a separate process instead.
  */
-import { randomInt } from 'node:crypto';
-import { once } from 'node:events';
 import { access, copyFile, mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,6 +22,7 @@ import { createLogger } from '../../src/observability/logger.ts';
 import { copyEmbeddedTemplate } from './embedded-template.ts';
 import { createTestDatabase } from './postgres.ts';
 import { prepareTestBundle } from './temporal.ts';
+import { unusedUrl } from './unused-port.ts';
 
 /** The admin token of every test gateway. */
 export const adminToken = 'test-admin-token-0123456789';
@@ -201,26 +199,6 @@ async function openDatabase(kind: 'embedded' | 'server', dataDir: string, cleanu
 export async function copyTestBundle(dataDir: string): Promise<void> {
   const bundle = await prepareTestBundle();
   await copyFile(bundle, join(dataDir, basename(bundle)));
-}
-
-/**
- * A loopback address that refuses connections. Its port is below those that systems assign (from 32,768), so that no server or connection of
- * another test gets it meanwhile.
- */
-export async function unusedUrl(): Promise<string> {
-  for (;;) {
-    const port = randomInt(10_000, 32_768);
-    const server = createServer();
-    server.listen(port, '127.0.0.1');
-    const isFree = await once(server, 'listening').then(
-      () => true,
-      () => false,
-    );
-    if (!isFree) continue;
-    server.close();
-    await once(server, 'close');
-    return `http://127.0.0.1:${port}`;
-  }
 }
 
 /** The JSON body of a response, typed by the test. */
