@@ -73,8 +73,8 @@ const tierLines = (first: Dialect): string[] => {
     `${first}-long: [${own}/rate-limited-60]`,
     `${first}-long-then-own: [${own}/rate-limited-60, ${own}/echo]`,
     `${first}-fails-then-long: [${other}/fail-500, ${own}/rate-limited-60]`,
-    // Limited once per model, so each caller has a separate one.
-    ...dialects.map((caller) => `${first}-short-${caller}: [${own}/rate-limited-once-0.5+held+for-${caller}]`),
+    // The vendor limits each model once, so each way has a separate model.
+    ...dialects.map((caller) => `${first}-short-${caller}: [${own}/rate-limited-once-0.5+held+from-${caller}-to-${first}]`),
   ];
 };
 const lines = [
