@@ -142,7 +142,7 @@ describePostgres('a process during a database outage', () => {
         // The neighbour is alive and has not reconnected yet; the outage was longer than the liveness timeout.
         await direct.query('insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())', [neighbour]);
         for (const stale of [id, neighbour]) await setHeartbeatAge(direct, stale, 600);
-        // The clock stands still, so that the process is not healthy for long, however slow the machine is.
+        // The clock does not advance, so that the process is not healthy for long, however slow the machine is.
         const now = performance.now() + 600_000;
         const clock = jest.spyOn(performance, 'now').mockReturnValue(now);
         await proxy.connect();

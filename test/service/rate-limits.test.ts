@@ -1,8 +1,9 @@
 /** A vendor's 429 never reaches the caller, whatever the order of candidates; the gateway waits as long as the vendor asks, within the deadline. */
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { isExhaustive } from '../support/exhaustive.ts';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
 import { shareGateway } from '../support/gateway.ts';
+import { startTogether } from '../support/start-together.ts';
 import type { Dialect } from './dialects-gateway.ts';
 import { dialects, lastCall, otherOf, paths, providersYaml, vendors } from './dialects-gateway.ts';
 import { expectRouteError, projectLender, routeOf } from './inference-routes.ts';
@@ -169,29 +170,23 @@ async function askTier(caller: Dialect, tier: string, headers: Record<string, st
   return { answer, call: await lastCall(gateway), tookMs: performance.now() - startedAt };
 }
 
-/** The calls that wait: all at once, so that their waits overlap. */
-const waiting = new Map<string, Promise<Asked>>();
-beforeAll(async () => {
-  for (const { caller, vendor } of callers) {
-    for (const [model] of hints) waiting.set(`${caller} ${vendor} ${model}`, askTier(caller, `${vendor}-${tierName(model)}`));
-    waiting.set(`${caller} ${vendor} short`, askTier(caller, `${vendor}-short-${caller}`, { 'x-gateway-timeout-ms': '6000' }));
-  }
-  // The tests report what failed.
-  await Promise.allSettled(waiting.values());
-});
+/** The calls that wait, by caller, vendor, and hint or `short`. */
+const waited = startTogether(
+  callers.flatMap(({ caller, vendor }) => [...hints.map(([model]) => model), 'short'].map((name) => `${caller} ${vendor} ${name}`)),
+  (key) => {
+    const [caller, vendor, name = ''] = key.split(' ') as [Dialect, Dialect, string];
+    if (name === 'short') return askTier(caller, `${vendor}-short-${caller}`, { 'x-gateway-timeout-ms': '6000' });
+    return askTier(caller, `${vendor}-${tierName(name)}`);
+  },
+);
 
 describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ caller, vendor }) => {
   const ask = (tier: string, headers?: Record<string, string>): Promise<Asked> => askTier(caller, `${vendor}-${tier}`, headers);
-  const waited = (name: string): Promise<Asked> => {
-    const asked = waiting.get(`${caller} ${vendor} ${name}`);
-    if (!asked) throw new Error(`${name} was not asked`);
-    return asked;
-  };
 
   it.each(hints)(
     'gets a retry after the wait that it asks for (%s), then the next model serves the call',
     async (model, leastMs, mostMs) => {
-      const { answer, call, tookMs } = await waited(model);
+      const { answer, call, tookMs } = await waited(`${caller} ${vendor} ${model}`);
       expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[vendor]}/echo`]);
       expect(call.attempts).toMatchObject([
         { n: 1, status: 429, outcome: 'failed', wait_ms: 0 },
@@ -251,7 +246,7 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
   });
 
   it('with a wait within the deadline, and then a slow response: client deadline exceeded', async () => {
-    const { answer, call } = await waited('short');
+    const { answer, call } = await waited(`${caller} ${vendor} short`);
     await expectRouteError(answer, routeOf(caller), { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
     expect(call).toMatchObject({ outcome: 'deadline' });
     expect(call.attempts).toMatchObject([{ status: 429 }, { status: null, wait_ms: 500, outcome: 'deadline' }]);
