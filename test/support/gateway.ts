@@ -223,7 +223,7 @@ export async function callsOf({ admin, project }: Pick<TestGateway, 'admin' | 'p
 }
 
 /** Repeats `check` until it succeeds; throws its last error after `limitMs`. Long waits check less often, since a check costs CPU. */
-export async function eventually<Result>(check: () => Promise<Result>, limitMs = 60_000): Promise<Result> {
+export async function eventually<Result>(check: () => Promise<Result>, limitMs = 120_000): Promise<Result> {
   const startedAt = performance.now();
   for (;;) {
     try {
