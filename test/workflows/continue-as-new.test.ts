@@ -54,7 +54,8 @@ async function endsOf(workflowId: string): Promise<readonly string[]> {
 }
 
 async function expectRenewed(workflowId: string): Promise<void> {
-  await until('the last run has completed', async () => (await endsOf(workflowId)).at(-1) === 'COMPLETED');
+  await temporal.client.workflow.getHandle(workflowId).result();
+  await until('the list shows that the last run has completed', async () => (await endsOf(workflowId)).at(-1) === 'COMPLETED');
   const ends = await endsOf(workflowId);
   expect(ends.length).toBeGreaterThan(1);
   expect(new Set(ends.slice(0, -1))).toEqual(new Set(['CONTINUED_AS_NEW']));
@@ -211,7 +212,11 @@ let server: TemporalServer;
 let temporal: Temporal;
 let worker: RunningWorker;
 beforeAll(async () => {
-  server = await createTemporalServer({ 'limit.historyCount.suggestContinueAsNew': 30 });
+  server = await createTemporalServer({
+    'limit.historyCount.suggestContinueAsNew': 30,
+    // By default a server refuses more than 50 lists a second.
+    'frontend.namespaceRPS.visibility': 1_000,
+  });
   temporal = createTemporal({ address: server.address, namespace: 'default', logger: createTestLog().logger });
   await temporal.probe();
   const activities: Partial<Activities> = Object.assign({}, ...scenarios.map((scenario) => scenario.activities));
