@@ -42,7 +42,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'serve':
       case 'worker':
         if (printHelpIfRequested(readOptions(rest, {}))) return 0;
-        await startService(command, createHost());
+        await (await loadService()).runService(command, createHost());
         return 0;
       case 'member':
         await runClusterWorker(rest);
@@ -88,10 +88,6 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
 /** Loaded on demand: loading it takes most of the time of a command that calls a running service. */
 function loadService(): Promise<typeof import('./service.ts')> {
   return import('./service.ts');
-}
-
-async function startService(role: 'start' | 'serve' | 'worker', host: ServiceHost): Promise<void> {
-  await (await loadService()).runService(role, host);
 }
 
 type OptionTypes = NonNullable<ParseArgsConfig['options']>;
@@ -145,7 +141,8 @@ async function runClusterWorker([role]: string[]): Promise<void> {
   const parentExited = new AbortController();
   const clusterWorker = await joinCluster(() => parentExited.abort());
   const stopping = AbortSignal.any([host.stopping, parentExited.signal]);
-  await startService(role === 'start' ? 'start' : 'serve', { ...host, stopping, clusterWorker });
+  const { runService } = await loadService();
+  await runService(role === 'start' ? 'start' : 'serve', { ...host, stopping, clusterWorker });
 }
 
 /**
