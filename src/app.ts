@@ -18,7 +18,7 @@ import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
 import type { Database } from './db/database.ts';
 import { createBreakers } from './failover/breaker.ts';
-import { closeServer, listenOn } from './http/listen.ts';
+import { closeServer, listenOn, trackUnusedConnections } from './http/listen.ts';
 import type { HealthDeps } from './http/routes/health.ts';
 import { createHealthServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
@@ -173,6 +173,8 @@ export async function createApp(options: AppOptions): Promise<App> {
           logger,
         });
 
+  const closeUnusedConnections = trackUnusedConnections(server);
+
   await keyring.start();
   await projects.start();
   await memory.settings.start();
@@ -215,7 +217,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
     async close() {
       const deadline = performance.now() + graceMs;
-      const serverClosed = closeServer(server, { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs });
+      const timeouts = { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs };
+      const serverClosed = closeServer(server, { closeUnusedConnections, ...timeouts });
       await Promise.all([serverClosed, durable?.stop()]);
       // A call whose client has disconnected holds no server connection, but its vendor may bill it: wait for it too.
       await callRecording.waitUntilSettled(deadline);

@@ -17,7 +17,6 @@ import { createDemoVendor } from './demo-vendor/server.ts';
 import { joinCluster } from './service/cluster-worker.ts';
 import type { ServiceHost } from './service/service-host.ts';
 import { StartError } from './service/start-error.ts';
-import { runMigrations, runService } from './service.ts';
 
 const usage = `Usage: gateway <command>
 
@@ -49,14 +48,14 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'serve':
       case 'worker':
         if (printHelpIfRequested(readOptions(rest, {}))) return 0;
-        await runService(command, createHost());
+        await (await loadService()).runService(command, createHost());
         return 0;
       case 'member':
         await runClusterWorker(rest);
         return 0;
       case 'migrate':
         if (printHelpIfRequested(readOptions(rest, {}))) return 0;
-        await runMigrations(createHost());
+        await (await loadService()).runMigrations(createHost());
         return 0;
       case 'demo-vendor':
         await runDemoVendor(rest);
@@ -95,6 +94,11 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
     for (const line of lines) process.stderr.write(`gateway: ${line}\n`);
     return 1;
   }
+}
+
+/** Loaded on demand: loading it takes most of the time of a command that calls a running service. */
+function loadService(): Promise<typeof import('./service.ts')> {
+  return import('./service.ts');
 }
 
 type OptionTypes = NonNullable<ParseArgsConfig['options']>;
@@ -148,6 +152,7 @@ async function runClusterWorker([role]: string[]): Promise<void> {
   const parentExited = new AbortController();
   const clusterWorker = await joinCluster(() => parentExited.abort());
   const stopping = AbortSignal.any([host.stopping, parentExited.signal]);
+  const { runService } = await loadService();
   await runService(role === 'start' ? 'start' : 'serve', { ...host, stopping, clusterWorker });
 }
 
