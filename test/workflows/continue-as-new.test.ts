@@ -132,7 +132,7 @@ async function expectDescribed(workflowId: string): Promise<void> {
   expect(others.length).toBeGreaterThan(0);
   expect(await first?.staticSummary()).toBe('acme: compute embeddings, run 2');
   expect(await first?.staticDetails()).toContain('- Project: acme (');
-  for (const { memo } of runs) expect(memo).toEqual({ summary: 'acme: compute embeddings, run 2', kind: 'embedding', project: 'acme' });
+  for (const { memo } of runs) expect(memo).toEqual({ summary: 'acme: compute embeddings, run 2', kind: 'embedMemory', project: 'acme' });
 }
 
 function createDailyCleanup(): Scenario {
