@@ -146,8 +146,16 @@ export async function createApp(options: AppOptions): Promise<App> {
     return durable.deleteRuns(workflowId, recordRuns);
   };
   const erasures = createErasures({ database, dataDir, callRecording, responseCache, deleteRuns, logger });
+  /** Calls do not need durable work, so only a worker process is not ready without it. */
+  const durableWaitReasons = (): readonly string[] =>
+    durable?.waitReasons() ?? (role === 'worker' ? ['durable work has not started yet'] : []);
   const health: HealthDeps = {
-    getNotReadyReasons: async () => [...startupBlockers(), ...(journal.state().accepting ? [] : ['the journal cannot be written'])],
+    getNotReadyReasons: async () => [
+      ...startupBlockers(),
+      ...(journal.state().accepting ? [] : ['the journal cannot be written']),
+      ...(role === 'worker' ? durableWaitReasons() : []),
+    ],
+    getDegradations: () => (role === 'worker' ? [] : durableWaitReasons().map((reason) => `durable work waits: ${reason}`)),
   };
   const server =
     role === 'worker'

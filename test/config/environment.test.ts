@@ -6,7 +6,16 @@ test('an empty environment configures the embedded service on the loopback inter
     errors: [],
     settings: {
       server: { host: '127.0.0.1', port: 8080, dataDir: '.gateway', databaseUrl: null, logLevel: 'info', workers: 1, otlpEndpoint: null },
-      temporal: { mode: 'dev', address: null, namespace: null, apiKey: null, tls: null, payloadKeys: [], workerBuildId: null },
+      temporal: {
+        mode: 'dev',
+        address: null,
+        namespace: null,
+        createNamespace: false,
+        apiKey: null,
+        tls: null,
+        payloadKeys: [],
+        workerBuildId: null,
+      },
       adminToken: null,
       journalSync: false,
     },
@@ -71,7 +80,8 @@ test('Temporal: off, external with an API key over TLS, or a dev server', () => 
     apiKey: 'k',
     tls: { serverName: null, caFile: null, certificateFile: null, keyFile: null },
   });
-  expect(temporalOf({ TEMPORAL_NAMESPACE: 'mine' })).toMatchObject({ mode: 'dev', namespace: 'mine' });
+  expect(temporalOf({ TEMPORAL_NAMESPACE: 'mine' })).toMatchObject({ mode: 'dev', namespace: 'mine', createNamespace: false });
+  expect(temporalOf({ TEMPORAL_ADDRESS: 'a:7233', TEMPORAL_CREATE_NAMESPACE: 'true' })).toMatchObject({ createNamespace: true });
 });
 
 test('TEMPORAL_PAYLOAD_KEY is one key or several; an invalid one is reported without its value', () => {

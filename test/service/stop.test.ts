@@ -89,10 +89,13 @@ describe('a running gateway', () => {
     expect(await ended).toBe(0);
     expect(await processesOf(home)).toEqual([]);
 
+    const stopped = gateway;
     gateway = await processes.start('start', { home });
     const { data } = await jsonOf<{ data: unknown[] }>(gateway.admin('GET', '/provision/teams/default/calls?task_id=last'));
     expect(data).toEqual([expect.objectContaining({ id, outcome: 'ok', estimated: false, stream: true })]);
     expect(await gateway.end('SIGTERM')).toBe(0);
+    const recoveries = [stopped, gateway].flatMap((each) => each.logs()).filter(({ msg }) => /recover|interrupted/.test(msg));
+    expect(recoveries).toEqual([]);
   });
 });
 
@@ -140,6 +143,7 @@ it('calls that run after the grace period are ended with an error to the caller 
       ['stream', 'interrupted', true, true, true],
     ]);
     expect(logs.filter((line) => line.includes('"level":"error"'))).toEqual([]);
+    expect(logs.filter((line) => line.includes('calls interrupted by the shutdown settled as unknown'))).toHaveLength(1);
   } finally {
     await slowVendor.close();
     await database.close();

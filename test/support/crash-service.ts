@@ -77,7 +77,13 @@ export async function createCrashService(): Promise<CrashService> {
   await writeFile(join(home, 'gateway.yaml'), yamlOf(vendor.url));
   await mkdir(join(home, 'data'));
   await copyTestBundle(join(home, 'data'));
-  const env = { DATABASE_URL: testDatabase.url, GATEWAY_TEMPORAL: 'on', TEMPORAL_ADDRESS: server.address, TEMPORAL_NAMESPACE: namespace };
+  const env = {
+    DATABASE_URL: testDatabase.url,
+    GATEWAY_TEMPORAL: 'on',
+    TEMPORAL_ADDRESS: server.address,
+    TEMPORAL_NAMESPACE: namespace,
+    TEMPORAL_CREATE_NAMESPACE: 'true',
+  };
   const serving = await processes.start('serve', { home, env });
   const startCrashWorker = (...crash: string[]) =>
     processes.start('worker', { home, env, program: [process.execPath, '--no-warnings', program, ...crash] });

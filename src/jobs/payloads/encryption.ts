@@ -17,20 +17,35 @@ const encodingName = 'binary/encrypted';
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** Takes one or more keys of 32 bytes. */
-export function createEncryptionCodec(keys: readonly [Uint8Array, ...Uint8Array[]]): PayloadCodec {
+/** A payload cannot be decrypted, because its key is not configured. */
+class MissingPayloadKeyError extends Error {
+  override readonly name = 'MissingPayloadKeyError';
+
+  constructor(keyId: string) {
+    super(`TEMPORAL_PAYLOAD_KEY does not contain the key ${keyId}`);
+  }
+}
+
+/** Gets the id of the missing key, and the workflow id of the payload where the SDK knows it. */
+export type OnMissingKey = (keyId: string, workflowId?: string) => void;
+
+/** Takes keys of 32 bytes; without one, nothing is encrypted. */
+export function createEncryptionCodec(keys: readonly Uint8Array[], onMissingKey: OnMissingKey = () => undefined): PayloadCodec {
   const keysById = new Map(keys.map((key) => [keyFingerprint(key), key]));
   const [first] = keys;
-  const firstKeyId = keyFingerprint(first);
+  const firstKeyId = first && keyFingerprint(first);
   return {
-    encode: async (payloads) => payloads.map((payload) => (isPublic(payload) ? payload : encrypt(payload, first, firstKeyId))),
-    decode: async (payloads) =>
+    encode: async (payloads) =>
+      payloads.map((payload) => (!first || !firstKeyId || isPublic(payload) ? payload : encrypt(payload, first, firstKeyId))),
+    decode: async (payloads, context) =>
       payloads.map((payload) => {
         if (toUtf8(payload.metadata?.['encoding']) !== encodingName) return payload;
         const id = toUtf8(payload.metadata?.['encryption-key-id']);
         const key = keysById.get(id);
-        if (!key) throw new Error(`TEMPORAL_PAYLOAD_KEY does not contain the key ${/^[0-9a-f]{16}$/.test(id) ? id : 'of a payload'}`);
-        return decrypt(payload, key);
+        if (key) return decrypt(payload, key);
+        const keyId = /^[0-9a-f]{16}$/.test(id) ? id : 'of a payload';
+        onMissingKey(keyId, context?.workflowId);
+        throw new MissingPayloadKeyError(keyId);
       }),
   };
 }
