@@ -18,7 +18,7 @@ export async function openInspector(stderr) {
   const socket = new WebSocket(address);
   /** @type {Map<number, (result: { result: { value: string } }) => void>} */
   const waiting = new Map();
-  let asked = 0;
+  let lastId = 0;
   socket.addEventListener('message', ({ data }) => {
     const { id, result } = JSON.parse(String(data));
     waiting.get(id)?.(result);
@@ -26,20 +26,20 @@ export async function openInspector(stderr) {
   });
   await new Promise((resolve, reject) => {
     socket.addEventListener('open', resolve, { once: true });
-    socket.addEventListener('error', () => reject(new Error('the inspector does not answer')), { once: true });
+    socket.addEventListener('error', () => reject(new Error('the inspector does not respond')), { once: true });
   });
   /** @type {(method: string, params?: object) => Promise<{ result: { value: string } }>} */
-  const ask = (method, params = {}) =>
+  const send = (method, params = {}) =>
     new Promise((resolve) => {
-      asked += 1;
-      waiting.set(asked, resolve);
-      socket.send(JSON.stringify({ id: asked, method, params }));
+      lastId += 1;
+      waiting.set(lastId, resolve);
+      socket.send(JSON.stringify({ id: lastId, method, params }));
     });
   const measure = async () => {
     // The second collection frees what the first one finalised.
-    await ask('HeapProfiler.collectGarbage');
-    await ask('HeapProfiler.collectGarbage');
-    const { result } = await ask('Runtime.evaluate', { expression: 'JSON.stringify(process.memoryUsage())' });
+    await send('HeapProfiler.collectGarbage');
+    await send('HeapProfiler.collectGarbage');
+    const { result } = await send('Runtime.evaluate', { expression: 'JSON.stringify(process.memoryUsage())' });
     const { heapUsed, arrayBuffers } = JSON.parse(result.value);
     return { heapBytes: heapUsed, bufferBytes: arrayBuffers };
   };

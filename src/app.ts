@@ -9,7 +9,6 @@ import { createErasures } from './app/erasures.ts';
 import { createLearning, signalWaitingBatches } from './app/learning.ts';
 import { createMediaHandlers } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
-import { createVideoHandlers } from './app/videos.ts';
 import { startCostAdjustment } from './ceilings/counter-updates.ts';
 import { createUsageReader } from './ceilings/counter-usage.ts';
 import { parseImportedRows } from './config/catalog.ts';
@@ -19,12 +18,11 @@ import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
 import type { Database } from './db/database.ts';
 import { createBreakers } from './failover/breaker.ts';
-import { closeServer, listenOn } from './http/listen.ts';
+import { closeServer, listenOn, trackUnusedConnections } from './http/listen.ts';
 import type { HealthDeps } from './http/routes/health.ts';
 import { createHealthServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
 import type { JournalFileSystem } from './journal/file-system.ts';
-import { listLiveProcesses } from './journal/heartbeat.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
 import type { Logger } from './observability/logger.ts';
@@ -32,7 +30,6 @@ import type { ResponseCache } from './pipeline/cache/response-cache.ts';
 import { createResponseCache } from './pipeline/cache/response-cache.ts';
 import { createEmbedder } from './pipeline/internal/embedder.ts';
 import { createMemoryModel } from './pipeline/internal/memory-model.ts';
-import { createMediaCalls } from './pipeline/media/handle-media-call.ts';
 import type { Projects } from './projects/projects.ts';
 import { createProjects } from './projects/projects.ts';
 import { type Catalog, toPrice } from './routing/catalog.ts';
@@ -119,22 +116,13 @@ export async function createApp(options: AppOptions): Promise<App> {
   const reports = createUsageReports({ database, clock });
 
   const callRecording = await createCallRecording({ snapshot, database, dataDir, journalFiles, clock, logger });
-  const { journal, admission, drain, recovery } = callRecording;
+  const { journal, admission } = callRecording;
 
   const catalog = (): Catalog => current.catalog;
   const planner = createPlanner({ catalog, breakers, flags: () => current.routingFlags });
   const responseCache = createResponseCache({ clock });
-  const handleCall = createCallHandler(snapshot, {
-    responseCache,
-    httpClient,
-    breakers,
-    getKeyCeilings: keyring.getCeilings,
-    admission,
-    recall: (request) => memory.recall(request),
-    journal,
-    clock,
-    logger,
-  });
+  const callDeps = { httpClient, breakers, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
+  const handleCall = createCallHandler(snapshot, { ...callDeps, responseCache, recall: (request) => memory.recall(request) });
   const embedder = createEmbedder({ handleCall, catalog, clock });
   const memory = createMemory({
     database,
@@ -151,22 +139,13 @@ export async function createApp(options: AppOptions): Promise<App> {
     retry: () => current.config.memory.retry,
     logger,
   });
-  const mediaDeps = {
-    snapshot,
-    breakers,
-    calls: createMediaCalls({ getKeyCeilings: keyring.getCeilings, admission, breakers, journal, clock, logger }),
-    httpClient,
-    clock,
-    logger,
-  };
-  const media = createMediaHandlers(mediaDeps);
-  const videos = createVideoHandlers({ ...mediaDeps, database });
+  const media = createMediaHandlers({ ...callDeps, snapshot, database });
   let durable: Durable | null = null;
   const deleteRuns: Durable['deleteRuns'] = async (workflowId, recordRuns) => {
     if (!durable) throw new Error('durable work has not been started');
     return durable.deleteRuns(workflowId, recordRuns);
   };
-  const erasures = createErasures({ database, dataDir, journal, drain, recovery, responseCache, deleteRuns, logger });
+  const erasures = createErasures({ database, dataDir, callRecording, responseCache, deleteRuns, logger });
   /** Calls do not need durable work, so only a worker process is not ready without it. */
   const durableWaitReasons = (): readonly string[] =>
     durable?.waitReasons() ?? (role === 'worker' ? ['durable work has not started yet'] : []);
@@ -190,24 +169,19 @@ export async function createApp(options: AppOptions): Promise<App> {
           reports,
           reprice: createReprice({ database, clock, startCostAdjustment }),
           memory,
-          erasures: erasures.routes,
-          applyErasure: erasures.listener.apply,
+          erasures,
           learning,
-          leases: {
-            leases: admission.leases,
-            listLiveProcesses: async () => (await listLiveProcesses(database)).map(({ id }) => id),
-            revokeLeases: callRecording.revokeLeases,
-          },
+          callRecording,
           readUsage: createUsageReader({ database, admission, process: journal.id }),
           handleCall,
           media,
-          videos,
-          drain,
           health,
           adminToken,
           clock,
           logger,
         });
+
+  const closeUnusedConnections = trackUnusedConnections(server);
 
   await keyring.start();
   await projects.start();
@@ -237,7 +211,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         memory,
         erasures: erasures.activities,
         learning,
-        videos: { pollVideo: videos.pollVideo },
+        videos: media.activities,
         interceptActivities,
         logger,
         onReady: (ready) => onReady?.(ready.uiUrl()),
@@ -251,7 +225,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
     async close() {
       const deadline = performance.now() + graceMs;
-      const serverClosed = closeServer(server, { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs });
+      const timeouts = { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs };
+      const serverClosed = closeServer(server, { closeUnusedConnections, ...timeouts });
       await Promise.all([serverClosed, durable?.stop()]);
       // A call whose client has disconnected holds no server connection, but its vendor may bill it: wait for it too.
       await callRecording.waitUntilSettled(deadline);

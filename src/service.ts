@@ -14,7 +14,7 @@ import { readOrCreateAdminToken } from './config/admin-token.ts';
 import type { Config } from './config/config.ts';
 import { ConfigError } from './config/config.ts';
 import { type ConfigSource, loadConfig, readConfigSource } from './config/load.ts';
-import { errorSummary } from './core/error-messages.ts';
+import { errorCode, errorSummary } from './core/error-messages.ts';
 import { untilAborted, withTimeout } from './core/time-limit.ts';
 import type { Logger } from './observability/logger.ts';
 import { createLogger } from './observability/logger.ts';
@@ -97,7 +97,8 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
       if (role === 'start' && uiUrl !== null) host.write(`\n  Temporal UI     ${uiUrl}\n\n`);
     });
   }
-  (clusterWorker?.onReload ?? host.onReload)(() => void reload({ role, host, completeConfig, app, logger }));
+  const reload = async (): Promise<void> => app.reload(await completeConfig(loadConfig(readSource(role, host))));
+  (clusterWorker?.onReload ?? host.onReload)(() => void tryReload(reload, logger));
   if (clusterWorker) clusterWorker.reportListening(url);
   else logger.info({ url, role }, 'listening');
   if (isSchemaVerified) return { watching: Promise.resolve() };
@@ -143,25 +144,17 @@ async function listen(app: App, { server }: Config): Promise<string> {
   try {
     return await app.listen(server.host, server.port);
   } catch (cause) {
-    const code: unknown = cause instanceof Error && 'code' in cause ? cause.code : null;
+    const code = errorCode(cause);
     if (code === 'EADDRINUSE') throw new StartError(`port ${server.port} of ${server.host} is in use; set PORT to another one`, { cause });
     if (code === 'EACCES') throw new StartError(`port ${server.port} may not be used by this user; set PORT to another one`, { cause });
     throw new StartError(`cannot listen on ${server.host}:${server.port}: ${errorSummary(cause)}`, { cause });
   }
 }
 
-interface Reload {
-  readonly role: Role;
-  readonly host: ServiceHost;
-  readonly completeConfig: (config: Config) => Promise<Config>;
-  readonly app: App;
-  readonly logger: Logger;
-}
-
 /** Applies the configuration file again. When it has errors, logs them and keeps the active configuration. */
-async function reload({ role, host, completeConfig, app, logger }: Reload): Promise<void> {
+async function tryReload(reload: () => Promise<void>, logger: Logger): Promise<void> {
   try {
-    app.reload(await completeConfig(loadConfig(readSource(role, host))));
+    await reload();
     logger.info({}, 'configuration reloaded');
   } catch (error) {
     const reason = error instanceof ConfigError ? { errors: error.errors } : { err: error };

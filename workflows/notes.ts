@@ -31,9 +31,8 @@ export const templates = {
   project: '- Project: {slug} ({id})',
   episode: '- Episode: {id}',
   opening: '- Opening: {count}',
-  batch: '- Batch: {id}',
-  showBatch: '- Inspect: `gateway batches show {id} --project {slug}`',
-  replayBatch: '- Replay when it failed: reset this run, or `gateway batches replay {id} --project {slug}`',
+  showBatch: '- Inspect: `gateway batches show {id}`',
+  replayBatch: '- Replay a failed batch: reset this run, or `gateway batches replay {id}`',
   replayProject: '- Replay all failed batches of the project: signal `replay`',
   embeddingRun: '- Run: {count}',
   erasure: '- Erasure: {id}',
@@ -66,20 +65,21 @@ export const templates = {
 
   // Current details.
   waitsForIdle: 'Waiting for the end of the conversation; next check at {time}.',
-  videoRuns: 'The vendor works on the video; {count} polls, next poll at {time}.',
-  videoUnreachable: 'The vendor does not respond or does not know the video; {count} polls, next poll at {time}.',
-  embedding: 'Computing embeddings: {count} passages so far.',
-  erasureWaits: 'Waiting until every process applies the erasure; {count} checks, next check at {time}.',
+  videoRuns: 'The vendor works on the video; polls: {count}, next at {time}.',
+  videoUnreachable: 'The vendor does not respond or does not know the video; polls: {count}, next at {time}.',
+  embedding: 'Computing embeddings; passages so far: {count}.',
+  embedded: 'All embeddings are computed; passages of this run: {count}.',
+  erasureWaits: 'Waiting until every process applies the erasure; checks: {count}, next at {time}.',
   erasurePurges: 'Deleting runs that concern the subject.',
   erasureVerifies: 'Verifying that no data of the subject is left.',
   ended: 'Ended: {code}.',
   learningIdle: 'No messages wait, or memory is off; a signal follows when that changes.',
   learningRuns: 'A batch runs and signals its end.',
   learningWaits: 'Too few messages for a batch; next check at {time}.',
-  replayed: 'Replayed {count} batches.',
+  replayed: 'Batches replayed: {count}.',
   batchProgress: '{count} of {count} groups settled.',
   groupRuns: '- Group {count}: {code}, try {count}, runs.',
-  groupWaits: '- Group {count}: {code} failed {count} times ({code}); next try at {time}.',
+  groupWaits: '- Group {count}: {code} failed ({code}), tries: {count}; next try at {time}.',
   groupBlocked: '- Group {count}: waits for the settings of the project ({code}); next check at {time}.',
   groupsParked: '{count} of {count} groups parked after {count} unusable responses ({code}); replay: gateway batches replay {id}',
 
@@ -96,7 +96,7 @@ export const templates = {
   'cleanup:vector-indexes': 'cleanup: vector indexes',
   cleanupStep: 'cleanup: step {id}',
   cleanupRows: '- {id}: {count} rows',
-  cleanupFailed: 'step {id} of the cleanup failed after {count} tries ({code}); the next daily run starts over',
+  cleanupFailed: 'step {id} of the cleanup failed at every try ({code}); the next daily run starts over',
 } as const satisfies Record<string, string>;
 
 export type NoteName = keyof typeof templates;

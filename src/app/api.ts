@@ -9,15 +9,11 @@ import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
 import { createProvisionRoutes } from '../http/routes/provision.ts';
 import { createProvisionCatalogRoutes } from '../http/routes/provision-catalog.ts';
-import type { ErasureHandlerDeps } from '../http/routes/provision-erasures.ts';
-import type { LeaseHandlerDeps } from '../http/routes/provision-leases.ts';
-import { createProvisionUsageRoutes } from '../http/routes/provision-usage.ts';
 import { createHttpServer } from '../http/server.ts';
-import type { Drain } from '../journal/drain.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { HandleCall } from '../pipeline/call/handle-call.ts';
-import { limitsFor } from '../pipeline/call/limits.ts';
+import { limitsFor } from '../pipeline/call/project-context.ts';
 import type { Projects } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
 import { listModels } from '../routing/list-models.ts';
@@ -25,13 +21,14 @@ import type { ActiveModels } from '../usage/prices/active-models.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import type { Reprice } from '../usage/reprice.ts';
 import { buildStatusReport } from '../usage/status.ts';
+import type { CallRecording } from './call-recording.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
 import type { MediaHandlers } from './media.ts';
-import { createMemoryRouteDeps, type Memory, type MemoryApiDeps } from './memory.ts';
-import type { VideoHandlers } from './videos.ts';
+import { createMemoryRouteDeps, type Memory } from './memory.ts';
 
-export interface ApiDeps {
+interface ApiDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly activeModels: ActiveModels<CatalogRow>;
   readonly keyring: Keyring;
@@ -40,15 +37,12 @@ export interface ApiDeps {
   readonly reports: UsageReports;
   readonly reprice: Reprice;
   readonly memory: Memory;
-  readonly learning: Pick<Learning, 'remember' | 'batches'>;
-  readonly leases: LeaseHandlerDeps;
-  readonly erasures: ErasureHandlerDeps;
-  readonly applyErasure: MemoryApiDeps['applyErasure'];
+  readonly learning: Learning;
+  readonly callRecording: CallRecording;
+  readonly erasures: Erasures;
   readonly readUsage: ReturnType<typeof createUsageReader>;
   readonly handleCall: HandleCall;
   readonly media: MediaHandlers;
-  readonly videos: VideoHandlers;
-  readonly drain: Drain;
   readonly health: HealthDeps;
   readonly adminToken: string;
   readonly clock: Clock;
@@ -56,23 +50,23 @@ export interface ApiDeps {
 }
 
 export function createApi(deps: ApiDeps): Server {
-  const { snapshot, activeModels, keyring, projects, breakers, reports, readUsage, leases, memory, learning } = deps;
-  const { handleCall, drain, reprice, media, videos, health, adminToken, clock, logger } = deps;
+  const { snapshot, activeModels, keyring, projects, breakers, reports, readUsage, callRecording, memory, learning, erasures } = deps;
+  const { handleCall, reprice, media, health, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
   /** Runs a query after this process's journal is drained, so that clients read their own completed calls. */
   const readStored = <Result>(query: () => Promise<Result>): Promise<Result> =>
     mapDatabaseErrors(async () => {
-      await drain.waitUntilDrained();
+      await callRecording.drain.waitUntilDrained();
       return query();
     });
 
   return createHttpServer({
     logger,
     text: { findCaller, findProject: projects.get, memorySettings: memory.settings.get, handleCall, clock, logger },
-    media: { findCaller, findProject: projects.get, ...media, clock, logger },
-    video: { findCaller, findProject: projects.get, ...videos, clock, logger },
+    media: { findCaller, findProject: projects.get, ...media.routes, clock, logger },
+    video: { findCaller, findProject: projects.get, ...media.videoRoutes, clock, logger },
     status: {
       findCaller,
       getUsage: async ({ projectId }) => {
@@ -80,24 +74,15 @@ export function createApi(deps: ApiDeps): Server {
         return readStored(() => reports.getUsage({ projectId, monthlyCapNanos }));
       },
       getStatus: async (caller) => {
-        const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller.keyId)]);
+        const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller)]);
         const { catalog, config } = snapshot();
         const allowedProviders = project.settings.providers;
         const providers = [...catalog.served.keys()].filter((name) => allowedProviders?.includes(name) ?? true);
         const limits = limitsFor({ caller, source: project.slug }, project.settings, ceilings);
         return readStored(async () => {
-          const counted = await readUsage(limits, clock.now());
-          return buildStatusReport({
-            reports,
-            project,
-            caller,
-            ceilings,
-            breakers,
-            providers,
-            clock,
-            demo: config.demo,
-            countedUsage: counted,
-          });
+          const countedUsage = await readUsage(limits, clock.now());
+          const { demo } = config;
+          return buildStatusReport({ reports, project, caller, ceilings, breakers, providers, clock, demo, countedUsage });
         });
       },
     },
@@ -109,7 +94,7 @@ export function createApi(deps: ApiDeps): Server {
         return listModels({ ...request, catalog, flags, startedAt });
       },
     },
-    memory: createMemoryRouteDeps({ findCaller, memory, remember: learning.remember, applyErasure: deps.applyErasure, readStored }),
+    memory: createMemoryRouteDeps({ findCaller, memory, remember: learning.remember, applyErasure: erasures.listener.apply, readStored }),
     health,
     provisionCatalog: createProvisionCatalogRoutes({
       listModels: () => Object.values(activeModels.models()).map((row) => ({ ...row, price: toPrice(row) })),
@@ -123,19 +108,15 @@ export function createApi(deps: ApiDeps): Server {
       importModels: activeModels.import,
       adminToken,
     }),
-    provisionUsage: createProvisionUsageRoutes({
-      findProject: projects.findBySlug,
-      // Active prices that are not in the price history yet would be missed.
-      reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
-      adminToken,
-    }),
     provision: createProvisionRoutes({
       projects,
       keyring,
       memorySettings: memory.settings,
       batches: learning.batches,
-      leases,
-      erasures: deps.erasures,
+      leases: callRecording.leases,
+      erasures: erasures.routes,
+      // Active prices that are not in the price history yet would be missed.
+      reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
       listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),
       adminToken,
     }),

@@ -1,13 +1,10 @@
 /** Handles calls with the current configuration; a call in progress keeps the one that it started with. */
-import type { Breakers } from '../failover/breaker.ts';
 import { createHandleCall, type HandleCall, type HandleCallDeps } from '../pipeline/call/handle-call.ts';
 import { chooseTier } from '../routing/classify.ts';
 import { createPlanner } from '../routing/plan.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 
-export interface CallHandlerDeps extends Omit<HandleCallDeps, 'planner' | 'chooseTier' | 'findProvider' | 'revision'> {
-  readonly breakers: Breakers;
-}
+type CallHandlerDeps = Omit<HandleCallDeps, 'planner' | 'chooseTier' | 'findProvider' | 'revision'>;
 
 export function createCallHandler(snapshot: () => ConfigSnapshot, deps: CallHandlerDeps): HandleCall {
   let handler: { readonly snapshot: ConfigSnapshot; readonly handle: HandleCall } | null = null;

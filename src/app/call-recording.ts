@@ -3,17 +3,18 @@
  * journals. Its only policy is the order of start and stop.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Admission, createAdmission } from '../ceilings/admission.ts';
+import { createAdmission } from '../ceilings/admission.ts';
 import { revokeLeases } from '../ceilings/lease-store.ts';
 import { tokenCost, unitsCost } from '../core/cost.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
-import { createDrain, type Drain } from '../journal/drain.ts';
+import type { LeaseHandlerDeps } from '../http/routes/provision-leases.ts';
+import { createDrain } from '../journal/drain.ts';
 import type { JournalFileSystem } from '../journal/file-system.ts';
-import { createHeartbeat, deleteIfStale, deleteProcess } from '../journal/heartbeat.ts';
-import { createJournal, type Journal } from '../journal/journal.ts';
+import { createHeartbeat, deleteIfStale, deleteProcess, listLiveProcesses } from '../journal/heartbeat.ts';
+import { createJournal } from '../journal/journal.ts';
 import type { IsErased } from '../journal/quarantine.ts';
-import { createRecovery, type Recovery, recoverOnce } from '../journal/recover.ts';
+import { createRecovery, recoverOnce } from '../journal/recover.ts';
 import type { EstimateCost } from '../journal/unfinished-calls.ts';
 import { isAnyErased } from '../memory/erasure/tombstones.ts';
 import { createCredentialMasker } from '../memory/text/credential-masker.ts';
@@ -22,7 +23,9 @@ import { ensurePartitions } from '../usage/partitions.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import { createStoreBatch } from './store-batch.ts';
 
-export interface CallRecordingDeps {
+export type CallRecording = Awaited<ReturnType<typeof createCallRecording>>;
+
+interface CallRecordingDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly database: Database;
   readonly dataDir: string;
@@ -32,21 +35,7 @@ export interface CallRecordingDeps {
   readonly logger: Logger;
 }
 
-export interface CallRecording {
-  readonly journal: Journal;
-  readonly admission: Admission;
-  readonly drain: Drain;
-  readonly recovery: Recovery;
-  /** Revokes a dead process's leases; resolves to their number. Null when its last heartbeat is less than 60 seconds old. */
-  revokeLeases(journalId: string): Promise<number | null>;
-  start(): Promise<void>;
-  /** Resolves when no call is in flight, at the latest at `deadline` (in terms of `performance.now()`). */
-  waitUntilSettled(deadline: number): Promise<void>;
-  /** Drains the journal if the database is available. Otherwise the next process recovers the remaining records. */
-  stop(): Promise<void>;
-}
-
-export async function createCallRecording(deps: CallRecordingDeps): Promise<CallRecording> {
+export async function createCallRecording(deps: CallRecordingDeps) {
   const { snapshot, database, dataDir, journalFiles, clock, logger } = deps;
   const store = createStoreBatch(createCredentialMasker());
   const journal = await createJournal({
@@ -64,16 +53,12 @@ export async function createCallRecording(deps: CallRecordingDeps): Promise<Call
     onStoreDown: () => snapshot().config.onBudgetStoreDown,
   });
   const isErased: IsErased = (calls) => isAnyErased(database, calls);
-  const prepare = (): Promise<void> => ensurePartitions(database, clock);
+  const shared = { dataDir, database, store, logger, isErased };
   const drain = createDrain({
+    ...shared,
     journal,
-    dataDir,
-    database,
-    store,
     clock,
-    logger,
-    prepare,
-    isErased,
+    prepare: () => ensurePartitions(database, clock),
     onStored: admission.commit,
     onRejected: admission.revert,
   });
@@ -85,7 +70,7 @@ export async function createCallRecording(deps: CallRecordingDeps): Promise<Call
     await admission.leases.revokeAll(journalId);
     await deleteProcess(database, journalId);
   };
-  const recoveryOptions = { dataDir, database, store, logger, estimateCost, onRecovered, isErased };
+  const recoveryOptions = { ...shared, estimateCost, onRecovered };
   const recovery = createRecovery({ ...recoveryOptions, ownId: journal.id });
   const heartbeat = createHeartbeat({ database, journalId: journal.id, logger, onReconnected: admission.verifyLeases });
 
@@ -94,21 +79,27 @@ export async function createCallRecording(deps: CallRecordingDeps): Promise<Call
     admission,
     drain,
     recovery,
-    // One transaction: a process that reconnects sees its row deleted before others count it as live.
-    revokeLeases: (journalId) =>
-      database.transaction(async (tx) => ((await deleteIfStale(tx, journalId)) ? await revokeLeases(tx, journalId) : null)),
-    async start() {
+    leases: {
+      leases: admission.leases,
+      listLiveProcesses: async () => (await listLiveProcesses(database)).map(({ id }) => id),
+      // One transaction: a process that reconnects sees its row deleted before others count it as live.
+      revokeLeases: (journalId) =>
+        database.transaction(async (tx) => ((await deleteIfStale(tx, journalId)) ? await revokeLeases(tx, journalId) : null)),
+    } satisfies LeaseHandlerDeps,
+    async start(): Promise<void> {
       await admission.start();
       drain.start();
       recovery.start();
       heartbeat.start();
     },
-    async waitUntilSettled(deadline) {
+    /** Resolves when no call is in flight, at the latest at `deadline` (in terms of `performance.now()`). */
+    async waitUntilSettled(deadline: number): Promise<void> {
       // Parked calls are settled already; `journal.close` writes them if the disk permits.
       const isSettled = (): boolean => journal.state().openCalls <= journal.state().parkedCalls;
       while (!isSettled() && performance.now() < deadline) await sleep(10);
     },
-    async stop() {
+    /** Drains the journal if the database is available. Otherwise the next process recovers the remaining records. */
+    async stop(): Promise<void> {
       await recovery.stop();
       await drain.stop();
       await admission.stop();

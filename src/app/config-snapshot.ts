@@ -1,22 +1,13 @@
 /** The configuration and everything derived from it, as one immutable value. A reload replaces the whole; nothing changes a part of it. */
 import type { CatalogRow, Config } from '../config/config.ts';
-import { buildCatalog, type Catalog } from '../routing/catalog.ts';
-import type { RoutingFlags } from '../routing/select.ts';
-import { buildMediaProviders, type MediaProvider } from '../vendors/media.ts';
+import { buildCatalog } from '../routing/catalog.ts';
+import { buildMediaProviders } from '../vendors/media.ts';
 import { buildProviders } from '../vendors/registry.ts';
-import type { Provider } from '../vendors/vendor.ts';
 
-export interface ConfigSnapshot {
-  readonly config: Config;
-  readonly catalog: Catalog;
-  readonly providers: ReadonlyMap<string, Provider>;
-  readonly mediaProviders: ReadonlyMap<string, MediaProvider>;
-  readonly routingFlags: RoutingFlags;
-  /** Number of reloads: a response cached under one configuration is not served under another. */
-  readonly revision: number;
-}
+export type ConfigSnapshot = Readonly<ReturnType<typeof createSnapshot>>;
 
-export function createSnapshot(config: Config, revision: number): ConfigSnapshot {
+/** `revision`: number of reloads. A response cached under one configuration is not served under another. */
+export function createSnapshot(config: Config, revision: number) {
   return {
     config,
     catalog: buildCatalog(config),

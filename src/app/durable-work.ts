@@ -16,7 +16,7 @@ import type { ConfigSnapshot } from './config-snapshot.ts';
 import type { Learning } from './learning.ts';
 import type { Memory } from './memory.ts';
 
-export interface DurableWorkDeps
+interface DurableWorkDeps
   extends Pick<DurableOptions, 'role' | 'dataDir' | 'database' | 'logger' | 'onReady'>,
     Pick<ActivityDeps, 'erasures' | 'videos'> {
   readonly snapshot: () => ConfigSnapshot;

@@ -1,37 +1,29 @@
 /** Connects erasure to the modules that store data of subjects: this process's listener, the workflow's activities and the routes. */
 import type { Database } from '../db/database.ts';
-import type { ErasureHandlerDeps } from '../http/routes/provision-erasures.ts';
+import type { ErasureReports } from '../http/routes/provision.ts';
 import type { Durable } from '../jobs/durable.ts';
-import type { Drain } from '../journal/drain.ts';
-import { listLiveProcesses } from '../journal/heartbeat.ts';
-import type { Journal } from '../journal/journal.ts';
 import { deleteQuarantined } from '../journal/quarantine.ts';
-import type { Recovery } from '../journal/recover.ts';
-import { createErasureListener, type ErasureListener } from '../memory/erasure/erasure-listener.ts';
+import { createErasureListener } from '../memory/erasure/erasure-listener.ts';
 import { findErasure, listErasures } from '../memory/erasure/erasure-report.ts';
-import { createErasureSteps, type ErasureSteps } from '../memory/erasure/erasure-steps.ts';
+import { createErasureSteps } from '../memory/erasure/erasure-steps.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { ResponseCache } from '../pipeline/cache/response-cache.ts';
+import type { CallRecording } from './call-recording.ts';
 
-export interface ErasureDeps {
+interface ErasureDeps {
   readonly database: Database;
   readonly dataDir: string;
-  readonly journal: Journal;
-  readonly drain: Drain;
-  readonly recovery: Recovery;
+  readonly callRecording: CallRecording;
   readonly responseCache: ResponseCache;
   readonly deleteRuns: Durable['deleteRuns'];
   readonly logger: Logger;
 }
 
-export interface Erasures {
-  readonly listener: ErasureListener;
-  readonly activities: ErasureSteps;
-  readonly routes: ErasureHandlerDeps;
-}
+export type Erasures = ReturnType<typeof createErasures>;
 
-export function createErasures(deps: ErasureDeps): Erasures {
-  const { database, dataDir, journal, drain, recovery, responseCache, deleteRuns, logger } = deps;
+export function createErasures(deps: ErasureDeps) {
+  const { database, dataDir, callRecording, responseCache, deleteRuns, logger } = deps;
+  const { journal, drain, recovery, leases } = callRecording;
   return {
     listener: createErasureListener({
       database,
@@ -50,10 +42,10 @@ export function createErasures(deps: ErasureDeps): Erasures {
       },
       logger,
     }),
-    activities: createErasureSteps({ database, listLive: async () => (await listLiveProcesses(database)).map(({ id }) => id), deleteRuns }),
+    activities: createErasureSteps({ database, listLive: leases.listLiveProcesses, deleteRuns }),
     routes: {
       listErasures: (projectId, limit) => listErasures(database, projectId, limit),
       findErasure: (projectId, id) => findErasure(database, projectId, id),
-    },
+    } satisfies ErasureReports,
   };
 }

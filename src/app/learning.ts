@@ -1,32 +1,25 @@
 /** Connects learning's activities and routes to the modules that implement them. */
-import type { LearningActivityDeps } from '../../activities/create-activities.ts';
 import type { BackoffPolicy } from '../core/backoff.ts';
 import { isUuid } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { ClosedRun } from '../jobs/closed-runs.ts';
-import { type Batches, createBatches } from '../memory/learning/batches.ts';
-import { type BatchStarter, createBatchStarter } from '../memory/learning/begin-batch.ts';
+import { createBatches } from '../memory/learning/batches.ts';
+import { createBatchStarter } from '../memory/learning/begin-batch.ts';
 import { createGroups } from '../memory/learning/groups.ts';
 import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
 import { closeEndedBatches, replayProject } from '../memory/learning/replay.ts';
 import { signalAllBatches, signalBatches } from '../memory/triggers/learning-triggers.ts';
 import type { Logger } from '../observability/logger.ts';
 
-export interface LearningDeps {
+export type Learning = ReturnType<typeof createLearning>;
+
+interface LearningDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly model: MemoryModel;
   readonly retry: () => BackoffPolicy;
   readonly logger: Logger;
-}
-
-export interface Learning {
-  readonly activities: LearningActivityDeps;
-  readonly remember: BatchStarter['remember'];
-  readonly batches: Batches;
-  /** Closes the batches of runs that ended in Temporal without code of the gateway. */
-  readonly closeBatches: (runs: readonly ClosedRun[]) => Promise<void>;
 }
 
 /**
@@ -40,7 +33,7 @@ export function signalWaitingBatches(database: Database, logger: Logger, project
   );
 }
 
-export function createLearning({ database, clock, model, retry, logger }: LearningDeps): Learning {
+export function createLearning({ database, clock, model, retry, logger }: LearningDeps) {
   const { checkLearning, remember } = createBatchStarter({ database, clock });
   const groups = createGroups({ database, clock, retry, logger });
   const groupDeps = { database, clock, groups, model };
@@ -51,11 +44,12 @@ export function createLearning({ database, clock, model, retry, logger }: Learni
       learnGroup: createLearnGroup(groupDeps),
       consolidateGroup: createConsolidateGroup(groupDeps),
       finishBatch: groups.finish,
-      replayBatches: (projectId) => replayProject(database, projectId),
+      replayBatches: (projectId: string) => replayProject(database, projectId),
     },
     remember,
     batches: createBatches({ database }),
-    async closeBatches(runs) {
+    /** Closes the batches of runs that ended in Temporal without code of the gateway. */
+    async closeBatches(runs: readonly ClosedRun[]): Promise<void> {
       const ended = runs.flatMap(({ workflowId, runId, byOperator }) => {
         const batchId = workflowId.slice(workflowId.lastIndexOf('/') + 1);
         return isUuid(batchId) ? [{ batchId, runId, state: byOperator ? ('stopped' as const) : ('failed' as const) }] : [];

@@ -1,43 +1,67 @@
-/** Connects the image and speech routes to the modules that implement them. */
-import type { Clock } from '../core/time.ts';
-import type { Breakers } from '../failover/breaker.ts';
-import type { MediaCalls } from '../pipeline/media/handle-media-call.ts';
-import type { GenerateImages } from '../pipeline/media/images.ts';
-import { createGenerateImages } from '../pipeline/media/images.ts';
-import type { SynthesizeSpeech } from '../pipeline/media/speech.ts';
-import { createSynthesizeSpeech } from '../pipeline/media/speech.ts';
+/** Connects the image, speech and video routes and the video polling activity to the modules that implement them. */
+import { applyCostAdjustments } from '../ceilings/counter-updates.ts';
+import type { Database } from '../db/database.ts';
+import { createMediaCalls, type MediaDeps } from '../pipeline/media/handle-media-call.ts';
+import { createGenerateImages, type GenerateImages, type MediaRouteDeps } from '../pipeline/media/images.ts';
+import { createSynthesizeSpeech, type SynthesizeSpeech } from '../pipeline/media/speech.ts';
+import { createStartVideo, type StartVideo } from '../pipeline/video/start-video.ts';
+import { createVideoPoller } from '../pipeline/video/video-poller.ts';
+import { createVideoQueries } from '../pipeline/video/video-queries.ts';
 import { planMedia } from '../routing/media-plan.ts';
+import { correctCalls } from '../usage/correct-calls.ts';
 import type { VendorHttpClient } from '../vendors/http-client.ts';
+import type { MediaProvider } from '../vendors/media.ts';
+import { createVideoVendor } from '../vendors/video.ts';
+import { createVideos } from '../videos/videos.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 
-export interface MediaHandlers {
-  readonly answerImages: GenerateImages;
-  readonly answerSpeech: SynthesizeSpeech;
-}
+export type MediaHandlers = ReturnType<typeof createMediaHandlers>;
 
-export interface MediaDeps {
+interface MediaHandlerDeps extends MediaDeps {
   readonly snapshot: () => ConfigSnapshot;
-  readonly breakers: Breakers;
-  readonly calls: MediaCalls;
+  readonly database: Database;
   readonly httpClient: VendorHttpClient;
-  readonly clock: Clock;
 }
 
-export function createMediaHandlers({ snapshot, breakers, calls, httpClient, clock }: MediaDeps): MediaHandlers {
+export function createMediaHandlers({ snapshot, database, httpClient, ...deps }: MediaHandlerDeps) {
+  const { breakers, clock, logger } = deps;
+  const mediaCalls = createMediaCalls(deps);
+  const videos = createVideos({
+    database,
+    correctCalls: async (tx, corrections) => applyCostAdjustments(tx, await correctCalls(tx, corrections)),
+  });
+  const vendor = createVideoVendor({ httpClient, now: () => clock.now() });
+  const poller = createVideoPoller({ videos, vendor, findProvider: (name) => snapshot().mediaProviders.get(name) ?? null, clock, logger });
+  const generateImages: GenerateImages = (...call) => createGenerateImages(depsOfCall())(...call);
+  const synthesizeSpeech: SynthesizeSpeech = (...call) => createSynthesizeSpeech(depsOfCall())(...call);
+  const startVideo: StartVideo = (...call) => createStartVideo({ ...depsOfCall(), vendor, videos, logger })(...call);
+  return {
+    routes: { generateImages, synthesizeSpeech },
+    videoRoutes: { startVideo, videoQueries: createVideoQueries({ videos, vendor, poller, providers: listVideoProviders, clock }) },
+    activities: { pollVideo: poller.pollForWorkflow },
+  };
+
   /** Dependencies of one call, which keeps the configuration it started with. */
-  const depsOfCall = () => {
+  function depsOfCall(): MediaRouteDeps {
     const { catalog, routingFlags, mediaProviders } = snapshot();
+    const { catalogFill } = routingFlags;
     return {
       planMedia: (call, project, requiresPrice) =>
-        planMedia({ ...call, project, requiresPrice, catalog, catalogFill: routingFlags.catalogFill, breakers }),
+        planMedia({ ...call, project, requiresPrice, catalog, catalogFill, ...(call.route !== 'video' && { breakers }) }),
       findProvider: (name) => mediaProviders.get(name),
-      mediaCalls: calls,
+      mediaCalls,
       httpClient,
       clock,
-    } satisfies Parameters<typeof createGenerateImages>[0];
-  };
-  return {
-    answerImages: (...call) => createGenerateImages(depsOfCall())(...call),
-    answerSpeech: (...call) => createSynthesizeSpeech(depsOfCall())(...call),
-  };
+    };
+  }
+
+  /** Providers of videos, the default one first. */
+  function listVideoProviders(): readonly MediaProvider[] {
+    const { catalog, mediaProviders } = snapshot();
+    const { media, served } = catalog;
+    const all = [...mediaProviders.values()].filter(({ name, dialect }) => dialect === 'gemini' && served.get(name)?.includes('video'));
+    return all.toSorted(
+      (one, other) => Number(other.name === media.video.defaultProvider) - Number(one.name === media.video.defaultProvider),
+    );
+  }
 }

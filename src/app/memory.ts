@@ -16,18 +16,18 @@ import { createMemorySettings } from '../memory/records/settings.ts';
 import { createGraph } from '../memory/search/graph.ts';
 import { createSearch, type EmbedText } from '../memory/search/search.ts';
 import type { Logger } from '../observability/logger.ts';
-import { backgroundCaller } from '../pipeline/call/internal-call.ts';
-import { type EmbedCaller, type Embedder, isTextRejected } from '../pipeline/internal/embedder.ts';
+import { backgroundCaller, type MemoryProject } from '../pipeline/call/internal-call.ts';
+import { type Embedder, isTextRejected } from '../pipeline/internal/embedder.ts';
 import type { Learning } from './learning.ts';
 
 export type Memory = ReturnType<typeof createMemory>;
 
-export interface MemoryDeps {
+interface MemoryDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly embedder: Embedder;
-  readonly findProject: (projectId: string) => EmbedCaller['project'] | Promise<EmbedCaller['project']>;
+  readonly findProject: (projectId: string) => MemoryProject | Promise<MemoryProject>;
   readonly recallDeadlineMs: () => number;
 }
 
@@ -85,7 +85,7 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
   };
 }
 
-export interface MemoryApiDeps {
+interface MemoryApiDeps {
   readonly remember: Learning['remember'];
   readonly findCaller: FindCaller;
   readonly memory: Memory;

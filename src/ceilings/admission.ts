@@ -7,6 +7,7 @@
  *
  * @see docs/architecture/ceilings.md
  */
+import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { CallResult, SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
@@ -75,7 +76,6 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
   let timer: NodeJS.Timeout | undefined;
   let listening: { stop(): Promise<void> } | null = null;
   let cleanedAt = clock.now();
-  let isPublishing = false;
   let generations = 0;
   const nextGeneration = (): number => {
     generations += 1;
@@ -110,27 +110,24 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
     const current = new Set(quotas.values());
     for (const [id, quota] of quotasById) if (quota.id !== id || !current.has(quota)) quotasById.delete(id);
     if (health.isDown) return;
-    if (database.kind === 'server') void publish();
+    if (database.kind === 'server') publishing.wake();
     deleteExpired();
   };
 
-  /** Publishes the reservations of running calls, which other processes report. At most once per maintenance interval. */
-  const publish = async (): Promise<void> => {
-    for (const id of published.keys()) if (!quotasById.has(id)) published.delete(id);
-    const changed = new Map(
-      [...quotasById].flatMap(([id, { reserved }]) => (reserved === (published.get(id) ?? 0) ? [] : [[id, reserved]])),
-    );
-    if (isPublishing || changed.size === 0) return;
-    isPublishing = true;
-    try {
-      await leases.publish(process, changed);
+  /** Publishes the reservations of running calls, which other processes report. Woken once per maintenance interval. */
+  const publishing = createBackgroundLoop({
+    async run() {
+      for (const id of published.keys()) if (!quotasById.has(id)) published.delete(id);
+      const changed = new Map(
+        [...quotasById].flatMap(([id, { reserved }]) => (reserved === (published.get(id) ?? 0) ? [] : [[id, reserved]])),
+      );
+      if (changed.size > 0) await leases.publish(process, changed);
       for (const [id, reserved] of changed) published.set(id, reserved);
-    } catch (err) {
-      logger.debug({ err }, 'publishing reservations failed; retrying with the next change');
-    } finally {
-      isPublishing = false;
-    }
-  };
+      return 'idle';
+    },
+    intervalMs: null,
+    onFailure: (err) => logger.debug({ err }, 'publishing reservations failed; retrying with the next change'),
+  });
 
   const deleteExpired = (): void => {
     if (quotas.size === 0 || clock.now() - cleanedAt < cleanupIntervalMs) return;
@@ -166,11 +163,11 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
     },
     async stop() {
       clearInterval(timer);
-      health.stop();
+      const stopped = [publishing.stop(), health.stop()];
       await listening?.stop();
       listening = null;
       // What an unresponsive database does not take back now, recovery of the journal will revoke.
-      const closed = Promise.all([...quotas.values()].map((quota) => quota.close()));
+      const closed = Promise.all([...stopped, ...[...quotas.values()].map((quota) => quota.close())]);
       await withTimeout(closed, stopTimeoutMs, () => undefined);
     },
   };

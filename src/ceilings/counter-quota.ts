@@ -4,59 +4,32 @@
  *
  * A state machine (`quota-state.ts`): each of its states has a function below that executes a statement and returns the next state.
  */
+import { clampToSafeInteger } from '../core/cost.ts';
 import type { LimitedCounter } from './counters.ts';
 import { createGrantPolicy } from './grant-policy.ts';
-import { createLease, type Lease } from './lease.ts';
-import type { LeaseStore } from './lease-store.ts';
+import { createLease, type LeaseOptions } from './lease.ts';
+import type { LeaseGrant } from './lease-store.ts';
 import type { Debit } from './local-quota.ts';
 import { createQuotaStateMachine, type QuotaState, type QuotaTask } from './quota-state.ts';
 import type { StoreHealth } from './store-health.ts';
-import { createWaitQueue, type QuotaGrant, type ReserveResult, type Waiter } from './wait-queue.ts';
+import { createWaitQueue, type QuotaGrant, type ReserveResult } from './wait-queue.ts';
 
-export interface CounterQuota {
-  /** Row of `limit_counters`; null before the first lease. */
-  readonly id: number | null;
-  readonly reserved: number;
-  /** Nothing is held locally or in the database. */
-  readonly isEvictable: boolean;
-  /** Reserves `bound` under `limit`, or everything that is left for a call larger than that; a promise only when the database must be asked. */
-  reserve(bound: number, limit: number): ReserveResult | Promise<ReserveResult>;
-  /** Converts a call's reservation to usage. Null when its lease was revoked. */
-  settle(grant: QuotaGrant, spent: number): Debit | null;
-  /** The database has counted the debit. */
-  commit(debit: Debit, generation: number): void;
-  /** The database will never count the debit. */
-  revert(debit: Debit, generation: number): void;
-  /** The lease may have been revoked: grants nothing until the database confirms it. */
-  markUnverified(): void;
-  /** Returns available quota, which another process needs, and leases no more than the need for a while. */
-  returnUnused(): void;
-  /** To be called every second; `now` is the clock's time. */
-  maintain(now: number): void;
-  /** Resolves when the available quota has been returned. */
-  close(): Promise<void>;
-}
+export type CounterQuota = ReturnType<typeof createCounterQuota>;
 
-export interface CounterQuotaOptions {
+export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'> {
   readonly counter: LimitedCounter;
-  /** Id of this process's journal. */
-  readonly process: string;
-  readonly leases: LeaseStore;
   readonly health: StoreHealth;
-  /** Never the same number twice in this process. */
-  readonly nextGeneration: () => number;
   /** How long other processes get to return their available quota. */
   readonly returnWaitMs?: number;
   /** For tests. */
   readonly onTransition?: (from: QuotaState, to: QuotaState) => void;
 }
 
-const denied: ReserveResult = { kind: 'denied' };
 const unavailable: ReserveResult = { kind: 'unavailable' };
 
 const idleMs = 10_000;
 
-export function createCounterQuota(options: CounterQuotaOptions): CounterQuota {
+export function createCounterQuota(options: CounterQuotaOptions) {
   const { counter, process, leases, health, nextGeneration, returnWaitMs = 150, onTransition } = options;
   const { key } = counter;
   const queue = createWaitQueue();
@@ -70,7 +43,7 @@ export function createCounterQuota(options: CounterQuotaOptions): CounterQuota {
       requesting: requestReturn,
       prefetching: prefetch,
       reconciling: reconcile,
-      removing: remove,
+      removing: () => lease.remove().then(() => 'idle'),
     },
     onFailure() {
       mustReconcile = true; // `health` has logged the error.
@@ -89,16 +62,19 @@ export function createCounterQuota(options: CounterQuotaOptions): CounterQuota {
   let usedAt = performance.now();
 
   return {
-    get id() {
+    /** Row of `limit_counters`; null before the first lease. */
+    get id(): number | null {
       return lease.id;
     },
-    get reserved() {
+    get reserved(): number {
       return lease.quota.reserved;
     },
-    get isEvictable() {
+    /** Nothing is held locally or in the database. */
+    get isEvictable(): boolean {
       return lease.quota.leased === 0 && lease.quota.isIdle && queue.first === undefined && state.current === 'idle' && lease.id === null;
     },
-    reserve(bound, currentLimit) {
+    /** Reserves `bound`, or everything that is left for a call larger than that; a promise only when the database must be asked. */
+    reserve(bound: number, currentLimit: number): ReserveResult | Promise<ReserveResult> {
       usedAt = performance.now();
       if (bound === 0) return { kind: 'granted', reserved: 0, generation: lease.generation };
       if (currentLimit !== limit) changeLimit(currentLimit);
@@ -108,48 +84,56 @@ export function createCounterQuota(options: CounterQuotaOptions): CounterQuota {
         return grant;
       }
       if (health.isDown || state.current === 'stalled') return unavailable;
-      if (queue.isDenied(bound)) return denied;
+      if (queue.isDenied(bound)) return { kind: 'denied' };
       const result = queue.enqueue(bound);
       startWork();
       return result;
     },
-    settle({ reserved, generation }, spent) {
+    /** Converts a call's reservation to usage. Null when its lease was revoked. */
+    settle({ reserved, generation }: QuotaGrant, spent: number): Debit | null {
       if (generation !== lease.generation) return null;
       const debit = lease.quota.settle(reserved, spent);
       onQuotaChanged();
       return debit;
     },
-    commit(debit, generation) {
+    /** The database has counted the debit. */
+    commit(debit: Debit, generation: number): void {
       if (generation !== lease.generation) return;
       lease.quota.commit(debit);
       // While the counter and this process both counted the overdraft, calls were denied for it twice.
       if (debit.overdraft > 0) queue.clearDenial();
     },
-    revert(debit, generation) {
+    /** The database will never count the debit. */
+    revert(debit: Debit, generation: number): void {
       if (generation !== lease.generation) return;
       lease.quota.revert(debit);
       onQuotaChanged();
     },
-    markUnverified() {
+    /** The lease may have been revoked: grants nothing until the database confirms it. */
+    markUnverified(): void {
       mustVerify = true;
     },
-    returnUnused() {
+    /** Returns available quota, which another process needs, and leases no more than the need for a while. */
+    returnUnused(): void {
       policy.contend();
       onQuotaChanged();
     },
-    maintain(now) {
+    /** To be called every second; `now` is the clock's time. */
+    maintain(now: number): void {
       if (state.current !== 'idle' || lease.id === null) return;
-      if (key.window === 'minute' && key.end !== null && now > key.end && lease.quota.isIdle) return lease.abandon();
-      if (health.isDown) return;
+      const { isIdle } = lease.quota;
       const isUnused = performance.now() - usedAt > idleMs;
-      if (isUnused && lease.quota.isIdle) state.start('removing');
+      if (isIdle && key.window === 'minute' && key.end !== null && now > key.end) lease.abandon();
+      else if (health.isDown) return;
+      else if (isIdle && isUnused) state.start('removing');
       else if (mustReconcile) state.start('reconciling');
       else {
         if (isUnused) mustReturn = true;
         startWork();
       }
     },
-    async close() {
+    /** Resolves when the available quota has been returned. */
+    async close(): Promise<void> {
       mustReturn = true;
       startWork();
       await state.settled();
@@ -173,7 +157,7 @@ export function createCounterQuota(options: CounterQuotaOptions): CounterQuota {
     const { first } = queue;
     if (!first) return nextTask();
     const waiters = queue.snapshot();
-    const demand = Math.min(Number.MAX_SAFE_INTEGER, queue.demand - lease.quota.available);
+    const demand = clampToSafeInteger(queue.demand - lease.quota.available);
     const grant = await acquire({ need: first.bound - lease.quota.available, demand, takesRemainder: lease.quota.reserved === 0 });
     if (mustVerify || grant === null) return nextTask();
     grantWaiters();
@@ -181,8 +165,10 @@ export function createCounterQuota(options: CounterQuotaOptions): CounterQuota {
     hasRequestedReturn = false;
     if (queue.first !== first) return nextTask();
     if (grant.heldByOthers > 0 && !isSecondTry) return 'requesting';
+    const { reserved, available } = lease.quota;
     // A call larger than all that is left gets all of it, but only while no other call has a reservation.
-    if (grant.heldByOthers === 0 && lease.quota.reserved === 0 && lease.quota.available > 0) grantRemainder(first);
+    if (grant.heldByOthers === 0 && reserved === 0 && available > 0)
+      queue.resolveWhere((waiter) => (waiter === first ? lease.tryGrant(available) : null));
     else queue.deny(first.bound, waiters);
     return nextTask();
   }
@@ -213,11 +199,6 @@ export function createCounterQuota(options: CounterQuotaOptions): CounterQuota {
     return 'idle';
   }
 
-  async function remove(): Promise<'idle'> {
-    await lease.remove();
-    return 'idle';
-  }
-
   function nextTask(): QuotaTask | 'idle' {
     const canReturn = mustReturn && lease.id !== null && lease.quota.available > 0;
     if (queue.first === undefined && !canReturn) return 'idle';
@@ -231,18 +212,15 @@ export function createCounterQuota(options: CounterQuotaOptions): CounterQuota {
     state.start(nextTask());
   }
 
-  async function watch<Result>(statement: Promise<Result>): Promise<Result> {
-    try {
-      return await health.watch(statement, () => {
-        state.stall();
-        queue.resolveWhere(() => unavailable);
-      });
-    } finally {
-      state.resume();
-    }
+  function watch<Result>(statement: Promise<Result>): Promise<Result> {
+    const onDown = (): void => {
+      state.stall();
+      queue.resolveWhere(() => unavailable);
+    };
+    return health.watch(statement, onDown).finally(state.resume);
   }
 
-  async function acquire(request: { need: number; demand: number; takesRemainder: boolean }): ReturnType<Lease['acquire']> {
+  async function acquire(request: { need: number; demand: number; takesRemainder: boolean }): Promise<LeaseGrant | null> {
     const grant = await lease.acquire({ limit, defaultGrant: policy.defaultGrant(limit), ...request });
     policy.recordGrant(grant?.granted ?? 0);
     return grant;
@@ -253,15 +231,10 @@ export function createCounterQuota(options: CounterQuotaOptions): CounterQuota {
     if (!mustVerify) queue.resolveWhere(({ bound }) => lease.tryGrant(bound));
   }
 
-  function grantRemainder(first: Waiter): void {
-    const { available } = lease.quota;
-    queue.resolveWhere((waiter) => (waiter === first ? lease.tryGrant(available) : null));
-  }
-
   function onQuotaChanged(): void {
     queue.clearDenial();
     if (queue.first) grantWaiters();
-    if (policy.isContested && lease.quota.available > 0) mustReturn = true;
+    if (policy.isContested() && lease.quota.available > 0) mustReturn = true;
     startWork();
   }
 

@@ -3,8 +3,10 @@
  * window. A call counts for every counter of its key, application and project, even if it had no reservation on it.
  */
 import type { SettledCall } from '../core/call.ts';
+import type { CostAdjustment } from '../core/cost.ts';
 import type { Queries } from '../db/database.ts';
 import { lockCounterCreation } from '../db/locks.ts';
+import { toBatches } from '../db/row-batches.ts';
 
 /** Counts `calls`, which `tx` has newly stored, and deducts what they have used from the leases. */
 export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
@@ -21,11 +23,6 @@ export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Pr
     const [processes, amounts] = [consumed.map(({ process }) => process), consumed.map(({ amount }) => amount)];
     await tx.query(subtractFromLeases, [processes, counters, amounts, consumed.map(({ generation }) => generation)]);
   }
-}
-
-export interface CostAdjustment {
-  readonly callId: string;
-  readonly nanos: number;
 }
 
 /** Corrections of the costs of stored calls, in one transaction. The reservations of these calls have ended long ago. */
@@ -50,8 +47,7 @@ export async function startCostAdjustment(tx: Queries, projectIds: readonly stri
     async count() {
       // In the order of ids across all statements, in which other transactions lock them too.
       const changed = [...sums].filter(([, amount]) => amount !== 0).toSorted(([one], [other]) => one - other);
-      for (let start = 0; start < changed.length; start += batchSize) {
-        const batch = changed.slice(start, start + batchSize);
+      for (const batch of toBatches(changed)) {
         const ids = batch.map(([id]) => id);
         await tx.query('select id from limit_counters where id = any($1::bigint[]) order by id for update', [ids]);
         await tx.query(addChangedCosts, [ids, batch.map(([, amount]) => amount)]);
@@ -80,9 +76,6 @@ interface CounterSum {
   readonly id: number;
   readonly amount: number;
 }
-
-/** Rows per statement: the embedded database runs on the event loop, which a long statement blocks. */
-const batchSize = 500;
 
 interface Consumed {
   readonly process: string;

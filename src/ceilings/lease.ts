@@ -7,27 +7,8 @@
  */
 import type { CounterKey } from './counters.ts';
 import type { AcquireRequest, LeaseGrant, LeaseStore } from './lease-store.ts';
-import { createLocalQuota, type LocalQuota } from './local-quota.ts';
+import { createLocalQuota } from './local-quota.ts';
 import type { ReserveResult } from './wait-queue.ts';
-
-export interface Lease {
-  /** Row of `limit_counters`; null while there is no lease. */
-  readonly id: number | null;
-  readonly generation: number;
-  readonly quota: LocalQuota;
-  /** Reserves available quota; null when it does not suffice. */
-  tryGrant(bound: number): ReserveResult | null;
-  /** Null when the lease was revoked; nothing is held then. */
-  acquire(request: Pick<AcquireRequest, 'limit' | 'need' | 'demand' | 'defaultGrant' | 'takesRemainder'>): Promise<LeaseGrant | null>;
-  /** Returns all available quota. */
-  release(): Promise<void>;
-  /** Sets the row to what is held here; if the row is missing, nothing is held here either. */
-  reconcile(): Promise<void>;
-  /** Deletes an idle lease. */
-  remove(): Promise<void>;
-  /** Drops an idle lease whose window is over. Its row is deleted with its counter. */
-  abandon(): void;
-}
 
 export interface LeaseOptions {
   readonly key: CounterKey;
@@ -40,7 +21,7 @@ export interface LeaseOptions {
   readonly watch: <Result>(statement: Promise<Result>) => Promise<Result>;
 }
 
-export function createLease({ key, process, leases, nextGeneration, watch }: LeaseOptions): Lease {
+export function createLease({ key, process, leases, nextGeneration, watch }: LeaseOptions) {
   let quota = createLocalQuota();
   let generation = nextGeneration();
   let id: number | null = null;
@@ -52,6 +33,7 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
   };
 
   return {
+    /** Row of `limit_counters`; null while there is no lease. */
     get id() {
       return id;
     },
@@ -61,8 +43,12 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
     get quota() {
       return quota;
     },
-    tryGrant: (bound) => (quota.reserve(bound) ? { kind: 'granted', reserved: bound, generation } : null),
-    async acquire(request) {
+    /** Reserves available quota; null when it does not suffice. */
+    tryGrant: (bound: number): ReserveResult | null => (quota.reserve(bound) ? { kind: 'granted', reserved: bound, generation } : null),
+    /** Null when the lease was revoked; nothing is held then. */
+    async acquire(
+      request: Pick<AcquireRequest, 'limit' | 'need' | 'demand' | 'defaultGrant' | 'takesRemainder'>,
+    ): Promise<LeaseGrant | null> {
       const isLeaseExpected = quota.leased > 0;
       // PostgreSQL would reject a number that is not a safe integer, and the database would count as unavailable.
       const limit = Math.max(-Number.MAX_SAFE_INTEGER, request.limit - quota.overdraft);
@@ -75,16 +61,19 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
       quota.grant(grant.granted);
       return grant;
     },
-    async release() {
+    /** Returns all available quota. */
+    async release(): Promise<void> {
       const amount = quota.takeAvailable();
       if (amount > 0 && id !== null) await watch(leases.release({ process, id, generation }, amount));
     },
-    async reconcile() {
+    /** Sets the row to what is held here; if the row is missing, nothing is held here either. */
+    async reconcile(): Promise<void> {
       if (id === null) return;
       const exists = await watch(leases.reconcile({ process, id, generation }, quota.leased));
       if (!exists) reset();
     },
-    async remove() {
+    /** Deletes an idle lease. */
+    async remove(): Promise<void> {
       if (id === null) return;
       const lease = { process, id, generation };
       quota.takeAvailable();
@@ -96,7 +85,8 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
         throw error;
       }
     },
-    abandon() {
+    /** Drops an idle lease whose window is over. Its row is deleted with its counter. */
+    abandon(): void {
       quota.takeAvailable();
       id = null;
     },

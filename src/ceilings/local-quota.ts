@@ -12,29 +12,7 @@ export interface Debit {
   readonly overdraft: number;
 }
 
-export interface LocalQuota {
-  readonly leased: number;
-  readonly reserved: number;
-  readonly available: number;
-  /** Usage beyond the lease that the database has not counted yet: the next lease is reduced by it. */
-  readonly overdraft: number;
-  /** Nothing is reserved or pending for any call: the quota can be given up as a whole. */
-  readonly isIdle: boolean;
-  /** Reserves `bound` of the available quota; false when it does not fit. */
-  reserve(bound: number): boolean;
-  /** Ends a reservation and debits what the call used from it and from the available quota; the remainder is overdraft. */
-  settle(reserved: number, spent: number): Debit;
-  /** The database has counted the debit, and lowered the lease by its amount. */
-  commit(debit: Debit): void;
-  /** The database will never count the debit: its amount is available again. */
-  revert(debit: Debit): void;
-  /** The database has enlarged the lease. */
-  grant(amount: number): void;
-  /** Removes the available quota, which the caller gives back to the database, and returns its amount. */
-  takeAvailable(): number;
-}
-
-export function createLocalQuota(): LocalQuota {
+export function createLocalQuota() {
   let leased = 0;
   let reserved = 0;
   let pending = 0;
@@ -51,37 +29,45 @@ export function createLocalQuota(): LocalQuota {
     get available() {
       return available();
     },
+    /** Usage beyond the lease that the database has not counted yet: the next lease is reduced by it. */
     get overdraft() {
       return overdraft;
     },
+    /** Nothing is reserved or pending for any call: the quota can be given up as a whole. */
     get isIdle() {
       return reserved === 0 && pending === 0 && overdraft === 0;
     },
-    reserve(bound) {
+    /** Reserves `bound` of the available quota; false when it does not fit. */
+    reserve(bound: number): boolean {
       if (bound > available()) return false;
       reserved += bound;
       return true;
     },
-    settle(bound, spent) {
+    /** Ends a reservation and debits what the call used from it and from the available quota; the remainder is overdraft. */
+    settle(bound: number, spent: number): Debit {
       reserved -= bound;
       const amount = Math.min(spent, available());
       pending += amount;
       overdraft += spent - amount;
       return { amount, overdraft: spent - amount };
     },
-    commit(debit) {
+    /** The database has counted the debit, and lowered the lease by its amount. */
+    commit(debit: Debit): void {
       pending -= debit.amount;
       leased -= debit.amount;
       overdraft -= debit.overdraft;
     },
-    revert(debit) {
+    /** The database will never count the debit: its amount is available again. */
+    revert(debit: Debit): void {
       pending -= debit.amount;
       overdraft -= debit.overdraft;
     },
-    grant(amount) {
+    /** The database has enlarged the lease. */
+    grant(amount: number): void {
       leased += amount;
     },
-    takeAvailable() {
+    /** Removes the available quota, which the caller gives back to the database, and returns its amount. */
+    takeAvailable(): number {
       const amount = available();
       leased -= amount;
       return amount;

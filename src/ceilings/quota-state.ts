@@ -35,18 +35,6 @@ export const quotaTransitions: Readonly<Record<QuotaState, readonly QuotaState[]
   stalled: ['verifying', 'returning', 'acquiring', 'requesting', 'prefetching', 'reconciling', 'removing'],
 };
 
-export interface QuotaStateMachine {
-  readonly current: QuotaState;
-  /** Begins a task, unless another one is in progress, and continues with those it leads to. */
-  start(task: QuotaTask | 'idle'): void;
-  /** The statement in progress got no response in time, or failed. */
-  stall(): void;
-  /** The statement in progress has ended: returns from `stalled` to the state before it. */
-  resume(): void;
-  /** Resolves when the task in progress, and those it led to, have ended. */
-  settled(): Promise<void>;
-}
-
 export interface QuotaStateMachineOptions {
   /** Executes the statement of each state and returns the next one. */
   readonly tasks: Readonly<Record<QuotaTask, () => Promise<QuotaTask | 'idle'>>>;
@@ -56,7 +44,7 @@ export interface QuotaStateMachineOptions {
   readonly onTransition?: ((from: QuotaState, to: QuotaState) => void) | undefined;
 }
 
-export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition }: QuotaStateMachineOptions): QuotaStateMachine {
+export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition }: QuotaStateMachineOptions) {
   let current: QuotaState = 'idle';
   let stalledFrom: QuotaState = 'idle';
   let running: Promise<void> = Promise.resolve();
@@ -78,20 +66,24 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
   };
 
   return {
-    get current() {
+    get current(): QuotaState {
       return current;
     },
-    start(task) {
+    /** Begins a task, unless another one is in progress, and continues with those it leads to. */
+    start(task: QuotaTask | 'idle'): void {
       if (current === 'idle' && task !== 'idle') running = run(task);
     },
-    stall() {
+    /** The statement in progress got no response in time, or failed. */
+    stall(): void {
       if (current === 'stalled') return;
       stalledFrom = current;
       enter('stalled');
     },
-    resume() {
+    /** The statement in progress has ended: returns from `stalled` to the state before it. */
+    resume(): void {
       if (current === 'stalled') enter(stalledFrom);
     },
-    settled: () => running,
+    /** Resolves when the task in progress, and those it led to, have ended. */
+    settled: (): Promise<void> => running,
   };
 }

@@ -2,17 +2,11 @@
  * Whether the quota store, that is the database, responds. When it stops responding, calls that wait for quota wait two seconds; while it is
  * known to be down, calls do not wait at all. A probe in the background detects the recovery.
  */
+import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 
-export interface StoreHealth {
-  readonly isDown: boolean;
-  /**
-   * Settles as `work` does. The first time `work` takes too long, and when it fails, marks the store as down and calls `onDown`.
-   */
-  watch<Result>(work: Promise<Result>, onDown: () => void): Promise<Result>;
-  stop(): void;
-}
+export type StoreHealth = ReturnType<typeof createStoreHealth>;
 
 export interface StoreHealthOptions {
   readonly database: Database;
@@ -23,32 +17,31 @@ export interface StoreHealthOptions {
   readonly probeMs?: number;
 }
 
-export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, probeMs = 250 }: StoreHealthOptions): StoreHealth {
+export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, probeMs = 250 }: StoreHealthOptions) {
   let isDown = false;
-  let isStopped = false;
-  let timer: NodeJS.Timeout | undefined;
 
   const goDown = (err: unknown): void => {
     if (isDown) return;
     isDown = true;
     logger.error({ err }, 'quota store unavailable');
-    probeLater();
+    probe.wake(probeMs);
   };
 
   const goUp = (): void => {
     if (!isDown) return;
     isDown = false;
-    clearTimeout(timer);
     logger.info({}, 'quota store recovered');
   };
 
-  const probeLater = (): void => {
-    if (isStopped) return;
-    timer = setTimeout(() => {
-      database.query('select id from limit_counters limit 1').then(goUp, probeLater);
-    }, probeMs);
-    timer.unref();
-  };
+  const probe = createBackgroundLoop({
+    async run() {
+      if (isDown) await database.query('select id from limit_counters limit 1');
+      goUp();
+      return 'idle';
+    },
+    intervalMs: null,
+    backoff: { initialMs: probeMs, maxMs: probeMs },
+  });
 
   const afterTicks = (onTimeout: () => void): (() => void) => {
     let remaining = ticks;
@@ -63,10 +56,11 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
   };
 
   return {
-    get isDown() {
+    get isDown(): boolean {
       return isDown;
     },
-    async watch(work, onDown) {
+    /** Settles as `work` does. The first time `work` takes too long, and when it fails, marks the store as down and calls `onDown`. */
+    async watch<Result>(work: Promise<Result>, onDown: () => void): Promise<Result> {
       const fail = (error: unknown): void => {
         goDown(error);
         onDown();
@@ -84,9 +78,6 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
         cancelTimeout();
       }
     },
-    stop() {
-      isStopped = true;
-      clearTimeout(timer);
-    },
+    stop: probe.stop,
   };
 }

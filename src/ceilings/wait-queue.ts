@@ -14,28 +14,14 @@ export interface Waiter {
   readonly resolve: (result: ReserveResult) => void;
 }
 
-export interface WaitQueue {
-  readonly first: Waiter | undefined;
-  /** Sum of the bounds. */
-  readonly demand: number;
-  enqueue(bound: number): Promise<ReserveResult>;
-  /** Resolves and removes every waiter for which `decide` returns a result. */
-  resolveWhere(decide: (waiter: Waiter) => ReserveResult | null): void;
-  snapshot(): ReadonlySet<Waiter>;
-  /** Denies those of `waiters` that need as much as `bound`, and later calls that do. */
-  deny(bound: number, waiters: ReadonlySet<Waiter>): void;
-  /** A call that needs so much has just been denied, and nothing has changed since. */
-  isDenied(bound: number): boolean;
-  clearDenial(): void;
-}
-
 /** Denials are cached this long: limits a burst of rejected calls to ten statements a second per counter. */
 const denialMs = 100;
 
-export function createWaitQueue(): WaitQueue {
+export function createWaitQueue() {
   let waiters: Waiter[] = [];
   let denial: { readonly bound: number; readonly until: number } | null = null;
 
+  /** Resolves and removes every waiter for which `decide` returns a result. */
   const resolveWhere = (decide: (waiter: Waiter) => ReserveResult | null): void => {
     waiters = waiters.filter((waiter) => {
       const result = decide(waiter);
@@ -45,24 +31,27 @@ export function createWaitQueue(): WaitQueue {
   };
 
   return {
-    get first() {
+    get first(): Waiter | undefined {
       return waiters[0];
     },
-    get demand() {
+    /** Sum of the bounds. */
+    get demand(): number {
       return waiters.reduce((sum, { bound }) => sum + bound, 0);
     },
-    enqueue: (bound) =>
+    enqueue: (bound: number): Promise<ReserveResult> =>
       new Promise((resolve) => {
         waiters.push({ bound, resolve });
       }),
     resolveWhere,
-    snapshot: () => new Set(waiters),
-    deny(bound, denied) {
+    snapshot: (): ReadonlySet<Waiter> => new Set(waiters),
+    /** Denies those of the waiters `denied` that need as much as `bound`, and later calls that do. */
+    deny(bound: number, denied: ReadonlySet<Waiter>): void {
       resolveWhere((waiter) => (denied.has(waiter) && waiter.bound >= bound ? { kind: 'denied' } : null));
       denial = { bound, until: performance.now() + denialMs };
     },
-    isDenied: (bound) => denial !== null && bound >= denial.bound && performance.now() < denial.until,
-    clearDenial() {
+    /** A call that needs so much has just been denied, and nothing has changed since. */
+    isDenied: (bound: number): boolean => denial !== null && bound >= denial.bound && performance.now() < denial.until,
+    clearDenial(): void {
       denial = null;
     },
   };

@@ -98,6 +98,9 @@ interface Command {
   format(response: JsonObject, options: Options): string;
 }
 
+const whichKey = 'which key? name it by its prefix, see gateway keys list';
+const whichBatch = 'which batch? see gateway batches list';
+
 const commands: Readonly<Record<string, Command>> = {
   'projects list': {
     maxArguments: 0,
@@ -113,13 +116,13 @@ const commands: Readonly<Record<string, Command>> = {
   },
   'keys revoke': {
     maxArguments: 1,
-    run: ({ client, options, argument }) => client.send('DELETE', `${projectPath(options)}/keys/${requirePrefix(argument)}`),
+    run: ({ client, options, argument }) => client.send('DELETE', `${projectPath(options)}/keys/${requireSegment(argument, whichKey)}`),
     format: (response) => formatKeys([response]),
   },
   'keys rotate': {
     maxArguments: 1,
     run: ({ client, options, argument }) =>
-      client.send('POST', `${projectPath(options)}/keys/${requirePrefix(argument)}/rotate`, {
+      client.send('POST', `${projectPath(options)}/keys/${requireSegment(argument, whichKey)}/rotate`, {
         grace_seconds: parseNumber(options.grace, 'grace') ?? 0,
       }),
     format: (response, { project }) => formatIssuedKey(response, project),
@@ -127,21 +130,18 @@ const commands: Readonly<Record<string, Command>> = {
   calls: { maxArguments: 0, run: listCalls, format: (response) => formatCalls(getRows(response)) },
   'batches list': {
     maxArguments: 0,
-    run: ({ client, options }) =>
-      client.send(
-        'GET',
-        `${projectPath(options)}/batches${options.state === undefined ? '' : `?state=${encodeURIComponent(options.state)}`}`,
-      ),
+    run: ({ client, options }) => client.send('GET', `${projectPath(options)}/batches${toQuery({ state: options.state })}`),
     format: (response) => formatBatches(getRows(response)),
   },
   'batches show': {
     maxArguments: 1,
-    run: ({ client, options, argument }) => client.send('GET', `${projectPath(options)}/batches/${requireBatch(argument)}`),
+    run: ({ client, options, argument }) => client.send('GET', `${projectPath(options)}/batches/${requireSegment(argument, whichBatch)}`),
     format: formatBatch,
   },
   'batches replay': {
     maxArguments: 1,
-    run: ({ client, options, argument }) => client.send('POST', `${projectPath(options)}/batches/${requireBatch(argument)}/replay`),
+    run: ({ client, options, argument }) =>
+      client.send('POST', `${projectPath(options)}/batches/${requireSegment(argument, whichBatch)}/replay`),
     format: formatReplay,
   },
   'leases list': {
@@ -151,7 +151,8 @@ const commands: Readonly<Record<string, Command>> = {
   },
   'leases release': {
     maxArguments: 1,
-    run: ({ client, argument }) => client.send('DELETE', `/provision/leases/${requireProcess(argument)}`),
+    run: ({ client, argument }) =>
+      client.send('DELETE', `/provision/leases/${requireSegment(argument, 'which process? see gateway leases list')}`),
     format: ({ process, released }) => `Released ${String(released)} ${released === 1 ? 'lease' : 'leases'} of ${String(process)}.\n`,
   },
   'catalog list': {
@@ -172,15 +173,9 @@ async function createProject({ client, options, argument }: Invocation): Promise
   const slug = argument ?? options.project;
   if (slug === undefined) throw new CommandError('which project? gateway projects create <project>');
   const path = `/provision/teams/${encodeURIComponent(slug)}`;
-  const exists = await client.send('GET', path).then(
-    () => true,
-    (error: unknown) => {
-      if (error instanceof CommandError && error.status === 404) return false;
-      throw error;
-    },
-  );
+  const existing = await client.send('GET', path).catch(nullIfNotFound);
   // PUT would change the existing project.
-  if (exists) throw new CommandError(`the project ${slug} already exists`);
+  if (existing !== null) throw new CommandError(`the project ${slug} already exists`);
   return client.send('PUT', path, { name: options.name });
 }
 
@@ -198,21 +193,26 @@ async function createKey({ client, options, warn }: Invocation): Promise<JsonObj
     windows: { calls: options['calls-window'], cost: options['cost-window'] },
     expires_at: options.expires,
   };
-  try {
-    return await client.send('POST', `${path}/keys`, body);
-  } catch (error) {
-    if (!(error instanceof CommandError && error.status === 404)) throw error;
-    await client.send('PUT', path, {});
-    warn(`Created the project ${options.project}.`);
-    return client.send('POST', `${path}/keys`, body);
-  }
+  const key = await client.send('POST', `${path}/keys`, body).catch(nullIfNotFound);
+  if (key !== null) return key;
+  await client.send('PUT', path, {});
+  warn(`Created the project ${options.project}.`);
+  return client.send('POST', `${path}/keys`, body);
+}
+
+function nullIfNotFound(error: unknown): null {
+  if (error instanceof CommandError && error.status === 404) return null;
+  throw error;
 }
 
 function listCalls({ client, options }: Invocation): Promise<JsonObject> {
   const { limit, before, task, source } = options;
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries({ limit, before, task_id: task, source })) if (value !== undefined) query.set(name, value);
-  return client.send('GET', `${projectPath(options)}/calls?${query}`);
+  return client.send('GET', `${projectPath(options)}/calls${toQuery({ limit, before, task_id: task, source })}`);
+}
+
+/** The query part of a URL with the members that are set. */
+function toQuery(members: Readonly<Record<string, string | undefined>>): string {
+  return `?${new URLSearchParams(Object.entries(members).filter((entry): entry is [string, string] => entry[1] !== undefined))}`;
 }
 
 function projectPath({ project }: Options): string {
@@ -220,18 +220,9 @@ function projectPath({ project }: Options): string {
   return `/provision/teams/${encodeURIComponent(project)}`;
 }
 
-function requirePrefix(argument: string | undefined): string {
-  if (argument === undefined) throw new CommandError('which key? name it by its prefix, see gateway keys list');
-  return encodeURIComponent(argument);
-}
-
-function requireProcess(argument: string | undefined): string {
-  if (argument === undefined) throw new CommandError('which process? see gateway leases list');
-  return encodeURIComponent(argument);
-}
-
-function requireBatch(argument: string | undefined): string {
-  if (argument === undefined) throw new CommandError('which batch? see gateway batches list');
+/** A positional argument as a path segment. Throws `question` when it is missing. */
+function requireSegment(argument: string | undefined, question: string): string {
+  if (argument === undefined) throw new CommandError(question);
   return encodeURIComponent(argument);
 }
 

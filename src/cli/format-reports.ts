@@ -21,26 +21,22 @@ export function formatKeys(rows: readonly JsonObject[]): string {
   return formatTable(
     ['PREFIX', 'NAME', 'CALLS', 'COST', 'RPM', 'TPM', 'MODELS', 'EXPIRES', 'REVOKED', 'CREATED'],
     rows.map((row) => {
-      const { calls, cost, rpm, tpm } = asObject(row.ceilings);
-      const windows = asObject(row.windows);
-      const models = row.models ?? 'all';
-      const [perCalls, perCost] = [formatLimit(calls, windows.calls), formatLimit(formatUsd(cost), windows.cost)];
-      return [row.prefix, row.name, perCalls, perCost, rpm, tpm, models, row.expires_at, row.revoked_at, row.created_at];
+      const { calls, cost, rpm, tpm } = formatCeilings(row);
+      return [row.prefix, row.name, calls, cost, rpm, tpm, row.models ?? 'all', row.expires_at, row.revoked_at, row.created_at];
     }),
   );
 }
 
 /** Prints the key alone on a line, so that it can be copied as a whole. */
 export function formatIssuedKey(response: JsonObject, project: string | undefined): string {
-  const { calls, cost, rpm, tpm } = asObject(response.ceilings);
-  const windows = asObject(response.windows);
+  const { calls, cost, rpm, tpm } = formatCeilings(response);
   const facts = formatFacts([
     ['prefix', response.prefix],
     ['project', project],
     ['name', response.name],
     ['models', response.models ?? 'all'],
-    ['calls', formatLimit(calls, windows.calls)],
-    ['cost', formatLimit(formatUsd(cost), windows.cost)],
+    ['calls', calls],
+    ['cost', cost],
     ['rpm', rpm],
     ['tpm', tpm],
     ['expires', response.expires_at],
@@ -88,6 +84,13 @@ export function formatUsd(value: unknown): string | null {
   if (typeof value !== 'number') return null;
   const digits = value.toFixed(9).replace(/0{1,7}$/, '');
   return `$${digits}`;
+}
+
+/** The ceilings of a key, with the windows of those for calls and cost. */
+function formatCeilings(key: JsonObject): JsonObject {
+  const { calls, cost, ...rates } = asObject(key.ceilings);
+  const windows = asObject(key.windows);
+  return { ...rates, calls: formatLimit(calls, windows.calls), cost: formatLimit(formatUsd(cost), windows.cost) };
 }
 
 function formatLimit(limit: unknown, window: unknown): string | null {

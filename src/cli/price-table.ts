@@ -91,10 +91,8 @@ const kindsByMode: Readonly<Record<string, Kind>> = {
   video_generation: 'video',
 };
 
-type Fields = JsonObject;
-
 /** The row, or why there is none. */
-function toRow(fields: Fields, provider: TableProvider): JsonObject | string {
+function toRow(fields: JsonObject, provider: TableProvider): JsonObject | string {
   const mode = asString(fields.mode);
   const kind = mode === null || !Object.hasOwn(kindsByMode, mode) ? undefined : kindsByMode[mode];
   if (kind === undefined) return mode === null ? 'has no mode' : `no route serves the mode ${mode}`;
@@ -113,7 +111,7 @@ function toRow(fields: Fields, provider: TableProvider): JsonObject | string {
  * `supports_response_schema` is also set for models of the messages dialect that produce JSON through a tool, so only its absence is
  * conclusive; `supports_native_structured_output` marks models that accept a schema. The table does not say how thinking is requested.
  */
-function toCapabilities(fields: Fields, { serves }: TableProvider): JsonObject {
+function toCapabilities(fields: JsonObject, { serves }: TableProvider): JsonObject {
   const responsesOnly = asString(fields.mode) === 'responses' ? { serves: ['responses'] } : {};
   const isReasoning = fields.supports_reasoning === true;
   if (!serves.includes('messages')) return { ...responsesOnly, reasons: isReasoning };
@@ -132,7 +130,7 @@ function isPriceField(name: string): boolean {
   );
 }
 
-function toPrices(fields: Fields, kind: Kind): JsonObject | null {
+function toPrices(fields: JsonObject, kind: Kind): JsonObject | null {
   const tokens = toTokenPrices(fields, kind, '');
   const hasTokens = isCharged(tokens.input) || isCharged(tokens.output);
   switch (kind) {
@@ -170,7 +168,7 @@ function toPrices(fields: Fields, kind: Kind): JsonObject | null {
   }
 }
 
-function reasonWithoutPrice(fields: Fields, kind: Kind): string {
+function reasonWithoutPrice(fields: JsonObject, kind: Kind): string {
   if (fields.input_cost_per_pixel !== undefined || fields.output_cost_per_pixel !== undefined) return 'charged per pixel';
   return `has no price for ${kind === 'chat' ? 'tokens' : kind}`;
 }
@@ -184,7 +182,7 @@ interface TokenAmounts {
 }
 
 /** USD per million tokens, from the fields that end with `suffix`. The output of image and speech models is image and audio tokens. */
-function toTokenPrices(fields: Fields, kind: Kind, suffix: string): TokenAmounts {
+function toTokenPrices(fields: JsonObject, kind: Kind, suffix: string): TokenAmounts {
   const amount = (name: string): string | undefined => toAmount(fields[`${name}${suffix}`], 6) ?? undefined;
   const special =
     kind === 'images' ? amount('output_cost_per_image_token') : kind === 'speech' ? amount('output_cost_per_audio_token') : undefined;
@@ -198,7 +196,7 @@ function toTokenPrices(fields: Fields, kind: Kind, suffix: string): TokenAmounts
 }
 
 /** Prices of calls with a longer input. Omitted prices are those of shorter calls, except for caches, which then cost what input costs. */
-function toLongInputPrices(fields: Fields, base: TokenAmounts): JsonObject | undefined {
+function toLongInputPrices(fields: JsonObject, base: TokenAmounts): JsonObject | undefined {
   const bounds = new Set(Object.keys(fields).flatMap((name) => /^(?:in|out)put_cost_per_token_above_(\d+)k_tokens$/.exec(name)?.[1] ?? []));
   const rows = [...bounds].map((thousands) => {
     const { input = base.input, output = base.output, ...caches } = toTokenPrices(fields, 'chat', `_above_${thousands}k_tokens`);
@@ -207,7 +205,7 @@ function toLongInputPrices(fields: Fields, base: TokenAmounts): JsonObject | und
   return rows.length === 0 ? undefined : Object.fromEntries(rows);
 }
 
-function toTokenLimits(fields: Fields, kind: Kind): JsonObject {
+function toTokenLimits(fields: JsonObject, kind: Kind): JsonObject {
   const input = toCount(fields.max_input_tokens);
   // The older field means either of the two.
   const output = kind === 'chat' ? (toCount(fields.max_output_tokens) ?? toCount(fields.max_tokens)) : undefined;

@@ -2,7 +2,7 @@
  * The configuration: one validated, frozen object. Modules receive the part they need as an argument; most may not import `config` and declare
  * that part themselves with the same names.
  */
-import type { ModelTraits } from '../core/call.ts';
+import type { ModelTraits, Tiers } from '../core/call.ts';
 import type { Price } from '../core/pricing.ts';
 
 export type ProviderDialect = 'chat' | 'messages' | 'gemini';
@@ -62,9 +62,6 @@ export interface CatalogRow {
   readonly perSecondNanos: bigint | null;
   readonly perSearchNanos: bigint | null;
 }
-
-/** Chains of models by tier name, in order of preference. */
-export type Tiers = Readonly<Record<string, readonly string[]>>;
 
 export interface Config {
   readonly server: ServerConfig;

@@ -1,17 +1,13 @@
 /** Parses and validates the gateway's environment variables; reports all errors at once. An empty variable counts as absent. */
-import type { LogLevel, ServerConfig, TemporalConfig, TemporalTls } from './config.ts';
+import type { Config, LogLevel, TemporalConfig, TemporalTls } from './config.ts';
+import { adminTokenPattern } from './file-schema.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export interface EnvironmentSettings {
-  readonly server: ServerConfig;
-  readonly temporal: TemporalConfig;
-  readonly adminToken: string | null;
-  readonly journalSync: boolean;
-}
+export type EnvironmentSettings = Pick<Config, 'server' | 'temporal' | 'adminToken' | 'journalSync'>;
 
 /** The commands that read the configuration. */
-export type Command = 'start' | 'serve' | 'worker' | 'migrate';
+export type Command = 'start' | 'serve' | 'worker' | 'migrate' | 'codec-server' | 'payload-key';
 
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
@@ -46,7 +42,7 @@ export function parseEnvironment(env: Environment, command: Command = 'start'): 
     );
   }
   const adminToken = getText('GATEWAY_ADMIN_TOKEN');
-  if (adminToken !== null && !/^[\x21-\x7e]{16,}$/.test(adminToken))
+  if (adminToken !== null && !adminTokenPattern.test(adminToken))
     errors.push('GATEWAY_ADMIN_TOKEN: must have at least 16 characters, without spaces');
   const temporal = parseTemporal(getText, getChoice, errors);
   // Each process would start a separate dev server, and none would see the others' workflows.

@@ -1,6 +1,8 @@
 /** Schema of gateway.yaml: keys, types and ranges. `load.ts` checks references between its parts. */
 import { z } from 'zod';
 
+export const adminTokenPattern = /^[\x21-\x7e]{16,}$/;
+
 const milliseconds = z.int().min(1).max(3_600_000);
 /** Bounded, and valid as a PostgreSQL text, because it is a key in the database. */
 export const modelId = z
@@ -104,10 +106,7 @@ export const fileSchema = z.strictObject({
         .optional(),
     })
     .optional(),
-  admin_token: z
-    .string()
-    .regex(/^[\x21-\x7e]{16,}$/, 'must have at least 16 characters, without spaces')
-    .optional(),
+  admin_token: z.string().regex(adminTokenPattern, 'must have at least 16 characters, without spaces').optional(),
 });
 
 export type FileValues = z.output<typeof fileSchema>;

@@ -4,10 +4,11 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import type { z } from 'zod';
+import type { Tiers } from '../core/call.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
-import { buildCatalogRows, getProviderName } from './catalog.ts';
-import { type Config, ConfigError, type ProviderConfig, type RowSource, type Served, type Tiers } from './config.ts';
+import { buildCatalogRows, type CatalogOptions, getProviderName } from './catalog.ts';
+import { type Config, ConfigError, type ProviderConfig, type Served } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';
 import { type Command, type Environment, parseEnvironment } from './environment.ts';
 import { type FileValues, fileSchema } from './file-schema.ts';
@@ -30,18 +31,22 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
   const file = parseYamlFile(fileText ?? '', fileName, env, errors);
   const addError: AddError = (path, sentence) => errors.push(`${file.location(path)}: ${sentence}`);
   const fileValues = parseValues(file, addError);
-  const builtIn = isObject(file.value) && 'providers' in file.value ? null : vendorDefaults(env);
+  const sections = isObject(file.value) ? file.value : {};
+  const hasProviders = 'providers' in sections;
+  const builtIn = hasProviders ? null : vendorDefaults(env);
   const values = builtIn ? overlay(builtIn, fileValues) : fileValues;
-  const demo = builtIn === null && !(isObject(file.value) && 'providers' in file.value);
+  const demo = builtIn === null && !hasProviders;
   // Includes providers with errors, so that references to them are not reported too.
-  const providerNames = new Set([...Object.keys(values.providers ?? {}), ...keysAt(file.value, 'providers')]);
+  const providerNames = new Set([
+    ...Object.keys(values.providers ?? {}),
+    ...Object.keys(isObject(sections.providers) ? sections.providers : {}),
+  ]);
   const parts = buildSections(values, { source: 'file', getSourceText: file.getSourceText, addError });
   // With the demo vendor, providers are known only once it runs.
   if (!demo) {
     checkNames(values, (name) => providerNames.has(name), addError);
     checkMedia(parts, addError);
-  }
-  if (demo && command === 'serve') {
+  } else if (command === 'serve') {
     errors.push(
       `no providers: write them into ${fileName}, or set OPENAI_API_KEY or ANTHROPIC_API_KEY; the demo vendor runs with gateway start alone`,
     );
@@ -84,7 +89,7 @@ export function readConfigSource(env: Environment, command?: Command): ConfigSou
 
 /** The configuration with the demo vendor at `demoUrl` as its only vendor. Keeps the file's models and tiers. */
 export function demoConfig(config: Config, demoUrl: string): Config {
-  const built = buildSections(demoDefaults(demoUrl), { source: 'starter', getSourceText: () => null, addError: ignoreErrors });
+  const built = buildSections(demoDefaults(demoUrl), builtInOrigin);
   const { providers, models, tiers, imageTiers, speechTiers, defaults } = built;
   return deepFreeze({
     ...config,
@@ -144,26 +149,17 @@ function omitRows(values: Readonly<Record<string, unknown>>, paths: readonly Pat
 
 type CatalogSections = Pick<Config, 'providers' | 'models' | 'tiers' | 'imageTiers' | 'speechTiers' | 'defaults'>;
 
-/** For built-in values, which are tested and have no errors. */
-const ignoreErrors: AddError = () => undefined;
+type Origin = Omit<CatalogOptions, 'findProvider'>;
 
-interface Origin {
-  readonly source: RowSource;
-  readonly getSourceText: YamlFile['getSourceText'];
-  readonly addError: AddError;
-}
+/** For built-in values, which are tested and have no errors. */
+const builtInOrigin: Origin = { source: 'starter', getSourceText: () => null, addError: () => undefined };
 
 function buildSections(values: FileValues, origin: Origin): CatalogSections {
   const providers = buildProviders(values.providers ?? {}, origin.addError);
   const { defaults } = values;
   const findProvider = (name: string) => providers[name] ?? null;
   const ownRows = buildCatalogRows(values.models ?? {}, { ...origin, findProvider });
-  const starterRows = buildCatalogRows(starterModels(providers), {
-    source: 'starter',
-    getSourceText: () => null,
-    addError: ignoreErrors,
-    findProvider,
-  });
+  const starterRows = buildCatalogRows(starterModels(providers), { ...builtInOrigin, findProvider });
   return {
     providers,
     // The file's rows first, in its order: bare model names resolve in catalog order.
@@ -214,17 +210,15 @@ function checkNames(values: FileValues, isProvider: (name: string) => boolean, a
   }
 }
 
-const servedByDefaultOf = { imageProvider: 'images', speechProvider: 'speech', videoProvider: 'video' } as const;
-const settingOf = { imageProvider: 'image_provider', speechProvider: 'speech_provider', videoProvider: 'video_provider' } as const;
-
 /** Default providers and the providers in chains of media tiers must serve the route. */
 function checkMedia({ providers, defaults, imageTiers, speechTiers }: CatalogSections, addError: AddError): void {
   const check = (path: Path, name: string | null, served: Served): void => {
     const provider = name === null ? undefined : providers[name];
     if (provider && !provider.serves.includes(served)) addError(path, `the provider ${provider.name} does not serve ${served}`);
   };
-  for (const key of ['imageProvider', 'speechProvider', 'videoProvider'] as const)
-    check(['defaults', settingOf[key]], defaults[key], servedByDefaultOf[key]);
+  check(['defaults', 'image_provider'], defaults.imageProvider, 'images');
+  check(['defaults', 'speech_provider'], defaults.speechProvider, 'speech');
+  check(['defaults', 'video_provider'], defaults.videoProvider, 'video');
   for (const [section, tiers, served] of [
     ['image_tiers', imageTiers, 'images'],
     ['speech_tiers', speechTiers, 'speech'],
@@ -232,11 +226,6 @@ function checkMedia({ providers, defaults, imageTiers, speechTiers }: CatalogSec
     for (const [tier, chain] of Object.entries(tiers))
       for (const [index, id] of chain.entries()) check([section, tier, index], getProviderName(id), served);
   }
-}
-
-function keysAt(value: unknown, section: string): string[] {
-  const content = isObject(value) ? value[section] : null;
-  return isObject(content) ? Object.keys(content) : [];
 }
 
 /** Freezes the object and everything in it. */

@@ -1,19 +1,7 @@
 /** Temporal's connection settings, with the contents of the TLS files they name. */
 import { readFileSync } from 'node:fs';
+import { errorMessage } from '../core/error-messages.ts';
 import { ConfigError, type TemporalConfig, type TemporalTls } from './config.ts';
-
-export interface TemporalConnection {
-  readonly mode: TemporalConfig['mode'];
-  readonly address: string | null;
-  readonly namespace: string;
-  readonly createNamespace: boolean;
-  readonly apiKey?: string;
-  /** The first key encrypts payloads. */
-  readonly payloadKeys?: readonly Uint8Array[];
-  readonly buildId?: string;
-  /** True: TLS with the system's CA certificates. */
-  readonly tls?: true | TlsFiles;
-}
 
 interface TlsFiles {
   readonly serverNameOverride?: string;
@@ -22,7 +10,7 @@ interface TlsFiles {
 }
 
 /** Throws ConfigError with each file that cannot be read. */
-export function readTemporalConnection(config: TemporalConfig): TemporalConnection {
+export function readTemporalConnection(config: TemporalConfig) {
   const { mode, address, namespace, createNamespace, apiKey, tls, payloadKeys, workerBuildId } = config;
   return {
     mode,
@@ -36,13 +24,14 @@ export function readTemporalConnection(config: TemporalConfig): TemporalConnecti
   };
 }
 
+/** True: TLS with the system's CA certificates. */
 function readTls({ serverName, caFile, certificateFile, keyFile }: TemporalTls): true | TlsFiles {
   const errors: string[] = [];
   const read = (file: string): Buffer => {
     try {
       return readFileSync(file);
     } catch (error) {
-      errors.push(`${file}: cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+      errors.push(`${file}: cannot be read: ${errorMessage(error)}`);
       return Buffer.alloc(0);
     }
   };

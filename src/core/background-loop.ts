@@ -83,27 +83,20 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
       const next = await run(signal);
       isRecovered = failures > 0;
       failures = 0;
-      delayMs = toDelay(next);
+      delayMs = next === 'again' ? 0 : next === 'idle' ? intervalMs : next;
     } catch (error) {
       failures += 1;
       delayMs = backoff ? backoffMs(failures, backoff) : intervalMs;
-      if (!signal.aborted) reportFailure(error);
+      if (!signal.aborted) {
+        if (failures === 1) options.onFirstFailure?.(error);
+        options.onFailure?.(error, failures);
+      }
       throw error;
     } finally {
       current = null;
       schedule(delayMs);
     }
     if (isRecovered && !signal.aborted) options.onRecovered?.();
-  };
-
-  const toDelay = (next: NextRun): number | null => {
-    if (next === 'again') return 0;
-    return next === 'idle' ? intervalMs : next;
-  };
-
-  const reportFailure = (error: unknown): void => {
-    if (failures === 1) options.onFirstFailure?.(error);
-    options.onFailure?.(error, failures);
   };
 
   return {

@@ -9,7 +9,6 @@
  * Names end in their unit: `…Ms` milliseconds, `…Nanos` nano-dollars (1e-9 USD), `…Bytes`. Times named `…At` are milliseconds since 1970 in
  * memory and RFC 3339 on the wire.
  */
-
 import type { BodySpans } from './json/spans.ts';
 import type { CallUnits, Price, Tokens, UnitPrices, Units } from './pricing.ts';
 
@@ -24,6 +23,9 @@ export type MediaRoute = 'images' | 'speech' | 'video';
 
 /** The routes of recorded calls. */
 export type Route = TextRoute | MediaRoute;
+
+/** Chains of models by tier name, in order of preference. */
+export type Tiers = Readonly<Record<string, readonly string[]>>;
 
 /** The identity of a valid virtual key, without its secret. */
 export interface Caller {
@@ -78,19 +80,24 @@ export const noCorrelation: Correlation = {
   distilSaved: null,
 };
 
-export interface Call {
+/** What every kind of call has, and its record. */
+interface CallIdentity {
   /** UUIDv7 with the time `startedAt`. */
   readonly id: string;
   readonly startedAt: number;
-  readonly route: TextRoute;
-  readonly caller: Caller;
-  readonly projectSlug: string;
   /** Application that calls; by default the project slug. */
   readonly source: string;
   /** The caller sent `x-gateway-source`, on which a rule of recording depends: docs/api/reference.md#memory-rules. */
   readonly sourceGiven: boolean;
   /** Model the caller requested; `auto` when absent. */
   readonly modelAsked: string;
+  readonly correlation: Correlation;
+}
+
+export interface Call extends CallIdentity {
+  readonly route: TextRoute;
+  readonly caller: Caller;
+  readonly projectSlug: string;
   readonly stream: boolean;
   readonly body: Buffer;
   readonly spans: BodySpans;
@@ -98,7 +105,6 @@ export interface Call {
   readonly maxOutputTokens: number | null;
   readonly memory: MemoryOptions;
   readonly cache: CacheDirectives;
-  readonly correlation: Correlation;
   /** Time at which all attempts end (`x-gateway-timeout-ms`); null when there is no deadline. */
   readonly deadlineAt: number | null;
   /** Headers of the caller that are forwarded to vendors; names in lower case. */
@@ -111,31 +117,25 @@ export interface Call {
 }
 
 /** One request of a media route, as it is recorded, without the parameters of its route. */
-export interface MediaCall {
-  /** UUIDv7 with the time `startedAt`. */
-  readonly id: string;
-  readonly startedAt: number;
+export interface MediaCall extends CallIdentity {
   readonly route: MediaRoute;
   readonly caller: Caller;
   readonly projectSlug: string;
-  /** Application that calls; by default the project slug. */
-  readonly source: string;
-  readonly sourceGiven: boolean;
-  /** Model the caller requested. */
-  readonly modelAsked: string;
   readonly bodyBytes: number;
-  readonly correlation: Correlation;
 }
 
-/** The one model that serves a media call. */
-export interface MediaCandidate {
+interface CandidateModel {
   /** `<provider>/<model>`. */
   readonly id: string;
   readonly provider: string;
   /** The vendor's model id, or its voice. */
   readonly model: string;
-  /** Token price, which applies when no unit of the call has a price. */
+  /** Token price, which applies when no unit of the call has a price; null when unknown. */
   readonly price: Price | null;
+}
+
+/** The one model that serves a media call. */
+export interface MediaCandidate extends CandidateModel {
   readonly unitPrices: UnitPrices;
 }
 
@@ -149,15 +149,9 @@ export interface ModelTraits {
   readonly reasons?: boolean;
 }
 
-export interface Candidate {
-  /** `<provider>/<model>`. */
-  readonly id: string;
-  readonly provider: string;
-  /** The vendor's model id. */
-  readonly model: string;
+export interface Candidate extends CandidateModel {
   /** Dialect of the vendor. */
   readonly dialect: Dialect;
-  readonly price: Price | null;
   readonly maxOutputTokens: number | null;
   readonly traits?: ModelTraits;
 }
@@ -192,33 +186,16 @@ export interface Attempt {
 }
 
 /** What is known about a call before its first attempt: the content of the journal's `opened` record. */
-export interface CallMetadata {
-  readonly id: string;
-  readonly startedAt: number;
-  readonly projectId: string;
-  readonly keyId: string;
-  readonly keyPrefix: string;
-  readonly source: string;
-  readonly sourceGiven: boolean;
+export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | 'keyId' | 'keyPrefix'> {
   readonly route: Route;
-  readonly modelAsked: string;
   readonly stream: boolean;
   readonly memory: MemoryOptions;
-  readonly correlation: Correlation;
   readonly plan: readonly PlanEntry[];
   readonly bodyBytes: number;
   /** Requested units of a media call, which are charged if the process dies before the call settles. */
   readonly units?: Units;
   /** Admitted without ceilings because the quota store was unavailable. It is counted when it is stored. */
   readonly unmetered?: true;
-}
-
-/** What a call has used of its process's leases. */
-export interface LeaseDebits {
-  /** Id of the process's journal. */
-  readonly process: string;
-  /** By row of `limit_counters` and generation of the lease; `owed` is the overdraft: usage beyond the lease. */
-  readonly amounts: readonly { readonly counter: number; readonly generation: number; readonly amount: number; readonly owed?: number }[];
 }
 
 /** How a call ended. */
@@ -240,8 +217,12 @@ export interface CallResult {
   readonly durationMs: number;
   readonly firstByteMs: number | null;
   readonly attempts: readonly Attempt[];
-  /** Absent when no ceiling applied. */
-  readonly consumed?: LeaseDebits;
+  /** What the call has used of the leases of its process, the id of whose journal is `process`. Absent when no ceiling applied. */
+  readonly consumed?: {
+    readonly process: string;
+    /** By row of `limit_counters` and generation of the lease; `owed` is the overdraft: usage beyond the lease. */
+    readonly amounts: readonly { readonly counter: number; readonly generation: number; readonly amount: number; readonly owed?: number }[];
+  };
 }
 
 /** The assistant's part of a response, which memory may read. */

@@ -1,5 +1,6 @@
 /** What a settled call counts against ceilings. The column `calls.vendor_called` stores `reachedVendor`, so that SQL can count call rows. */
 import type { CallResult } from './call.ts';
+import { clampToSafeInteger } from './cost.ts';
 import type { CeilingName } from './windows.ts';
 
 /** Whether a request was sent to a vendor: false for cache hits and for calls that no candidate's dialect can express. */
@@ -9,7 +10,7 @@ export function reachedVendor({ cache, attempts }: CallResult): boolean {
 
 /** Usage in the ceiling's unit: calls, tokens or nano-dollars. Capped at the safe integers: vendors may report any number. */
 export function usageFor(ceiling: CeilingName, result: CallResult): number {
-  return Math.min(Number.MAX_SAFE_INTEGER, uncappedUsage(ceiling, result));
+  return clampToSafeInteger(uncappedUsage(ceiling, result));
 }
 
 function uncappedUsage(ceiling: CeilingName, result: CallResult): number {

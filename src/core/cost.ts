@@ -4,6 +4,12 @@
  */
 import type { Price, TokenPrice, Tokens, UnitPrices, Units } from './pricing.ts';
 
+/** Difference between the new and the old cost of a stored call; an unknown cost counts as 0. */
+export interface CostAdjustment {
+  readonly callId: string;
+  readonly nanos: number;
+}
+
 /** USD for JSON, with at most nine decimals. Exact below eight million dollars, the precision of a double. */
 export function toUsd(nanos: number): number {
   return nanos / 1e9;
@@ -11,7 +17,8 @@ export function toUsd(nanos: number): number {
 
 /** Nano-dollars of a decimal USD amount, e.g. `0.075`; throws RangeError for negative amounts and for anything else. */
 export function nanosFromUsd(usd: string | number): bigint {
-  const text = typeof usd === 'number' ? toPlainDecimal(usd) : usd;
+  // A number's shortest digits without an exponent (`3e-6` -> `0.000003`), shifted as text to avoid a second rounding.
+  const text = typeof usd === 'number' ? (shiftDecimal(String(usd), 0) ?? String(usd)) : usd;
   const match = /^(\d+)(?:\.(\d+))?$/.exec(text);
   if (!match) throw new RangeError(`not an amount in USD: ${text}`);
   const [, whole = '0', fraction = ''] = match;
@@ -70,16 +77,6 @@ export function shiftDecimal(text: string, places: number): string | null {
   const end = Math.max(point, 1);
   const decimals = padded.slice(end).replace(/0+$/, '');
   return `${padded.slice(0, end).replace(/^0+(?=\d)/, '')}${decimals === '' ? '' : `.${decimals}`}`;
-}
-
-/** A number's shortest decimal digits without an exponent (`3e-6` -> `0.000003`), shifted as text to avoid a second rounding. */
-function toPlainDecimal(value: number): string {
-  const match = /^(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(String(value));
-  if (!match) return String(value);
-  const [, whole = '', fraction = '', exponent = ''] = match;
-  const digits = whole + fraction;
-  const point = 1 + Number(exponent);
-  return point > 0 ? digits.padEnd(point, '0') : `0.${'0'.repeat(-point)}${digits}`;
 }
 
 /** Caps an amount at the largest integer that a JSON number and a `bigint` column hold exactly. */

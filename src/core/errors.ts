@@ -13,7 +13,7 @@ interface ErrorSpec {
   readonly retryAfterSeconds?: number;
 }
 
-const errorSpecs = {
+const specs = {
   missing_key: { status: 401, message: 'a virtual key is required: Authorization: Bearer <VIRTUAL_KEY>' },
   invalid_key: { status: 401, message: 'the virtual key is invalid, revoked or expired' },
   keystore_unavailable: { status: 503, message: 'the key store cannot be read' },
@@ -55,12 +55,9 @@ const errorSpecs = {
   internal_error: { status: 500, message: 'internal error' },
 } as const satisfies Record<string, ErrorSpec>;
 
-export type ErrorCode = keyof typeof errorSpecs;
+export type ErrorCode = keyof typeof specs;
 
-/** Status, default message and `retry-after` of a code. */
-export function errorSpec(code: ErrorCode): ErrorSpec {
-  return errorSpecs[code];
-}
+export const errorSpecs: Readonly<Record<ErrorCode, ErrorSpec>> = specs;
 
 /** An error with a code of the table. `message` is public: the caller receives it unchanged. */
 export class GatewayError extends Error {

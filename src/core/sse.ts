@@ -12,11 +12,10 @@ export interface SseEvent {
   readonly start: number;
 }
 
-export interface SseParser {
-  /** Adds a chunk; returns the events that are complete now, and their bytes, unchanged. */
-  push(chunk: Buffer): { bytes: Buffer; events: SseEvent[] };
-  /** At the end of the stream: returns the remaining bytes, and the event in them, which lacks its blank line. */
-  end(): { bytes: Buffer; events: SseEvent[] };
+/** Complete events and their bytes, unchanged. */
+export interface SseBatch {
+  readonly bytes: Buffer;
+  readonly events: readonly SseEvent[];
 }
 
 /** An event exceeds the limit: a vendor that never ends a line must not exhaust the memory. */
@@ -32,7 +31,7 @@ const carriageReturn = 0x0d;
 const byteOrderMark = 0xfeff;
 const nothing = Buffer.alloc(0);
 
-export function createSseParser(limitBytes = 16 * 1024 * 1024): SseParser {
+export function createSseParser(limitBytes = 16 * 1024 * 1024) {
   let pending: Buffer = nothing;
   /** Allocated buffer whose first `bufferUsed` bytes end with `pending`; empty while `pending` is a view of a chunk. */
   let buffer: Buffer = nothing;
@@ -59,7 +58,7 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024): SseParser {
     return { ...parseFields(text), start };
   };
 
-  const takeEvents = (atEnd: boolean): { bytes: Buffer; events: SseEvent[] } => {
+  const takeEvents = (atEnd: boolean): SseBatch => {
     const events: SseEvent[] = [];
     const buffer = pending;
     let eventStart = 0;
@@ -94,7 +93,8 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024): SseParser {
   };
 
   return {
-    push(chunk) {
+    /** Adds a chunk; returns the events that are complete now. */
+    push(chunk: Buffer): SseBatch {
       if (pending.length > 0) append(chunk);
       else {
         pending = chunk;
@@ -103,6 +103,7 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024): SseParser {
       }
       return takeEvents(false);
     },
+    /** At the end of the stream: returns the remaining bytes, and the event in them, which lacks its blank line. */
     end: () => takeEvents(true),
   };
 }

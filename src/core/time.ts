@@ -8,9 +8,13 @@ export interface Clock {
 export const systemClock: Clock = { now: () => Date.now() };
 
 /** RFC 3339 in UTC, without a fraction of zero: `2026-11-20T10:00:00Z`. */
-export function formatTime(epochMs: number): string {
-  const text = new Date(epochMs).toISOString();
+export function formatTime(time: number | Date): string {
+  const text = new Date(time).toISOString();
   return text.endsWith('.000Z') ? `${text.slice(0, -5)}Z` : text;
+}
+
+export function formatTimeOrNull(time: number | Date | null): string | null {
+  return time === null ? null : formatTime(time);
 }
 
 /** The calendar month (UTC) that contains `epochMs`; `end` is exclusive. */

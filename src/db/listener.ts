@@ -4,7 +4,7 @@
  * notifications sent meanwhile are lost. Modelled on https://github.com/timgit/pg-boss (src/db.ts).
  */
 import pg from 'pg';
-import { backoffMs } from '../core/backoff.ts';
+import { createBackgroundLoop } from '../core/background-loop.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import type { DatabaseLogger } from './connections.ts';
 import type { Database } from './database.ts';
@@ -22,25 +22,18 @@ export interface ListenerOptions {
   readonly logger: DatabaseLogger | undefined;
 }
 
-/** The jitter keeps processes from reconnecting in step. */
-const backoff = { initialMs: 100, maxMs: 5_000, jitter: 0.1 };
-
 export function createListener(options: ListenerOptions): { listen: Database['listen']; close(): Promise<void> } {
   const subscriptions = new Set<Subscription>();
   let client: pg.Client | null = null;
-  let connecting: Promise<void> | null = null;
-  let timer: NodeJS.Timeout | undefined;
-  let failures = 0;
   let closed = false;
   /** Subscriptions whose `onReconnect` is due because notifications may have been missed. */
   const awaitingReconnect = new Set<Subscription>();
   let lastStatement: Promise<unknown> = Promise.resolve();
 
-  /** One statement at a time: pg deprecates queries on a busy client and rejects them from version 9. */
+  /** One statement at a time: pg deprecates queries on a busy client and rejects them from version 9. Never rejects. */
   const execute = (connection: pg.Client, text: string): Promise<unknown> => {
-    const result = lastStatement.then(() => connection.query(text));
-    lastStatement = result.catch(() => undefined); // Reported to the caller through `result`.
-    return result;
+    lastStatement = lastStatement.then(() => connection.query(text)).catch((error: unknown) => onConnectionLost(connection, error));
+    return lastStatement;
   };
 
   const onConnectionLost = (lostClient: pg.Client, error: unknown): void => {
@@ -49,26 +42,10 @@ export function createListener(options: ListenerOptions): { listen: Database['li
     options.logger?.warn({ err: errorMessage(error) }, 'LISTEN connection lost');
     for (const subscription of subscriptions) awaitingReconnect.add(subscription);
     closeQuietly(lostClient);
-    schedule(0);
+    loop.wake();
   };
 
-  const schedule = (delayMs: number): void => {
-    clearTimeout(timer);
-    if (closed) return;
-    timer = setTimeout(() => void (client ? checkConnection(client) : connect()), delayMs);
-    timer.unref();
-  };
-
-  const checkConnection = async (current: pg.Client): Promise<void> => {
-    try {
-      await execute(current, 'select 1');
-      schedule(options.heartbeatMs);
-    } catch (error) {
-      onConnectionLost(current, error);
-    }
-  };
-
-  const connectOnce = async (): Promise<void> => {
+  const connect = async (signal: AbortSignal): Promise<void> => {
     const candidate = new pg.Client({ ...options.connection, query_timeout: options.connectTimeoutMs });
     candidate.on('error', (error) => onConnectionLost(candidate, error));
     candidate.on('end', () => onConnectionLost(candidate, new Error('the server closed the connection')));
@@ -84,29 +61,25 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       }
     } catch (error) {
       closeQuietly(candidate);
-      failures += 1;
-      if (failures === 1) options.logger?.warn({ err: errorMessage(error) }, 'LISTEN connection failed; retrying');
-      schedule(backoffMs(failures, backoff));
-      return;
+      throw error;
     }
-    if (closed) {
-      closeQuietly(candidate);
-      return;
-    }
+    if (signal.aborted) return closeQuietly(candidate);
     client = candidate;
-    failures = 0;
     const reconnected = [...awaitingReconnect];
     awaitingReconnect.clear();
     for (const subscription of reconnected) if (subscription.onReconnect) notifySafely(subscription.onReconnect, options.logger);
-    schedule(options.heartbeatMs);
   };
 
-  const connect = (): Promise<void> => {
-    connecting ??= connectOnce().finally(() => {
-      connecting = null;
-    });
-    return connecting;
-  };
+  const loop = createBackgroundLoop({
+    async run(signal) {
+      await (client ? execute(client, 'select 1') : connect(signal));
+      return 'idle';
+    },
+    intervalMs: options.heartbeatMs,
+    // The jitter keeps processes from reconnecting in step.
+    backoff: { initialMs: 100, maxMs: 5_000, jitter: 0.1 },
+    onFirstFailure: (error) => options.logger?.warn({ err: errorMessage(error) }, 'LISTEN connection failed; retrying'),
+  });
 
   return {
     async listen(channel, onPayload, onReconnect) {
@@ -114,12 +87,12 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       const subscription: Subscription = { channel, onPayload, onReconnect };
       subscriptions.add(subscription);
       // A connection attempt in progress may have read the channels before this one was added.
-      if (connecting) await connecting;
-      const current = client;
-      if (current) {
-        await execute(current, `listen ${pg.escapeIdentifier(channel)}`).catch((error: unknown) => onConnectionLost(current, error));
-      } else if (failures === 0) {
-        await connect();
+      await loop.idle();
+      if (client) {
+        await execute(client, `listen ${pg.escapeIdentifier(channel)}`);
+      } else if (!loop.isFailing) {
+        loop.start();
+        await loop.runNow().catch(() => undefined); // Logged by the loop, which tries again.
       }
       if (!client) awaitingReconnect.add(subscription);
       return {
@@ -127,17 +100,13 @@ export function createListener(options: ListenerOptions): { listen: Database['li
           subscriptions.delete(subscription);
           awaitingReconnect.delete(subscription);
           const stillUsed = [...subscriptions].some((other) => other.channel === channel);
-          const open = client;
-          if (open && !stillUsed && !closed) {
-            await execute(open, `unlisten ${pg.escapeIdentifier(channel)}`).catch((error: unknown) => onConnectionLost(open, error));
-          }
+          if (client && !stillUsed && !closed) await execute(client, `unlisten ${pg.escapeIdentifier(channel)}`);
         },
       };
     },
     async close() {
       closed = true;
-      clearTimeout(timer);
-      if (connecting) await connecting;
+      await loop.stop();
       const last = client;
       client = null;
       if (last) await last.end();

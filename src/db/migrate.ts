@@ -12,7 +12,7 @@ import { errorMessage } from '../core/error-messages.ts';
 import type { Database, Queries } from './database.ts';
 import { tryLockGlobal } from './locks.ts';
 
-export interface Migration {
+interface Migration {
   readonly version: number;
   readonly name: string;
   readonly sql: string;
@@ -22,15 +22,7 @@ export interface Migration {
 
 /** The schema does not fit this server; the message says which of the two is too old. */
 export class SchemaError extends Error {
-  constructor(message: string, cause?: unknown) {
-    super(message, { cause });
-    this.name = 'SchemaError';
-  }
-}
-
-export interface MigrateOptions {
-  readonly onApplied?: (migration: Migration) => void;
-  readonly folder?: URL;
+  override readonly name = 'SchemaError';
 }
 
 const lockTimeoutMs = 600_000;
@@ -38,23 +30,16 @@ const lockRetryMs = 200;
 const migrationsFolder = new URL('./migrations/', import.meta.url);
 
 /** Applies the missing migrations. Several processes may run it at once: each migration is applied once, and all callers succeed. */
-export async function migrate(
-  database: Database,
-  { onApplied, folder = migrationsFolder }: MigrateOptions = {},
-): Promise<{ applied: number }> {
+export async function migrate(database: Database, folder: URL = migrationsFolder): Promise<{ applied: number }> {
   const migrations = await readMigrations(folder);
   const deadline = performance.now() + lockTimeoutMs;
   let applied = 0;
   for (;;) {
     const step = await database.transaction((tx) => applyNext(tx, migrations));
     if (step === 'done') return { applied };
-    if (step === 'locked') {
-      if (performance.now() > deadline) throw new SchemaError('another process has been migrating the database for ten minutes');
-      await sleep(lockRetryMs);
-      continue;
-    }
-    applied += 1;
-    onApplied?.(step);
+    if (step === 'applied') applied += 1;
+    else if (performance.now() < deadline) await sleep(lockRetryMs);
+    else throw new SchemaError('another process has been migrating the database for ten minutes');
   }
 }
 
@@ -78,8 +63,8 @@ interface AppliedRow {
   readonly oldestServer: number;
 }
 
-/** Applies the next missing migration in one transaction and returns it, or why none was applied. */
-async function applyNext(tx: Queries, migrations: readonly Migration[]): Promise<Migration | 'done' | 'locked'> {
+/** Applies the next missing migration in one transaction; returns why when it applied none. */
+async function applyNext(tx: Queries, migrations: readonly Migration[]): Promise<'applied' | 'done' | 'locked'> {
   // Polled: a statement that waits for the lock would run into the statement timeout while another process builds a large index.
   if (!(await tryLockGlobal(tx, 'migrate'))) return 'locked';
   await tx.query('set local statement_timeout = 0');
@@ -101,14 +86,14 @@ async function applyNext(tx: Queries, migrations: readonly Migration[]): Promise
   try {
     await tx.query(next.sql);
   } catch (cause) {
-    throw new SchemaError(`migration ${next.name} failed: ${errorMessage(cause)}`, cause);
+    throw new SchemaError(`migration ${next.name} failed: ${errorMessage(cause)}`, { cause });
   }
   await tx.query(
     `insert into schema_migrations (version, name, checksum, oldest_server)
      values ($1::integer, $2::text, $3::text, $4::integer)`,
     [next.version, next.name, next.checksum, next.oldestServer],
   );
-  return next;
+  return 'applied';
 }
 
 async function readApplied(queries: Queries): Promise<AppliedRow[]> {

@@ -1,11 +1,9 @@
 /** A `row-cache.ts` that every process invalidates by NOTIFY: the payload on `channel` is the key of a changed row. */
 import type { Clock } from '../core/time.ts';
 import type { Database } from './database.ts';
-import { createRowCache } from './row-cache.ts';
+import { createRowCache, type RowCache } from './row-cache.ts';
 
-export interface NotifiedCache<Row> {
-  /** The row, or null when none exists; a promise only when the database must be queried. Rejects with what `load` threw. */
-  get(key: string): Row | null | Promise<Row | null>;
+export interface NotifiedCache<Row> extends Pick<RowCache<Row>, 'get'> {
   /** Call it after a change of one's own: the notification reaches this process too, but perhaps after the row's next use. */
   invalidate(key: string): void;
   start(): Promise<void>;

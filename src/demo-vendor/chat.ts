@@ -1,8 +1,17 @@
 /** POST /v1/chat/completions: OpenAI's chat completions, plain and streamed. */
 
-import { type Conversation, composeReply, type Reply, readContent, type Tool, wholeInputTokens } from './conversation.ts';
-import { errorBody, errorResponse } from './errors.ts';
-import { asCount, asObject, asObjects, asString, isObject, type JsonObject } from './json.ts';
+import {
+  type Conversation,
+  composeReply,
+  parseToolChoice,
+  type Reply,
+  readContent,
+  readTexts,
+  type Tool,
+  wholeInputTokens,
+} from './conversation.ts';
+import { badRequest, errorBody } from './errors.ts';
+import { asCount, asObject, asObjects, asString, type JsonObject } from './json.ts';
 import { createdAt, type EventStream, type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
 import type { Script } from './scripts.ts';
 import { splitArguments, splitText } from './tokens.ts';
@@ -11,9 +20,8 @@ import { splitArguments, splitText } from './tokens.ts';
 export function handleChat(request: IncomingRequest): OutgoingResponse {
   const { json, script, body } = request;
   const messages = json.messages;
-  if (!Array.isArray(messages) || messages.length === 0) {
-    return errorResponse('openai', { status: 400, message: "Invalid 'messages': expected a list with at least one message." });
-  }
+  if (!Array.isArray(messages) || messages.length === 0)
+    return badRequest("Invalid 'messages': expected a list with at least one message.");
   const reply = composeReply(readConversation(json), script, body);
   if (json.stream === true) return { kind: 'stream', stream: chatStream(request, reply) };
   return jsonResponse({
@@ -30,20 +38,13 @@ export function handleChat(request: IncomingRequest): OutgoingResponse {
 
 function readConversation(json: JsonObject): Conversation {
   const messages = asObjects(json.messages);
-  const contents = messages.map((message) => readContent(message.content, textTypes));
-  const lastUser = messages.findLastIndex((message) => message.role === 'user');
+  const last = messages.at(-1);
   const format = asObject(json.response_format);
   return {
-    userText: contents[lastUser]?.text ?? '',
-    attachments: contents[lastUser]?.attachments ?? 0,
-    toolResult: messages.at(-1)?.role === 'tool' ? (contents.at(-1)?.text ?? '') : null,
-    characters: contents.reduce((sum, content) => sum + content.text.length, 0),
+    ...readTexts(messages, textTypes),
+    toolResult: last?.role === 'tool' ? readContent(last.content, textTypes).text : null,
     tools: asObjects(json.tools).map(toTool),
-    toolChoice: isObject(json.tool_choice)
-      ? { named: asString(asObject(json.tool_choice.function).name) }
-      : json.tool_choice === 'required' || json.tool_choice === 'none'
-        ? json.tool_choice
-        : 'auto',
+    toolChoice: parseToolChoice(json.tool_choice, (choice) => asObject(choice.function).name),
     schema:
       format.type === 'json_schema' ? asObject(asObject(format.json_schema).schema) : format.type === 'json_object' ? anyObject : null,
     maxTokens: asCount(json.max_completion_tokens) ?? asCount(json.max_tokens),

@@ -142,6 +142,23 @@ function fillSchema(schema: JsonObject, text: string, depth: number): unknown {
   return Object.fromEntries(members.map(([name, member]) => [name, fillSchema(asObject(member), text, depth + 1)]));
 }
 
+/** Returns the texts of messages in order, with the last user message; `characters` counts all texts. */
+export function readTexts(messages: readonly JsonObject[], textTypes: readonly string[]) {
+  const contents = messages.map(({ content }) => readContent(content, textTypes));
+  const last = contents[messages.findLastIndex(({ role }) => role === 'user')];
+  return {
+    userText: last?.text ?? '',
+    attachments: last?.attachments ?? 0,
+    characters: contents.reduce((sum, { text }) => sum + text.length, 0),
+  };
+}
+
+/** Returns a tool choice in OpenAI's terms; `nameOf` reads the name of a chosen tool. */
+export function parseToolChoice(choice: unknown, nameOf: (choice: JsonObject) => unknown): Conversation['toolChoice'] {
+  if (isObject(choice)) return { named: asString(nameOf(choice)) };
+  return choice === 'required' || choice === 'none' ? choice : 'auto';
+}
+
 /** Returns the text of a content (a string, or the parts of the given types) and the number of other parts. */
 export function readContent(content: unknown, textTypes: readonly string[]): { readonly text: string; readonly attachments: number } {
   if (!Array.isArray(content)) return { text: asString(content), attachments: 0 };

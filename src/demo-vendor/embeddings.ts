@@ -1,6 +1,6 @@
 /** POST /v1/embeddings: unit vectors derived from the terms of a text, so that texts about the same subject have similar vectors. */
 
-import { errorResponse } from './errors.ts';
+import { badRequest } from './errors.ts';
 import { type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
 import { countTokens, hashText, termsOf } from './tokens.ts';
 
@@ -12,9 +12,9 @@ const indexesPerWord = 4;
 export function handleEmbeddings({ json, script }: IncomingRequest): OutgoingResponse {
   const texts = parseInputs(json.input);
   const dimensions = json.dimensions ?? defaultDimensions;
-  if (texts === null) return reject("Invalid 'input': expected a string, a non-empty array of strings, or arrays of tokens.");
+  if (texts === null) return badRequest("Invalid 'input': expected a string, a non-empty array of strings, or arrays of tokens.");
   if (typeof dimensions !== 'number' || !Number.isInteger(dimensions) || dimensions < 1 || dimensions > maxDimensions) {
-    return reject(`Invalid 'dimensions': expected a whole number from 1 to ${maxDimensions}.`);
+    return badRequest(`Invalid 'dimensions': expected a whole number from 1 to ${maxDimensions}.`);
   }
   const asBase64 = json.encoding_format === 'base64';
   const tokens = texts.reduce((sum, { tokens: count }) => sum + count, 0);
@@ -78,8 +78,4 @@ function toBase64(vector: Float32Array): string {
   const bytes = Buffer.allocUnsafe(vector.length * 4);
   for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * 4);
   return bytes.toString('base64');
-}
-
-function reject(message: string): OutgoingResponse {
-  return errorResponse('openai', { status: 400, message });
 }

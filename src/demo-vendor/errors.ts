@@ -21,6 +21,11 @@ export function errorResponse(family: Family, details: ErrorDetails): OutgoingRe
   return { kind: 'body', status: details.status, headers: { ...jsonHeaders, ...details.headers }, body };
 }
 
+/** Returns OpenAI's response to an invalid request. */
+export function badRequest(message: string): OutgoingResponse {
+  return errorResponse('openai', { status: 400, message });
+}
+
 /** Returns the body of an error response, or of an error event in a stream. */
 export function errorBody(family: Family, { status, message, code, details }: ErrorDetails): object {
   switch (family) {

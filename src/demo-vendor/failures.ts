@@ -58,21 +58,18 @@ function statusMessage(status: number, model: string): string {
 
 function rateLimitResponse(hint: RetryHint, family: Family, model: string, nowMs: number): OutgoingResponse {
   const message = `Rate limit reached for '${model}'.`;
+  const limited = (headers: Record<string, string>): OutgoingResponse => errorResponse(family, { status: 429, message, headers });
   switch (hint.form) {
     case 'none':
-      return errorResponse(family, { status: 429, message });
+      return limited({});
     case 'seconds':
-      return errorResponse(family, { status: 429, message, headers: { 'retry-after': String(hint.amount) } });
+      return limited({ 'retry-after': String(hint.amount) });
     case 'milliseconds':
-      return errorResponse(family, { status: 429, message, headers: { 'retry-after-ms': String(hint.amount) } });
+      return limited({ 'retry-after-ms': String(hint.amount) });
     case 'date':
-      return errorResponse(family, {
-        status: 429,
-        message,
-        headers: { 'retry-after': new Date(nowMs + hint.amount * 1_000).toUTCString() },
-      });
+      return limited({ 'retry-after': new Date(nowMs + hint.amount * 1_000).toUTCString() });
     case 'reset':
-      return errorResponse(family, { status: 429, message, headers: resetHeaders(family, hint.amount, nowMs) });
+      return limited(resetHeaders(family, hint.amount, nowMs));
     case 'body': {
       const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: `${hint.amount}s` }];
       return errorResponse('gemini', { status: 429, message, details });

@@ -1,6 +1,6 @@
 /** POST /v1/images/generations and POST /v1/genai/{publisher}/{model}: valid PNG files of the requested size, in a colour per prompt. */
 import { crc32, deflateSync } from 'node:zlib';
-import { errorResponse } from './errors.ts';
+import { badRequest, errorResponse } from './errors.ts';
 import { asCount, asString } from './json.ts';
 import { binaryResponse, createdAt, type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
 import { countTokens, hashText } from './tokens.ts';
@@ -13,9 +13,9 @@ const outputTokensPerImage = 1_056;
 export function handleImages({ json, script, origin }: IncomingRequest): OutgoingResponse {
   const prompt = asString(json.prompt);
   const size = parseSize(asString(json.size) || '1024x1024');
-  if (prompt === '') return reject("Missing required parameter: 'prompt'.");
-  if (size === null) return reject(`Invalid 'size': expected {width}x{height} with sides from 1 to ${maxSide}.`);
-  if (script.image === 'b64-only' && json.response_format !== undefined) return reject("Unknown parameter: 'response_format'.");
+  if (prompt === '') return badRequest("Missing required parameter: 'prompt'.");
+  if (size === null) return badRequest(`Invalid 'size': expected {width}x{height} with sides from 1 to ${maxSide}.`);
+  if (script.image === 'b64-only' && json.response_format !== undefined) return badRequest("Unknown parameter: 'response_format'.");
   const asUrl = script.image === 'url' || (script.image === 'normal' && json.response_format === 'url');
   const count = Math.min(asCount(json.n) ?? 1, maxImages);
   const data = Array.from({ length: count }, (_, index) => {
@@ -73,8 +73,6 @@ function parseSize(text: string): Size | null {
 }
 
 const pngSignature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-const maxCachedPixels = 32;
-const cachedPixels = new Map<string, Buffer>();
 
 /** Draws one bit per pixel, all in the palette's first colour: even the largest image has only a few hundred bytes. */
 function drawPng(size: Size, colour: number): Buffer {
@@ -87,20 +85,9 @@ function drawPng(size: Size, colour: number): Buffer {
     pngSignature,
     chunk('IHDR', header),
     chunk('PLTE', palette),
-    chunk('IDAT', pixelsFor(size)),
+    chunk('IDAT', deflateSync(Buffer.alloc((1 + Math.ceil(size.width / 8)) * size.height))),
     chunk('IEND', Buffer.alloc(0)),
   ]);
-}
-
-/** Returns compressed pixel data. Cached per size, because compressing a large image dominates the response time. */
-function pixelsFor({ width, height }: Size): Buffer {
-  const key = `${width}x${height}`;
-  const cached = cachedPixels.get(key);
-  if (cached !== undefined) return cached;
-  const pixels = deflateSync(Buffer.alloc((1 + Math.ceil(width / 8)) * height));
-  if (cachedPixels.size >= maxCachedPixels) cachedPixels.clear();
-  cachedPixels.set(key, pixels);
-  return pixels;
 }
 
 function chunk(type: string, data: Buffer): Buffer {
@@ -110,8 +97,4 @@ function chunk(type: string, data: Buffer): Buffer {
   length.writeUInt32BE(data.length);
   checksum.writeUInt32BE(crc32(body));
   return Buffer.concat([length, body, checksum]);
-}
-
-function reject(message: string): OutgoingResponse {
-  return errorResponse('openai', { status: 400, message });
 }

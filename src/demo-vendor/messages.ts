@@ -1,6 +1,6 @@
 /** POST /v1/messages: Anthropic's messages, plain and as the full sequence of events. */
 
-import { type Conversation, composeReply, type Reply, readContent } from './conversation.ts';
+import { type Conversation, composeReply, parseToolChoice, type Reply, readContent, readTexts } from './conversation.ts';
 import { errorBody, errorResponse } from './errors.ts';
 import { asCount, asObject, asObjects, asString, type JsonObject } from './json.ts';
 import { type EventStream, type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
@@ -32,25 +32,16 @@ function findRequestError(json: JsonObject, version: unknown): string | null {
 
 function readConversation(json: JsonObject): Conversation {
   const messages = asObjects(json.messages);
-  const contents = messages.map((message) => readContent(message.content, textTypes));
-  const lastUser = messages.findLastIndex((message) => message.role === 'user');
+  const texts = readTexts(messages, textTypes);
   const results = asObjects(messages.at(-1)?.content).filter((block) => block.type === 'tool_result');
   const choice = asObject(json.tool_choice);
   const format = asObject(asObject(json.output_config).format);
   return {
-    userText: contents[lastUser]?.text ?? '',
-    attachments: contents[lastUser]?.attachments ?? 0,
+    ...texts,
     toolResult: results.length === 0 ? null : results.map((block) => readContent(block.content, textTypes).text).join('\n'),
-    characters: contents.reduce((sum, content) => sum + content.text.length, readContent(json.system, textTypes).text.length),
+    characters: texts.characters + readContent(json.system, textTypes).text.length,
     tools: asObjects(json.tools).map((tool) => ({ name: asString(tool.name), schema: asObject(tool.input_schema) })),
-    toolChoice:
-      choice.type === 'tool'
-        ? { named: asString(choice.name) }
-        : choice.type === 'any'
-          ? 'required'
-          : choice.type === 'none'
-            ? 'none'
-            : 'auto',
+    toolChoice: parseToolChoice(choice.type === 'tool' ? choice : choice.type === 'any' ? 'required' : choice.type, ({ name }) => name),
     schema: format.type === 'json_schema' ? asObject(format.schema) : null,
     maxTokens: asCount(json.max_tokens),
   };

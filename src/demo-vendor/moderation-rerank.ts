@@ -1,7 +1,7 @@
 /** POST /v1/moderations and POST /v1/rerank: both compare the terms of texts. */
 
 import { readContent } from './conversation.ts';
-import { errorResponse } from './errors.ts';
+import { badRequest } from './errors.ts';
 import { asCount, asString, isObject } from './json.ts';
 import { type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
 import { countTokens, termsOf } from './tokens.ts';
@@ -10,7 +10,7 @@ import { countTokens, termsOf } from './tokens.ts';
 export function handleModerations({ json, script, requestNumber }: IncomingRequest): OutgoingResponse {
   const { input } = json;
   const texts = typeof input === 'string' ? [input] : Array.isArray(input) && input.length > 0 ? moderationTexts(input) : null;
-  if (texts === null) return errorResponse('openai', { status: 400, message: "Missing required parameter: 'input'." });
+  if (texts === null) return badRequest("Missing required parameter: 'input'.");
   return jsonResponse({ id: `modr-demo-${requestNumber}`, model: script.model, results: texts.map(classify) });
 }
 
@@ -42,9 +42,7 @@ const flaggedTerms: Readonly<Record<string, readonly string[]>> = {
 export function handleRerank({ json, script, requestNumber }: IncomingRequest): OutgoingResponse {
   const query = asString(json.query);
   const documents = Array.isArray(json.documents) ? json.documents.map(documentText) : [];
-  if (query === '' || documents.length === 0) {
-    return errorResponse('openai', { status: 400, message: "'query' and 'documents' are required and may not be empty." });
-  }
+  if (query === '' || documents.length === 0) return badRequest("'query' and 'documents' are required and may not be empty.");
   const queryTerms = new Set(termsOf(query));
   const results = documents
     .map((text, index) => ({ index, relevance_score: overlap(queryTerms, new Set(termsOf(text))), document: { text } }))

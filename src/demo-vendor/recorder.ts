@@ -22,41 +22,23 @@ export interface Recorder {
   clear(): void;
 }
 
-/** A ring buffer: a new request overwrites the oldest, so nothing is moved under load. */
 export function createRecorder(): Recorder {
-  const ring: RecordedRequest[] = [];
+  const newest: RecordedRequest[] = [];
   let requestNumber = 0;
-  let oldest = 0;
   let bodyBytes = 0;
-
-  function record(request: Omit<RecordedRequest, 'requestNumber'>): RecordedRequest {
-    requestNumber += 1;
-    const recorded = { requestNumber, ...request };
-    bodyBytes += request.body.length;
-    if (ring.length < maxRequests) {
-      ring.push(recorded);
-    } else {
-      bodyBytes -= ring[oldest]?.body.length ?? 0;
-      ring[oldest] = recorded;
-      oldest = (oldest + 1) % maxRequests;
-    }
-    // Reached only by very large bodies: drop all other requests instead of letting the process grow.
-    if (bodyBytes > maxBodyBytes) keepOnly(recorded);
-    return recorded;
-  }
-
-  function keepOnly(recorded: RecordedRequest): void {
-    ring.length = 0;
-    ring.push(recorded);
-    oldest = 0;
-    bodyBytes = recorded.body.length;
-  }
-
-  function clear(): void {
-    ring.length = 0;
-    oldest = 0;
-    bodyBytes = 0;
-  }
-
-  return { record, requests: () => [...ring.slice(oldest), ...ring.slice(0, oldest)], clear };
+  return {
+    record(request) {
+      requestNumber += 1;
+      const recorded = { requestNumber, ...request };
+      newest.push(recorded);
+      bodyBytes += request.body.length;
+      while (newest.length > maxRequests || bodyBytes > maxBodyBytes) bodyBytes -= newest.shift()?.body.length ?? 0;
+      return recorded;
+    },
+    requests: () => [...newest],
+    clear() {
+      newest.length = 0;
+      bodyBytes = 0;
+    },
+  };
 }

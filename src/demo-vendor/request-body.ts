@@ -12,11 +12,7 @@ export function readBody(request: IncomingMessage): Promise<Buffer | null> {
       bytes += chunk.length;
       if (bytes <= maxBodyBytes) chunks.push(chunk);
     });
-    request.once('end', () => resolve(bytes > maxBodyBytes ? null : concatenate(chunks)));
+    request.once('end', () => resolve(bytes > maxBodyBytes ? null : Buffer.concat(chunks)));
     request.once('error', reject);
   });
-}
-
-function concatenate(chunks: readonly Buffer[]): Buffer {
-  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
 }

@@ -1,8 +1,8 @@
 /** POST /v1/responses: OpenAI's responses, plain and as named events with rising sequence numbers. */
 
-import { type Conversation, composeReply, type Reply, readContent, wholeInputTokens } from './conversation.ts';
+import { type Conversation, composeReply, parseToolChoice, type Reply, readContent, readTexts, wholeInputTokens } from './conversation.ts';
 import { errorResponse } from './errors.ts';
-import { asCount, asObject, asObjects, asString, isObject, type JsonObject } from './json.ts';
+import { asCount, asObject, asObjects, asString, type JsonObject } from './json.ts';
 import { createdAt, type EventStream, type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
 import { splitArguments, splitText } from './tokens.ts';
 
@@ -18,22 +18,16 @@ export function handleResponses(request: IncomingRequest): OutgoingResponse {
 }
 
 function readConversation(json: JsonObject): Conversation {
-  const items = typeof json.input === 'string' ? [{ role: 'user', content: json.input }] : asObjects(json.input);
-  const contents = items.map((item: JsonObject) => readContent(item.content, textTypes));
-  const lastUser = items.findLastIndex((item: JsonObject) => item.role === 'user');
-  const last: JsonObject = items.at(-1) ?? {};
+  const items: readonly JsonObject[] = typeof json.input === 'string' ? [{ role: 'user', content: json.input }] : asObjects(json.input);
+  const last = items.at(-1);
+  const texts = readTexts(items, textTypes);
   const format = asObject(asObject(json.text).format);
   return {
-    userText: contents[lastUser]?.text ?? '',
-    attachments: contents[lastUser]?.attachments ?? 0,
-    toolResult: last.type === 'function_call_output' ? readContent(last.output, textTypes).text : null,
-    characters: contents.reduce((sum, content) => sum + content.text.length, asString(json.instructions).length),
+    ...texts,
+    toolResult: last?.type === 'function_call_output' ? readContent(last.output, textTypes).text : null,
+    characters: texts.characters + asString(json.instructions).length,
     tools: asObjects(json.tools).map((tool) => ({ name: asString(tool.name), schema: asObject(tool.parameters) })),
-    toolChoice: isObject(json.tool_choice)
-      ? { named: asString(json.tool_choice.name) }
-      : json.tool_choice === 'required' || json.tool_choice === 'none'
-        ? json.tool_choice
-        : 'auto',
+    toolChoice: parseToolChoice(json.tool_choice, ({ name }) => name),
     schema: format.type === 'json_schema' ? asObject(format.schema) : null,
     maxTokens: asCount(json.max_output_tokens),
   };

@@ -14,8 +14,8 @@ export interface Route {
   readonly family: Family;
   /** Location of the model's name, which holds the script. */
   readonly modelIn: 'body' | 'path' | 'query' | 'nowhere';
+  readonly handle: (request: IncomingRequest) => OutgoingResponse;
   readonly needsKey: boolean;
-  handle(request: IncomingRequest): OutgoingResponse;
 }
 
 export interface RouteMatch {
@@ -25,73 +25,38 @@ export interface RouteMatch {
 
 /** Returns a function that finds the route of a request; null for an unknown path. */
 export function createRoutes(videos: Videos): (method: string, path: string) => RouteMatch | null {
-  const body = (family: Family, handle: Route['handle']): RouteMatch => ({
-    route: { family, modelIn: 'body', needsKey: true, handle },
-    pathParam: '',
-  });
-  const exact: ReadonlyMap<string, RouteMatch> = new Map([
-    ['/v1/chat/completions', body('openai', handleChat)],
-    ['/v1/messages', body('anthropic', handleMessages)],
-    ['/v1/embeddings', body('openai', handleEmbeddings)],
-    ['/v1/responses', body('openai', handleResponses)],
-    ['/v1/moderations', body('openai', handleModerations)],
-    ['/v1/rerank', body('openai', handleRerank)],
-    ['/v1/images/generations', body('openai', handleImages)],
-    ['/v1/audio/speech', body('openai', handleSpeech)],
-    ['/v1/speak', { route: { family: 'voice', modelIn: 'query', needsKey: true, handle: handleVoice }, pathParam: '' }],
+  const exact: ReadonlyMap<string, Route> = new Map([
+    ['/v1/chat/completions', route('openai', 'body', handleChat)],
+    ['/v1/messages', route('anthropic', 'body', handleMessages)],
+    ['/v1/embeddings', route('openai', 'body', handleEmbeddings)],
+    ['/v1/responses', route('openai', 'body', handleResponses)],
+    ['/v1/moderations', route('openai', 'body', handleModerations)],
+    ['/v1/rerank', route('openai', 'body', handleRerank)],
+    ['/v1/images/generations', route('openai', 'body', handleImages)],
+    ['/v1/audio/speech', route('openai', 'body', handleSpeech)],
+    ['/v1/speak', route('voice', 'query', handleVoice)],
   ]);
-  const patterns: readonly (Route & { readonly method: string; readonly pattern: RegExp })[] = [
-    {
-      method: 'POST',
-      pattern: /^\/v1\/genai\/[^/]+\/([^/]+)$/,
-      family: 'artifacts',
-      modelIn: 'path',
-      needsKey: true,
-      handle: handleArtifacts,
-    },
-    { method: 'POST', pattern: /^\/v1\/text-to-speech\/([^/]+)$/, family: 'voice', modelIn: 'path', needsKey: true, handle: handleVoice },
-    {
-      method: 'POST',
-      pattern: /^\/v1beta\/models\/([^/]+):predictLongRunning$/,
-      family: 'gemini',
-      modelIn: 'path',
-      needsKey: true,
-      handle: videos.start,
-    },
-    {
-      method: 'GET',
-      pattern: /^\/v1beta\/(models\/[^/]+\/operations\/[^/]+)$/,
-      family: 'gemini',
-      modelIn: 'nowhere',
-      needsKey: true,
-      handle: videos.poll,
-    },
-    {
-      method: 'GET',
-      pattern: /^\/v1beta\/files\/([^/:]+):download$/,
-      family: 'gemini',
-      modelIn: 'nowhere',
-      needsKey: true,
-      handle: videos.download,
-    },
-    {
-      method: 'GET',
-      pattern: /^\/v1beta\/stored\/([^/]+)\.mp4$/,
-      family: 'gemini',
-      modelIn: 'nowhere',
-      needsKey: false,
-      handle: videos.stored,
-    },
-    { method: 'GET', pattern: /^\/files\/([^/]+)\.png$/, family: 'openai', modelIn: 'nowhere', needsKey: false, handle: handleImageFile },
+  const patterns: readonly (readonly [method: string, path: RegExp, route: Route])[] = [
+    ['POST', /^\/v1\/genai\/[^/]+\/([^/]+)$/, route('artifacts', 'path', handleArtifacts)],
+    ['POST', /^\/v1\/text-to-speech\/([^/]+)$/, route('voice', 'path', handleVoice)],
+    ['POST', /^\/v1beta\/models\/([^/]+):predictLongRunning$/, route('gemini', 'path', videos.start)],
+    ['GET', /^\/v1beta\/(models\/[^/]+\/operations\/[^/]+)$/, route('gemini', 'nowhere', videos.poll)],
+    ['GET', /^\/v1beta\/files\/([^/:]+):download$/, route('gemini', 'nowhere', videos.download)],
+    ['GET', /^\/v1beta\/stored\/([^/]+)\.mp4$/, { ...route('gemini', 'nowhere', videos.stored), needsKey: false }],
+    ['GET', /^\/files\/([^/]+)\.png$/, { ...route('openai', 'nowhere', handleImageFile), needsKey: false }],
   ];
 
   return (method, path) => {
-    const match = method === 'POST' ? exact.get(path) : undefined;
-    if (match !== undefined) return match;
-    for (const route of patterns) {
-      const match = route.method === method ? route.pattern.exec(path) : null;
+    const found = method === 'POST' ? exact.get(path) : undefined;
+    if (found !== undefined) return { route: found, pathParam: '' };
+    for (const [patternMethod, pattern, route] of patterns) {
+      const match = patternMethod === method ? pattern.exec(path) : null;
       if (match !== null) return { route, pathParam: match[1] ?? '' };
     }
     return null;
   };
+}
+
+function route(family: Family, modelIn: Route['modelIn'], handle: Route['handle']): Route {
+  return { family, modelIn, handle, needsKey: true };
 }

@@ -3,21 +3,20 @@
  * by model name (see scripts.ts). It imports nothing from the gateway, returns equal responses to equal requests, requires a key of any
  * value, and uses bounded memory.
  */
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { errorResponse, type Family, hasKey, missingKeyResponse } from './errors.ts';
 import { failureResponse } from './failures.ts';
 import { asString, type JsonObject, parseObject } from './json.ts';
-import { createPacedWriter } from './paced-writer.ts';
 import { createRecorder, type RecordedRequest } from './recorder.ts';
 import { readBody } from './request-body.ts';
 import type { IncomingRequest, OutgoingResponse } from './response.ts';
 import { createRoutes, type RouteMatch } from './routes.ts';
 import { parseScript } from './scripts.ts';
 import { createVideos } from './videos.ts';
+import { waitFor, waitMs } from './wait.ts';
 import { writeResponse } from './write-response.ts';
-
-export type { RecordedRequest } from './recorder.ts';
 
 export interface DemoVendor {
   /** Without a path. Base URLs are `${url}/v1` (chat, messages) and `${url}/v1beta` (video). */
@@ -90,26 +89,25 @@ export async function createDemoVendor({
       origin,
     };
 
-    const refusal = body === null ? tooLarge(family) : requestError(incoming, routeMatch, json !== null);
-    if (refusal === null && script.slowMs > 0) await createPacedWriter(response).wait(script.slowMs);
+    const refusal =
+      body === null
+        ? errorResponse(family, { status: 413, message: 'Request exceeds the maximum size.' })
+        : requestError(incoming, routeMatch, json !== null);
+    if (refusal === null && script.slowMs > 0) await waitMs(response, script.slowMs);
     if (response.destroyed) return;
     const failure = refusal ?? scriptedFailure(incoming, family);
     if (failure === null && script.held) await untilReleased(response);
     if (response.destroyed) return;
-    const outgoing = failure ?? routeMatch?.route.handle(incoming) ?? notFound(family, incoming);
-    await writeResponse(response, { outgoing, script, paceMs, headers: requestIdHeaders(family, recorded.requestNumber) });
+    const outgoing = failure ?? routeMatch?.route.handle(incoming) ?? failureResponse({ kind: 'not-found' }, family, incoming, now());
+    const requestIdName = family === 'anthropic' ? 'request-id' : 'x-request-id';
+    await writeResponse(response, { outgoing, script, paceMs, headers: { [requestIdName]: `req_demo_${recorded.requestNumber}` } });
   }
 
   /** Resolves when `release()` is called or the client disconnects. */
   function untilReleased(response: ServerResponse): Promise<void> {
-    return new Promise((resolve) => {
-      const release = (): void => {
-        held.delete(release);
-        response.off('close', release);
-        resolve();
-      };
-      held.add(release);
-      response.once('close', release);
+    return waitFor(response, (done) => {
+      held.add(done);
+      return () => held.delete(done);
     });
   }
 
@@ -136,13 +134,7 @@ export async function createDemoVendor({
       response.destroy();
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host, port, backlog }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
+  await once(server.listen({ host, port, backlog }), 'listening');
   origin = toOrigin(server.address());
 
   return {
@@ -199,26 +191,14 @@ function requestError(request: IncomingRequest, match: RouteMatch | null, isJson
       message: family === 'anthropic' ? 'model: Field required' : 'you must provide a model parameter',
     });
   }
-  const { invalidTerm: unreadable } = request.script;
-  return unreadable === null
+  const { invalidTerm } = request.script;
+  return invalidTerm === null
     ? null
-    : errorResponse(family, { status: 400, message: `The demo vendor cannot read '${unreadable}' in the model's name.` });
-}
-
-function tooLarge(family: Family): OutgoingResponse {
-  return errorResponse(family, { status: 413, message: 'Request exceeds the maximum size.' });
-}
-
-function notFound(family: Family, { method, path }: IncomingRequest): OutgoingResponse {
-  return errorResponse(family, { status: 404, message: `Invalid URL (${method} ${path})`, code: 'unknown_url' });
+    : errorResponse(family, { status: 400, message: `The demo vendor cannot read '${invalidTerm}' in the model's name.` });
 }
 
 function familyForPath(path: string): Family {
   return path.startsWith('/v1/messages') ? 'anthropic' : path.startsWith('/v1beta/') ? 'gemini' : 'openai';
-}
-
-function requestIdHeaders(family: Family, requestNumber: number): Readonly<Record<string, string>> {
-  return family === 'anthropic' ? { 'request-id': `req_demo_${requestNumber}` } : { 'x-request-id': `req_demo_${requestNumber}` };
 }
 
 function decodePathParam(text: string): string {

@@ -1,9 +1,9 @@
 /** POST /v1/audio/speech, /v1/text-to-speech/{voice} and /v1/speak?model={voice}: playable audio whose length follows the text. */
 
-import { errorResponse } from './errors.ts';
+import { badRequest, errorResponse } from './errors.ts';
 import { asString } from './json.ts';
 import { binaryResponse, type IncomingRequest, type OutgoingResponse } from './response.ts';
-import { hashText, termsOf } from './tokens.ts';
+import { termsOf } from './tokens.ts';
 
 const maxInputCharacters = 4_096;
 const maxSpokenTerms = 100;
@@ -12,12 +12,13 @@ const maxSpokenTerms = 100;
 export function handleSpeech({ json }: IncomingRequest): OutgoingResponse {
   const input = asString(json.input);
   const format = json.response_format ?? 'mp3';
-  if (input === '' || input.length > maxInputCharacters) return reject(`Invalid 'input': expected 1 to ${maxInputCharacters} characters.`);
-  if (asString(json.voice) === '') return reject("Missing required parameter: 'voice'.");
+  if (input === '' || input.length > maxInputCharacters)
+    return badRequest(`Invalid 'input': expected 1 to ${maxInputCharacters} characters.`);
+  if (asString(json.voice) === '') return badRequest("Missing required parameter: 'voice'.");
   if (format === 'mp3') return binaryResponse('audio/mpeg', makeMp3(input));
   if (format === 'pcm') return binaryResponse('audio/pcm', makeSamples(input));
   if (format === 'wav') return binaryResponse('audio/wav', makeWav(input));
-  return reject("Invalid 'response_format': the demo vendor speaks mp3, wav and pcm.");
+  return badRequest("Invalid 'response_format': the demo vendor speaks mp3, wav and pcm.");
 }
 
 /** ElevenLabs' and Deepgram's format: the voice is in the URL, the text in `text`. */
@@ -32,23 +33,15 @@ const mp3FramesPerTerm = 4;
 const mp3Frame = Buffer.concat([Buffer.from([0xff, 0xfb, 0x10, 0xc4]), Buffer.alloc(100)]);
 
 function makeMp3(text: string): Buffer {
-  return Buffer.concat(Array.from({ length: mp3FramesPerTerm * spokenTerms(text).length }, () => mp3Frame));
+  return Buffer.alloc(mp3Frame.length * mp3FramesPerTerm * countSpokenTerms(text), mp3Frame);
 }
 
 const sampleRate = 24_000;
 const samplesPerTerm = 480;
 
-/** Renders 16-bit mono samples: one short tone per term, with a pitch derived from the term. */
+/** Returns 16-bit mono samples of silence. */
 function makeSamples(text: string): Buffer {
-  const terms = spokenTerms(text);
-  const samples = Buffer.allocUnsafe(terms.length * samplesPerTerm * 2);
-  terms.forEach((term, termIndex) => {
-    const step = (2 * Math.PI * (200 + (hashText(term) % 400))) / sampleRate;
-    for (let index = 0; index < samplesPerTerm; index += 1) {
-      samples.writeInt16LE(Math.round(8_000 * Math.sin(step * index)), (termIndex * samplesPerTerm + index) * 2);
-    }
-  });
-  return samples;
+  return Buffer.alloc(2 * samplesPerTerm * countSpokenTerms(text));
 }
 
 function makeWav(text: string): Buffer {
@@ -69,12 +62,7 @@ function makeWav(text: string): Buffer {
   return Buffer.concat([header, samples]);
 }
 
-/** Returns the terms to render; at least one, so that no file is empty. */
-function spokenTerms(text: string): readonly string[] {
-  const terms = termsOf(text).slice(0, maxSpokenTerms);
-  return terms.length === 0 ? ['hm'] : terms;
-}
-
-function reject(message: string): OutgoingResponse {
-  return errorResponse('openai', { status: 400, message });
+/** Returns the number of terms to render; at least one, so that no file is empty. */
+function countSpokenTerms(text: string): number {
+  return Math.min(Math.max(termsOf(text).length, 1), maxSpokenTerms);
 }

@@ -84,11 +84,4 @@ export function createVideos(): Videos {
 }
 
 /** The smallest recognisable MP4 file: a brand box and an empty media data box. */
-const emptyMp4 = Buffer.concat([
-  Buffer.from([0, 0, 0, 24]),
-  Buffer.from('ftypisom', 'latin1'),
-  Buffer.from([0, 0, 2, 0]),
-  Buffer.from('isommp42', 'latin1'),
-  Buffer.from([0, 0, 0, 8]),
-  Buffer.from('mdat', 'latin1'),
-]);
+const emptyMp4 = Buffer.from('\0\0\0\x18ftypisom\0\0\x02\0isommp42\0\0\0\x08mdat', 'latin1');

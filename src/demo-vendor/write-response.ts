@@ -3,38 +3,30 @@
  * buffers at most one event for a slow client.
  */
 import type { ServerResponse } from 'node:http';
-import { createPacedWriter, type PacedWriter } from './paced-writer.ts';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import type { EventStream, OutgoingResponse } from './response.ts';
 import type { Script } from './scripts.ts';
+import { waitFor, waitMs } from './wait.ts';
 
 /** `paceMs` is the vendor's default time between two deltas; `headers` are part of every response of the dialect. */
 export async function writeResponse(
   response: ServerResponse,
-  {
-    outgoing,
-    script,
-    paceMs,
-    headers,
-  }: { outgoing: OutgoingResponse; script: Script; paceMs: number; headers: Readonly<Record<string, string>> },
+  delivery: { outgoing: OutgoingResponse; script: Script; paceMs: number; headers: Readonly<Record<string, string>> },
 ): Promise<void> {
+  const { outgoing, script, paceMs, headers } = delivery;
   switch (outgoing.kind) {
     case 'silence':
       return;
     case 'stream': {
       response.writeHead(200, { ...headers, 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
-      await writeStream(createPacedWriter(response), outgoing.stream, script, script.paceMs ?? paceMs);
+      await writeStream(response, outgoing.stream, script, script.paceMs ?? paceMs);
       return;
     }
     case 'body': {
       const isJson = outgoing.headers['content-type'] === 'application/json';
       const text = script.numbers && isJson && typeof outgoing.body === 'string' ? withOddMembers(outgoing.body) : outgoing.body;
-      writeBody(
-        response,
-        outgoing.status,
-        { ...headers, ...outgoing.headers },
-        typeof text === 'string' ? Buffer.from(text) : text,
-        script,
-      );
+      const body = typeof text === 'string' ? Buffer.from(text) : text;
+      writeBody(response, outgoing.status, { ...headers, ...outgoing.headers }, body, script);
       return;
     }
     default:
@@ -54,59 +46,54 @@ function writeBody(response: ServerResponse, status: number, headers: Record<str
   if (cut.kind === 'break') endSocket(response);
 }
 
-async function writeStream(writer: PacedWriter, stream: EventStream, script: Script, paceMs: number): Promise<void> {
+async function writeStream(response: ServerResponse, stream: EventStream, script: Script, paceMs: number): Promise<void> {
   const { cut } = script;
-  writer.sendHead();
-  const isWhole =
-    cut?.after !== null &&
-    (await writeAll(writer, stream.opening, script)) &&
-    (await writeDeltas(writer, stream.deltas, { script, paceMs, limit: cut?.after ?? Infinity }));
-  if (writer.isClosed()) return;
-  if (cut === null && isWhole) {
-    if (await writeAll(writer, stream.closing, script)) writer.end();
-  } else if (cut?.kind === 'error') {
-    if (await writeAll(writer, [stream.error()], script)) writer.end();
-  } else if (cut?.kind === 'break') {
-    endSocket(writer.response);
+  response.flushHeaders();
+  if (cut?.after !== null) {
+    await writeEvents(response, stream.opening, script);
+    await writeEvents(response, stream.deltas, script, { paceMs, limit: cut?.after ?? Infinity });
   }
+  if (cut === null) await writeEvents(response, stream.closing, script);
+  if (cut?.kind === 'error') await writeEvents(response, [stream.error()], script);
+  if (response.destroyed) return;
+  if (cut?.kind === 'break') endSocket(response);
+  else if (cut?.kind !== 'stall') response.end();
 }
 
-/** Returns false when the client has disconnected. */
-async function writeAll(writer: PacedWriter, events: Iterable<string>, script: Script): Promise<boolean> {
-  for (const event of events) {
-    if (!(await writeEvent(writer, event, script))) return false;
-  }
-  return !writer.isClosed();
-}
-
-async function writeDeltas(
-  writer: PacedWriter,
-  deltas: Iterable<string>,
-  { script, paceMs, limit }: { script: Script; paceMs: number; limit: number },
-): Promise<boolean> {
+/** Writes at most `limit` events; none after the client has disconnected. */
+async function writeEvents(
+  response: ServerResponse,
+  events: Iterable<string>,
+  script: Script,
+  { paceMs, limit }: { paceMs: number; limit: number } = { paceMs: 0, limit: Infinity },
+): Promise<void> {
   let written = 0;
-  for (const delta of deltas) {
-    if (written === limit) return true;
-    if (paceMs > 0 && written > 0) await writer.wait(paceMs);
-    if (!(await writeEvent(writer, delta, script))) return false;
+  for (const event of events) {
+    if (written === limit) return;
+    if (paceMs > 0 && written > 0) await waitMs(response, paceMs);
+    await writeEvent(response, event, script);
+    if (response.destroyed) return;
     written += 1;
   }
-  return !writer.isClosed();
 }
 
-async function writeEvent(writer: PacedWriter, event: string, script: Script): Promise<boolean> {
+async function writeEvent(response: ServerResponse, event: string, script: Script): Promise<void> {
   const text = script.numbers ? event.replace('data: {', `data: ${oddMembers}`) : event;
-  if (script.wire === 'plain') {
-    if (!writer.write(text)) await writer.drained();
-    return !writer.isClosed();
-  }
+  if (script.wire === 'plain') return writePart(response, text);
   for (const part of script.wire === 'crlf' ? crlfParts(text) : byteParts(text)) {
-    if (!writer.write(part)) await writer.drained();
+    await writePart(response, part);
     // One part per event loop iteration, so that the client's socket reads them separately.
-    await writer.nextTick();
-    if (writer.isClosed()) return false;
+    await nextTick();
   }
-  return true;
+}
+
+/** Resolves when the client can take the next part or has disconnected. */
+async function writePart(response: ServerResponse, part: string | Buffer): Promise<void> {
+  if (response.destroyed || response.write(part)) return;
+  await waitFor(response, (done) => {
+    response.once('drain', done);
+    return () => response.off('drain', done);
+  });
 }
 
 /** Returns a comment and the event with CRLF, cut inside the first multi-byte character of both and inside both closing line ends. */

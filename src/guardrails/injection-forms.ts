@@ -1,7 +1,7 @@
 /** Normalized forms of a text for the comparison with phrases. Each step is one pass. */
 
 /** Zero-width and direction characters, variation selectors, tags: they do not change the meaning of a text. */
-const ignorable = /\p{Default_Ignorable_Code_Point}+/gu;
+export const ignorable = /\p{Default_Ignorable_Code_Point}+/gu;
 
 /** Lower case, without compatibility forms (full width, mathematical letters), without accents on Latin, Greek and Arabic letters, single spaces, same paragraphs. */
 export function normalizeText(text: string): string {
@@ -18,79 +18,36 @@ export function normalizeText(text: string): string {
     .replace(/([^\n])\n(?!\n)(?=[\p{L}\d])(?!(?:system|developer|human|assistant)\b)/gu, '$1 ');
 }
 
-/** Letters of other scripts, digits and signs that resemble a Latin letter. */
-const lookalikes: Readonly<Record<string, string>> = {
-  а: 'a',
-  ӓ: 'a',
-  в: 'b',
-  с: 'c',
-  ԁ: 'd',
-  е: 'e',
-  ё: 'e',
-  ҽ: 'e',
-  ԍ: 'g',
-  һ: 'h',
-  н: 'h',
-  і: 'i',
-  ї: 'i',
-  ј: 'j',
-  к: 'k',
-  ӏ: 'l',
-  м: 'm',
-  о: 'o',
-  ӧ: 'o',
-  р: 'p',
-  ԛ: 'q',
-  г: 'r',
-  ѕ: 's',
-  т: 't',
-  у: 'y',
-  ѵ: 'v',
-  ԝ: 'w',
-  х: 'x',
-  α: 'a',
-  β: 'b',
-  ϲ: 'c',
-  δ: 'd',
-  ε: 'e',
-  η: 'n',
-  ι: 'i',
-  κ: 'k',
-  μ: 'u',
-  ν: 'v',
-  ο: 'o',
-  ρ: 'p',
-  σ: 'o',
-  τ: 't',
-  υ: 'u',
-  χ: 'x',
-  ω: 'w',
-  ı: 'i',
-  ȷ: 'j',
-  ɑ: 'a',
-  ɡ: 'g',
-  ɩ: 'i',
-  ɪ: 'i',
-  ɴ: 'n',
-  ʀ: 'r',
-  ѐ: 'e',
-  օ: 'o',
-  ս: 'u',
-  ո: 'n',
-  հ: 'h',
-  ց: 'g',
-  ꜱ: 's',
-  '0': 'o',
-  '1': 'i',
-  '3': 'e',
-  '4': 'a',
-  '5': 's',
-  '7': 't',
-  '@': 'a',
-  $: 's',
-  '!': 'i',
-  '|': 'i',
+/** Letters of other scripts, digits and signs by the Latin letter that they resemble. */
+const imitations: Readonly<Record<string, string>> = {
+  a: '4аӓαɑ@',
+  b: 'вβ',
+  c: 'сϲ',
+  d: 'ԁδ',
+  e: '3еёҽεѐ',
+  g: 'ԍɡց',
+  h: 'һнհ',
+  i: '1іїιıɩɪ!|',
+  j: 'јȷ',
+  k: 'кκ',
+  l: 'ӏ',
+  m: 'м',
+  n: 'ηɴո',
+  o: '0оӧοσօ',
+  p: 'рρ',
+  q: 'ԛ',
+  r: 'гʀ',
+  s: '5ѕꜱ$',
+  t: '7тτ',
+  u: 'μυս',
+  v: 'ѵν',
+  w: 'ԝω',
+  x: 'хχ',
+  y: 'у',
 };
+const imitatedLetters = new Map(
+  Object.entries(imitations).flatMap(([letter, signs]) => Array.from(signs, (sign) => [sign, letter] as const)),
+);
 
 /** Candidates for folding: only those that mix Latin letters with similar characters are folded. */
 const mixedWord = /[\p{L}\d@$!|]+/gu;
@@ -98,7 +55,7 @@ const mixedWord = /[\p{L}\d@$!|]+/gu;
 export function foldLookalikes(text: string): string {
   return text.replace(mixedWord, (word) => {
     const isMixed = /\p{Script=Latin}/u.test(word) && /[^a-z]/.test(word);
-    return isMixed ? word.replace(/[^a-z]/gu, (letter) => lookalikes[letter] ?? letter) : word;
+    return isMixed ? word.replace(/[^a-z]/gu, (sign) => imitatedLetters.get(sign) ?? sign) : word;
   });
 }
 

@@ -9,6 +9,7 @@ import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
 import { detectors } from './content-classes.ts';
 import type { ContentRule, RuleClass } from './content-rule.ts';
+import { ignorable } from './injection-forms.ts';
 
 interface CompiledRule {
   readonly class: RuleClass;
@@ -41,19 +42,11 @@ const maxCompiled = 1_000;
 
 /** Caches compiled expressions: the rows of projects are reloaded every few seconds. */
 export function createRuleCompiler(): (rules: readonly ContentRule[]) => CompiledRules {
-  const compiled = new LRUCache<string, RE2JS>({ max: maxCompiled });
-
-  const compile = (expression: string): RE2JS => {
-    const cached = compiled.get(expression);
-    if (cached) return cached;
-    const pattern = RE2JS.compile(expression);
-    compiled.set(expression, pattern);
-    return pattern;
-  };
+  const compiled = new LRUCache<string, RE2JS>({ max: maxCompiled, memoMethod: (expression) => RE2JS.compile(expression) });
 
   const finderOf = ({ class: ruleClass, expression = '' }: ContentRule): CompiledRule['matches'] => {
     if (ruleClass !== 'expression') return detectors[ruleClass];
-    const pattern = compile(expression);
+    const pattern = compiled.memo(expression);
     return (text) => pattern.test(text);
   };
 
@@ -87,8 +80,6 @@ export async function evaluateTexts({ rules }: PlaceRules, texts: readonly strin
   }
   return { blockedBy: null, observed: [...observed] };
 }
-
-const ignorable = /\p{Default_Ignorable_Code_Point}+/gu;
 
 /** The text unchanged, and with full-width letters and digits, dashes, spaces and zero-width characters normalized. */
 function normalizedForms(chunk: string): readonly string[] {

@@ -5,11 +5,9 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
-import express from 'express';
 import { gatewayError } from '../core/errors.ts';
 import { parseKey } from './authenticate.ts';
-import { checkContentType } from './body.ts';
-import { PlainTextError } from './plain-text-error.ts';
+import { readOptionalBody } from './body.ts';
 
 /** Rejects requests without the admin token. Compares hashes, so that timing reveals neither length nor content. */
 export function requireToken(adminToken: string) {
@@ -33,30 +31,15 @@ function parseToken(request: Request): string {
  * Sets `request.body` to the parsed body, undefined when there is none. Rejects text that PostgreSQL cannot store, also in the URL.
  */
 export function readJson(limitBytes: number) {
-  const readBytes = express.raw({ type: () => true, limit: limitBytes, inflate: false });
-  return (request: Request, response: Response, next: NextFunction): void => {
+  return async (request: Request, _response: Response, next: NextFunction): Promise<void> => {
     if (request.originalUrl.includes('%00')) throw gatewayError('bad_request', { message: 'url: must not contain U+0000' });
-    const hasBody = request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length'] ?? 0) > 0;
-    if (!hasBody) {
-      request.body = undefined;
-      next();
-      return;
-    }
-    checkContentType(request);
-    readBytes(request, response, (error?: unknown) => {
-      try {
-        if (error) throw toBodyError(error, limitBytes);
-        request.body = parseBody(request.body);
-        next();
-      } catch (parseError) {
-        next(parseError);
-      }
-    });
+    const bytes = await readOptionalBody(request, limitBytes);
+    request.body = bytes === null ? undefined : parseBody(bytes);
+    next();
   };
 }
 
-function parseBody(bytes: unknown): unknown {
-  if (!Buffer.isBuffer(bytes) || bytes.length === 0) return undefined;
+function parseBody(bytes: Buffer): unknown {
   let text: string;
   let body: unknown;
   try {
@@ -74,13 +57,6 @@ function parseBody(bytes: unknown): unknown {
 /** PostgreSQL stores neither U+0000 nor lone surrogates. JSON.stringify escapes just these and other control characters. */
 function isStorable(body: unknown): boolean {
   return !/(?<!\\)(?:\\\\)*\\u(?:0000|d)/.test(JSON.stringify(body));
-}
-
-/** Maps the errors of Express's body reader, which have a `type` from `http-errors`. */
-function toBodyError(error: unknown, limitBytes: number): Error {
-  const type = error instanceof Error && 'type' in error ? error.type : undefined;
-  if (type === 'entity.too.large') return new PlainTextError(413, `the body is larger than ${limitBytes} bytes`);
-  return gatewayError('bad_request', { message: 'the body could not be read', cause: error });
 }
 
 function sha256(text: string): Buffer {

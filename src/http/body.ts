@@ -1,12 +1,11 @@
 /**
- * Reads request bodies as bytes: checks content type and declared length, then reads at most 32 MiB (docs/api/reference.md#limits).
+ * Reads request bodies as bytes: checks content type and declared length, then reads at most the limit (docs/api/reference.md#limits).
  *
  * 413 is plain text on every route; content type and syntax errors have the format of the route.
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError, gatewayError } from '../core/errors.ts';
-import type { BodySpans } from '../core/json/spans.ts';
-import { scanObject } from '../core/json/spans.ts';
+import { type BodySpans, scanObject } from '../core/json/spans.ts';
 import { JsonSyntaxError } from '../core/json/syntax.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
@@ -27,9 +26,9 @@ function isJsonType(type: string | undefined): boolean {
 }
 
 /** Rejects with 413 as soon as the limit is exceeded, and with ClientDisconnectedError when the caller disconnects. */
-export function readBody(request: IncomingMessage): Promise<Buffer> {
+export function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
-  if (declared > maxBodyBytes) return Promise.reject(tooLarge());
+  if (declared > limitBytes) return Promise.reject(tooLarge(limitBytes));
   // The caller disconnected during the key lookup: the events below have already been emitted.
   if (request.destroyed) return Promise.reject(new ClientDisconnectedError());
   return new Promise((resolve, reject) => {
@@ -37,10 +36,10 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
     let size = 0;
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size > maxBodyBytes) {
+      if (size > limitBytes) {
         chunks.length = 0;
         request.removeAllListeners('data');
-        reject(tooLarge());
+        reject(tooLarge(limitBytes));
         return;
       }
       chunks.push(chunk);
@@ -55,6 +54,15 @@ export function readBody(request: IncomingMessage): Promise<Buffer> {
   });
 }
 
+/** The body as JSON bytes. Null when there is none. Rejects like `checkContentType` and `readBody`. */
+export async function readOptionalBody(request: IncomingMessage, limitBytes?: number): Promise<Buffer | null> {
+  const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
+  if (encoding === undefined && Number(length) === 0) return null;
+  checkContentType(request);
+  const bytes = await readBody(request, limitBytes);
+  return bytes.length === 0 ? null : bytes;
+}
+
 /** The caller closed the connection before its request was complete; no response can be sent. */
 export class ClientDisconnectedError extends Error {
   constructor() {
@@ -63,8 +71,8 @@ export class ClientDisconnectedError extends Error {
   }
 }
 
-function tooLarge(): PlainTextError {
-  return new PlainTextError(413, `the body is larger than ${maxBodyBytes} bytes`);
+function tooLarge(limitBytes: number): PlainTextError {
+  return new PlainTextError(413, `the body is larger than ${limitBytes} bytes`);
 }
 
 /** Positions of the members `keys` of a JSON body. Throws `bad_json`. */
@@ -91,15 +99,10 @@ export function toPlainTextError(error: unknown): unknown {
  * UTF-8 (RFC 8259), so other encodings are not JSON.
  */
 export async function readOptionalJson(request: IncomingMessage): Promise<unknown> {
-  const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
-  if (encoding === undefined && Number(length) === 0) return undefined;
-  try {
-    checkContentType(request);
-  } catch (error) {
+  const bytes = await readOptionalBody(request).catch((error: unknown) => {
     throw toPlainTextError(error);
-  }
-  const bytes = await readBody(request);
-  if (bytes.length === 0) return undefined;
+  });
+  if (bytes === null) return undefined;
   try {
     return JSON.parse(utf8.decode(bytes));
   } catch {

@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
-import { errorSpec, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
+import { errorSpecs, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
 import { ClientDisconnectedError } from './body.ts';
 import { endWithLinger } from './lingering-close.ts';
@@ -21,61 +21,50 @@ export function sendError(response: ServerResponse, error: unknown, style: Error
     return;
   }
   if (error instanceof PlainTextError || error instanceof URIError) {
-    sendPlainText(response, error instanceof PlainTextError ? error : new PlainTextError(400, 'the URL is invalid'));
+    const { status, message } = error instanceof PlainTextError ? error : { status: 400, message: 'the URL is invalid' };
+    sendBytes(response, status, 'text/plain; charset=utf-8', Buffer.from(`${message}\n`));
     return;
   }
   const apiError = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
   // A vendor's message may quote the prompt; the log line of the call reports its failure.
   if (apiError.status >= 500 && apiError.cause !== undefined && !(apiError.cause instanceof VendorError))
     logger.error({ err: apiError.cause, code: apiError.code }, 'call failed');
-  const { retryAfterSeconds } = errorSpec(apiError.code);
+  const { retryAfterSeconds } = errorSpecs[apiError.code];
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
-  sendJson(response, apiError.status, style === 'messages' ? messagesBody(apiError) : chatBody(apiError));
-}
-
-function chatBody({ code, message }: GatewayError): unknown {
-  return { error: { message, type: code, code } };
-}
-
-function messagesBody({ status, message }: GatewayError): unknown {
-  return { type: 'error', error: { type: messagesErrorType(status), message } };
+  const { status, code, message } = apiError;
+  const body =
+    style === 'messages'
+      ? { type: 'error', error: { type: messagesErrorType(status), message } }
+      : { error: { message, type: code, code } };
+  sendJson(response, status, body);
 }
 
 /** Error type of the messages dialect for a status (docs/api/reference.md#errors). */
 export function messagesErrorType(status: number): string {
-  switch (status) {
-    case 400:
-    case 415:
-    case 422:
-      return 'invalid_request_error';
-    case 401:
-      return 'authentication_error';
-    case 402:
-    case 403:
-      return 'permission_error';
-    case 404:
-      return 'not_found_error';
-    case 413:
-      return 'request_too_large';
-    case 429:
-      return 'rate_limit_error';
-    case 529:
-      return 'overloaded_error';
-    default:
-      return 'api_error';
-  }
+  return messagesErrorTypes[status] ?? 'api_error';
 }
 
-/** Sends JSON of the gateway. `no-store`, because an intermediate cache would serve it to another caller. */
+const messagesErrorTypes: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'permission_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  415: 'invalid_request_error',
+  422: 'invalid_request_error',
+  429: 'rate_limit_error',
+  529: 'overloaded_error',
+};
+
+/** Sends JSON of the gateway. */
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
-  const bytes = Buffer.from(JSON.stringify(body));
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length, 'cache-control': 'no-store' });
-  endWithLinger(response, bytes);
+  sendBytes(response, status, 'application/json', Buffer.from(JSON.stringify(body)));
 }
 
-function sendPlainText(response: ServerResponse, { status, message }: PlainTextError): void {
-  const bytes = Buffer.from(`${message}\n`);
-  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'content-length': bytes.length, 'cache-control': 'no-store' });
+/** Sends a complete body. `no-store`, because an intermediate cache would serve it to another caller. */
+export function sendBytes(response: ServerResponse, status: number, contentType: string, bytes: Buffer): void {
+  response.writeHead(status, { 'content-type': contentType, 'content-length': bytes.length, 'cache-control': 'no-store' });
   endWithLinger(response, bytes);
 }
 

@@ -41,6 +41,14 @@ export function detectAbandonedStream(response: ServerResponse, filler: string |
   else socket.once('end', begin);
 }
 
+/** Calls `disconnected` when the caller disconnects before the response is complete. */
+export function onClientDisconnect(response: ServerResponse, disconnected: () => void): void {
+  response.once('close', () => {
+    // A complete response emits `close` too; cancelling then would close a reusable vendor connection.
+    if (!response.writableFinished) disconnected();
+  });
+}
+
 function sendProbe(response: ServerResponse, filler: string | null): void {
   // Unsent data already serves as a probe.
   if (response.writableNeedDrain) return;

@@ -28,16 +28,9 @@ export function parseTimeoutMs(headers: IncomingHttpHeaders): number | null {
 export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
   const value = headers['x-gateway-memory'];
   if (value === undefined || value === '') return { mode: 'write', explicitWrite: false };
-  switch (typeof value === 'string' ? value.toLowerCase() : '') {
-    case 'write':
-      return { mode: 'write', explicitWrite: true };
-    case 'recall':
-      return { mode: 'recall', explicitWrite: false };
-    case 'off':
-      return { mode: 'off', explicitWrite: false };
-    default:
-      throw gatewayError('invalid_memory_mode');
-  }
+  const mode = typeof value === 'string' ? value.toLowerCase() : '';
+  if (mode !== 'write' && mode !== 'recall' && mode !== 'off') throw gatewayError('invalid_memory_mode');
+  return { mode, explicitWrite: mode === 'write' };
 }
 
 /**

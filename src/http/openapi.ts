@@ -3,20 +3,21 @@
  * a test compares `docs/api/openapi.json` with it.
  */
 import { z } from 'zod';
-import type { TextRoute } from '../core/call.ts';
 import type { JsonObject } from '../core/json/narrow.ts';
+import { errorSchemas } from './openapi/contract/error-responses.ts';
+import type { OperationSpecs } from './openapi/contract/operation-spec.ts';
 import { describeParameters, responseHeaders } from './openapi/contract/parameters.ts';
-import { describeOperations } from './openapi/describe-operation.ts';
-import { responseSchemas } from './openapi/schemas/responses.ts';
-import { describeInference, inferenceRoutes } from './routes/inference/operations.ts';
-import { inferenceRequests } from './routes/inference/request-schemas.ts';
-import { describeMedia, mediaRequests, mediaResponses } from './routes/media/operations.ts';
+import { describeOperation } from './openapi/describe-operation.ts';
+import { inferenceOperations, inferenceRequests, inferenceResponses } from './routes/inference/operations.ts';
+import { mediaOperations, mediaRequests, mediaResponses } from './routes/media/operations.ts';
 import { memoryOperations } from './routes/memory/operations.ts';
 import { memoryRequests } from './routes/memory/request-schemas.ts';
+import { memoryResponses } from './routes/memory/response-schemas.ts';
 import { provisionOperations } from './routes/provision/operations.ts';
 import { provisionRequests } from './routes/provision/request-schemas.ts';
-import { statusOperations } from './routes/status/operations.ts';
-import { describeVideo, videoRequests, videoResponses } from './routes/video/operations.ts';
+import { provisionResponses } from './routes/provision/response-schemas.ts';
+import { statusOperations, statusResponses } from './routes/status/operations.ts';
+import { videoOperations, videoRequests, videoResponses } from './routes/video/operations.ts';
 
 /** The document as plain JSON; deterministic. */
 export function describeApi(): JsonObject {
@@ -49,29 +50,22 @@ export function describeApi(): JsonObject {
   };
 }
 
+const operations: OperationSpecs = {
+  ...inferenceOperations,
+  ...mediaOperations,
+  ...videoOperations,
+  ...statusOperations,
+  ...memoryOperations,
+  ...provisionOperations,
+};
+
 function describePaths(): JsonObject {
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const [path, method, operation] of [
-    ...describeInference(),
-    ...describeMedia(),
-    ...describeVideo(),
-    ...describeOperations({ ...statusOperations, ...memoryOperations, ...provisionOperations }),
-    describeItself(),
-  ]) {
-    paths[path] = { ...paths[path], [method]: { operationId: operationId(method, path), ...operation } };
+  for (const [address, spec] of Object.entries(operations)) {
+    const [method = '', path = ''] = address.split(' ');
+    paths[path] = { ...paths[path], [method]: { operationId: operationId(method, path), ...describeOperation(spec) } };
   }
   return paths;
-}
-
-function describeItself(): [string, string, JsonObject] {
-  const content = { 'application/json': { schema: { type: 'object' } } };
-  const operation = {
-    tags: ['operation'],
-    summary: 'This document',
-    security: [],
-    responses: { 200: { description: 'OpenAPI 3.1', content } },
-  };
-  return ['/openapi.json', 'get', operation];
 }
 
 /** `post /v1/chat/completions` is `postV1ChatCompletions`. */
@@ -80,35 +74,24 @@ function operationId(method: string, path: string): string {
   return method + segments.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
 
+const namedSchemas: Readonly<Record<string, z.ZodType>> = {
+  ...inferenceRequests,
+  ...provisionRequests,
+  ...mediaRequests,
+  ...mediaResponses,
+  ...videoRequests,
+  ...videoResponses,
+  ...memoryRequests,
+  ...statusResponses,
+  ...memoryResponses,
+  ...provisionResponses,
+  ...inferenceResponses,
+  ...errorSchemas,
+};
+
 function describeSchemas(): JsonObject {
   const registry = z.registry<{ id: string }>();
-  const { project, key, rotate, application, rules, catalog, reprice } = provisionRequests;
-  const named: Readonly<Record<string, z.ZodType>> = {
-    ...Object.fromEntries(
-      Object.entries(inferenceRoutes).map(([route, { body }]) => [body, inferenceRequests[route as TextRoute]]), // Object.entries loses the key type.
-    ),
-    ProjectBody: project,
-    KeyBody: key,
-    RotateBody: rotate,
-    ApplicationBody: application,
-    RulesBody: rules,
-    CatalogBody: catalog,
-    RepriceBody: reprice,
-    ...mediaRequests,
-    ...mediaResponses,
-    ...videoRequests,
-    ...videoResponses,
-    MemoryItemBody: memoryRequests.item,
-    MemoryCorrectionBody: memoryRequests.correction,
-    MemoryRatingBody: memoryRequests.rating,
-    MemoryRememberBody: memoryRequests.remember,
-    MemoryWakeUpBody: memoryRequests.wakeUp,
-    MemorySearchBody: memoryRequests.search,
-    MemoryGraphBody: memoryRequests.graph,
-    MemorySettingsBody: memoryRequests.settings,
-    ...responseSchemas,
-  };
-  for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });
+  for (const [id, schema] of Object.entries(namedSchemas)) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, { io: 'input', uri: (id) => `#/components/schemas/${id}` });
   // OpenAPI 3.1 defines the JSON Schema dialect, and the component key is the id.
   return Object.fromEntries(Object.entries(schemas).map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [id, schema]));

@@ -7,30 +7,23 @@ import type { MediaStream } from '../pipeline/media/handle-media-call.ts';
 import type { ImageResult } from '../pipeline/media/images.ts';
 import type { VideoStart } from '../pipeline/video/start-video.ts';
 import type { FileResponse } from '../pipeline/video/video-queries.ts';
-import { sendJson } from './error-handler.ts';
+import { sendBytes, sendJson } from './error-handler.ts';
 
 /** Resolves when the response is handed to the connection, or the caller has disconnected. */
 export async function sendCallResponse(response: ServerResponse, callResponse: CallResponse): Promise<void> {
   response.setHeader('x-gateway-model', toHeaderValue(callResponse.model));
   if (callResponse.cache !== null) response.setHeader('x-gateway-cache', callResponse.cache);
   if (callResponse.kind === 'plain') {
-    response.writeHead(callResponse.status, {
-      'content-type': callResponse.contentType,
-      'content-length': callResponse.bytes.length,
-      'cache-control': 'no-store',
-    });
-    response.end(callResponse.bytes);
+    sendBytes(response, callResponse.status, callResponse.contentType, callResponse.bytes);
     return;
   }
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
   await sendChunks(response, callResponse.chunks);
 }
 
-/** Sends an image result. */
 export function sendImages(response: ServerResponse, { model, json }: ImageResult): void {
   response.setHeader('x-gateway-model', toHeaderValue(model));
-  response.writeHead(200, { 'content-type': 'application/json', 'content-length': json.length, 'cache-control': 'no-store' });
-  response.end(json);
+  sendBytes(response, 200, 'application/json', json);
 }
 
 /** Streams audio. Without content-length: closing the response marks its end, after the call has been settled. */
@@ -40,7 +33,6 @@ export async function sendMedia(response: ServerResponse, { model, contentType, 
   await sendChunks(response, chunks);
 }
 
-/** Sends the operation of a started video. */
 export function sendVideoStart(response: ServerResponse, { operation, model }: VideoStart): void {
   response.setHeader('x-gateway-model', toHeaderValue(model));
   sendJson(response, 200, { operation, done: false, model });

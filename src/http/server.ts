@@ -1,50 +1,40 @@
 /** Registers every URL of the gateway, one line each, and creates the HTTP server. */
-import type { Server } from 'node:http';
-import { createServer, IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Express, NextFunction, Request, Response, Router } from 'express';
 import express from 'express';
 import { gatewayError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
-import { createErrorHandler } from './error-handler.ts';
+import { createErrorHandler, sendJson } from './error-handler.ts';
 import { allowHalfOpen } from './half-close.ts';
-import type { HealthDeps } from './routes/health.ts';
-import { createHealthRoutes } from './routes/health.ts';
-import type { MediaRouteDeps } from './routes/media.ts';
-import { createMediaRoutes } from './routes/media.ts';
-import type { MemoryRouteDeps } from './routes/memory.ts';
-import { createMemoryRoutes } from './routes/memory.ts';
-import type { ModelsRouteDeps } from './routes/models.ts';
-import { createModelsRoute } from './routes/models.ts';
-import { createOpenApiRoute } from './routes/openapi.ts';
-import type { StatusRouteDeps } from './routes/status.ts';
-import { createStatusRoutes } from './routes/status.ts';
-import type { TextRouteDeps } from './routes/text.ts';
-import { createTextRoute } from './routes/text.ts';
-import type { VideoRouteDeps } from './routes/video.ts';
-import { createVideoRoutes } from './routes/video.ts';
+import { describeApi } from './openapi.ts';
+import { createHealthRoutes, type HealthDeps } from './routes/health.ts';
+import { createMediaRoutes, type MediaRouteDeps } from './routes/media.ts';
+import { createMemoryRoutes, type MemoryRouteDeps } from './routes/memory.ts';
+import { createModelsRoute, type ModelsRouteDeps } from './routes/models.ts';
+import { createStatusRoutes, type StatusRouteDeps } from './routes/status.ts';
+import { createTextRoute, type TextRouteDeps } from './routes/text.ts';
+import { createVideoRoutes, type VideoRouteDeps } from './routes/video.ts';
 
-export interface ServerDeps {
+export interface HealthServerDeps {
+  readonly health: HealthDeps;
+  readonly logger: Logger;
+}
+
+export interface ServerDeps extends HealthServerDeps {
   readonly text: TextRouteDeps;
   readonly media: MediaRouteDeps;
   readonly video: VideoRouteDeps;
   readonly status: StatusRouteDeps;
   readonly models: ModelsRouteDeps;
   readonly memory: MemoryRouteDeps;
-  readonly health: HealthDeps;
   readonly provisionCatalog: Router;
-  readonly provisionUsage: Router;
   readonly provision: Router;
-  readonly logger: Logger;
 }
 
 export function createHttpServer(deps: ServerDeps): Server {
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
-
+  const app = createExpress();
   const { peek, usage } = createStatusRoutes(deps.status);
   const memory = createMemoryRoutes(deps.memory);
-  const { healthz, readyz } = createHealthRoutes(deps.health);
   const media = createMediaRoutes(deps.media);
   const video = createVideoRoutes(deps.video);
 
@@ -73,23 +63,28 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.post('/v1/memory/episodes/:id/remember', memory.remember);
   app.get('/status/peek', peek);
   app.get('/usage/me', usage);
-  app.use('/provision', rejectOptionsRequests, deps.provisionCatalog, deps.provisionUsage, deps.provision);
-  app.get('/openapi.json', createOpenApiRoute());
-  app.get('/healthz', healthz);
-  app.get('/readyz', readyz);
-  app.use(() => {
-    throw gatewayError('not_found');
+  app.use('/provision', rejectOptionsRequests, deps.provisionCatalog, deps.provision);
+  let description: unknown;
+  app.get('/openapi.json', (_request, response) => {
+    // Generated on first use: most processes never need it.
+    description ??= describeApi();
+    sendJson(response, 200, description);
   });
-  app.use(createErrorHandler(deps.logger));
 
-  return serve(app);
+  return serve(app, deps);
 }
 
 /** Server of a worker process: health routes only. */
-export function createHealthServer({ health, logger }: Pick<ServerDeps, 'health' | 'logger'>): Server {
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
+export function createHealthServer(deps: HealthServerDeps): Server {
+  return serve(createExpress(), deps);
+}
+
+function createExpress(): Express {
+  return express().disable('x-powered-by').disable('etag');
+}
+
+/** Adds what all processes serve: the health routes, and an error for everything else. */
+function serve(app: Express, { health, logger }: HealthServerDeps): Server {
   const { healthz, readyz } = createHealthRoutes(health);
   app.get('/healthz', healthz);
   app.get('/readyz', readyz);
@@ -97,10 +92,6 @@ export function createHealthServer({ health, logger }: Pick<ServerDeps, 'health'
     throw gatewayError('not_found');
   });
   app.use(createErrorHandler(logger));
-  return serve(app);
-}
-
-function serve(app: Express): Server {
   const server = createServer(prototypedMessageClasses(app), app);
   allowHalfOpen(server);
   // Longer than the idle timeout of common load balancers (60 s): a request sent while we close an idle connection would fail.
@@ -109,7 +100,7 @@ function serve(app: Express): Server {
   return server;
 }
 
-/** Express routers answer OPTIONS with their methods, which unauthenticated callers must not learn. */
+/** Express routers respond to OPTIONS with their methods, which unauthenticated callers must not learn. */
 function rejectOptionsRequests(request: Request, _response: Response, next: NextFunction): void {
   if (request.method === 'OPTIONS') throw gatewayError('not_found');
   next();

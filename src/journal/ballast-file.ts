@@ -7,17 +7,9 @@ import { join } from 'node:path';
 import type { JournalFileSystem } from './file-system.ts';
 import { ballastFileName } from './segment-name.ts';
 
-export interface BallastFile {
-  readonly exists: boolean;
-  /** Writes the file unless it exists. Throws, leaving no file, when the disk has less space than it needs plus `spareBytes`. */
-  create(spareBytes: number): Promise<void>;
-  /** Deletes the file if it exists. */
-  release(): Promise<void>;
-}
-
 const chunkBytes = 1024 * 1024;
 
-export function createBallastFile({ folder, files, bytes }: { folder: string; files: JournalFileSystem; bytes: number }): BallastFile {
+export function createBallastFile({ folder, files, bytes }: { folder: string; files: JournalFileSystem; bytes: number }) {
   const path = join(folder, ballastFileName);
   const temporaryPath = `${path}.new`;
   let exists = false;
@@ -37,7 +29,8 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
     get exists() {
       return exists;
     },
-    async create(spareBytes) {
+    /** Writes the file unless it exists. Throws, leaving no file, when the disk has less space than it needs plus `spareBytes`. */
+    async create(spareBytes: number): Promise<void> {
       // A file that is being deleted still occupies space, and its deletion must not hit the new file.
       await removal.catch(() => undefined); // Reported by `release`.
       if (exists) return;
@@ -55,7 +48,8 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
         throw error;
       }
     },
-    async release() {
+    /** Deletes the file if it exists. */
+    async release(): Promise<void> {
       // At once: deleting a large file takes time.
       exists = false;
       removal = files.remove(path);

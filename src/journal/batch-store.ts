@@ -6,6 +6,7 @@
  * quarantine. So one bad record never blocks the others.
  */
 import type { SettledCall } from '../core/call.ts';
+import { errorCode } from '../core/error-messages.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { lockProject } from '../db/locks.ts';
@@ -15,6 +16,7 @@ import type { HitFailpoint } from './failpoints.ts';
 import type { Frame } from './frame.ts';
 import { billingFields } from './parked-calls.ts';
 import type { Quarantine } from './quarantine.ts';
+import { decodeRecord, type JournalRecord } from './record.ts';
 import { sanitizeCall, stripText } from './sanitize-call.ts';
 
 /** Stores a batch in the transaction `tx`. Must be idempotent by call id. */
@@ -27,13 +29,13 @@ export interface BatchStoreOptions {
   readonly logger: Logger;
   readonly failpoint: HitFailpoint;
   /** Called after each commit; once per call, even if other calls of the batch must be stored again. */
-  readonly onStored?: (calls: readonly SettledCall[]) => void;
+  readonly onStored?: ((calls: readonly SettledCall[]) => void) | undefined;
   /** Called with a call of which not even tokens and cost could be stored. */
-  readonly onRejected?: (call: SettledCall) => void;
+  readonly onRejected?: ((call: SettledCall) => void) | undefined;
 }
 
 /** A settled call and its journal frame. Null for a call without a `settled` record, which `recover.ts` settles. */
-export interface BatchEntry {
+interface BatchEntry {
   readonly call: SettledCall;
   readonly frame: Frame | null;
 }
@@ -46,19 +48,11 @@ export interface BatchCounts {
   readonly rejected: number;
 }
 
-export interface BatchStore {
-  /** After an error, call it again with the same entries: it continues with those that are not stored. */
-  storeAll(entries: readonly BatchEntry[]): Promise<void>;
-  /** For a record that this version cannot decode. */
-  quarantineUnreadable(callId: string | null, frame: Frame): Promise<void>;
-  counts(): BatchCounts;
-}
-
 /** Texts are parsed and hashed on the event loop before they are stored, which bounds a batch beyond the number of its rows. */
 const maxBatchBytes = 4 * 1_024 * 1_024;
 
-export function createBatchStore({ database, store, quarantine, logger, failpoint, onStored, onRejected }: BatchStoreOptions): BatchStore {
-  /** Ids of calls that are stored or rejected, while others of the same `storeAll` are pending. */
+export function createBatchStore({ database, store, quarantine, logger, failpoint, onStored, onRejected }: BatchStoreOptions) {
+  /** Ids of calls that are stored or rejected, while others of the same `storeEntries` are pending. */
   const done = new Set<string>();
   let stored = 0;
   let quarantined = 0;
@@ -122,20 +116,37 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
     quarantined += 1;
   };
 
+  const storeEntries = async (entries: readonly BatchEntry[]): Promise<void> => {
+    // A journal may contain a record twice, when its write was retried; the copies are equal.
+    const unique = new Map(entries.toReversed().map((entry) => [entry.call.facts.id, { ...entry, call: sanitizeCall(entry.call) }]));
+    const inOrder = [...unique.values()].toReversed().filter(({ call }) => !done.has(call.facts.id));
+    for (const batch of toBatches(inOrder, textBytes, maxBatchBytes)) await storeBatch(batch);
+    done.clear();
+  };
+
   return {
-    async storeAll(entries) {
-      // A journal may contain a record twice, when its write was retried; the copies are equal.
-      const unique = new Map(entries.toReversed().map((entry) => [entry.call.facts.id, { ...entry, call: sanitizeCall(entry.call) }]));
-      const inOrder = [...unique.values()].toReversed().filter(({ call }) => !done.has(call.facts.id));
-      for (const batch of toBatches(inOrder, textBytes, maxBatchBytes)) await storeBatch(batch);
-      done.clear();
+    /**
+     * Stores the settled calls among the records and returns them; calls `observe` with the other records. After an error, call it again with
+     * the same frames: it continues with the calls that are not stored.
+     */
+    async storeFrames(frames: readonly Frame[], observe: (record: JournalRecord) => void = () => undefined): Promise<SettledCall[]> {
+      const entries: BatchEntry[] = [];
+      for (const frame of frames) {
+        const record = decodeRecord(frame);
+        if (record.kind === 'settled') entries.push({ call: record.call, frame });
+        else if (record.kind !== 'unreadable') observe(record);
+        else {
+          await addToQuarantine(record.callId, frame);
+          rejected += 1;
+          logger.error({ call: record.callId }, 'journal record not readable by this version; it is in the quarantine');
+        }
+      }
+      await storeEntries(entries);
+      return entries.map(({ call }) => call);
     },
-    async quarantineUnreadable(callId, frame) {
-      await addToQuarantine(callId, frame);
-      rejected += 1;
-      logger.error({ call: callId }, 'journal record not readable by this version; it is in the quarantine');
-    },
-    counts: () => ({ stored, quarantined, rejected }),
+    /** Stores calls that have no `settled` record. */
+    storeAll: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, frame: null }))),
+    counts: (): BatchCounts => ({ stored, quarantined, rejected }),
   };
 }
 
@@ -152,6 +163,6 @@ const environmentErrors = /^E[A-Z]+$|^(?:08|25|26|28|2D|34|3B|3D|3F|40|42|53|55|
 /** True when the data caused the error, so that a retry would fail too. Errors without an SQLSTATE come from code that processes the data. */
 export function isDataError(error: unknown): boolean {
   if (isConnectionError(error)) return false;
-  const state = error instanceof Error && 'code' in error ? error.code : undefined;
+  const state = error instanceof Error ? errorCode(error) : undefined;
   return typeof state !== 'string' || !environmentErrors.test(state);
 }

@@ -13,12 +13,10 @@ import { withTimeout } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
-import { type BatchCounts, type BatchEntry, type BatchStore, createBatchStore, type StoreCalls } from './batch-store.ts';
+import { type BatchCounts, createBatchStore, type StoreCalls } from './batch-store.ts';
 import type { HitFailpoint } from './failpoints.ts';
-import type { Frame } from './frame.ts';
 import type { Journal } from './journal.ts';
 import { createQuarantine, type IsErased } from './quarantine.ts';
-import { decodeRecord } from './record.ts';
 import { readWindow } from './segment-reader.ts';
 import type { Segment } from './segment-writer.ts';
 
@@ -75,12 +73,9 @@ const idleSegmentMs = 10_000;
 
 export function createDrain(options: DrainOptions): Drain {
   const { journal, dataDir, database, store, clock, logger, intervalMs = 100, prepare, failpoint = () => undefined } = options;
-  const callbacks = {
-    ...(options.onStored && { onStored: options.onStored }),
-    ...(options.onRejected && { onRejected: options.onRejected }),
-  };
+  const { onStored, onRejected } = options;
   const quarantine = createQuarantine(dataDir, options.isErased);
-  const batches = createBatchStore({ database, store, quarantine, logger, failpoint, ...callbacks });
+  const batches = createBatchStore({ database, store, quarantine, logger, failpoint, onStored, onRejected });
   let position: Position = { segment: 0, offset: 0 };
   let waiters: readonly Waiter[] = [];
   let preparedAt: number | null = null;
@@ -128,7 +123,7 @@ export function createDrain(options: DrainOptions): Drain {
     while (position.offset < endOffset && !isStopped) {
       failpoint('before read');
       const window = await readWindow(segment.file, position.offset, endOffset);
-      await storeFrames(window.frames, batches);
+      await batches.storeFrames(window.frames);
       position = { segment: segment.number, offset: window.nextOffset };
       if (window.end === 'more' || window.nextOffset === endOffset) continue;
       // Bytes that were written successfully cannot be read back: the disk is damaged.
@@ -178,19 +173,13 @@ export function createDrain(options: DrainOptions): Drain {
       const newest = journal.segments().at(-1);
       const target = newest ? { segment: newest.number, offset: newest.bytes } : position;
       if (!isBefore(position, target) || isStopped) return;
-      const reached = new Promise<void>((resolve) => {
-        const handle = setTimeout(done, timeoutMs);
-        const waiter: Waiter = { target, resolve: done };
-        waiters = [...waiters, waiter];
-        function done(): void {
-          clearTimeout(handle);
-          waiters = waiters.filter((other) => other !== waiter);
-          resolve();
-        }
-      });
+      const { promise: reached, resolve } = Promise.withResolvers<void>();
+      const waiter: Waiter = { target, resolve };
+      waiters = [...waiters, waiter];
       // Runs once more after a run in progress, which may have read the length of the newest segment before this call.
       if (!loop.isFailing) loop.wake();
-      await reached;
+      await withTimeout(reached, timeoutMs, () => undefined);
+      waiters = waiters.filter((other) => other !== waiter);
     },
     async drainAndDelete(timeoutMs = 10_000) {
       const deadline = performance.now() + timeoutMs;
@@ -223,17 +212,6 @@ export function createDrain(options: DrainOptions): Drain {
     await journal.seal();
     await runReported();
   }
-}
-
-/** Stores the settled calls; the other records matter only to recovery. */
-async function storeFrames(frames: readonly Frame[], batches: BatchStore): Promise<void> {
-  const entries: BatchEntry[] = [];
-  for (const frame of frames) {
-    const record = decodeRecord(frame);
-    if (record.kind === 'settled') entries.push({ call: record.call, frame });
-    else if (record.kind === 'unreadable') await batches.quarantineUnreadable(record.callId, frame);
-  }
-  await batches.storeAll(entries);
 }
 
 function isBefore(one: Position, other: Position): boolean {

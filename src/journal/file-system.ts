@@ -1,6 +1,6 @@
 /** File operations of a journal. Tests replace them to simulate a full or failing disk. */
 import { constants } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, statfs } from 'node:fs/promises';
+import { open, rename, rm, statfs } from 'node:fs/promises';
 
 /** A file opened for appending. */
 export interface OpenFile {
@@ -12,21 +12,16 @@ export interface OpenFile {
 }
 
 export interface JournalFileSystem {
-  createFolder(folder: string): Promise<void>;
   /** Creates the file with mode 0600; fails when it exists. */
   create(file: string): Promise<OpenFile>;
   rename(from: string, to: string): Promise<void>;
   /** Removes a file, or a folder with its contents, if it exists. */
   remove(path: string): Promise<void>;
-  list(folder: string): Promise<string[]>;
   /** Free bytes on the folder's disk for this user. */
   freeBytes(folder: string): Promise<number>;
 }
 
 export const nodeFileSystem: JournalFileSystem = {
-  async createFolder(folder) {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-  },
   async create(file) {
     const handle = await open(file, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
     return {
@@ -48,7 +43,6 @@ export const nodeFileSystem: JournalFileSystem = {
   },
   rename,
   remove: (path) => rm(path, { recursive: true, force: true }),
-  list: (folder) => readdir(folder),
   async freeBytes(folder) {
     const { bavail, bsize } = await statfs(folder);
     return bavail * bsize;

@@ -11,6 +11,7 @@
 import { join } from 'node:path';
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { CallMetadata, SettledCall } from '../core/call.ts';
+import { errorCode } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
 import { acquireFileLock, type FileLock } from '../core/file-lock.ts';
 import { newId } from '../core/ids.ts';
@@ -80,6 +81,7 @@ export interface JournalOptions {
 }
 
 const mebibyte = 1024 * 1024;
+const diskFullCodes = new Set<unknown>(['ENOSPC', 'EDQUOT']);
 
 /** Creates and locks the folder. Throws when the data directory cannot be written. */
 export async function createJournal(options: JournalOptions): Promise<Journal> {
@@ -104,18 +106,20 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
   let isAccepting = true;
   let isClosed = false;
 
-  const tryResume = async (): Promise<void> => {
+  const tryResume = async (): Promise<'again' | 'idle'> => {
     await writeParked();
     await ballast.create(segmentBytes);
     await writer.append(encodeRecord({ kind: 'probe' }));
     if (!ballast.exists) throw new Error('the ballast file was deleted meanwhile');
+    if (parked.size > 0) return 'again'; // Parked since `writeParked`, while the disk still failed.
     isAccepting = true;
     logger.info({}, 'journal writable again');
+    return 'idle';
   };
 
   /** Woken by a failed write; repeats until the journal accepts calls. */
   const resume = createBackgroundLoop({
-    run: () => tryResume().then(() => 'idle' as const),
+    run: tryResume,
     intervalMs: null,
     backoff: { initialMs: retryIntervalMs, maxMs: retryIntervalMs },
     onFailure: (err) => logger.debug({ err }, 'journal still not writable'),
@@ -126,7 +130,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     if (isAccepting) logger.error({ err: error }, 'journal write failed; calls are rejected');
     isAccepting = false;
     resume.wake(retryIntervalMs);
-    if (ballast.exists && isDiskFull(error)) await ballast.release();
+    if (ballast.exists && diskFullCodes.has(errorCode(error))) await ballast.release();
   };
 
   const writeParked = async (): Promise<void> => {
@@ -239,8 +243,4 @@ async function createOwnedFolder(dataDir: string, clock: Clock): Promise<{ id: s
     if (lock) return { id, folder, lock };
     // Recovery in another process claimed the folder before it was locked here, and deletes it; retry with a new id.
   }
-}
-
-function isDiskFull(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
 }

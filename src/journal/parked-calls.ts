@@ -7,22 +7,12 @@ import type { SettledCall } from '../core/call.ts';
 import type { Logger } from '../observability/logger.ts';
 import { encodeRecord } from './record.ts';
 
-export interface ParkedCall {
+interface ParkedCall {
   readonly call: SettledCall;
   readonly buffers: readonly Buffer[];
 }
 
-export interface ParkedCalls {
-  readonly size: number;
-  /** Calls lost because the memory was full. */
-  readonly lost: number;
-  add(call: SettledCall): void;
-  /** The oldest call, which stays until it is removed. */
-  first(): ParkedCall | undefined;
-  remove(parked: ParkedCall): void;
-}
-
-export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logger: Logger }): ParkedCalls {
+export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logger: Logger }) {
   const parked = new Map<string, ParkedCall>();
   let bytes = 0;
   let lost = 0;
@@ -48,10 +38,11 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
     get size() {
       return parked.size;
     },
+    /** Calls lost because the memory was full. */
     get lost() {
       return lost;
     },
-    add(call) {
+    add(call: SettledCall): void {
       insert(call, encodeRecord({ kind: 'settled', call }));
       logger.error({ call: call.facts.id, parked: parked.size }, 'journal not writable; settled call parked in memory');
       if (bytes > maxBytes) dropContents();
@@ -62,7 +53,8 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
         logger.error(billingFields(entry.call), 'settled call lost: journal not writable and memory for parked calls full');
       }
     },
-    first: () => parked.values().next().value,
+    /** The oldest call, which stays until it is removed. */
+    first: (): ParkedCall | undefined => parked.values().next().value,
     remove,
   };
 }

@@ -5,8 +5,9 @@
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errorCode } from '../core/error-messages.ts';
 import { isUuid } from '../core/ids.ts';
-import { isObject, parseJson } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/narrow.ts';
 import { hashSubjectHex } from '../core/subject.ts';
 
 /** A call with a subject, found in the text of a record. */
@@ -30,21 +31,17 @@ export interface Quarantine {
 export async function deleteQuarantined(dataDir: string, projectId: string, subjects: ReadonlySet<string>): Promise<number> {
   const folder = quarantineFolder(dataDir);
   const names = await readdir(folder).catch((error: unknown) => {
-    if (isNotFound(error)) return [];
+    if (errorCode(error) === 'ENOENT') return [];
     throw error;
   });
   let deleted = 0;
   for (const name of names) {
     const text = await readFile(join(folder, name), 'utf8');
-    if (!text.includes(projectId) || !namesSubject(text, subjects)) continue;
+    if (!text.includes(projectId) || !findSubjects(text).some(({ subject }) => subjects.has(hashSubjectHex(subject)))) continue;
     await rm(join(folder, name), { force: true });
     deleted += 1;
   }
   return deleted;
-}
-
-function namesSubject(text: string, subjects: ReadonlySet<string>): boolean {
-  return findSubjects(text).some(({ subject }) => subjects.has(hashSubjectHex(subject)));
 }
 
 /** Searches the text, since records may be damaged or of another version. */
@@ -62,10 +59,6 @@ function findCalls(text: string): SubjectCall[] {
     const startedAt = Number(/^"startedAt":(\d{1,16})/.exec(text.slice(text.lastIndexOf('"startedAt":', at)))?.[1] ?? 0);
     return projectId !== undefined && isUuid(projectId) ? [{ projectId, subject, startedAt }] : [];
   });
-}
-
-function isNotFound(error: unknown): boolean {
-  return isObject(error) && error.code === 'ENOENT';
 }
 
 function quarantineFolder(dataDir: string): string {

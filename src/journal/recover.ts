@@ -16,11 +16,9 @@ import { withTimeout } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
-import { type BatchCounts, type BatchEntry, createBatchStore, type StoreCalls } from './batch-store.ts';
+import { type BatchCounts, createBatchStore, type StoreCalls } from './batch-store.ts';
 import type { HitFailpoint } from './failpoints.ts';
-import type { Frame } from './frame.ts';
 import { createQuarantine, type IsErased } from './quarantine.ts';
-import { decodeRecord } from './record.ts';
 import { lockFileName, segmentName, segmentNumbers } from './segment-name.ts';
 import { readWindow } from './segment-reader.ts';
 import { createUnfinishedCalls, type EstimateCost, type UnfinishedCalls } from './unfinished-calls.ts';
@@ -90,8 +88,9 @@ export function createRecovery(options: RecoveryOptions): Recovery {
 
   const runOnce = async (signal: AbortSignal): Promise<'idle'> => {
     finished = 0;
-    const errors: unknown[] = await deleteLeftovers();
-    for (const journalId of await listJournals()) {
+    const names = existsSync(journalFolder) ? await readdir(journalFolder) : [];
+    const errors: unknown[] = await deleteLeftovers(names);
+    for (const journalId of names.filter((name) => isUuid(name) && name !== ownId).toSorted()) {
       if (signal.aborted) break;
       try {
         const takeover = takeovers.get(journalId) ?? (await takeOver(journalId));
@@ -108,16 +107,9 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     return 'idle';
   };
 
-  const listJournals = async (): Promise<string[]> => {
-    if (!existsSync(journalFolder)) return [];
-    const names = await readdir(journalFolder);
-    return names.filter((name) => isUuid(name) && name !== ownId).toSorted();
-  };
-
   /** Deletes folders that a recovery had renamed when it died. Returns the errors, since a leftover may hold erased text. */
-  const deleteLeftovers = async (): Promise<unknown[]> => {
-    if (!existsSync(journalFolder)) return [];
-    const leftovers = (await readdir(journalFolder)).filter((name) => name.endsWith(recoveredSuffix));
+  const deleteLeftovers = async (names: readonly string[]): Promise<unknown[]> => {
+    const leftovers = names.filter((name) => name.endsWith(recoveredSuffix));
     const deletions = await Promise.allSettled(leftovers.map((name) => deleteFolder(join(journalFolder, name))));
     return deletions.flatMap((deletion) => (deletion.status === 'rejected' ? [deletion.reason] : []));
   };
@@ -143,7 +135,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     for (const segment of segmentNumbers(await readdir(folder))) await drainSegment(takeover, segment, signal);
     failpoint('before unknown');
     const unknown = unfinished.settleAll();
-    await batches.storeAll(unknown.map((call) => ({ call, frame: null })));
+    await batches.storeAll(unknown);
     await onRecovered?.(journalId);
     failpoint('before remove');
     // Renamed at once: another recovery could lock and read a folder whose files are deleted one by one.
@@ -170,7 +162,8 @@ export function createRecovery(options: RecoveryOptions): Recovery {
       if (signal.aborted) throw new Error('recovery was stopped');
       failpoint('before read');
       const window = await readWindow(file, takeover.offset, size);
-      await storeFrames(window.frames, takeover.unfinished);
+      const stored = await batches.storeFrames(window.frames, takeover.unfinished.observe);
+      for (const { facts } of stored) takeover.unfinished.settled(facts.id);
       takeover.offset = window.nextOffset;
       if (window.end === 'more' || window.end === 'end') continue;
       // A crash leaves a truncated record, whose write was never confirmed. Damaged data is kept for inspection.
@@ -179,18 +172,6 @@ export function createRecovery(options: RecoveryOptions): Recovery {
       if (window.end === 'damaged') await quarantine.addSegment(takeover.journalId, segment, file);
       takeover.offset = size;
     }
-  };
-
-  const storeFrames = async (frames: readonly Frame[], unfinished: UnfinishedCalls): Promise<void> => {
-    const entries: BatchEntry[] = [];
-    for (const frame of frames) {
-      const record = decodeRecord(frame);
-      if (record.kind === 'settled') entries.push({ call: record.call, frame });
-      else if (record.kind === 'unreadable') await batches.quarantineUnreadable(record.callId, frame);
-      else unfinished.observe(record);
-    }
-    await batches.storeAll(entries);
-    for (const { call } of entries) unfinished.settled(call.facts.id);
   };
 
   const loop = createBackgroundLoop({

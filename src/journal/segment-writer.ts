@@ -6,6 +6,7 @@
  * ends there), and the next write starts a new segment. So no partial write ever precedes a valid record.
  */
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../core/time.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import type { JournalFileSystem, OpenFile } from './file-system.ts';
@@ -19,22 +20,6 @@ export interface Segment {
   readonly bytes: number;
   /** Closed for appends. */
   readonly sealed: boolean;
-}
-
-export interface SegmentWriter {
-  /**
-   * Resolves when the bytes are written (with `sync`, flushed); rejects when they are not. `onWritten` is called before `segments` includes
-   * the bytes.
-   */
-  append(buffers: readonly Buffer[], onWritten?: (segment: number) => void): Promise<void>;
-  /** Oldest first. */
-  segments(): readonly Segment[];
-  /** Writes pending records and seals the current segment unless it is empty. */
-  seal(): Promise<void>;
-  /** Deletes a sealed segment. */
-  remove(number: number): Promise<void>;
-  /** Writes pending records and closes; `append` rejects from then on. */
-  close(): Promise<void>;
 }
 
 export interface SegmentWriterOptions {
@@ -58,7 +43,7 @@ interface PendingWrite {
 
 type MutableSegment = { -readonly [Key in keyof Segment]: Segment[Key] };
 
-export function createSegmentWriter(options: SegmentWriterOptions): SegmentWriter {
+export function createSegmentWriter(options: SegmentWriterOptions) {
   const { folder, files, clock, segmentBytes, sync, onAppended, failpoint } = options;
   const allSegments: MutableSegment[] = [];
   // Bounded by the callers: each call waits for its record, and parked calls are bounded in `parked-calls.ts`.
@@ -73,14 +58,15 @@ export function createSegmentWriter(options: SegmentWriterOptions): SegmentWrite
   };
 
   const startWriting = (): void => {
-    writing ??= yieldToEventLoop()
-      .then(writePending)
-      .finally(() => {
-        writing = null;
-        // Records that arrived after the last check.
-        if (pending.length > 0) startWriting();
-      });
+    writing ??= thenWritePending(nextTurn().then(writePending));
   };
+
+  /** Resolves as `work` does, after which records that arrived meanwhile are written. */
+  const thenWritePending = (work: Promise<void>): Promise<void> =>
+    work.finally(() => {
+      writing = null;
+      if (pending.length > 0) startWriting();
+    });
 
   /** Records of one write: about a segment at most, to bound a write of many large bodies. */
   const nextGroup = (): PendingWrite[] => {
@@ -135,7 +121,8 @@ export function createSegmentWriter(options: SegmentWriterOptions): SegmentWrite
     const { segment, file } = current;
     current = null;
     segment.sealed = true;
-    await file.close().catch(ignoreCloseError);
+    // All bytes were written before (with `sync`, flushed), so a failed close loses nothing.
+    await file.close().catch(() => undefined);
   };
 
   /** After a failed write: nothing may be appended after its partial bytes. */
@@ -150,16 +137,16 @@ export function createSegmentWriter(options: SegmentWriterOptions): SegmentWrite
   /** Runs `work` when no write is in progress. */
   const whenIdle = async (work: () => Promise<void>): Promise<void> => {
     while (writing) await writing;
-    const run = work();
-    writing = run.finally(() => {
-      writing = null;
-      if (pending.length > 0) startWriting();
-    });
+    writing = thenWritePending(work());
     await writing;
   };
 
   return {
-    append(buffers, onWritten) {
+    /**
+     * Resolves when the bytes are written (with `sync`, flushed); rejects when they are not. `onWritten` is called before `segments` includes
+     * the bytes.
+     */
+    append(buffers: readonly Buffer[], onWritten?: (segment: number) => void): Promise<void> {
       if (isClosed) return Promise.reject(new Error('the journal is closed'));
       return new Promise((resolve, reject) => {
         const bytes = buffers.reduce((sum, buffer) => sum + buffer.length, 0);
@@ -167,28 +154,25 @@ export function createSegmentWriter(options: SegmentWriterOptions): SegmentWrite
         startWriting();
       });
     },
-    segments: () => allSegments,
-    seal: () =>
+    /** Oldest first. */
+    segments: (): readonly Segment[] => allSegments,
+    /** Writes pending records and seals the current segment unless it is empty. */
+    seal: (): Promise<void> =>
       whenIdle(async () => {
         if (current && current.segment.bytes > 0) await sealCurrent();
       }),
-    async remove(number) {
+    /** Deletes a sealed segment. */
+    async remove(number: number): Promise<void> {
       const index = allSegments.findIndex((segment) => segment.number === number && segment.sealed);
       const segment = allSegments[index];
       if (!segment) return;
       await files.remove(segment.file);
       allSegments.splice(allSegments.indexOf(segment), 1);
     },
-    async close() {
+    /** Writes pending records and closes; `append` rejects from then on. */
+    async close(): Promise<void> {
       isClosed = true;
       await whenIdle(sealCurrent);
     },
   };
 }
-
-function yieldToEventLoop(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
-
-/** All bytes were written before (with `sync`, flushed), so a failed close loses nothing. */
-function ignoreCloseError(): void {}

@@ -4,12 +4,7 @@ import type { Tokens, Units } from '../core/pricing.ts';
 import { noTokens } from '../core/pricing.ts';
 import type { AttemptStart, JournalRecord } from './record.ts';
 
-export interface UnfinishedCalls {
-  observe(record: JournalRecord): void;
-  settled(callId: string): void;
-  /** The remaining calls, settled. They remain until `settled` is called for them, so that a failed store can be retried. */
-  settleAll(): SettledCall[];
-}
+export type UnfinishedCalls = ReturnType<typeof createUnfinishedCalls>;
 
 /** What was requested of a model, estimated from the request. */
 export interface RequestedUsage {
@@ -24,7 +19,7 @@ export type EstimateCost = (model: string, requested: RequestedUsage) => number 
 /** Estimate for a JSON body. */
 const bytesPerToken = 4;
 
-export function createUnfinishedCalls(estimateCost: EstimateCost): UnfinishedCalls {
+export function createUnfinishedCalls(estimateCost: EstimateCost) {
   // Bounded by the calls that were in flight when the process died.
   const facts = new Map<string, CallMetadata>();
   // An attempt may precede its call, whose `opened` record may have been copied to a newer segment.
@@ -66,7 +61,7 @@ export function createUnfinishedCalls(estimateCost: EstimateCost): UnfinishedCal
   };
 
   return {
-    observe(record) {
+    observe(record: JournalRecord): void {
       if (record.kind === 'opened') {
         facts.set(record.facts.id, record.facts);
         addAttempts(record.facts.id, record.attempts);
@@ -74,11 +69,12 @@ export function createUnfinishedCalls(estimateCost: EstimateCost): UnfinishedCal
         addAttempts(record.callId, [record.attempt]);
       }
     },
-    settled(callId) {
+    settled(callId: string): void {
       facts.delete(callId);
       attempts.delete(callId);
     },
-    settleAll: () => [...facts.values()].map(settle),
+    /** The remaining calls, settled. They remain until `settled` is called for them, so that a failed store can be retried. */
+    settleAll: (): SettledCall[] => [...facts.values()].map(settle),
   };
 }
 

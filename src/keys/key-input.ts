@@ -4,7 +4,7 @@ import { nanosFromUsd } from '../core/cost.ts';
 import { formatIssues } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
-import type { CeilingName } from '../core/windows.ts';
+import type { CeilingName, WindowKind } from '../core/windows.ts';
 import { type Ceilings, defaultWindows } from './key-record.ts';
 
 /** Validated settings of a new key. */
@@ -62,10 +62,11 @@ export function parseKeyInput(input: unknown, now: number): KeySettings {
     rpm: data.ceilings?.rpm ?? null,
     tpm: data.ceilings?.tpm ?? null,
   };
+  const windows: Partial<Record<CeilingName, WindowKind | undefined>> = data.windows ?? {};
   return {
     name: data.name,
     models: data.models ?? null,
-    ceilings: ceilingsFrom((name) => ({ limit: limits[name], window: { ...defaultWindows, ...definedOnly(data.windows) }[name] })),
+    ceilings: ceilingsFrom((name) => ({ limit: limits[name], window: windows[name] ?? defaultWindows[name] })),
     expiresAt,
   };
 }
@@ -78,8 +79,4 @@ export function parseGraceSeconds(input: unknown): number {
 /** All four ceilings, each built by `create`. */
 export function ceilingsFrom(create: (name: CeilingName) => Ceilings[CeilingName]): Ceilings {
   return { calls: create('calls'), cost: create('cost'), rpm: create('rpm'), tpm: create('tpm') };
-}
-
-function definedOnly(windows: { calls?: 'day' | 'month' | 'total' | undefined; cost?: 'day' | 'month' | 'total' | undefined } | undefined) {
-  return { ...(windows?.calls && { calls: windows.calls }), ...(windows?.cost && { cost: windows.cost }) };
 }

@@ -1,6 +1,6 @@
 /** A virtual key without its secret, and its JSON on the provisioning routes. */
 import { toUsd } from '../core/cost.ts';
-import { formatTime } from '../core/time.ts';
+import { formatTime, formatTimeOrNull } from '../core/time.ts';
 import type { Ceiling, CeilingName, WindowKind } from '../core/windows.ts';
 
 export type Ceilings = Readonly<Record<CeilingName, Ceiling>>;
@@ -32,12 +32,8 @@ export function toKeyJson(record: KeyRecord): Record<string, unknown> {
     models: record.models,
     ceilings: { calls: calls.limit, cost: cost.limit === null ? null : toUsd(cost.limit), rpm: rpm.limit, tpm: tpm.limit },
     windows: { calls: calls.window, cost: cost.window },
-    expires_at: timeOrNull(record.expiresAt),
-    revoked_at: timeOrNull(record.revokedAt),
+    expires_at: formatTimeOrNull(record.expiresAt),
+    revoked_at: formatTimeOrNull(record.revokedAt),
     created_at: formatTime(record.createdAt),
   };
-}
-
-function timeOrNull(epochMs: number | null): string | null {
-  return epochMs === null ? null : formatTime(epochMs);
 }

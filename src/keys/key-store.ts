@@ -68,11 +68,6 @@ export async function lockKey(tx: Queries, projectId: string, prefix: string): P
   return row ? toKeyRow(row) : null;
 }
 
-export async function readPrefix(queries: Queries, keyId: string): Promise<string | null> {
-  const [row] = await queries.query<{ prefix: string }>('select prefix from virtual_keys where id = $1::uuid', [keyId]);
-  return row?.prefix ?? null;
-}
-
 /** Keys of a project, newest first. */
 export async function listKeys(database: Database, projectId: string): Promise<KeyRecord[]> {
   const rows = await database.query<StoredKey>(`select ${keyColumns} from virtual_keys where project_id = $1::uuid order by id desc`, [

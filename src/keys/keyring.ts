@@ -13,26 +13,14 @@ import { createNotifiedCache } from '../db/notified-cache.ts';
 import { withQueryTimeout } from '../db/query-timeout.ts';
 import { type KeySettings, parseGraceSeconds, parseKeyInput } from './key-input.ts';
 import type { Ceilings, KeyRecord } from './key-record.ts';
-import {
-  endKey,
-  insertKey,
-  keyChannel,
-  listKeys,
-  lockKey,
-  noCeilings,
-  readCeilings,
-  readKey,
-  readPrefix,
-  toKeyRecord,
-} from './key-store.ts';
+import { endKey, insertKey, keyChannel, listKeys, lockKey, noCeilings, readCeilings, readKey, toKeyRecord } from './key-store.ts';
 import { generateSecret, hashSecret, matchesHash, parseSecret } from './secret.ts';
 
 export interface Keyring {
   /** The caller; throws (or rejects with) `invalid_key`, `keystore_unavailable` or `limits_unavailable`. */
   find(secret: string): Caller | Promise<Caller>;
-  /** Ceilings of a key that `find` accepted. */
-  getCeilings(keyId: string): Ceilings | Promise<Ceilings>;
-  describe(keyId: string): Promise<KeyRecord>;
+  /** Ceilings of the key of a caller that `find` returned. Throws (or rejects with) `not_found`. */
+  getCeilings(caller: Caller): Ceilings | Promise<Ceilings>;
   /** Creates a key from a request body. Only this result contains the secret. */
   issue(projectId: string, input: unknown): Promise<IssuedKey>;
   list(projectId: string): Promise<KeyRecord[]>;
@@ -60,11 +48,7 @@ interface CachedKey {
   readonly caller: Caller;
 }
 
-/** Bound of the index from id to prefix. */
-const maxPrefixes = 100_000;
-
 export function createKeyring({ database, clock, logger }: KeyringOptions): Keyring {
-  const prefixes = new Map<string, string>();
   const cache = createNotifiedCache<CachedKey>({ database, channel: keyChannel, load: loadKey, clock, logger });
 
   async function loadKey(prefix: string): Promise<CachedKey | null> {
@@ -76,10 +60,8 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
       throw gatewayError('limits_unavailable', { cause });
     });
     const record = toKeyRecord(row, ceilings.get(row.id));
-    if (prefixes.size >= maxPrefixes) prefixes.clear();
-    prefixes.set(row.id, prefix);
     const { id, quotaKeyId, projectId, models, expiresAt } = record;
-    const caller = Object.freeze({ keyId: id, keyPrefix: prefix, quotaKeyId: quotaKeyId, projectId, models, expiresAt });
+    const caller = Object.freeze({ keyId: id, keyPrefix: prefix, quotaKeyId, projectId, models, expiresAt });
     return { record, secretHash: row.secretHash, caller };
   }
 
@@ -88,13 +70,6 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     const { revokedAt, expiresAt } = key.record;
     if (revokedAt !== null || (expiresAt !== null && expiresAt <= clock.now())) throw gatewayError('invalid_key');
     return key.caller;
-  };
-
-  const findById = async (keyId: string): Promise<KeyRecord> => {
-    const prefix = prefixes.get(keyId) ?? (await readPrefix(database, keyId));
-    const key = prefix === null ? null : await cache.get(prefix);
-    if (!key) throw keyNotFound();
-    return key.record;
   };
 
   /** Inserts a key with the settings that `prepare` returns, in the same transaction. `predecessor`: the key that it replaces. */
@@ -130,14 +105,11 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
       const key = cache.get(parsed.prefix);
       return key instanceof Promise ? key.then((loaded) => authenticate(loaded, secret)) : authenticate(key, secret);
     },
-    getCeilings(keyId) {
+    getCeilings({ keyId, keyPrefix }) {
       if (keyId === internalKeyId) return noCeilings;
-      const prefix = prefixes.get(keyId);
-      if (prefix === undefined) return findById(keyId).then((record) => record.ceilings);
-      const key = cache.get(prefix);
+      const key = cache.get(keyPrefix);
       return key instanceof Promise ? key.then(requireCeilings) : requireCeilings(key);
     },
-    describe: findById,
     async issue(projectId, input) {
       const settings = parseKeyInput(input, clock.now());
       return insert(projectId, async () => ({ settings, predecessor: null }));

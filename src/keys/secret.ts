@@ -12,7 +12,6 @@ const secretLength = 43;
 const checksumLength = 6;
 const secretPattern = /^sk-gw-([a-z0-9]{8})-[0-9A-Za-z]{49}$/;
 
-/** Generates a new key. */
 export function generateSecret(): { secret: string; prefix: string } {
   const prefix = randomText(base36, 8);
   const start = `sk-gw-${prefix}-${randomText(base62, secretLength)}`;

@@ -1,8 +1,9 @@
 /** Settings of an application: validation, defaults and conversion. Stored as the JSON of the API, with every default filled in. */
 import { z } from 'zod';
+import type { Tiers } from '../core/call.ts';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
-import { type Tiers, tiers } from './tiers.ts';
+import { tiers } from './tiers.ts';
 
 export type ApplicationWindow = 'day' | 'month' | 'total';
 

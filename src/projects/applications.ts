@@ -3,7 +3,7 @@
  * process, so that calls cause no query here.
  */
 import { gatewayError } from '../core/errors.ts';
-import { type Clock, formatTime } from '../core/time.ts';
+import { type Clock, formatTimeOrNull } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import {
   type ApplicationSettings,
@@ -102,8 +102,8 @@ export function toApplicationJson({ source, settings, createdAt, updatedAt }: Ap
   return {
     source,
     ...toApplicationSettingsJson(settings),
-    created_at: createdAt === null ? null : formatTime(createdAt),
-    updated_at: updatedAt === null ? null : formatTime(updatedAt),
+    created_at: formatTimeOrNull(createdAt),
+    updated_at: formatTimeOrNull(updatedAt),
   };
 }
 

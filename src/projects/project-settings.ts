@@ -1,9 +1,10 @@
 /** Settings of a project: validation, defaults and conversion. Stored as the JSON of the API, with every default filled in. */
 import { z } from 'zod';
+import type { Tiers } from '../core/call.ts';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import type { ApplicationSettings } from './application-settings.ts';
-import { type Tiers, tiers } from './tiers.ts';
+import { tiers } from './tiers.ts';
 
 export interface ProjectSettings {
   /** Providers that the project may use. Null when all are allowed; an empty list allows none. */

@@ -1,8 +1,5 @@
-/** Tiers set by projects and applications. */
+/** Tiers set by projects and applications; they override those of the configuration file by name. */
 import { z } from 'zod';
-
-/** Chains of models by tier name; they override those of the configuration file by name. */
-export type Tiers = Readonly<Record<string, readonly string[]>>;
 
 const modelId = z
   .string()

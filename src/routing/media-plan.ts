@@ -104,14 +104,8 @@ export function mediaTierNames({ catalog, project, source, route }: Omit<MediaPl
 }
 
 function mediaTiers(owner: Pick<ProjectRouting, 'imageTiers' | 'speechTiers'> | undefined, route: MediaRoute) {
-  switch (route) {
-    case 'images':
-      return owner?.imageTiers;
-    case 'speech':
-      return owner?.speechTiers;
-    case 'video':
-      return undefined;
-  }
+  if (route === 'video') return undefined;
+  return route === 'images' ? owner?.imageTiers : owner?.speechTiers;
 }
 
 /** The chain, or its substitutes when no provider of the project serves any of it. */

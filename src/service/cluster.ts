@@ -95,8 +95,8 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   };
 
   /** Replaces the process of a slot whenever it dies. Rejects when the slot cannot be filled. */
-  const superviseSlot = async (slot: number, first: Promise<ApiProcess>): Promise<void> => {
-    let apiProcess = await first;
+  const superviseSlot = async (slot: number, first: ApiProcess): Promise<void> => {
+    let apiProcess = first;
     let failures = 0;
     for (let failedStarts = 0; ; ) {
       const { wasListening, uptimeMs, reason } = await apiProcess.exited;
@@ -136,12 +136,11 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     const first = await startInSlot(1, true);
     if (host.stopping.aborted) return;
     if (address === '') throw new StartError((await first.exited).reason);
-    const others = Array.from({ length: count - 1 }, (_, index) => startInSlot(index + 2));
-    await Promise.all(others);
+    const others = await Promise.all(Array.from({ length: count - 1 }, (_, index) => startInSlot(index + 2)));
     if (host.stopping.aborted) return;
     logger.info({ url: address, role, processes: count }, 'listening');
     host.onReload(() => void reload());
-    const supervised = [Promise.resolve(first), ...others].map((apiProcess, index) => superviseSlot(index + 1, apiProcess));
+    const supervised = [first, ...others].map((apiProcess, index) => superviseSlot(index + 1, apiProcess));
     await Promise.race([Promise.all(supervised), untilAborted(host.stopping)]);
   } finally {
     closing.abort();

@@ -3,21 +3,16 @@ import type { Config } from '../config/config.ts';
 import { demoConfig } from '../config/load.ts';
 import { createDemoVendor } from '../demo-vendor/server.ts';
 
-export interface SharedDemoVendor {
-  /** URL of the demo vendor, which starts at the first call. Null for a configuration with providers. */
-  urlFor(config: Config): Promise<string | null>;
-  stop(): Promise<void>;
-}
-
-export function createSharedDemoVendor(): SharedDemoVendor {
+export function createSharedDemoVendor() {
   let vendor: ReturnType<typeof createDemoVendor> | null = null;
   return {
-    async urlFor(config) {
+    /** URL of the demo vendor, which starts at the first call. Null for a configuration with providers. */
+    async urlFor(config: Config): Promise<string | null> {
       if (!config.demo) return null;
       vendor ??= createDemoVendor({ paceMs: 15 });
       return (await vendor).url;
     },
-    async stop() {
+    async stop(): Promise<void> {
       await (await vendor)?.close();
     },
   };

@@ -5,7 +5,7 @@ import { errorSummary } from '../core/error-messages.ts';
 import { pause } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
-import { DataDirError, DataDirLockedError, openEmbeddedDatabase } from '../db/embedded.ts';
+import { DataDirError, openEmbeddedDatabase } from '../db/embedded.ts';
 import { checkSchema, migrate, SchemaError } from '../db/migrate.ts';
 import { openServerDatabase } from '../db/pool.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -18,7 +18,7 @@ export async function openDatabase({ server }: Config, logger: Logger): Promise<
   try {
     return await openEmbeddedDatabase({ dataDir: resolve(server.dataDir), logger });
   } catch (cause) {
-    if (cause instanceof DataDirLockedError || cause instanceof DataDirError) throw new StartError(cause.message, { cause });
+    if (cause instanceof DataDirError) throw new StartError(cause.message, { cause });
     throw new StartError(`the embedded database cannot be opened: ${errorSummary(cause)}`, { cause });
   }
 }

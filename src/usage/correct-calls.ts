@@ -1,5 +1,6 @@
 /** Changes outcome and cost of stored calls whose result is known only after their response was sent (videos). */
 import type { Outcome } from '../core/call.ts';
+import type { CostAdjustment } from '../core/cost.ts';
 import type { Queries } from '../db/database.ts';
 
 export interface CallCorrection {
@@ -10,12 +11,6 @@ export interface CallCorrection {
   readonly code: string | null;
   readonly costNanos: number | null;
   readonly estimated: boolean;
-}
-
-/** Difference between the new and the old cost of a stored call; an unknown cost counts as 0. */
-export interface CostAdjustment {
-  readonly callId: string;
-  readonly nanos: number;
 }
 
 /** Skips calls that are not stored (yet). These calls have a single attempt, which gets the same outcome and cost. */

@@ -1,4 +1,5 @@
 /** Monthly partitions of `calls` and `attempts`, created in advance and outside the transactions that store calls. */
+import { errorCode } from '../core/error-messages.ts';
 import { minIdAt } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
 import { monthAt } from '../core/time.ts';
@@ -10,7 +11,7 @@ const tables = ['calls', 'attempts'] as const;
  * SQLSTATEs after which a partition is skipped until the next day, while the default partition holds its rows: the default already has rows
  * of it (23514), another process is creating it (42P07, 23505), or the table could not be locked in time (55P03, 40P01).
  */
-const toleratedStates = new Set(['23514', '42P07', '23505', '55P03', '40P01']);
+const toleratedStates = new Set<unknown>(['23514', '42P07', '23505', '55P03', '40P01']);
 
 /** Creates the missing partitions of this month and the next. */
 export async function ensurePartitions(database: Database, clock: Clock): Promise<void> {
@@ -34,6 +35,6 @@ async function ensurePartition(database: Database, table: (typeof tables)[number
       );
     });
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && typeof error.code === 'string' && toleratedStates.has(error.code))) throw error;
+    if (!toleratedStates.has(errorCode(error))) throw error;
   }
 }

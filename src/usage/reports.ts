@@ -9,55 +9,24 @@ import { toUsd } from '../core/cost.ts';
 import { minIdAt } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
 import { formatTime, monthAt } from '../core/time.ts';
-import { type WindowKind, windowAt } from '../core/windows.ts';
+import { type CeilingName, type WindowKind, windowAt } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
-import { type CallRow, type ListOptions, listCalls } from './call-rows.ts';
+import { type ListOptions, listCalls } from './call-rows.ts';
 
-/** Response of the usage route. */
-export interface UsageReport {
-  readonly month: string;
-  readonly period: { readonly start: string; readonly end: string };
-  readonly currency: 'USD';
-  readonly spend: number;
-  readonly monthly_cap: number | null;
-  readonly by_model: readonly (Group & { readonly model: string })[];
-  readonly by_task: readonly (Group & { readonly task_id: string })[];
-  readonly by_source: readonly (Group & { readonly source: string })[];
-}
-
-interface Group {
-  readonly cost: number;
-  readonly tokens: number;
-  readonly calls: number;
-}
-
-/** Usage of a key's ceilings by settled calls, each in its window: calls, nano-dollars, calls and tokens of this minute. */
-export interface KeyUsage {
-  readonly calls: number;
-  readonly cost: number;
-  readonly rpm: number;
-  readonly tpm: number;
-}
-
-export interface UsageReports {
-  getUsage(project: { readonly projectId: string; readonly monthlyCapNanos: number | null }): Promise<UsageReport>;
-  /** Nano-dollars of the current month. */
-  getMonthSpend(projectId: string): Promise<number>;
-  /** Usage of all keys that share the quota of this one. */
-  getKeyUsage(quotaKeyId: string, windows: { readonly calls: WindowKind; readonly cost: WindowKind }): Promise<KeyUsage>;
-  /** Newest first. */
-  listCalls(projectId: string, options?: ListOptions): Promise<CallRow[]>;
-}
+export type UsageReports = ReturnType<typeof createUsageReports>;
 
 const allTokens = 'tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output';
 
-export function createUsageReports({ database, clock }: { database: Database; clock: Clock }): UsageReports {
+export function createUsageReports({ database, clock }: { database: Database; clock: Clock }) {
   return {
-    async getUsage({ projectId, monthlyCapNanos }) {
+    /** Response of the usage route. */
+    async getUsage({ projectId, monthlyCapNanos }: { readonly projectId: string; readonly monthlyCapNanos: number | null }) {
       const month = monthAt(clock.now());
       const rows = await database.query<TotalRow>(selectTotals, [projectId, minIdAt(month.start), minIdAt(month.end)]);
-      const groups = <Name extends string>(level: number, name: Name): (Group & Record<Name, string>)[] =>
-        rows.filter((row) => row.level === level).map((row) => toGroup(name, row));
+      const groups = (level: number, name: string) =>
+        rows
+          .filter((row) => row.level === level)
+          .map((row) => ({ [name]: row.name, cost: toUsd(row.cost), tokens: row.tokens, calls: row.calls }));
       return {
         month: month.name,
         period: { start: formatTime(month.start), end: formatTime(month.end) },
@@ -69,7 +38,8 @@ export function createUsageReports({ database, clock }: { database: Database; cl
         by_source: groups(levels.source, 'source'),
       };
     },
-    async getMonthSpend(projectId) {
+    /** Nano-dollars of the current month. */
+    async getMonthSpend(projectId: string): Promise<number> {
       const month = monthAt(clock.now());
       const [row] = await database.query<{ spent: number }>(
         `select coalesce(sum(cost_nanos), 0)::bigint as spent from calls
@@ -78,13 +48,21 @@ export function createUsageReports({ database, clock }: { database: Database; cl
       );
       return row?.spent ?? 0;
     },
-    async getKeyUsage(quotaKeyId, windows) {
+    /** Usage of the ceilings of all keys that share the quota of this one, by settled calls in the window of each ceiling. */
+    async getKeyUsage(
+      quotaKeyId: string,
+      windows: { readonly calls: WindowKind; readonly cost: WindowKind },
+    ): Promise<Readonly<Record<CeilingName, number>>> {
       const now = clock.now();
       const starts = [windowAt(windows.calls, now), windowAt(windows.cost, now), windowAt('minute', now)].map(({ start }) => start);
-      const [row] = await database.query<KeyUsage>(selectKeyUse, [quotaKeyId, ...starts.map(minIdAt), minIdAt(Math.min(...starts))]);
+      const [row] = await database.query<Record<CeilingName, number>>(selectKeyUse, [
+        quotaKeyId,
+        ...starts.map(minIdAt),
+        minIdAt(Math.min(...starts)),
+      ]);
       return row ?? { calls: 0, cost: 0, rpm: 0, tpm: 0 };
     },
-    listCalls: (projectId, options) => listCalls(database, projectId, options),
+    listCalls: (projectId: string, options?: ListOptions) => listCalls(database, projectId, options),
   };
 }
 
@@ -125,8 +103,3 @@ const selectKeyUse = `
         from calls
        where key_id = any(array(select $1::uuid union all select id from virtual_keys where counted_as = $1::uuid)) and id >= $5::uuid
     ) as used`;
-
-function toGroup<Name extends string>(name: Name, row: TotalRow): Group & Record<Name, string> {
-  const named = { [name]: row.name ?? '' } as Record<Name, string>; // A computed key widens to string.
-  return { ...named, cost: toUsd(row.cost), tokens: row.tokens, calls: row.calls };
-}

@@ -33,12 +33,17 @@ export const repriceInput = z.strictObject({
     ),
 });
 
-/** A validated request; `project` is a slug. */
+/** A validated request. */
 export interface RepriceInput {
+  /** Start of the window of call start times. */
   readonly from: number;
+  /** Exclusive. */
   readonly to: number;
+  /** A slug; null for all projects. */
   readonly project: string | null;
+  /** Models that served the calls, `<provider>/<model>`. Null for all. */
   readonly models: readonly string[] | null;
+  /** `dated`: prices in force when calls started. `now`: current prices, which first replace the history of the window (`correctHistory`). */
   readonly prices: 'dated' | 'now';
 }
 

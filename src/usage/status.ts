@@ -2,8 +2,8 @@
 import type { Caller } from '../core/call.ts';
 import { toUsd } from '../core/cost.ts';
 import type { Clock } from '../core/time.ts';
-import { formatTime } from '../core/time.ts';
-import { type Ceiling, type CeilingName, type WindowKind, windowAt, windowResetAt } from '../core/windows.ts';
+import { formatTimeOrNull } from '../core/time.ts';
+import { type Ceiling, type CeilingName, windowAt, windowResetAt } from '../core/windows.ts';
 import type { UsageReports } from './reports.ts';
 
 export type Ceilings = Readonly<Record<CeilingName, Ceiling>>;
@@ -18,9 +18,9 @@ export interface StatusInput {
   readonly breakers: { report(projectId: string, providers: readonly string[]): readonly unknown[] };
   readonly providers: readonly string[];
   /** True when the demo vendor serves the models, so that clients do not mistake its responses for those of real models. */
-  readonly demo?: boolean;
+  readonly demo: boolean;
   /** Counters of the key's ceilings and of the project's month. Absent without a limit or before the first call under it. */
-  readonly countedUsage?: CountedUsage;
+  readonly countedUsage: CountedUsage;
 }
 
 export interface CounterUsage {
@@ -35,36 +35,14 @@ export interface CountedUsage {
   readonly month?: CounterUsage;
 }
 
-export interface StatusReport {
-  readonly project: string;
-  readonly key: {
-    readonly prefix: string;
-    readonly expires_at: string | null;
-    readonly ceilings: Readonly<Record<CeilingName, CeilingReport>>;
-  };
-  readonly credit: { readonly state: 'ok' | 'near_cap' | 'exhausted'; readonly monthly_cap: number | null; readonly spent: number };
-  readonly breakers: readonly unknown[];
-  /** Present only with the demo vendor. */
-  readonly demo?: true;
-}
-
-export interface CeilingReport {
-  readonly limit: number | null;
-  readonly used: number;
-  readonly reserved: number;
-  readonly remaining: number | null;
-  readonly window: WindowKind;
-  readonly resets_at: string | null;
-}
-
-export async function buildStatusReport(input: StatusInput): Promise<StatusReport> {
-  const { reports, clock, project, caller, ceilings, breakers, providers, demo = false, countedUsage = noUsage } = input;
+export async function buildStatusReport(input: StatusInput) {
+  const { reports, clock, project, caller, ceilings, breakers, providers, demo, countedUsage } = input;
   const now = clock.now();
   const [usage, spent] = await Promise.all([
     reports.getKeyUsage(caller.quotaKeyId, { calls: ceilings.calls.window, cost: ceilings.cost.window }),
     reports.getMonthSpend(project.id),
   ]);
-  const report = (name: CeilingName, unit: (amount: number) => number = identity): CeilingReport => {
+  const report = (name: CeilingName, unit = (amount: number): number => amount) => {
     const { limit, window } = ceilings[name];
     // Prefers the counter that admission uses, so that status and admission agree.
     const { used, reserved } = countedUsage.key[name] ?? { used: usage[name], reserved: 0 };
@@ -81,7 +59,7 @@ export async function buildStatusReport(input: StatusInput): Promise<StatusRepor
     project: project.slug,
     key: {
       prefix: caller.keyPrefix,
-      expires_at: caller.expiresAt === null ? null : formatTime(caller.expiresAt),
+      expires_at: formatTimeOrNull(caller.expiresAt),
       ceilings: { calls: report('calls'), cost: report('cost', toUsd), rpm: report('rpm'), tpm: report('tpm') },
     },
     credit: toCredit(countedUsage.month?.used ?? spent, countedUsage.month?.reserved ?? 0, project.settings.monthlyCapNanos),
@@ -91,7 +69,7 @@ export async function buildStatusReport(input: StatusInput): Promise<StatusRepor
 }
 
 /** `near_cap` from 90 % of the cap, including the reservations of running calls; `exhausted` when the cap is spent. */
-function toCredit(spent: number, reserved: number, cap: number | null): StatusReport['credit'] {
+function toCredit(spent: number, reserved: number, cap: number | null) {
   const isExhausted = cap !== null && spent >= cap;
   const isNear = cap !== null && spent + reserved >= cap * 0.9;
   return {
@@ -99,10 +77,4 @@ function toCredit(spent: number, reserved: number, cap: number | null): StatusRe
     monthly_cap: cap === null ? null : toUsd(cap),
     spent: toUsd(spent),
   };
-}
-
-const noUsage: CountedUsage = { key: {} };
-
-function identity(amount: number): number {
-  return amount;
 }

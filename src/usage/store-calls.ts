@@ -7,109 +7,87 @@ import type { Queries } from '../db/database.ts';
 /** Returns the ids of the calls that were not stored before. */
 export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Promise<ReadonlySet<string>> {
   if (calls.length === 0) return new Set();
-  const rows = await tx.query<{ id: string }>(insertCalls, toColumns(calls, toCallValues));
+  const rows = await tx.query<{ id: string }>(insertCalls, toArrays(callColumns, calls));
   const stored = new Set(rows.map(({ id }) => id));
   const attempts = calls
     .filter(({ facts }) => stored.has(facts.id))
     .flatMap(({ facts, result }) => result.attempts.map((attempt) => ({ callId: facts.id, attempt })));
-  if (attempts.length > 0) await tx.query(insertAttempts, toColumns(attempts, toAttemptValues));
+  if (attempts.length > 0) await tx.query(insertAttempts, toArrays(attemptColumns, attempts));
   return stored;
 }
 
-const insertCalls = `
-  insert into calls (
-    id, project_id, key_id, key_prefix, source, route, model_asked, model, stream, status, code, outcome, cache,
-    tokens_input, tokens_cached_input, tokens_cache_write, tokens_cache_write_1h, tokens_output, cost_nanos, estimated,
-    duration_ms, first_byte_ms, task_id, turn_id, agent_id, trigger_kind, trigger_detail, iteration, distil_saved,
-    subject_sha256, plan, started_at, vendor_called, unmetered, units
-  )
-  select * from unnest(
-    $1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::boolean[], $10::integer[],
-    $11::text[], $12::text[], $13::text[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[],
-    $20::boolean[], $21::integer[], $22::integer[], $23::text[], $24::text[], $25::text[], $26::text[], $27::text[], $28::bigint[],
-    $29::bigint[], $30::bytea[], $31::jsonb[], $32::timestamptz[],
-    $33::boolean[], $34::boolean[], $35::jsonb[]
-  )
-  on conflict (id) do nothing
-  returning id`;
+type Column<Item> = readonly [name: string, sqlType: string, toValue: (item: Item) => unknown];
 
-function toCallValues({ facts, result }: SettledCall): readonly unknown[] {
-  const { correlation } = facts;
-  return [
-    facts.id,
-    facts.projectId,
-    facts.keyId,
-    facts.keyPrefix,
-    facts.source,
-    facts.route,
-    facts.modelAsked,
-    result.model,
-    facts.stream,
-    result.status,
-    result.code,
-    result.outcome,
-    result.cache,
-    toInteger(result.tokens.input),
-    toInteger(result.tokens.cachedInput),
-    toInteger(result.tokens.cacheWrite),
-    toInteger(result.tokens.cacheWrite1h),
-    toInteger(result.tokens.output),
-    toIntegerOrNull(result.costNanos),
-    result.estimated,
-    toMilliseconds(result.durationMs),
-    toMillisecondsOrNull(result.firstByteMs),
-    correlation.taskId,
-    correlation.turnId,
-    correlation.agentId,
-    correlation.triggerKind,
-    correlation.triggerDetail,
-    toIntegerOrNull(correlation.iteration),
-    toIntegerOrNull(correlation.distilSaved),
-    facts.memory.subject === null ? null : hashSubject(facts.memory.subject),
-    JSON.stringify(facts.plan),
-    new Date(facts.startedAt),
-    reachedVendor(result),
-    facts.unmetered === true,
-    result.units === undefined ? null : JSON.stringify(result.units),
-  ];
-}
+const callColumns: readonly Column<SettledCall>[] = [
+  ['id', 'uuid', ({ facts }) => facts.id],
+  ['project_id', 'uuid', ({ facts }) => facts.projectId],
+  ['key_id', 'uuid', ({ facts }) => facts.keyId],
+  ['key_prefix', 'text', ({ facts }) => facts.keyPrefix],
+  ['source', 'text', ({ facts }) => facts.source],
+  ['route', 'text', ({ facts }) => facts.route],
+  ['model_asked', 'text', ({ facts }) => facts.modelAsked],
+  ['model', 'text', ({ result }) => result.model],
+  ['stream', 'boolean', ({ facts }) => facts.stream],
+  ['status', 'integer', ({ result }) => result.status],
+  ['code', 'text', ({ result }) => result.code],
+  ['outcome', 'text', ({ result }) => result.outcome],
+  ['cache', 'text', ({ result }) => result.cache],
+  ['tokens_input', 'bigint', ({ result }) => toInteger(result.tokens.input)],
+  ['tokens_cached_input', 'bigint', ({ result }) => toInteger(result.tokens.cachedInput)],
+  ['tokens_cache_write', 'bigint', ({ result }) => toInteger(result.tokens.cacheWrite)],
+  ['tokens_cache_write_1h', 'bigint', ({ result }) => toInteger(result.tokens.cacheWrite1h)],
+  ['tokens_output', 'bigint', ({ result }) => toInteger(result.tokens.output)],
+  ['cost_nanos', 'bigint', ({ result }) => toIntegerOrNull(result.costNanos)],
+  ['estimated', 'boolean', ({ result }) => result.estimated],
+  ['duration_ms', 'integer', ({ result }) => toMilliseconds(result.durationMs)],
+  ['first_byte_ms', 'integer', ({ result }) => toMillisecondsOrNull(result.firstByteMs)],
+  ['task_id', 'text', ({ facts }) => facts.correlation.taskId],
+  ['turn_id', 'text', ({ facts }) => facts.correlation.turnId],
+  ['agent_id', 'text', ({ facts }) => facts.correlation.agentId],
+  ['trigger_kind', 'text', ({ facts }) => facts.correlation.triggerKind],
+  ['trigger_detail', 'text', ({ facts }) => facts.correlation.triggerDetail],
+  ['iteration', 'bigint', ({ facts }) => toIntegerOrNull(facts.correlation.iteration)],
+  ['distil_saved', 'bigint', ({ facts }) => toIntegerOrNull(facts.correlation.distilSaved)],
+  ['subject_sha256', 'bytea', ({ facts: { memory } }) => (memory.subject === null ? null : hashSubject(memory.subject))],
+  ['plan', 'jsonb', ({ facts }) => JSON.stringify(facts.plan)],
+  ['started_at', 'timestamptz', ({ facts }) => new Date(facts.startedAt)],
+  ['vendor_called', 'boolean', ({ result }) => reachedVendor(result)],
+  ['unmetered', 'boolean', ({ facts }) => facts.unmetered === true],
+  ['units', 'jsonb', ({ result }) => (result.units === undefined ? null : JSON.stringify(result.units))],
+];
 
-const insertAttempts = `
-  insert into attempts (
-    call_id, n, provider, model, status, outcome, wait_ms, started_at, first_byte_ms, duration_ms,
-    tokens_input, tokens_cached_input, tokens_cache_write, tokens_cache_write_1h, tokens_output, cost_nanos
-  )
-  select * from unnest(
-    $1::uuid[], $2::integer[], $3::text[], $4::text[], $5::integer[], $6::text[], $7::integer[], $8::timestamptz[], $9::integer[],
-    $10::integer[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[]
-  )
-  on conflict (call_id, n) do nothing`;
+const insertCalls = `${insertInto('calls', callColumns)} on conflict (id) do nothing returning id`;
 
-function toAttemptValues({ callId, attempt }: { callId: string; attempt: Attempt }): readonly unknown[] {
-  return [
-    callId,
-    attempt.n,
-    attempt.provider,
-    attempt.model,
-    attempt.status,
-    attempt.outcome,
-    toMilliseconds(attempt.waitMs),
-    new Date(attempt.startedAt),
-    toMillisecondsOrNull(attempt.firstByteMs),
-    toMilliseconds(attempt.durationMs),
-    toInteger(attempt.tokens.input),
-    toInteger(attempt.tokens.cachedInput),
-    toInteger(attempt.tokens.cacheWrite),
-    toInteger(attempt.tokens.cacheWrite1h),
-    toInteger(attempt.tokens.output),
-    toIntegerOrNull(attempt.costNanos),
-  ];
+const attemptColumns: readonly Column<{ readonly callId: string; readonly attempt: Attempt }>[] = [
+  ['call_id', 'uuid', ({ callId }) => callId],
+  ['n', 'integer', ({ attempt }) => attempt.n],
+  ['provider', 'text', ({ attempt }) => attempt.provider],
+  ['model', 'text', ({ attempt }) => attempt.model],
+  ['status', 'integer', ({ attempt }) => attempt.status],
+  ['outcome', 'text', ({ attempt }) => attempt.outcome],
+  ['wait_ms', 'integer', ({ attempt }) => toMilliseconds(attempt.waitMs)],
+  ['started_at', 'timestamptz', ({ attempt }) => new Date(attempt.startedAt)],
+  ['first_byte_ms', 'integer', ({ attempt }) => toMillisecondsOrNull(attempt.firstByteMs)],
+  ['duration_ms', 'integer', ({ attempt }) => toMilliseconds(attempt.durationMs)],
+  ['tokens_input', 'bigint', ({ attempt }) => toInteger(attempt.tokens.input)],
+  ['tokens_cached_input', 'bigint', ({ attempt }) => toInteger(attempt.tokens.cachedInput)],
+  ['tokens_cache_write', 'bigint', ({ attempt }) => toInteger(attempt.tokens.cacheWrite)],
+  ['tokens_cache_write_1h', 'bigint', ({ attempt }) => toInteger(attempt.tokens.cacheWrite1h)],
+  ['tokens_output', 'bigint', ({ attempt }) => toInteger(attempt.tokens.output)],
+  ['cost_nanos', 'bigint', ({ attempt }) => toIntegerOrNull(attempt.costNanos)],
+];
+
+const insertAttempts = `${insertInto('attempts', attemptColumns)} on conflict (call_id, n) do nothing`;
+
+function insertInto<Item>(table: string, columns: readonly Column<Item>[]): string {
+  const names = columns.map(([name]) => name);
+  const arrays = columns.map(([, sqlType], index) => `$${index + 1}::${sqlType}[]`);
+  return `insert into ${table} (${names.join(', ')}) select * from unnest(${arrays.join(', ')})`;
 }
 
 /** One array per column, for `unnest`. */
-function toColumns<Item>(items: readonly Item[], rowOf: (item: Item) => readonly unknown[]): unknown[][] {
-  const rows = items.map(rowOf);
-  return (rows[0] ?? []).map((_value, column) => rows.map((row) => row[column]));
+function toArrays<Item>(columns: readonly Column<Item>[], items: readonly Item[]): unknown[][] {
+  return columns.map(([, , toValue]) => items.map(toValue));
 }
 
 /** The nearest safe integer, for values that a bigint column rejects (a fraction, an absurd size). */

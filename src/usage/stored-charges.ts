@@ -1,9 +1,10 @@
 /** Reads, page by page, the stored costs of calls and attempts with their costs at the prices of the time; writes changed costs. */
 import type { Route } from '../core/call.ts';
+import type { CostAdjustment } from '../core/cost.ts';
 import { minIdAt } from '../core/ids.ts';
 import type { CallUnits, Tokens } from '../core/pricing.ts';
 import type { Queries } from '../db/database.ts';
-import type { CostAdjustment } from './correct-calls.ts';
+import { toBatches } from '../db/row-batches.ts';
 import { type RecalculatedCost, recalculateCost } from './prices/recalculate-cost.ts';
 import { parseStoredPrice } from './prices/stored-price.ts';
 
@@ -12,8 +13,6 @@ export interface ChargesWindow {
   readonly to: number;
   readonly projectIds: readonly string[];
   readonly models: readonly string[] | null;
-  /** Starts after the call with this id. Null starts with the first. */
-  readonly after: string | null;
 }
 
 /** A row of `calls`, or of `attempts`. */
@@ -33,10 +32,11 @@ export type NewCost = Pick<StoredCharge, 'id' | 'n' | 'costNanos'> & { readonly 
 /** Calls per statement; bounded because a statement blocks the event loop of the embedded database. */
 const pageSize = 250;
 
-/** Omits attempts that were never charged because they failed. */
+/** The page after the call `after`; null for the first page. Omits attempts that were never charged because they failed. */
 export async function readCharges(
   tx: Queries,
-  { from, to, projectIds, models, after }: ChargesWindow,
+  { from, to, projectIds, models }: ChargesWindow,
+  after: string | null,
 ): Promise<{ calls: readonly StoredCharge[]; attempts: readonly StoredCharge[] }> {
   const calls = await tx.query<ChargeRow>(selectCalls, [minIdAt(from), minIdAt(to), after, projectIds, models, pageSize]);
   const charged = calls.filter(isCharged).map(({ id }) => id);
@@ -59,8 +59,7 @@ export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Pr
 /** Returns the number of updated attempts. */
 export async function writeAttemptCosts(tx: Queries, costs: readonly NewCost[]): Promise<number> {
   let updated = 0;
-  for (let start = 0; start < costs.length; start += pageSize) {
-    const batch = costs.slice(start, start + pageSize);
+  for (const batch of toBatches(costs)) {
     const rows = await tx.query(
       `update attempts set cost_nanos = changed.nanos
          from unnest($1::uuid[], $2::integer[], $3::bigint[]) as changed (call_id, n, nanos)
@@ -91,13 +90,9 @@ function isCharged({ model, cache }: ChargeRow): boolean {
 }
 
 function toCharge(row: ChargeRow): StoredCharge {
-  const { id, n, costNanos, route, units, price } = row;
-  const charge = isCharged(row) ? recalculateCost({ route, tokens: tokensOf(row), units }, price ? parseStoredPrice(price) : null) : null;
+  const { id, n, costNanos, route, model: _model, cache: _cache, units, price, ...tokens } = row;
+  const charge = isCharged(row) ? recalculateCost(route, tokens, units, price ? parseStoredPrice(price) : null) : null;
   return { id, n, costNanos, charge };
-}
-
-function tokensOf({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): Tokens {
-  return { input, cachedInput, cacheWrite, cacheWrite1h, output };
 }
 
 const chargeColumns = (row: string): string => `

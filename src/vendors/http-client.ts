@@ -5,18 +5,23 @@
  */
 import type { Readable } from 'node:stream';
 import { errors, Pool } from 'undici';
+import { errorCode } from '../core/error-messages.ts';
 import { VendorError } from '../core/errors.ts';
+import { asString, isObject } from '../core/json/narrow.ts';
 
-export interface HttpRequest {
-  readonly url: URL;
-  readonly method: 'POST' | 'GET';
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer | null;
+export interface Timeouts {
   readonly connectTimeoutMs: number;
   /** Until the response headers. */
   readonly firstByteTimeoutMs: number;
   /** Between two chunks of the response. */
   readonly idleTimeoutMs: number;
+}
+
+export interface HttpRequest extends Timeouts {
+  readonly url: URL;
+  readonly method: 'POST' | 'GET';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer | null;
   /** Aborts the request with VendorError `aborted`. When absent, only the timeouts end it. */
   readonly signal?: AbortSignal;
 }
@@ -126,26 +131,26 @@ export async function readBody(body: Readable, limitBytes: number): Promise<Buff
   return only && chunks.length === 1 ? only : Buffer.concat(chunks, size);
 }
 
+/** Relays a body with back pressure. Throws VendorError `broken` and `aborted`; returning it early ends the vendor's request. */
+export async function* relayBody(body: Readable): AsyncGenerator<Buffer, void> {
+  try {
+    yield* body;
+  } catch (cause) {
+    throw toVendorError(cause, 'body');
+  } finally {
+    destroyBody(body);
+  }
+}
+
 /** Classifies a connection error. `phase` is `body` once the response headers have arrived. */
 export function toVendorError(cause: unknown, phase: 'start' | 'body'): VendorError {
   if (cause instanceof VendorError) return cause;
-  if (isAbort(cause)) return new VendorError('aborted', 'the request was ended', { cause });
+  if (cause instanceof errors.RequestAbortedError || (isObject(cause) && cause.name === 'AbortError'))
+    return new VendorError('aborted', 'the request was ended', { cause });
   if (cause instanceof errors.HeadersTimeoutError) return new VendorError('timeout', 'no response in time', { cause });
   if (cause instanceof errors.BodyTimeoutError) return new VendorError('broken', 'the response stalled', { cause });
   if (phase === 'body') return new VendorError('broken', 'the response broke off', { cause });
   // A connection that closes before any byte of the response counts as unreachable.
-  return new VendorError('connect', `no connection (${systemCode(cause)})`, { cause });
-}
-
-function isAbort(cause: unknown): boolean {
-  return (
-    cause instanceof errors.RequestAbortedError ||
-    (typeof cause === 'object' && cause !== null && 'name' in cause && cause.name === 'AbortError')
-  );
-}
-
-/** Returns the system's error code, such as ECONNREFUSED; never an address or a message. */
-function systemCode(cause: unknown): string {
-  const code = typeof cause === 'object' && cause !== null && 'code' in cause ? cause.code : undefined;
-  return typeof code === 'string' ? code : 'closed';
+  // Only the system's code, such as ECONNREFUSED: never an address or a message.
+  return new VendorError('connect', `no connection (${asString(errorCode(cause)) ?? 'closed'})`, { cause });
 }

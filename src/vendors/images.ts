@@ -8,21 +8,13 @@ import { gatewayError, VendorError } from '../core/errors.ts';
 import { asArray, asCount, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
 import type { Tokens } from '../core/pricing.ts';
 import { parseResponsesUsage } from '../dialects/contract/token-usage.ts';
-import type { MediaFields } from '../dialects/media/image-speech.ts';
+import { asNonEmptyString } from '../dialects/json/lossless-json.ts';
 import { formatFields, getImageCount, parseSize } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { readBody } from './http-client.ts';
 import { getHeader, readJsonObject } from './http-response.ts';
-import type { MediaProvider } from './media.ts';
+import type { MediaProvider, MediaRequest } from './media.ts';
 import { fetchVendorFile, sendMediaRequest, vendorErrorText } from './media.ts';
-
-export interface ImageRequest {
-  readonly provider: MediaProvider;
-  /** The vendor's model id. */
-  readonly model: string;
-  readonly fields: MediaFields;
-  readonly now: () => number;
-}
 
 export interface ImageResponse {
   readonly status: number;
@@ -44,7 +36,7 @@ export interface PreparedImages {
 }
 
 /** Prepares the request. Throws GatewayError `bad_shape`, and `bad_json` for values that the format cannot express. */
-export function prepareImages(request: ImageRequest): PreparedImages {
+export function prepareImages(request: MediaRequest): PreparedImages {
   switch (request.provider.imageShape) {
     case 'openai':
       return prepareOpenAi(request);
@@ -56,7 +48,7 @@ export function prepareImages(request: ImageRequest): PreparedImages {
 }
 
 /** Applies the defaults of docs/api/reference.md#images; values of the caller are forwarded unchanged. */
-function prepareOpenAi({ provider, model, fields, now }: ImageRequest): PreparedImages {
+function prepareOpenAi({ provider, model, fields, now }: MediaRequest): PreparedImages {
   const body = formatFields({
     model: JSON.stringify(model),
     prompt: fields.prompt,
@@ -77,7 +69,7 @@ function prepareOpenAi({ provider, model, fields, now }: ImageRequest): Prepared
 async function readOpenAiImages(
   httpClient: VendorHttpClient,
   response: HttpResponse,
-  { provider, now }: Pick<ImageRequest, 'provider' | 'now'>,
+  { provider, now }: Pick<MediaRequest, 'provider' | 'now'>,
 ): Promise<ImageResponse> {
   const { status } = response;
   const body = await readObject(response);
@@ -87,12 +79,8 @@ async function readOpenAiImages(
   let remainingBytes = maxResponseBytes;
   // Sequentially, because all images are in memory until the last one is downloaded.
   for (const row of rows) {
-    const { b64_json, url: address } = asObject(row);
-    const image = isNonEmptyString(b64_json)
-      ? b64_json
-      : isNonEmptyString(address)
-        ? await fetchImage(httpClient, { provider, address, remainingBytes, now })
-        : null;
+    const { b64_json, url } = asObject(row);
+    const image = asNonEmptyString(b64_json) ?? (await fetchImage(httpClient, asNonEmptyString(url), { provider, remainingBytes, now }));
     if (image === null) throw unreadable('an image of the response has neither b64_json nor url', status);
     remainingBytes -= image.length;
     images.push(image);
@@ -100,15 +88,13 @@ async function readOpenAiImages(
   return { status, created: asCount(body.created) ?? null, images, tokens: parseResponsesUsage(body.usage) };
 }
 
-interface ImageFile {
-  readonly provider: MediaProvider;
-  readonly address: string;
-  readonly remainingBytes: number;
-  readonly now: () => number;
-}
-
-/** Downloads an image. A failure makes the vendor's response unreadable, for whatever reason. */
-async function fetchImage(httpClient: VendorHttpClient, { provider, address, remainingBytes, now }: ImageFile): Promise<string> {
+/** Downloads an image; null without an address. A failure makes the vendor's response unreadable, for whatever reason. */
+async function fetchImage(
+  httpClient: VendorHttpClient,
+  address: string | null,
+  { provider, remainingBytes, now }: Pick<MediaRequest, 'provider' | 'now'> & { readonly remainingBytes: number },
+): Promise<string | null> {
+  if (address === null) return null;
   try {
     const response = await fetchVendorFile(httpClient, { provider, address, accept: 'image/*', now });
     const bytes = await readBody(response.body, Math.floor((remainingBytes / 4) * 3));
@@ -121,7 +107,7 @@ async function fetchImage(httpClient: VendorHttpClient, { provider, address, rem
 }
 
 /** Puts the model into the path and the size into two members; adds only the number of steps to the caller's values. */
-function prepareArtifacts({ provider, model, fields, now }: ImageRequest): PreparedImages {
+function prepareArtifacts({ provider, model, fields, now }: MediaRequest): PreparedImages {
   const size = parseSize(fields.size);
   const body = formatFields({
     prompt: fields.prompt,
@@ -147,7 +133,8 @@ function prepareArtifacts({ provider, model, fields, now }: ImageRequest): Prepa
 }
 
 function parseArtifact({ base64, finishReason }: Readonly<Record<string, unknown>>, provider: MediaProvider, status: number): string {
-  if (isNonEmptyString(base64)) return base64;
+  const image = asNonEmptyString(base64);
+  if (image !== null) return image;
   const reason = asString(finishReason);
   if (reason === null || reason === 'SUCCESS') throw unreadable('an image of the response is empty', status);
   throw new VendorError('status', `the vendor responded with ${status} without an image: ${vendorErrorText(reason, provider)}`, { status });
@@ -187,10 +174,6 @@ function readObject(response: HttpResponse): Promise<JsonObject> {
   return readJsonObject(response, maxResponseBytes).catch((cause: unknown) => {
     throw cause instanceof VendorError && cause.kind === 'broken' ? unreadable(cause.message, response.status, cause) : cause;
   });
-}
-
-function isNonEmptyString(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
 }
 
 function unreadable(message: string, status: number, cause?: VendorError): VendorError {

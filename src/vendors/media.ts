@@ -2,6 +2,7 @@
 import type { Readable } from 'node:stream';
 import type { MediaRoute } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
+import type { MediaFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { destroyBody } from './http-client.ts';
 import { getHeader, isSuccess, toStatusError } from './http-response.ts';
@@ -11,16 +12,20 @@ import type { ProviderConnection } from './vendor.ts';
 import type { VendorHosts } from './vendor-hosts.ts';
 import { buildVendorHosts, parseVendorAddress, resolveRedirect } from './vendor-hosts.ts';
 
-/** A provider of the media routes. Formats are plain strings, because an unknown one is reported to the caller as `bad_shape`. */
-export interface MediaProvider extends ProviderConnection {
+/** Formats of a provider's media routes: plain strings, because an unknown one is reported to the caller as `bad_shape`. */
+interface MediaFormats {
   /** Dialect of its video API; only `gemini` is supported. */
   readonly dialect: string;
-  readonly hosts: VendorHosts;
   readonly imageShape: string;
   readonly imageResponseFormat: boolean;
   readonly speechShape: string;
   readonly speechMediaType: string | null;
   readonly speech: VoiceShape;
+}
+
+/** A provider of the media routes. */
+export interface MediaProvider extends ProviderConnection, MediaFormats {
+  readonly hosts: VendorHosts;
 }
 
 /** Request format of a vendor with the speech shape `voice`. */
@@ -32,13 +37,8 @@ export interface VoiceShape {
 }
 
 /** The part of a configured provider row that the media routes need. */
-export interface MediaProviderSource extends ProviderSource {
+export interface MediaProviderSource extends ProviderSource, MediaFormats {
   readonly serves: readonly string[];
-  readonly imageShape: string;
-  readonly imageResponseFormat: boolean;
-  readonly speechShape: string;
-  readonly speechMediaType: string | null;
-  readonly speech: VoiceShape;
   readonly assetHosts: readonly string[];
 }
 
@@ -56,6 +56,16 @@ export function buildMediaProviders(sources: Readonly<Record<string, MediaProvid
       ];
     }),
   );
+}
+
+/** A request for images or speech. */
+export interface MediaRequest {
+  readonly provider: MediaProvider;
+  /** The vendor's model id or voice. */
+  readonly model: string;
+  readonly fields: MediaFields;
+  /** For a `Retry-After` that is a date. */
+  readonly now: () => number;
 }
 
 export interface MediaHttpRequest {

@@ -1,19 +1,15 @@
 /** Builds the connections of configured providers. Rebuilt completely at each reload. */
 import type { Dialect } from '../core/call.ts';
 import { collectSecrets } from './strip-secrets.ts';
-import type { Provider } from './vendor.ts';
+import type { Provider, ProviderConnection } from './vendor.ts';
 
 /** The part of a configured provider row that the text routes need. */
-export interface ProviderSource {
-  readonly name: string;
+export interface ProviderSource extends Omit<ProviderConnection, 'secrets'> {
   readonly dialect: string;
-  readonly baseUrl: string;
   readonly apiKey: string | null;
   readonly auth: { readonly header: string; readonly scheme: string | null };
+  /** Fixed headers, as configured. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly connectTimeoutMs: number;
-  readonly firstByteTimeoutMs: number;
-  readonly idleTimeoutMs: number;
 }
 
 export function buildProviders(sources: Readonly<Record<string, ProviderSource>>): ReadonlyMap<string, Provider> {

@@ -2,23 +2,13 @@
  * Requests speech in one of two formats: OpenAI's, and that of vendors whose URL contains the voice (docs/vendors.md). The audio is streamed
  * with back pressure. Sending throws VendorError.
  */
-import type { Readable } from 'node:stream';
 import { gatewayError, VendorError } from '../core/errors.ts';
-import type { MediaFields } from '../dialects/media/image-speech.ts';
 import { formatFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
-import { destroyBody, toVendorError } from './http-client.ts';
+import { destroyBody, relayBody } from './http-client.ts';
 import { getHeader } from './http-response.ts';
-import type { MediaProvider } from './media.ts';
+import type { MediaProvider, MediaRequest } from './media.ts';
 import { sendMediaRequest } from './media.ts';
-
-export interface SpeechRequest {
-  readonly provider: MediaProvider;
-  /** The vendor's model id or voice. */
-  readonly model: string;
-  readonly fields: MediaFields;
-  readonly now: () => number;
-}
 
 export interface SpeechResponse {
   readonly status: number;
@@ -31,7 +21,7 @@ export interface SpeechResponse {
 export type SendSpeech = (httpClient: VendorHttpClient, signal: AbortSignal | undefined) => Promise<SpeechResponse>;
 
 /** Prepares the request. Throws GatewayError `bad_shape` and `no_route`. */
-export function prepareSpeech(request: SpeechRequest): SendSpeech {
+export function prepareSpeech(request: MediaRequest): SendSpeech {
   const { provider, now } = request;
   const { url, body } = writeRequest(request);
   return async (httpClient, signal) => {
@@ -43,14 +33,14 @@ export function prepareSpeech(request: SpeechRequest): SendSpeech {
       destroyBody(response.body);
       throw new VendorError('unreadable', 'the response is not audio', { status });
     }
-    const chunks = relay(response.body);
+    const chunks = relayBody(response.body);
     const first = await chunks.next();
     if (first.done) throw new VendorError('unreadable', 'the response is empty', { status });
     return { status, contentType, chunks: resume(first.value, chunks) };
   };
 }
 
-function writeRequest({ provider, model, fields }: SpeechRequest): { url: URL; body: Buffer } {
+function writeRequest({ provider, model, fields }: MediaRequest): { url: URL; body: Buffer } {
   const { baseUrl, speechShape, speech } = provider;
   switch (speechShape) {
     case 'openai': {
@@ -88,19 +78,6 @@ function audioType(response: HttpResponse, { speechMediaType }: MediaProvider): 
   if (/^(?:text\/|application\/(?:[\w.+-]*\+)?json\b)/i.test(type)) return null;
   if (speechMediaType !== null) return speechMediaType;
   return /^audio\//i.test(type) ? type : 'audio/mpeg';
-}
-
-async function* relay(body: Readable): AsyncGenerator<Buffer, void> {
-  try {
-    for await (const chunk of body) {
-      const bytes: Buffer = chunk;
-      if (bytes.length > 0) yield bytes;
-    }
-  } catch (cause) {
-    throw toVendorError(cause, 'body');
-  } finally {
-    destroyBody(body);
-  }
 }
 
 async function* resume(first: Buffer, rest: AsyncGenerator<Buffer, void>): AsyncGenerator<Buffer, void> {

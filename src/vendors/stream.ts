@@ -1,6 +1,6 @@
 /** Relays a vendor's event stream as complete events with unchanged bytes, and returns how it ended. */
 import type { Readable } from 'node:stream';
-import type { SseEvent } from '../core/sse.ts';
+import type { SseBatch } from '../core/sse.ts';
 import { createSseParser, SseEventTooLargeError } from '../core/sse.ts';
 import type { StreamReader } from '../dialects/contract/route-codec.ts';
 import { destroyBody, toVendorError } from './http-client.ts';
@@ -47,7 +47,7 @@ export async function* relayEvents(
   let buffered: Buffer[] = [];
   let bufferedBytes = 0;
 
-  const step = ({ bytes, events }: { bytes: Buffer; events: SseEvent[] }): Step => {
+  const step = ({ bytes, events }: SseBatch): Step => {
     let isReadable = true;
     for (const [index, event] of events.entries()) {
       const kind = reader.read(event);

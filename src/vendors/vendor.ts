@@ -1,8 +1,9 @@
 /** Providers as requests to vendors need them; built from the configuration by `registry.ts` and `media.ts`. */
 import type { Dialect } from '../core/call.ts';
+import type { Timeouts } from './http-client.ts';
 
 /** Address, headers and timeouts of a provider. */
-export interface ProviderConnection {
+export interface ProviderConnection extends Timeouts {
   readonly name: string;
   /** With the version prefix and without a trailing slash; the path of the route is appended. */
   readonly baseUrl: string;
@@ -10,9 +11,6 @@ export interface ProviderConnection {
   readonly headers: Readonly<Record<string, string>>;
   /** Values that no message may contain. */
   readonly secrets: readonly string[];
-  readonly connectTimeoutMs: number;
-  readonly firstByteTimeoutMs: number;
-  readonly idleTimeoutMs: number;
 }
 
 /** A provider of the text routes. */

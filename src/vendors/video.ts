@@ -4,12 +4,11 @@
  *
  * Every failure is thrown as a VendorError, whose message contains the vendor's status and message.
  */
-import type { Readable } from 'node:stream';
 import { VendorError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json/narrow.ts';
 import { asArray, asCount, asObject, asString, isObject } from '../core/json/narrow.ts';
 import type { VendorHttpClient } from './http-client.ts';
-import { destroyBody, toVendorError } from './http-client.ts';
+import { relayBody } from './http-client.ts';
 import { getHeader, readJsonObject } from './http-response.ts';
 import { fetchVendorFile, type MediaProvider, sendMediaRequest, vendorErrorText } from './media.ts';
 import { isAddress } from './vendor-hosts.ts';
@@ -75,20 +74,10 @@ export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVe
       return {
         contentType: getHeader(response, 'content-type') ?? 'video/mp4',
         lengthBytes: length !== null && /^\d{1,15}$/.test(length) ? Number(length) : null,
-        chunks: relay(response.body),
+        chunks: relayBody(response.body),
       };
     },
   };
-}
-
-async function* relay(body: Readable): AsyncGenerator<Buffer, void> {
-  try {
-    yield* body;
-  } catch (cause) {
-    throw toVendorError(cause, 'body');
-  } finally {
-    destroyBody(body);
-  }
 }
 
 function toVideoState(json: JsonObject, status: number, provider: MediaProvider): VideoState {

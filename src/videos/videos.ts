@@ -48,29 +48,16 @@ export interface VideoCorrection {
   readonly estimated: boolean;
 }
 
-export interface VideosDeps {
+interface VideosDeps {
   readonly database: Database;
   /** Applies the corrections to calls that are already stored, in the transaction `tx`. */
-  readonly correctCalls: (tx: Queries, corrections: readonly VideoCorrection[]) => Promise<void>;
+  readonly correctCalls: (tx: Queries, corrections: readonly VideoCorrection[]) => Promise<unknown>;
 }
 
-/** Rejects with `budget_unavailable` when the database is unavailable: a video that cannot be recorded must not be started. */
-export interface Videos {
-  /** Rejects when a video could not be recorded now. */
-  assertWritable(): Promise<void>;
-  /** Inserts the video and the outbox row of its workflow. Idempotent, so that it can be retried after an unknown outcome. */
-  add(video: NewVideo): Promise<void>;
-  get(callId: string): Promise<Video | null>;
-  /** Prefers a video of this project over one of another project. */
-  findByOperation(projectId: string, operation: string): Promise<Video | null>;
-  findByFile(projectId: string, fileKey: string): Promise<Video | null>;
-  /** Records that the vendor reported the video as running. */
-  recordPoll(callId: string, polledAt: number): Promise<void>;
-  /** Settles the video and its call, unless they are settled already. */
-  settle(video: Video, result: VideoResult, settledAt: number): Promise<void>;
-}
+export type Videos = ReturnType<typeof createVideos>;
 
-export function createVideos({ database, correctCalls }: VideosDeps): Videos {
+/** All reject with `budget_unavailable` when the database is unavailable: a video that cannot be recorded must not be started. */
+export function createVideos({ database, correctCalls }: VideosDeps) {
   const mapUnavailable = async <Result>(work: Promise<Result>): Promise<Result> => {
     try {
       return await withQueryTimeout(database, work);
@@ -85,11 +72,13 @@ export function createVideos({ database, correctCalls }: VideosDeps): Videos {
   };
 
   return {
-    async assertWritable() {
+    /** Rejects when a video could not be recorded now. */
+    async assertWritable(): Promise<void> {
       await mapUnavailable(database.query('select 1 from videos limit 1'));
     },
 
-    add: (video) =>
+    /** Inserts the video and the outbox row of its workflow. Idempotent, so that it can be retried after an unknown outcome. */
+    add: (video: NewVideo): Promise<void> =>
       mapUnavailable(
         database.transaction(async (tx) => {
           await tx.query(
@@ -115,17 +104,22 @@ export function createVideos({ database, correctCalls }: VideosDeps): Videos {
         }),
       ),
 
-    get: (callId) => findVideo('where call_id = $1::uuid', [callId]),
-    findByOperation: (projectId, operation) => findVideo(`where operation = $2::text ${ownProjectFirst}`, [projectId, operation]),
-    findByFile: (projectId, fileKey) => findVideo(`where file_keys @> array[$2::text] ${ownProjectFirst}`, [projectId, fileKey]),
+    get: (callId: string) => findVideo('where call_id = $1::uuid', [callId]),
+    /** Prefers a video of this project over one of another project. */
+    findByOperation: (projectId: string, operation: string) =>
+      findVideo(`where operation = $2::text ${ownProjectFirst}`, [projectId, operation]),
+    findByFile: (projectId: string, fileKey: string) =>
+      findVideo(`where file_keys @> array[$2::text] ${ownProjectFirst}`, [projectId, fileKey]),
 
-    async recordPoll(callId, polledAt) {
+    /** Records that the vendor reported the video as running. */
+    async recordPoll(callId: string, polledAt: number): Promise<void> {
       await mapUnavailable(
         database.query('update videos set polled_at = $2::timestamptz where call_id = $1::uuid', [callId, new Date(polledAt)]),
       );
     },
 
-    settle: (video, result, settledAt) =>
+    /** Settles the video and its call, unless they are settled already. */
+    settle: (video: Video, result: VideoResult, settledAt: number): Promise<void> =>
       mapUnavailable(
         database.transaction(async (tx) => {
           const rows = await tx.query<CorrectionRow>(

@@ -50,7 +50,7 @@ function createTestQuota() {
           throw error;
         });
       },
-      stop: () => undefined,
+      stop: async () => undefined,
     },
     nextGeneration() {
       generation += 1;

@@ -55,10 +55,12 @@ beforeAll(async () => {
   const batches = createBatches({ database });
   const rows = createLeaseStore(database);
   const leases = { leases: rows, listLiveProcesses: async () => [], revokeLeases: rows.revokeAll };
+  const listCalls = async () => [callRow];
+  const reprice = () => Promise.reject(new Error('no test of this file reprices'));
   const app = express();
   app.use(
     '/provision',
-    createProvisionRoutes({ projects, keyring, memorySettings, batches, listCalls: async () => [callRow], leases, erasures, adminToken }),
+    createProvisionRoutes({ projects, keyring, memorySettings, batches, listCalls, leases, erasures, reprice, adminToken }),
   );
   app.use(createErrorHandler(quiet));
   server = createServer(app);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ErrorCode } from '../../src/core/errors.ts';
-import { errorSpec, GatewayError, gatewayError, VendorError } from '../../src/core/errors.ts';
+import { errorSpecs, GatewayError, gatewayError, VendorError } from '../../src/core/errors.ts';
 
 /** The error codes of docs/api/reference.md#error-codes. */
 const rows: { code: ErrorCode; status: number; retryAfterSeconds?: number }[] = [
@@ -39,7 +39,7 @@ const rows: { code: ErrorCode; status: number; retryAfterSeconds?: number }[] = 
 
 describe('the table of codes', () => {
   test.each(rows)('$code has status $status and retry-after $retryAfterSeconds', ({ code, status, retryAfterSeconds }) => {
-    const row = errorSpec(code);
+    const row = errorSpecs[code];
     expect(row.status).toBe(status);
     expect(row.retryAfterSeconds).toBe(retryAfterSeconds);
     expect(row.message).not.toBe('');

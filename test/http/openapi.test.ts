@@ -10,7 +10,7 @@ import { scanObject } from '../../src/core/json/spans.ts';
 import { routeCodecs } from '../../src/dialects/routes/route-codecs.ts';
 import { parseRulesInput } from '../../src/guardrails/content-rule.ts';
 import { describeApi } from '../../src/http/openapi.ts';
-import { inferenceRequests } from '../../src/http/routes/inference/request-schemas.ts';
+import { inferenceRequests, inferenceRoutes } from '../../src/http/routes/inference/operations.ts';
 import { memoryRequests } from '../../src/http/routes/memory/request-schemas.ts';
 import { provisionRequests } from '../../src/http/routes/provision/request-schemas.ts';
 import { parseGraceSeconds, parseKeyInput } from '../../src/keys/key-input.ts';
@@ -91,8 +91,9 @@ describe('the schema of an inference body accepts what the gateway accepts', () 
     { requiredKeys: [] },
   );
 
-  test.each(Object.entries(inferenceRequests))('%s', (route, schema) => {
-    const rules = routeCodecs[route as keyof typeof inferenceRequests]; // A key of that very record.
+  test.each(Object.entries(inferenceRoutes))('%s', (route, { body: name }) => {
+    const schema = inferenceRequests[name];
+    const rules = routeCodecs[route as keyof typeof inferenceRoutes]; // A key of that very record.
     const isAccepted = (text: string): boolean => {
       try {
         rules.parseRequest(Buffer.from(text), scanObject(Buffer.from(text)));
@@ -101,7 +102,7 @@ describe('the schema of an inference body accepts what the gateway accepts', () 
         return false;
       }
     };
-    const near = fc.oneof(body, nearlyFitting(schemaOf(`${capital(route)}Body`)), fitting(schemaOf(`${capital(route)}Body`)), any);
+    const near = fc.oneof(body, nearlyFitting(schemaOf(name)), fitting(schemaOf(name)), any);
     let accepted = 0;
     fc.assert(
       fc.property(near, (value) => {
@@ -127,19 +128,19 @@ describe('the schema of a body accepts what its module accepts', () => {
       );
 
   test.each<[string, z.ZodType, (body: unknown) => unknown]>([
-    ['ProjectBody', provisionRequests.project, parseProjectChange],
-    ['KeyBody', provisionRequests.key, (body) => parseKeyInput(body, now)],
-    ['RotateBody', provisionRequests.rotate, parseGraceSeconds],
-    ['ApplicationBody', provisionRequests.application, parseApplicationChange],
-    ['RulesBody', provisionRequests.rules, parseRulesInput],
-    ['MemorySettingsBody', memoryRequests.settings, (body) => parseMemorySettingsChange(body)(defaultMemorySettings)],
-    ['MemoryItemBody', memoryRequests.item, (body) => itemBody.parse(body)],
-    ['MemoryCorrectionBody', memoryRequests.correction, (body) => correctionBody.parse(body)],
-    ['MemoryRatingBody', memoryRequests.rating, (body) => ratingBody.parse(body)],
-    ['MemoryRememberBody', memoryRequests.remember, (body) => rememberBody.parse(body)],
-    ['MemoryWakeUpBody', memoryRequests.wakeUp, (body) => wakeUpBody.parse(body)],
-    ['MemorySearchBody', memoryRequests.search, (body) => searchRequestSchema.parse(body)],
-    ['MemoryGraphBody', memoryRequests.graph, (body) => graphQuerySchema.parse(body)],
+    ['ProjectBody', provisionRequests.ProjectBody, parseProjectChange],
+    ['KeyBody', provisionRequests.KeyBody, (body) => parseKeyInput(body, now)],
+    ['RotateBody', provisionRequests.RotateBody, parseGraceSeconds],
+    ['ApplicationBody', provisionRequests.ApplicationBody, parseApplicationChange],
+    ['RulesBody', provisionRequests.RulesBody, parseRulesInput],
+    ['MemorySettingsBody', memoryRequests.MemorySettingsBody, (body) => parseMemorySettingsChange(body)(defaultMemorySettings)],
+    ['MemoryItemBody', memoryRequests.MemoryItemBody, (body) => itemBody.parse(body)],
+    ['MemoryCorrectionBody', memoryRequests.MemoryCorrectionBody, (body) => correctionBody.parse(body)],
+    ['MemoryRatingBody', memoryRequests.MemoryRatingBody, (body) => ratingBody.parse(body)],
+    ['MemoryRememberBody', memoryRequests.MemoryRememberBody, (body) => rememberBody.parse(body)],
+    ['MemoryWakeUpBody', memoryRequests.MemoryWakeUpBody, (body) => wakeUpBody.parse(body)],
+    ['MemorySearchBody', memoryRequests.MemorySearchBody, (body) => searchRequestSchema.parse(body)],
+    ['MemoryGraphBody', memoryRequests.MemoryGraphBody, (body) => graphQuerySchema.parse(body)],
   ])('%s', (name, schema, read) => {
     const refusal = (body: unknown): string | null => {
       try {
@@ -166,8 +167,4 @@ describe('the schema of a body accepts what its module accepts', () => {
 
 function schemaOf(name: string): unknown {
   return resolveRefs({ $ref: `#/components/schemas/${name}` }, document);
-}
-
-function capital(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
 }

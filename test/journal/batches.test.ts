@@ -6,7 +6,7 @@ test('a batch has at most 500 calls and 4 MiB of text; a longer text forms a bat
   const batches: number[] = [];
   const store = createBatchStore({
     database: emptyDatabase(),
-    store: async (_tx, calls) => batches.push(calls.length),
+    store: async (_tx, batch) => batches.push(batch.length),
     quarantine: {
       addRecord: () => Promise.reject(new Error('not expected')),
       addSegment: () => Promise.reject(new Error('not expected')),
@@ -14,8 +14,8 @@ test('a batch has at most 500 calls and 4 MiB of text; a longer text forms a bat
     logger: keepingLogger(),
     failpoint: () => undefined,
   });
-  const entries = (count: number, bytes: number) =>
-    Array.from({ length: count }, () => ({ call: settledCall({ content: { request: Buffer.alloc(bytes), answer: null } }), frame: null }));
-  await store.storeAll([...entries(1_001, 10), ...entries(1, 5_000_000), ...entries(5, 2_000_000), ...entries(1, 1)]);
+  const calls = (count: number, bytes: number) =>
+    Array.from({ length: count }, () => settledCall({ content: { request: Buffer.alloc(bytes), answer: null } }));
+  await store.storeAll([...calls(1_001, 10), ...calls(1, 5_000_000), ...calls(5, 2_000_000), ...calls(1, 1)]);
   expect(batches).toEqual([500, 500, 1, 1, 2, 2, 2]);
 });

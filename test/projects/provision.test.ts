@@ -28,11 +28,13 @@ describeDatabases('/provision', (database) => {
       filters.push({ projectId, ...filter });
       return [{ id: 'row' }];
     };
+    const reprice = () => Promise.reject(new Error('no test of this file reprices'));
     const app = express();
     const erasures = { listErasures: async () => [], findErasure: async () => null };
     const rows = createLeaseStore(database());
     const leases = { leases: rows, listLiveProcesses: async () => [], revokeLeases: rows.revokeAll };
-    app.use('/provision', createProvisionRoutes({ projects, keyring, memorySettings, batches, listCalls, leases, erasures, adminToken }));
+    const deps = { projects, keyring, memorySettings, batches, listCalls, leases, erasures, reprice, adminToken };
+    app.use('/provision', createProvisionRoutes(deps));
     app.use(createErrorHandler(silentLogger));
     server = createServer(app);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

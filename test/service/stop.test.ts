@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -148,11 +149,13 @@ it('calls that run after the grace period are ended with an error to the caller 
   }
 });
 
-it('a stop waits for running responses, but not for idle keep-alive connections', () =>
+it('a stop waits for running responses, but not for idle connections, kept alive or never used', () =>
   // With this grace period, a stop that waits for the client never ends.
   withGateway({ graceMs: 3_600_000 }, async (gateway) => {
     const agent = new Agent({ keepAlive: true });
+    const unused = connect(Number(new URL(gateway.url).port), '127.0.0.1');
     try {
+      await once(unused, 'connect');
       const request = httpRequest(gateway.url + chatPath, {
         agent,
         method: 'POST',
@@ -171,5 +174,6 @@ it('a stop waits for running responses, but not for idle keep-alive connections'
       await closed;
     } finally {
       agent.destroy();
+      unused.destroy();
     }
   }));

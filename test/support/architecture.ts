@@ -12,20 +12,23 @@ export interface SourceFile {
 const DATA_MODULES = ['keys', 'projects', 'people', 'ceilings', 'journal', 'usage', 'videos'];
 const FOUNDATION = ['db', 'core', 'observability'];
 const WORKFLOW_CONTRACT = 'workflows/contract.ts';
+/** Sentences that both workflows and their starter write. Like the contract, it imports nothing. */
+const WORKFLOW_NOTES = 'workflows/notes.ts';
 const WORKFLOW_INDEX = 'workflows/index.ts';
 
 /** They start what `app` assembles, so `app` may not import them. */
-export const ABOVE_APP: readonly string[] = ['main', 'service'];
+export const ABOVE_APP: readonly string[] = ['main', 'service', 'codec-server'];
 
 /**
  * The modules that a module may import, types included. A module is a folder of `src`, a file directly in `src`, `workflows` or
  * `activities`; a path names a single file.
  */
 export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
-  main: ['service', 'cli', 'config', 'core', 'demo-vendor'],
+  main: ['service', 'cli', 'codec-server', 'config', 'core', 'demo-vendor'],
   service: ['app', 'cli', 'config', 'db', 'demo-vendor', 'core', 'observability'],
   app: 'everything',
-  cli: ['config', 'core'],
+  cli: ['config', 'core', 'jobs', 'observability'],
+  'codec-server': ['config', 'core', 'jobs', 'observability'],
   http: ['pipeline', 'routing', 'keys', 'projects', 'people', 'ceilings', 'usage', 'memory', 'jobs', 'dialects', 'failover', ...FOUNDATION],
   console: [
     'pipeline',
@@ -74,7 +77,7 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   ...Object.fromEntries(DATA_MODULES.map((module) => [module, ['dialects', 'guardrails', ...FOUNDATION]])),
   memory: ['dialects', 'guardrails', ...FOUNDATION, WORKFLOW_CONTRACT],
   vendors: ['dialects', 'core'],
-  jobs: [...FOUNDATION, WORKFLOW_CONTRACT],
+  jobs: [...FOUNDATION, WORKFLOW_CONTRACT, WORKFLOW_NOTES],
   config: ['core'],
   db: ['core'],
   dialects: ['core'],
@@ -241,21 +244,21 @@ function checkRestrictedImports({ path, text, imports }: SourceFile & { imports:
   );
 }
 
-/** Workflows run in Temporal's sandbox and import only its package and their contract, which imports nothing. */
+/** Workflows run in Temporal's sandbox and import only its package and the files that they share. */
 function checkWorkflowImports({ path, imports }: SourceFile & { imports: string[] }): string[] {
   if (moduleOf(path) !== 'workflows') return [];
   const allowed = allowedInWorkflow(path);
   const wrong = imports.filter(
     (name) => !allowed.test(name) && !resolveImport(path, name).some((target) => moduleOf(target) !== 'workflows'),
   );
-  return wrong.map((name) => `${path}: a workflow may import only @temporalio/workflow, ./contract.ts and ./poll-until.ts, not ${name}`);
+  return wrong.map((name) => `${path}: a workflow may import only @temporalio/workflow and the files that workflows share, not ${name}`);
 }
 
 function allowedInWorkflow(path: string): RegExp {
-  if (path === WORKFLOW_CONTRACT) return /^(?!)/;
+  if (path === WORKFLOW_CONTRACT || path === WORKFLOW_NOTES) return /^(?!)/;
   // The worker bundles this file, which lists the workflows.
   if (path === WORKFLOW_INDEX) return /^\.\/[^/]+\.ts$/;
-  return /^(@temporalio\/workflow|\.\/(contract|poll-until)\.ts)$/;
+  return /^(@temporalio\/workflow|\.\/(batch-status|contract|notes|poll-until|run-status)\.ts)$/;
 }
 
 function checkFile({ path, text }: SourceFile): string[] {

@@ -32,6 +32,8 @@ function statusOf(changes: Partial<StatusInput> & { spent?: number; cap?: number
     ceilings,
     breakers: { report: (_projectId, providers) => providers.map((provider) => ({ provider, state: 'closed' })) },
     providers: ['openai'],
+    demo: false,
+    countedUsage: { key: {} },
     ...rest,
   });
 }

@@ -11,12 +11,7 @@ import { noon, settledCall } from '../journal/calls.ts';
 const estimateNanos = 3_200_000_000;
 
 export function openVideos(database: Database): Videos {
-  return createVideos({
-    database,
-    correctCalls: async (tx, corrections) => {
-      await correctCalls(tx, corrections);
-    },
-  });
+  return createVideos({ database, correctCalls });
 }
 
 /** A video in a new project: one sample of eight seconds at 0.40 USD per second. */

@@ -85,7 +85,7 @@ describe('dailyCleanup', () => {
     expect(error).toMatchObject({
       cause: {
         type: 'CleanupStepFailed',
-        message: 'step conversations of the cleanup failed after 10 tries (internal_error); the next daily run starts over',
+        message: 'step conversations of the cleanup failed at every try (internal_error); the next daily run starts over',
       },
     });
     const history = rawHistory(await handle.fetchHistory());

@@ -9,8 +9,8 @@ export const messageTextFields = ['content', 'refusal', 'reasoning_content', 're
 
 const choiceMembers = new Set(['index', 'delta', 'finish_reason']);
 const deltaMembers = new Set<string>(['role', 'tool_calls', 'function_call', ...messageTextFields]);
-const callMembers = new Set(['index', 'id', 'type', 'function']);
-const functionMembers = new Set(['name', 'arguments']);
+export const callMembers = new Set(['index', 'id', 'type', 'function']);
+export const functionMembers = new Set(['name', 'arguments']);
 
 interface OpenFunction {
   name: string;

@@ -6,7 +6,7 @@ import type { BodySpans, Splice } from '../../core/json/spans.ts';
 import { scanMembers, setMember } from '../../core/json/spans.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
-import { findDuplicateKey, parsePositiveInteger, parseStringMember } from '../json/body-members.ts';
+import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 
 const keys = ['model', 'stream', 'stream_options', 'messages', 'user', 'max_tokens', 'max_completion_tokens', 'n'];
@@ -25,8 +25,7 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const refuse = (message: string): never => {
     throw gatewayError('bad_json', { message });
   };
-  const repeated = findDuplicateKey(spans, keys);
-  if (repeated !== null) refuse(`${repeated}: duplicate key`);
+  rejectDuplicateKeys(spans, keys);
   const { members } = spans;
   const model = members.get('model');
   if (model && model.kind !== 'string' && model.kind !== 'null') refuse('model: must be a string');
@@ -109,7 +108,8 @@ function createStreamReader(): StreamReader {
       const chunk = parseJson(event.data);
       if (!isObject(chunk)) return 'unreadable';
       if (chunk.error !== undefined && chunk.error !== null) {
-        problem = getErrorMessage(chunk.error);
+        // Some vendors send a bare string instead of an object.
+        problem = asString(asObject(chunk.error).message) ?? asString(chunk.error);
         return 'error';
       }
       for (const choice of asArray(chunk.choices)) readChoice(choice);
@@ -124,9 +124,4 @@ function createStreamReader(): StreamReader {
     finished: () => [...ends.values()].some(Boolean),
     problem: () => problem,
   };
-}
-
-/** The message of an error object; some vendors send a bare string instead. */
-function getErrorMessage(error: unknown): string | null {
-  return asString(asObject(error).message) ?? asString(error);
 }

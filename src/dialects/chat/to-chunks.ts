@@ -4,12 +4,10 @@ import { formatEvent } from '../../core/sse.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from '../json/lossless-json.ts';
 import { expectArray, expectKnownObject, expectString, splitText } from '../json/strict-json.ts';
-import { messageTextFields } from './assemble.ts';
+import { callMembers, functionMembers, messageTextFields } from './assemble.ts';
 
 const choiceMembers = new Set(['index', 'message', 'finish_reason']);
 const messageMembers = new Set<string>(['role', 'tool_calls', 'function_call', ...messageTextFields]);
-const callMembers = new Set(['index', 'id', 'type', 'function']);
-const functionMembers = new Set(['name', 'arguments']);
 
 /** `response` comes from `parseLossless`. Throws UntranslatableError. */
 export function toChatChunks(response: unknown): string[] {

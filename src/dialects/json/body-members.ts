@@ -1,4 +1,5 @@
 /** Parses single members of a scanned body. */
+import { gatewayError } from '../../core/errors.ts';
 import type { BodySpans, Member } from '../../core/json/spans.ts';
 import { decodeString } from '../../core/json/spans.ts';
 
@@ -19,10 +20,10 @@ export const bodyKeys: ReadonlySet<string> = new Set([
   'n',
 ]);
 
-/** The first of `keys` that the body repeats, null when none: gateway and vendor could use different values, so such a body is rejected. */
-export function findDuplicateKey(spans: BodySpans, keys: readonly string[]): string | null {
-  if (spans.repeated.size === 0) return null;
-  return keys.find((key) => spans.repeated.has(key)) ?? null;
+/** Throws `bad_json` when the body repeats one of `keys`: gateway and vendor could use different values. */
+export function rejectDuplicateKeys({ repeated }: BodySpans, keys: readonly string[]): void {
+  const key = repeated.size === 0 ? undefined : keys.find((name) => repeated.has(name));
+  if (key !== undefined) throw gatewayError('bad_json', { message: `${key}: duplicate key` });
 }
 
 export function parseStringMember(body: Buffer, member: Member | undefined): string | null {

@@ -37,13 +37,10 @@ const maxChunkLength = 2_048;
 /** Splits text into chunks for stream events, never between the halves of a surrogate pair. */
 export function* splitText(text: string): Iterable<string> {
   for (let at = 0; at < text.length; ) {
-    const isHalf = isHighSurrogate(text.charCodeAt(at + maxChunkLength - 1));
-    const end = at + maxChunkLength - (isHalf ? 1 : 0);
+    const last = text.charCodeAt(at + maxChunkLength - 1);
+    const isHighSurrogate = last >= 0xd800 && last <= 0xdbff;
+    const end = at + maxChunkLength - (isHighSurrogate ? 1 : 0);
     yield text.slice(at, end);
     at = end;
   }
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
 }

@@ -5,7 +5,7 @@
 import { gatewayError } from '../../core/errors.ts';
 import { asString, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
-import { findDuplicateKey, parseStringMember } from '../json/body-members.ts';
+import { parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 
 const imageFields = ['prompt', 'n', 'size', 'steps', 'seed', 'cfg_scale'] as const;
 const speechFields = ['input', 'voice', 'response_format'] as const;
@@ -35,8 +35,7 @@ export function parseSpeechRequest(body: Buffer, spans: BodySpans): MediaRequest
 }
 
 function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof MediaFields)[]): MediaRequestSummary {
-  const repeated = findDuplicateKey(spans, ['model', ...names]);
-  if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: duplicate key` });
+  rejectDuplicateKeys(spans, ['model', ...names]);
   const model = parseStringMember(body, spans.members.get('model'));
   if (model === null || model === '') throw gatewayError('missing_model');
   assertModelForm(model);
@@ -72,9 +71,7 @@ export function countCharacters({ input = '""' }: MediaFields): number {
   const text: unknown = parseJson(input);
   if (typeof text !== 'string') return 0;
   let pairs = 0;
-  for (let position = 1; position < text.length; position += 1) {
-    if (isBetween(text.charCodeAt(position), 0xdc00, 0xdfff) && isBetween(text.charCodeAt(position - 1), 0xd800, 0xdbff)) pairs += 1;
-  }
+  for (let position = 0; position < text.length; position += 1) if ((text.codePointAt(position) ?? 0) > 0xffff) pairs += 1;
   return text.length - pairs;
 }
 
@@ -89,8 +86,4 @@ export function parseSize(size = '"1024x1024"'): { readonly width: string; reado
   if (!match) throw gatewayError('bad_json', { message: 'size: must be <width>x<height>' });
   const [, width, height] = match;
   return width === undefined || height === undefined ? null : { width, height };
-}
-
-function isBetween(code: number, first: number, last: number): boolean {
-  return code >= first && code <= last;
 }

@@ -5,7 +5,7 @@
 import { gatewayError } from '../../core/errors.ts';
 import { asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
-import { findDuplicateKey } from '../json/body-members.ts';
+import { rejectDuplicateKeys } from '../json/body-members.ts';
 
 /** The vendor's parameter names by the caller's member names. */
 const parameterNames = {
@@ -40,8 +40,7 @@ const maxSeconds = 86_400;
 
 /** Throws `bad_json` for duplicate keys, and `bad_model`; most other mistakes are left to the vendor. */
 export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestSummary {
-  const repeated = findDuplicateKey(spans, memberNames);
-  if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: duplicate key` });
+  rejectDuplicateKeys(spans, memberNames);
   const textAt = (name: string): string | null => {
     const member = spans.members.get(name);
     return member && member.kind !== 'null' ? body.toString('utf8', member.value.start, member.value.end) : null;

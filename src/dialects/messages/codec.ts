@@ -8,7 +8,7 @@ import type { Tokens } from '../../core/pricing.ts';
 import { formatEvent } from '../../core/sse.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
-import { findDuplicateKey, parsePositiveInteger, parseStringMember } from '../json/body-members.ts';
+import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 
 const keys = ['model', 'stream', 'messages', 'system', 'metadata', 'max_tokens'];
@@ -28,8 +28,7 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const refuse = (message: string): never => {
     throw gatewayError('bad_json', { message });
   };
-  const repeated = findDuplicateKey(spans, keys);
-  if (repeated !== null) refuse(`${repeated}: duplicate key`);
+  rejectDuplicateKeys(spans, keys);
   const { members } = spans;
   const model = members.get('model');
   if (model && model.kind !== 'string') refuse('model: Input should be a valid string');

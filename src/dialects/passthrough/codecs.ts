@@ -9,7 +9,7 @@ import type { BodySpans, Splice } from '../../core/json/spans.ts';
 import { setMember } from '../../core/json/spans.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec } from '../contract/route-codec.ts';
-import { findDuplicateKey, parsePositiveInteger, parseStringMember } from '../json/body-members.ts';
+import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 
 export const embeddings = createPassthrough('embeddings', '/embeddings', ({ usage }) => parseTotalTokens(usage));
 
@@ -68,8 +68,7 @@ export function parsePassthroughRequest(
   spans: BodySpans,
   options: { mayStream: boolean; maxTokensKey?: string },
 ): RequestSummary {
-  const repeated = findDuplicateKey(spans, ['model', 'stream', 'user']);
-  if (repeated !== null) throw gatewayError('bad_json', { message: `${repeated}: duplicate key` });
+  rejectDuplicateKeys(spans, ['model', 'stream', 'user']);
   const { members } = spans;
   const model = parseStringMember(body, members.get('model'));
   if (model === null || model === '') throw gatewayError('missing_model');

@@ -26,7 +26,7 @@ export function newestMessages(value: unknown): readonly unknown[] {
   if (list.length <= maxMessages) return list;
   const kept = list.slice(Math.ceil((list.length - maxMessages) / dropStep) * dropStep);
   const [first] = list;
-  return isSystemPrompt(first) ? [first, ...kept] : kept;
+  return isObject(first) && (first.role === 'system' || first.role === 'developer') ? [first, ...kept] : kept;
 }
 
 /** The newest blocks of a message; content that is not a list is its only block. */
@@ -64,8 +64,4 @@ export function collectNewest<Candidate extends { readonly isSystem: boolean }, 
 
 function truncateExtra<Extra extends PromptExtra>(extra: Extra): Extra {
   return extra.kind === 'binary' ? extra : { ...extra, text: truncateText(extra.text) };
-}
-
-function isSystemPrompt(message: unknown): boolean {
-  return isObject(message) && (message.role === 'system' || message.role === 'developer');
 }

@@ -37,15 +37,13 @@ export interface Prompt {
 export type PromptRoute = 'chat' | 'messages' | 'responses';
 
 /** One step of a prompt. A `pause` separates two responses of the assistant. Extras are evaluated only when they are stored. */
-type Step =
-  | {
-      readonly kind: 'message';
-      readonly role: NormalMessage['role'];
-      readonly text: string;
-      readonly toolCalls: AssistantTurn['toolCalls'];
-    }
-  | { readonly kind: 'extra'; readonly isSystem: boolean; readonly read: () => readonly PromptExtra[] }
-  | { readonly kind: 'pause' };
+type Step = ({ readonly kind: 'message' } & NormalMessage) | ExtraStep | { readonly kind: 'pause' };
+
+interface ExtraStep {
+  readonly kind: 'extra';
+  readonly isSystem: boolean;
+  readonly read: () => readonly PromptExtra[];
+}
 
 /** Parses the JSON value of a request to `route`. */
 export function parsePrompt(route: PromptRoute, body: unknown): Prompt {
@@ -55,12 +53,12 @@ export function parsePrompt(route: PromptRoute, body: unknown): Prompt {
       return collect(newestMessages(request.messages).flatMap(parseChatMessage), false);
     case 'messages': {
       const messages = newestMessages(request.messages);
-      const steps = [...systemSteps('system', request.system), ...messages.flatMap(parseMessagesMessage)];
+      const steps = [...textSteps('system', 'system', request.system), ...messages.flatMap(parseMessagesMessage)];
       return collect(steps, asObject(messages.at(-1)).role === 'assistant');
     }
     case 'responses': {
       const items = typeof request.input === 'string' ? [{ role: 'user', content: request.input }] : newestMessages(request.input);
-      return collect(joinItems([...systemSteps('instructions', request.instructions), ...items.flatMap(parseItem)]), false);
+      return collect(joinItems([...textSteps('system', 'instructions', request.instructions), ...items.flatMap(parseItem)]), false);
     }
     default:
       return route satisfies never;
@@ -79,9 +77,9 @@ export function normalizeMessage(role: NormalMessage['role'], turn: AssistantTur
 
 function collect(steps: readonly Step[], lastIsAssistant: boolean): Prompt {
   const messages: NormalMessage[] = [];
-  const extraSteps: { readonly position: number; readonly isSystem: boolean; readonly read: () => readonly PromptExtra[] }[] = [];
+  const extraSteps: (ExtraStep & { readonly position: number })[] = [];
   for (const step of steps) {
-    if (step.kind === 'extra') extraSteps.push({ position: messages.length, isSystem: step.isSystem, read: step.read });
+    if (step.kind === 'extra') extraSteps.push({ ...step, position: messages.length });
     if (step.kind !== 'message') continue;
     const message = normalizeMessage(step.role, step);
     if (message) messages.push(message);
@@ -97,14 +95,14 @@ function parseChatMessage(message: unknown): Step[] {
   switch (role) {
     case 'system':
     case 'developer':
-      return systemSteps(role, content);
+      return textSteps('system', role, content);
     case 'user':
       return parseContent('user', content);
     case 'assistant':
       return parseChatAssistant(message);
     case 'tool':
     case 'function':
-      return toolResultSteps(role, content);
+      return textSteps('tool_result', role, content);
     default:
       return otherSteps(message);
   }
@@ -126,7 +124,7 @@ function parseMessagesMessage(message: unknown): Step[] {
   if (!isObject(message)) return [];
   const { role, content } = message;
   if (role === 'user' || role === 'assistant') return parseContent(role, content);
-  return role === 'system' ? systemSteps('system', content) : otherSteps(message);
+  return role === 'system' ? textSteps('system', 'system', content) : otherSteps(message);
 }
 
 function parseItem(item: unknown): Step[] {
@@ -138,11 +136,18 @@ function parseItem(item: unknown): Step[] {
     case 'message':
       if (role === 'user') return [{ kind: 'pause' }, ...parseContent('user', content)];
       if (role === 'assistant') return parseContent('assistant', content);
-      return role === 'system' || role === 'developer' ? systemSteps(role, content) : otherSteps(item);
+      return role === 'system' || role === 'developer' ? textSteps('system', role, content) : otherSteps(item);
     case 'function_call':
-      return [messageStep('assistant', '', [{ name: asString(item.name) ?? '', arguments: toArgumentsText(item.arguments) }])];
+      return [
+        {
+          kind: 'message',
+          role: 'assistant',
+          text: '',
+          toolCalls: [{ name: asString(item.name) ?? '', arguments: toArgumentsText(item.arguments) }],
+        },
+      ];
     case 'function_call_output':
-      return [{ kind: 'pause' }, ...toolResultSteps(type, item.output)];
+      return [{ kind: 'pause' }, ...textSteps('tool_result', type, item.output)];
     case 'reasoning':
       return thinkingSteps(item);
     default:
@@ -183,12 +188,12 @@ function parseContent(role: NormalMessage['role'], content: unknown, calls: Assi
     const text = getBlockText(block);
     if (text !== null) texts.push(text);
     else if (!isObject(block)) continue;
-    else if (block.type === 'tool_result') steps.push(toolResultSteps(block.type, block.content));
+    else if (block.type === 'tool_result') steps.push(textSteps('tool_result', block.type, block.content));
     else if (block.type === 'thinking' || block.type === 'redacted_thinking') steps.push(thinkingSteps(block));
     else if (block.type !== 'tool_use') steps.push(otherSteps(block));
     else if (toolCalls.length < maxToolCalls) toolCalls.push({ name: asString(block.name) ?? '', arguments: toArgumentsText(block.input) });
   }
-  return [...steps.flat(), messageStep(role, texts.join(role === 'assistant' ? '' : '\n'), toolCalls)];
+  return [...steps.flat(), { kind: 'message', role, text: texts.join(role === 'assistant' ? '' : '\n'), toolCalls }];
 }
 
 function getBlockText(block: unknown): string | null {
@@ -198,16 +203,8 @@ function getBlockText(block: unknown): string | null {
   return type === 'refusal' ? asString(refusal) : null;
 }
 
-function systemSteps(type: string, content: unknown): Step[] {
-  return textAndBlocks('system', type, content);
-}
-
-function toolResultSteps(type: string, content: unknown): Step[] {
-  return textAndBlocks('tool_result', type, content);
-}
-
 /** One extra with the text, then one for each block that is not text. */
-function textAndBlocks(kind: 'system' | 'tool_result', type: string, content: unknown): Step[] {
+function textSteps(kind: 'system' | 'tool_result', type: string, content: unknown): Step[] {
   if (content === undefined || content === null) return [];
   const blocks = newestBlocks(content);
   const texts = blocks.map(getBlockText);
@@ -235,10 +232,6 @@ function otherSteps(block: unknown): Step[] {
 /** Chat sends arguments as text, which stays unchanged; messages as a value, whose JSON keeps the order of keys. */
 function toArgumentsText(value: unknown): string {
   return typeof value === 'string' ? value : toJsonText(value ?? {});
-}
-
-function messageStep(role: NormalMessage['role'], text: string, toolCalls: AssistantTurn['toolCalls']): Step {
-  return { kind: 'message', role, text, toolCalls };
 }
 
 function extraStep(read: () => readonly PromptExtra[], isSystem = false): Step {

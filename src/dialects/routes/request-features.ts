@@ -35,14 +35,14 @@ export function detectFeatures(body: Buffer, { members }: BodySpans): RequestFea
     inputBytes: messages.length + system.length,
     messages: countKeys(searched, '"role"'),
     hasTools: [members.get('tools'), members.get('functions')].some((member) => hasElements(body, member)),
-    hasImages: imageTypes.some((type) => containsValue(searched, type)),
+    hasImages: imageTypes.some((type) => countValues(searched, type) > 0),
     hasCode: searched.includes('```') || system.subarray(0, maxScannedBytes).includes('```'),
   };
 }
 
 /** Number of image parts anywhere in the body, at most 1,000 of each type. */
 export function countImageParts(body: Buffer): number {
-  return imageTypes.reduce((sum, type) => sum + countMatches(body, type, (at) => body[skipSpaceBack(body, at - 1)] === colon), 0);
+  return imageTypes.reduce((sum, type) => sum + countValues(body, type), 0);
 }
 
 function sliceMember(body: Buffer, member: Member | undefined): Buffer {
@@ -55,9 +55,9 @@ function hasElements(body: Buffer, member: Member | undefined): boolean {
   return body[skipSpace(body, member.value.start + 1)] !== closeBracket;
 }
 
-/** Whether the quoted text is a value, which is preceded by a colon. */
-function containsValue(bytes: Buffer, quoted: string): boolean {
-  return countMatches(bytes, quoted, (at) => bytes[skipSpaceBack(bytes, at - 1)] === colon) > 0;
+/** How often the quoted text is a value, which is preceded by a colon. */
+function countValues(bytes: Buffer, quoted: string): number {
+  return countMatches(bytes, quoted, (at) => bytes[skipSpace(bytes, at - 1, -1)] === colon);
 }
 
 /** How often the quoted text is a key, which is followed by a colon. */
@@ -76,15 +76,9 @@ function countMatches(bytes: Buffer, text: string, matches: (at: number) => bool
   return count;
 }
 
-function skipSpace(bytes: Buffer, from: number): number {
+function skipSpace(bytes: Buffer, from: number, step: 1 | -1 = 1): number {
   let at = from;
-  while (isSpace(bytes[at])) at += 1;
-  return at;
-}
-
-function skipSpaceBack(bytes: Buffer, from: number): number {
-  let at = from;
-  while (isSpace(bytes[at])) at -= 1;
+  while (isSpace(bytes[at])) at += step;
   return at;
 }
 

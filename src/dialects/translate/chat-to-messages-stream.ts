@@ -14,9 +14,9 @@ import { parseChatUsage } from '../contract/token-usage.ts';
 import { asNonEmptyString } from '../json/lossless-json.ts';
 import { createBlockQueue } from './block-queue.ts';
 import { getResponseText, isThinking } from './chat-text.ts';
-import type { ResponseIdentity } from './response-identity.ts';
 import { toMessagesUsage, toStopReason } from './stop-reasons.ts';
 import type { StreamState, StreamTranslator } from './stream.ts';
+import type { ResponseIdentity } from './tool-ids.ts';
 
 export function createStreamToMessages(identity: ResponseIdentity): StreamTranslator {
   let begun = false;

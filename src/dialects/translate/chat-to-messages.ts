@@ -16,9 +16,8 @@ import { getResponseText } from './chat-text.ts';
 import { type ToolSettings, toToolSettings } from './chat-tools.ts';
 import { type MessagesTurn, parseToolInput, toMessagesTurns } from './chat-turns.ts';
 import { toThinking } from './reasoning.ts';
-import type { ResponseIdentity } from './response-identity.ts';
 import { toMessagesUsage, toStopReason } from './stop-reasons.ts';
-import { createToolId } from './tool-ids.ts';
+import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
 /** The model that the request is sent to. */
 export interface MessagesTarget extends Pick<ModelTraits, 'supportsSchema' | 'thinking'> {

@@ -8,10 +8,9 @@ import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { asNonEmptyString, asLosslessObject as objectOfLossless } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
 import { jsonAnswerToolName } from './json-answer-tool.ts';
-import type { ResponseIdentity } from './response-identity.ts';
 import { toChatUsage, toFinishReason } from './stop-reasons.ts';
 import type { StreamState, StreamTranslator } from './stream.ts';
-import { createToolId } from './tool-ids.ts';
+import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
 /** A tool block that has not been closed. */
 interface OpenTool {

@@ -15,9 +15,8 @@ import { jsonAnswerToolName } from './json-answer-tool.ts';
 import { toChatTools } from './messages-tools.ts';
 import { toChatMessages } from './messages-turns.ts';
 import { toReasoningEffort } from './reasoning.ts';
-import type { ResponseIdentity } from './response-identity.ts';
 import { toChatUsage, toFinishReason } from './stop-reasons.ts';
-import { createToolId } from './tool-ids.ts';
+import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
 /** The model that the request is sent to. */
 export interface ChatTarget extends Pick<ModelTraits, 'reasons'> {

@@ -3,6 +3,13 @@ import { createHash } from 'node:crypto';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asNonEmptyString } from '../json/lossless-json.ts';
 
+/** Defaults for members that a vendor omitted from its response. */
+export interface ResponseIdentity {
+  /** The call's id, for instance; missing ids of tool calls are derived from it. */
+  readonly id: string;
+  readonly model: string;
+}
+
 /** Ids of one request; call in the order of its messages. */
 export interface ToolIds {
   forCall(id: unknown): string;

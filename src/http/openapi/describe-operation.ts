@@ -2,34 +2,38 @@
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { describeErrors } from './contract/error-responses.ts';
 import type { OperationSpec } from './contract/operation-spec.ts';
-import { parameterRefs } from './contract/parameters.ts';
+import { parameterRefs, responseHeaderRefs } from './contract/parameters.ts';
 
-const securityByAuth = { key: [{ virtualKey: [] }], admin: [{ adminToken: [] }], none: [] };
+const securityByAuth = {
+  key: [{ virtualKey: [] }],
+  messages: [{ virtualKey: [] }, { messagesKey: [] }],
+  admin: [{ adminToken: [] }],
+  none: [],
+};
 
-/** `[path, method, operation]` of each route. */
-export function describeOperations(specs: Readonly<Record<string, OperationSpec>>): [string, string, JsonObject][] {
-  return Object.entries(specs).map(([address, facts]) => {
-    const [method = '', path = ''] = address.split(' ');
-    return [path, method, describeOperation(facts)];
-  });
-}
-
-function describeOperation({ tag, summary, auth, parameters = [], body, responses, codes, plain = [] }: OperationSpec): JsonObject {
-  const described = Object.entries(responses).map(([status, name]) => [
+export function describeOperation(spec: OperationSpec): JsonObject {
+  const { tag, summary, auth, parameters = [], body, responses, description = summary, headers = [], codes, plain = [] } = spec;
+  const described = Object.entries(responses).map(([status, response]) => [
     status,
-    { description: summary, content: { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } } },
+    {
+      description,
+      ...(headers.length > 0 && { headers: responseHeaderRefs(headers) }),
+      content: typeof response === 'string' ? jsonContent(response) : response,
+    },
   ]);
+  const style = auth === 'messages' ? 'messages' : 'chat';
+  const errorHeaders = headers.filter((name) => name === 'x-gateway-call-id');
   return {
     tags: [tag],
     summary,
     security: securityByAuth[auth],
     ...(parameters.length > 0 && { parameters: parameterRefs(parameters) }),
-    ...(body && {
-      requestBody: {
-        required: body.optional !== true,
-        content: { 'application/json': { schema: { $ref: `#/components/schemas/${body.name}` } } },
-      },
-    }),
-    responses: { ...Object.fromEntries(described), ...describeErrors({ style: 'chat', codes, plain, headers: [] }) },
+    ...(body && { requestBody: { required: body.optional !== true, content: jsonContent(body.name) } }),
+    responses: { ...Object.fromEntries(described), ...describeErrors({ style, codes, plain, headers: errorHeaders }) },
   };
+}
+
+/** JSON with the schema of that name. */
+export function jsonContent(name: string): JsonObject {
+  return { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } };
 }

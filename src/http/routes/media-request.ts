@@ -2,22 +2,11 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Caller, MediaCall, MediaRoute } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
-import type { Clock } from '../../core/time.ts';
-import type { Logger } from '../../observability/logger.ts';
-import type { FindCaller } from '../authenticate.ts';
 import { parseKey } from '../authenticate.ts';
 import { checkContentType, readBody, toPlainTextError } from '../body.ts';
 import { sendError } from '../error-handler.ts';
-import { detectAbandonedStream } from '../half-close.ts';
 import { parseCorrelation, parseTextHeader } from '../headers.ts';
-import type { RoutedProject } from './text.ts';
-
-export interface MediaRequestDeps {
-  readonly findCaller: FindCaller;
-  readonly findProject: (projectId: string) => RoutedProject | Promise<RoutedProject>;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
+import type { CallRouteDeps, RoutedProject } from './text.ts';
 
 /** An authenticated request with its body. */
 export interface MediaRequestContext {
@@ -33,7 +22,7 @@ export type MediaHandler = (request: IncomingMessage, response: ServerResponse) 
 
 /** Creates the handler of a route; `handle` sends the response, and its errors are sent to the caller. */
 export function createMediaHandler(
-  { findCaller, findProject, clock, logger }: MediaRequestDeps,
+  { findCaller, findProject, clock, logger }: CallRouteDeps,
   handle: (received: MediaRequestContext, response: ServerResponse) => Promise<void>,
 ): MediaHandler {
   return async (request, response) => {
@@ -72,13 +61,4 @@ export function toMediaCall(
     bodyBytes: body.length,
     correlation: parseCorrelation(headers),
   };
-}
-
-/** Calls `disconnected` when the caller disconnects before a streamed response is complete. */
-export function onClientDisconnect(response: ServerResponse, disconnected: () => void): void {
-  response.once('close', () => {
-    // A complete response emits `close` too; its vendor connection can be reused.
-    if (!response.writableFinished) disconnected();
-  });
-  detectAbandonedStream(response, null);
 }

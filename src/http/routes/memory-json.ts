@@ -1,5 +1,5 @@
 /** Maps records of the memory module to the JSON of the API (docs/api/reference.md#memory). */
-import { formatTime } from '../../core/time.ts';
+import { formatTime, formatTimeOrNull } from '../../core/time.ts';
 import type { Episode } from '../../memory/conversations/episodes.ts';
 import type { ErasureReport, ErasureSummary } from '../../memory/erasure/erasure-report.ts';
 import type { Batch, BatchGroup, BatchProgress, BatchWithGroups } from '../../memory/learning/batches.ts';
@@ -29,14 +29,14 @@ export function toItemJson(item: Item): Json {
     episode_id: item.conversationId,
     supersedes: item.supersedes,
     superseded_by: item.supersededBy,
-    created_at: toTime(item.createdAt),
-    updated_at: toTime(item.updatedAt),
-    closed_at: toTimeOrNull(item.closedAt),
+    created_at: formatTime(item.createdAt),
+    updated_at: formatTime(item.updatedAt),
+    closed_at: formatTimeOrNull(item.closedAt),
   };
 }
 
 export function toRemovalJson({ id, state, closedAt }: Item): Json {
-  return { id, object: 'memory.item', deleted: true, state, closed_at: toTimeOrNull(closedAt) };
+  return { id, object: 'memory.item', deleted: true, state, closed_at: formatTimeOrNull(closedAt) };
 }
 
 export function toSearchJson({ vector, memories, episodes }: SearchResult): Json {
@@ -49,8 +49,8 @@ export function toSearchJson({ vector, memories, episodes }: SearchResult): Json
       subject,
       snippet,
       score: roundScore(score),
-      started_at: toTime(startedAt),
-      last_turn_at: toTime(lastTurnAt),
+      started_at: formatTime(startedAt),
+      last_turn_at: formatTime(lastTurnAt),
     })),
   };
 }
@@ -64,9 +64,9 @@ export function toFactsJson(facts: readonly Fact[]): Json {
       target: { id: fact.targetId, name: fact.targetName },
       fact: fact.fact,
       subject: fact.subject,
-      valid_from: toTime(fact.validFrom),
-      valid_to: toTimeOrNull(fact.validTo),
-      created_at: toTime(fact.createdAt),
+      valid_from: formatTime(fact.validFrom),
+      valid_to: formatTimeOrNull(fact.validTo),
+      created_at: formatTime(fact.createdAt),
       item_ids: fact.itemIds,
     })),
   };
@@ -77,7 +77,7 @@ export function toWakeUpJson(context: WakeUp): Json {
     pinned: context.pinned.map(toItemJson),
     trusted: context.trusted.map(toItemJson),
     subject_memories: context.subjectMemories.map(toItemJson),
-    episodes: context.episodes.map(({ id, title, lastTurnAt }) => ({ id, title, last_turn_at: toTime(lastTurnAt) })),
+    episodes: context.episodes.map(({ id, title, lastTurnAt }) => ({ id, title, last_turn_at: formatTime(lastTurnAt) })),
     knowledge_page: toPageJson(context.knowledge),
     profile: toPageJson(context.profile),
     text: context.text,
@@ -85,7 +85,7 @@ export function toWakeUpJson(context: WakeUp): Json {
 }
 
 function toPageJson(page: Page | null): Json | null {
-  return page && { text: page.text, updated_at: toTime(page.updatedAt) };
+  return page && { text: page.text, updated_at: formatTime(page.updatedAt) };
 }
 
 export function toEpisodeJson(episode: Episode): Json {
@@ -97,16 +97,16 @@ export function toEpisodeJson(episode: Episode): Json {
     source: episode.source,
     state: episode.state,
     turns: episode.messages.length,
-    started_at: toTime(episode.startedAt),
-    last_turn_at: toTime(episode.lastTurnAt),
-    read_at: toTimeOrNull(episode.readAt),
+    started_at: formatTime(episode.startedAt),
+    last_turn_at: formatTime(episode.lastTurnAt),
+    read_at: formatTimeOrNull(episode.readAt),
     text: episode.text,
     messages: episode.messages.map(toMessageJson),
   };
 }
 
 function toMessageJson({ role, text, toolCalls, createdAt }: StoredMessage): Json {
-  return { role, content: text, ...(toolCalls.length > 0 && { tool_calls: toolCalls }), created_at: toTime(createdAt) };
+  return { role, content: text, ...(toolCalls.length > 0 && { tool_calls: toolCalls }), created_at: formatTime(createdAt) };
 }
 
 export function toRememberJson({ conversationId, batchId, focus }: RememberReceipt): Json {
@@ -118,7 +118,7 @@ export function toErasureJson({ id, sha256, erasedAt, deleted, cacheEntries, que
     object: 'memory.erasure',
     id,
     subject_sha256: sha256.toString('hex'),
-    erased_at: toTime(erasedAt),
+    erased_at: formatTime(erasedAt),
     deleted: { ...deleted, cache_entries: cacheEntries, queued_messages: queued },
     // Workflow histories hold ids, counts and hashes only.
     workflows: { id: `erasure/${id}`, state, purged, text_in_history: false },
@@ -130,7 +130,7 @@ export function toErasureReportJson(report: ErasureReport): Json {
     ...toErasureJson(report),
     asked_by: report.askedBy,
     processes: { told: report.processes, drained: report.drained },
-    done_at: toTimeOrNull(report.doneAt),
+    done_at: formatTimeOrNull(report.doneAt),
   };
 }
 
@@ -143,8 +143,8 @@ export function toBatchJson(batch: Batch | BatchWithGroups): Json {
     episode_id: batch.conversationId,
     workflow_id: batch.workflowId,
     ...toProgressJson(batch),
-    created_at: toTime(batch.createdAt),
-    finished_at: toTimeOrNull(batch.finishedAt),
+    created_at: formatTime(batch.createdAt),
+    finished_at: formatTimeOrNull(batch.finishedAt),
     ...('groups' in batch && { groups: batch.groups.map(toGroupJson) }),
   };
 }
@@ -159,20 +159,12 @@ function toProgressJson(progress: BatchProgress): Json {
   return {
     messages,
     attempts,
-    next_try_at: toTimeOrNull(nextTryAt),
+    next_try_at: formatTimeOrNull(nextTryAt),
     error: error === null ? null : { code: error, message: errorMessage },
     cost: costNanos / 1e9,
     memories: { written, repeated, dropped, merged },
     facts,
   };
-}
-
-function toTime(date: Date): string {
-  return formatTime(date.getTime());
-}
-
-function toTimeOrNull(date: Date | null): string | null {
-  return date && toTime(date);
 }
 
 function roundScore(score: number): number {

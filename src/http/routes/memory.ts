@@ -5,6 +5,7 @@
  * `bad_request` on the others.
  */
 import type { NextFunction, Request, Response } from 'express';
+import type { z } from 'zod';
 import type { Caller } from '../../core/call.ts';
 import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -27,10 +28,8 @@ import type { WakeUp } from '../../memory/recall/wake-up.ts';
 import type { Item } from '../../memory/records/item-record.ts';
 import { type Fact, type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
 import { type SearchRequest, type SearchResult, searchRequestSchema } from '../../memory/search/search.ts';
-import type { FindCaller } from '../authenticate.ts';
-import { parseKey } from '../authenticate.ts';
+import { createCallerRoute, type FindCaller, parseKey } from '../authenticate.ts';
 import { readOptionalJson } from '../body.ts';
-import { sendJson } from '../error-handler.ts';
 import { PlainTextError } from '../plain-text-error.ts';
 import {
   toEpisodeJson,
@@ -61,73 +60,63 @@ export interface MemoryRouteDeps {
 }
 
 export function createMemoryRoutes(deps: MemoryRouteDeps) {
-  const findCaller = (request: Request): Caller | Promise<Caller> => deps.findCaller(parseKey(request.headers, false));
+  const { findCaller } = deps;
 
   return {
-    async getEpisode(request: Request, response: Response): Promise<void> {
-      const { projectId } = await findCaller(request);
+    getEpisode: createCallerRoute(findCaller, async ({ projectId }, request) => {
       const episode = await deps.getEpisode(projectId, parseId(request));
       if (episode === null) throw gatewayError('not_found', { message: 'no such conversation' });
-      sendJson(response, 200, toEpisodeJson(episode));
-    },
-    async remember(request: Request, response: Response): Promise<void> {
-      const caller = await findCaller(request);
-      const id = parseId(request);
-      const { focus } = parseOrBadRequest(rememberBody, await readOptionalJson(request));
-      sendJson(response, 202, toRememberJson(await deps.remember(caller, id, focus)));
-    },
-    async writeItem(request: Request, response: Response): Promise<void> {
-      const caller = await findCaller(request);
-      const item = await deps.writeItem(caller, parseOrBadRequest(itemBody, await readRequiredJson(request)));
-      sendJson(response, 201, toItemJson(item));
-    },
-    async correctItem(request: Request, response: Response): Promise<void> {
-      const caller = await findCaller(request);
+      return toEpisodeJson(episode);
+    }),
+    remember: createCallerRoute(
+      findCaller,
+      async (caller, request) => {
+        const id = parseId(request);
+        const { focus } = parseOrBadRequest(rememberBody, await readOptionalJson(request));
+        return toRememberJson(await deps.remember(caller, id, focus));
+      },
+      202,
+    ),
+    writeItem: createCallerRoute(
+      findCaller,
+      async (caller, request) => toItemJson(await deps.writeItem(caller, parseOrBadRequest(itemBody, await readRequiredJson(request)))),
+      201,
+    ),
+    correctItem: createCallerRoute(findCaller, async (caller, request) => {
       const id = parseId(request);
       const { text } = parseOrBadRequest(correctionBody, await readRequiredJson(request));
-      sendJson(response, 200, toItemJson(await deps.correctItem(caller, id, text)));
-    },
-    async removeItem(request: Request, response: Response): Promise<void> {
-      const caller = await findCaller(request);
-      sendJson(response, 200, toRemovalJson(await deps.removeItem(caller, parseId(request))));
-    },
-    async rateItem(request: Request, response: Response): Promise<void> {
-      const caller = await findCaller(request);
+      return toItemJson(await deps.correctItem(caller, id, text));
+    }),
+    removeItem: createCallerRoute(findCaller, async (caller, request) => toRemovalJson(await deps.removeItem(caller, parseId(request)))),
+    rateItem: createCallerRoute(findCaller, async (caller, request) => {
       const id = parseId(request);
       const { rating } = parseOrBadRequest(ratingBody, await readRequiredJson(request));
-      sendJson(response, 200, toItemJson(await deps.rateItem(caller, id, rating)));
-    },
-    async search(request: Request, response: Response): Promise<void> {
-      const caller = await findCaller(request);
-      const parsed = searchRequestSchema.safeParse(await readRequiredJson(request));
-      if (!parsed.success) throw schemaMismatch(formatIssues(parsed.error));
-      sendJson(response, 200, toSearchJson(await deps.search(caller, parsed.data)));
-    },
-    async wakeUp(request: Request, response: Response): Promise<void> {
-      const caller = await findCaller(request);
+      return toItemJson(await deps.rateItem(caller, id, rating));
+    }),
+    search: createCallerRoute(findCaller, async (caller, request) => {
+      const body = parseOrMismatch(searchRequestSchema, await readRequiredJson(request));
+      return toSearchJson(await deps.search(caller, body));
+    }),
+    wakeUp: createCallerRoute(findCaller, async (caller, request) => {
       const { subject } = parseOrBadRequest(wakeUpBody, await readOptionalJson(request));
-      sendJson(response, 200, toWakeUpJson(await deps.wakeUp(caller, subject)));
-    },
-    async findFacts(request: Request, response: Response): Promise<void> {
-      const caller = await findCaller(request);
-      const parsed = graphQuerySchema.safeParse(await readOptionalJson(request));
-      if (!parsed.success) throw schemaMismatch(formatIssues(parsed.error));
-      sendJson(response, 200, toFactsJson(await deps.findFacts(caller, parsed.data)));
-    },
+      return toWakeUpJson(await deps.wakeUp(caller, subject));
+    }),
+    findFacts: createCallerRoute(findCaller, async (caller, request) => {
+      const body = parseOrMismatch(graphQuerySchema, await readOptionalJson(request));
+      return toFactsJson(await deps.findFacts(caller, body));
+    }),
     /** Runs before routing: a path that is not a subject in percent-encoded UTF-8 is `bad_request`, never another subject. */
     async checkSubject(request: Request, _response: Response, next: NextFunction): Promise<void> {
       // An unescaped `?` would cut off the rest of the subject, and another subject would be erased.
       if (request.method === 'DELETE' && !(isEncodedSubject(request.path.slice(1)) && !request.url.includes('?'))) {
-        await findCaller(request);
+        await findCaller(parseKey(request.headers, false));
         throw gatewayError('bad_request', { message: `subject: must be ${subjectForm}` });
       }
       next();
     },
-    async eraseSubject(request: Request, response: Response): Promise<void> {
-      const caller = await findCaller(request);
-      const { subject = '' } = request.params;
-      sendJson(response, 200, toErasureJson(await deps.eraseSubject(caller, String(subject))));
-    },
+    eraseSubject: createCallerRoute(findCaller, async (caller, { params: { subject = '' } }) =>
+      toErasureJson(await deps.eraseSubject(caller, String(subject))),
+    ),
   };
 }
 
@@ -153,6 +142,9 @@ function parseId(request: Request): string {
   return id.toLowerCase();
 }
 
-function schemaMismatch(issues: readonly string[]): PlainTextError {
-  return new PlainTextError(422, `the body does not match the schema: ${issues.join('; ')}`);
+/** Throws a plain-text 422 with every mistake. */
+function parseOrMismatch<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  throw new PlainTextError(422, `the body does not match the schema: ${formatIssues(parsed.error).join('; ')}`);
 }

@@ -25,7 +25,7 @@ export function createLeaseHandlers({ leases, listLiveProcesses, revokeLeases }:
         process,
         alive: live.includes(process),
         counters,
-        oldest_window: formatTime(oldestWindow.getTime()),
+        oldest_window: formatTime(oldestWindow),
       }));
       sendJson(response, 200, { object: 'list', data });
     },

@@ -1,10 +1,7 @@
 /** `GET /status/peek` and `GET /usage/me` (docs/api/reference.md#status-and-usage). Neither counts as a call. */
-import type { Request, Response } from 'express';
 import type { Caller } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
-import type { FindCaller } from '../authenticate.ts';
-import { parseKey } from '../authenticate.ts';
-import { sendJson } from '../error-handler.ts';
+import { createCallerRoute, type FindCaller } from '../authenticate.ts';
 
 export interface StatusRouteDeps {
   readonly findCaller: FindCaller;
@@ -16,13 +13,8 @@ export interface StatusRouteDeps {
 
 export function createStatusRoutes({ findCaller, getStatus, getUsage }: StatusRouteDeps) {
   return {
-    async peek(request: Request, response: Response): Promise<void> {
-      const caller = await findCaller(parseKey(request.headers, false));
-      sendJson(response, 200, await getStatus(caller).catch(asLimitsUnavailable));
-    },
-    async usage(request: Request, response: Response): Promise<void> {
-      sendJson(response, 200, await getUsage(await findCaller(parseKey(request.headers, false))));
-    },
+    peek: createCallerRoute(findCaller, (caller) => getStatus(caller).catch(asLimitsUnavailable)),
+    usage: createCallerRoute(findCaller, getUsage),
   };
 }
 

@@ -12,11 +12,10 @@ import type { Logger } from '../../observability/logger.ts';
 import { startCancellation } from '../../pipeline/call/cancellation.ts';
 import type { HandleCall } from '../../pipeline/call/handle-call.ts';
 import type { ProjectContext } from '../../pipeline/call/project-context.ts';
-import type { FindCaller } from '../authenticate.ts';
-import { parseKey } from '../authenticate.ts';
+import { type FindCaller, parseKey } from '../authenticate.ts';
 import { checkContentType, readBody, scanJson, toPlainTextError } from '../body.ts';
 import { sendError } from '../error-handler.ts';
-import { detectAbandonedStream, keepAliveComment } from '../half-close.ts';
+import { detectAbandonedStream, keepAliveComment, onClientDisconnect } from '../half-close.ts';
 import {
   parseCacheControl,
   parseCorrelation,
@@ -34,14 +33,20 @@ export interface RoutedProject {
   readonly settings: ProjectContext;
 }
 
-export interface TextRouteDeps {
+/** Synchronous while the project is cached. */
+export type FindProject = (projectId: string) => RoutedProject | Promise<RoutedProject>;
+
+/** What every route that makes calls needs. */
+export interface CallRouteDeps {
   readonly findCaller: FindCaller;
-  /** Synchronous while the project is cached. */
-  readonly findProject: (projectId: string) => RoutedProject | Promise<RoutedProject>;
-  readonly memorySettings: (projectId: string) => MemorySettings | Promise<MemorySettings>;
-  readonly handleCall: HandleCall;
+  readonly findProject: FindProject;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+export interface TextRouteDeps extends CallRouteDeps {
+  readonly memorySettings: (projectId: string) => MemorySettings | Promise<MemorySettings>;
+  readonly handleCall: HandleCall;
 }
 
 export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
@@ -63,10 +68,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
       const parsed = parseCheckedCall(source);
       const call = parsed instanceof Promise ? await parsed : parsed;
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
-      response.once('close', () => {
-        // A complete response emits `close` too; cancelling then would close a reusable vendor connection.
-        if (!response.writableFinished) cancellation.clientDisconnected();
-      });
+      onClientDisconnect(response, cancellation.clientDisconnected);
       if (call.stream) detectAbandonedStream(response, keepAliveComment);
       try {
         await sendCallResponse(response, await handleCall(call, project.settings, cancellation));
@@ -102,8 +104,8 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
   }
 }
 
-/** The catalog's limit for model ids. */
-const maxModelLength = 300;
+/** The catalog's limit for model ids. No model has so long a name; rejecting it keeps it out of plan, records and logs. */
+export const maxModelLength = 300;
 
 interface CallSource {
   readonly id: string;
@@ -124,7 +126,6 @@ function parseCall({ id, startedAt, now, codec, caller, project, headers, body }
   const source = parseTextHeader(headers, 'x-gateway-source');
   const spans = scanJson(body, bodyKeys);
   const summary = codec.parseRequest(body, spans);
-  // No model has so long a name; rejecting it keeps it out of plan, records and logs.
   if (summary.model !== null && summary.model.length > maxModelLength) throw gatewayError('no_route');
   return {
     id,

@@ -1,24 +1,25 @@
 /** The video routes (docs/api/reference.md#video): start a video, get its state, download its file. */
 import { gatewayError } from '../../core/errors.ts';
-import { parseStringMember as readMemberText } from '../../dialects/json/body-members.ts';
+import { parseStringMember } from '../../dialects/json/body-members.ts';
 import { parseVideoRequest, videoBodyKeys } from '../../dialects/media/video.ts';
 import type { StartVideo } from '../../pipeline/video/start-video.ts';
 import type { OperationStatus, VideoQueries, VideoRequester } from '../../pipeline/video/video-queries.ts';
 import { scanJson } from '../body.ts';
 import { sendJson } from '../error-handler.ts';
+import { detectAbandonedStream, onClientDisconnect } from '../half-close.ts';
 import { sendFile, sendVideoStart } from '../send-response.ts';
-import type { MediaHandler, MediaRequestContext, MediaRequestDeps } from './media-request.ts';
-import { createMediaHandler, onClientDisconnect, toMediaCall } from './media-request.ts';
+import { createMediaHandler, type MediaHandler, type MediaRequestContext, toMediaCall } from './media-request.ts';
+import type { CallRouteDeps } from './text.ts';
 
-export interface VideoRouteDeps extends MediaRequestDeps {
+export interface VideoRouteDeps extends CallRouteDeps {
   readonly startVideo: StartVideo;
-  readonly answers: VideoQueries;
+  readonly videoQueries: VideoQueries;
 }
 
 type VideoRoutes = Readonly<Record<'generations' | 'operations' | 'download', MediaHandler>>;
 
 export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
-  const { startVideo, answers } = deps;
+  const { startVideo, videoQueries } = deps;
 
   return {
     generations: createMediaHandler(deps, async (context, response) => {
@@ -30,7 +31,7 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
     operations: createMediaHandler(deps, async (context, response) => {
       const name = parseName(context.body, 'operation');
       if (name === null) throw gatewayError('missing_operation');
-      sendJson(response, 200, toOperationJson(await answers.getOperation(requesterOf(context), name)));
+      sendJson(response, 200, toOperationJson(await videoQueries.getOperation(requesterOf(context), name)));
     }),
 
     download: createMediaHandler(deps, async (context, response) => {
@@ -38,7 +39,8 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
       if (uri === null) throw gatewayError('missing_uri');
       const abort = new AbortController();
       onClientDisconnect(response, () => abort.abort());
-      await sendFile(response, await answers.openFile(requesterOf(context), uri, abort.signal));
+      detectAbandonedStream(response, null);
+      await sendFile(response, await videoQueries.openFile(requesterOf(context), uri, abort.signal));
     }),
   };
 }
@@ -53,7 +55,7 @@ function parseName(body: Buffer, key: 'operation' | 'uri'): string | null {
   if (repeated.has(key)) throw gatewayError('bad_json', { message: `${key}: duplicate key` });
   const member = members.get(key);
   if (member === undefined || member.kind === 'null') return null;
-  const text = readMemberText(body, member);
+  const text = parseStringMember(body, member);
   if (text === null) throw gatewayError('forbidden_target');
   return text === '' ? null : text;
 }

@@ -2,8 +2,9 @@
  * Encrypts payloads with AES-256-GCM when a key is configured, so that Temporal's database, web UI and backups contain no ids either (defense
  * in depth after the rule of `payloads.ts`). Workflow ids, types and search attributes do not pass a codec and stay readable, and so do notes.
  *
- * The first key encrypts; every key decrypts. Each payload carries its key's fingerprint. To rotate: append the new key everywhere, then move
- * it to the first position, then remove the old key once its runs are past retention. Unencrypted payloads are decoded unchanged.
+ * The first key encrypts; every key decrypts. Each payload carries its key's fingerprint. Unencrypted payloads are decoded unchanged.
+ *
+ * @see docs/architecture/durable-work.md#payload-keys
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { Payload, PayloadCodec } from '@temporalio/common';
@@ -84,7 +85,13 @@ function parsePayload(bytes: Buffer): Payload {
   return { metadata: Object.fromEntries(metadata), ...(typeof data === 'string' && { data: Buffer.from(data, 'base64') }) };
 }
 
-function keyFingerprint(key: Uint8Array): string {
+/** Id of the key that encrypted the payload. Null for a payload that is not encrypted. */
+export function encryptionKeyIdOf({ metadata }: Payload): string | null {
+  return toUtf8(metadata?.['encoding']) === encodingName ? toUtf8(metadata?.['encryption-key-id']) : null;
+}
+
+/** Id of a key: 16 hexadecimal digits that do not reveal it. */
+export function keyFingerprint(key: Uint8Array): string {
   return createHash('sha256').update('gateway payload key ').update(key).digest('hex').slice(0, 16);
 }
 

@@ -3,7 +3,7 @@
  * or details, because failures are stored in the workflow's history. The original error is logged.
  */
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
-import { errorSpec, GatewayError } from '../../core/errors.ts';
+import { errorSpecs, GatewayError } from '../../core/errors.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { checkPayload } from '../payloads/payloads.ts';
@@ -31,7 +31,7 @@ function toSafeFailure(activity: string, error: unknown, logger: Logger): Error 
   if (error instanceof CancelledFailure || isAbort(error)) return withoutStack(new CancelledFailure('the activity was cancelled'));
   const code = error instanceof GatewayError ? error.code : 'internal_error';
   logger.warn({ err: error, activity, code }, 'activity failed');
-  return withoutStack(ApplicationFailure.create({ message: errorSpec(code).message, type: code }));
+  return withoutStack(ApplicationFailure.create({ message: errorSpecs[code].message, type: code }));
 }
 
 /** The stack is stored in the history; the gateway's own would only reveal paths of this machine. */

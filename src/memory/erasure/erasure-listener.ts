@@ -28,8 +28,6 @@ export interface ErasureListenerOptions {
   readonly retryMs?: number;
 }
 
-export type ErasureListener = ReturnType<typeof createErasureListener>;
-
 export function createErasureListener(options: ErasureListenerOptions) {
   const { database, process, purgeCache, redactInFlight, flushJournal, logger, retryMs = 1_000 } = options;
   /** Erasures that this process has not finished. */

@@ -23,8 +23,6 @@ export interface RememberReceipt {
   readonly focus: string | null;
 }
 
-export type BatchStarter = ReturnType<typeof createBatchStarter>;
-
 export function createBatchStarter({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
     /** Starts a normal batch when one is due and none runs. */

@@ -4,24 +4,15 @@
  */
 import { LRUCache } from 'lru-cache';
 
-export interface InvalidationLog {
-  /** `subject`: its SHA-256. */
-  record(projectId: string, subject: string, now: number): void;
-  isInvalidated(projectId: string, subjects: readonly string[], startedAt: number): boolean;
-}
-
-export function createInvalidationLog(): InvalidationLog {
+/** Subjects are identified by their SHA-256. */
+export function createInvalidationLog() {
   const invalidatedAt = new LRUCache<string, number>({ max: 10_000 });
 
   return {
-    record: (projectId, subject, now) => {
-      invalidatedAt.set(entryKey(projectId, subject), now);
+    record(projectId: string, subject: string, now: number): void {
+      invalidatedAt.set(`${projectId} ${subject}`, now);
     },
-    isInvalidated: (projectId, subjects, startedAt) =>
-      subjects.some((subject) => (invalidatedAt.peek(entryKey(projectId, subject)) ?? Number.NEGATIVE_INFINITY) >= startedAt),
+    isInvalidated: (projectId: string, subjects: readonly string[], startedAt: number): boolean =>
+      subjects.some((subject) => (invalidatedAt.peek(`${projectId} ${subject}`) ?? Number.NEGATIVE_INFINITY) >= startedAt),
   };
-}
-
-function entryKey(projectId: string, subject: string): string {
-  return `${projectId} ${subject}`;
 }

@@ -20,22 +20,10 @@ export interface CachedResponse {
   readonly expiresAt: number;
 }
 
-export interface ResponseStore {
-  /** Null when there is no entry younger than `ttlMs`. Does not count as use. */
-  get(key: string, now: number, ttlMs: number): CachedResponse | null;
-  /** Marks an entry as the most recently used. */
-  touch(key: string): void;
-  set(key: string, response: CachedResponse): void;
-  delete(key: string): void;
-  /** Returns the number of deleted entries. */
-  deleteWhere(matches: (response: CachedResponse) => boolean): number;
-  stats(): { readonly entries: number; readonly bytes: number; readonly evicted: number };
-}
-
 /** Memory of an entry in addition to its bytes: key, strings and objects. Keeps many small entries within the limit. */
 const overheadBytes = 1_024;
 
-export function createResponseStore(maxBytes: number): ResponseStore {
+export function createResponseStore(maxBytes: number) {
   let evicted = 0;
   const entries = new LRUCache<string, CachedResponse>({
     maxSize: maxBytes,
@@ -46,27 +34,30 @@ export function createResponseStore(maxBytes: number): ResponseStore {
   });
 
   return {
-    get(key, now, ttlMs) {
+    /** Null when there is no entry younger than `ttlMs`. Does not count as use. */
+    get(key: string, now: number, ttlMs: number): CachedResponse | null {
       const entry = entries.peek(key);
       if (!entry) return null;
       if (now < entry.expiresAt && now < entry.storedAt + ttlMs) return entry;
       entries.delete(key);
       return null;
     },
-    touch(key) {
+    /** Marks an entry as the most recently used. */
+    touch(key: string): void {
       entries.get(key);
     },
-    set(key, response) {
+    set(key: string, response: CachedResponse): void {
       entries.set(key, response);
       for (const oldest of entries.rkeys()) {
         if ((entries.peek(oldest)?.expiresAt ?? 0) > response.storedAt) break;
         entries.delete(oldest);
       }
     },
-    delete(key) {
+    delete(key: string): void {
       entries.delete(key);
     },
-    deleteWhere(matches) {
+    /** Returns the number of deleted entries. */
+    deleteWhere(matches: (response: CachedResponse) => boolean): number {
       const matching = [...entries].filter(([, entry]) => matches(entry));
       for (const [key] of matching) entries.delete(key);
       return matching.length;

@@ -5,14 +5,14 @@
  *
  * Sampled responses are cached like any other; `cache-control: no-cache` requests a new one. See docs/architecture/response-cache.md.
  */
-import type { Call, Candidate, Dialect } from '../../core/call.ts';
+import type { Call, Dialect } from '../../core/call.ts';
 import { createSseParser } from '../../core/sse.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Clock } from '../../core/time.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { jsonToStream, streamToJson } from '../../dialects/routes/response-formats.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
-import { computeCacheKey } from './cache-key.ts';
+import { type CacheKeyInput, computeCacheKey } from './cache-key.ts';
 import { createInvalidationLog } from './invalidation-log.ts';
 import { type CachedResponse, createResponseStore, type ResponseFormat } from './lru-store.ts';
 
@@ -30,64 +30,40 @@ export interface CacheHit {
   readonly summary: ResponseSummary;
 }
 
+type ResponseSource = Pick<CachedResponse, 'contentType' | 'model'>;
+
 /** Collects the bytes sent to the caller. Nothing is stored before `commit`. */
 export interface CacheWriter {
   append(bytes: Buffer): void;
   /** Stores the response, which must be complete and successful. */
-  commit(response: { readonly contentType: string; readonly model: string }): void;
+  commit(source: ResponseSource): void;
 }
 
-export interface CacheLookup {
-  readonly hit: CacheHit | null;
-  /** Null when the response of this call must not be stored. */
-  readonly writer: CacheWriter | null;
-}
-
-export interface LookupRequest {
+/** `candidates` are in configured order, so that entries are found while a vendor is unhealthy and ordered last. */
+interface LookupRequest extends CacheKeyInput {
   /** With the body after recall. */
   readonly call: Call;
   /** Subjects of the recalled memories. */
   readonly recalledSubjects: readonly string[];
   readonly settings: CacheSettings;
-  /** In configured order, so that entries are found while a vendor is unhealthy and ordered last. */
-  readonly candidates: readonly Candidate[];
-  /** Of the configuration that the call uses. */
-  readonly revision: number;
 }
 
 export interface ResponseCache {
-  lookup(request: LookupRequest): CacheLookup;
+  /** `writer` is null when the response of this call must not be stored. */
+  lookup(request: LookupRequest): { readonly hit: CacheHit | null; readonly writer: CacheWriter | null };
   /** Deletes responses of calls about a subject and prevents calls in flight from storing theirs; returns the number of deleted entries. */
   invalidateSubject(projectId: string, subjectSha256: string): number;
-  /** For metrics. */
-  state(): ResponseCacheState;
+  /** For metrics. `evicted` entries were deleted to stay within `maxBytes`. */
+  state(): Readonly<Record<'entries' | 'bytes' | 'hits' | 'misses' | 'stored' | 'evicted', number>>;
 }
 
-export interface ResponseCacheState {
-  readonly entries: number;
-  readonly bytes: number;
-  readonly hits: number;
-  readonly misses: number;
-  readonly stored: number;
-  /** Deleted to stay within `maxBytes`. */
-  readonly evicted: number;
-}
-
-export interface ResponseCacheOptions {
+interface ResponseCacheOptions {
   readonly clock: Clock;
   readonly maxBytes?: number;
   readonly maxResponseBytes?: number;
 }
 
 const mebibyte = 1024 * 1024;
-const notCached: CacheLookup = { hit: null, writer: null };
-
-interface EntryRequest {
-  readonly dialect: Dialect;
-  readonly format: ResponseFormat;
-  readonly ttlMs: number;
-  readonly maxAgeMs: number;
-}
 
 export function createResponseCache(options: ResponseCacheOptions): ResponseCache {
   const { clock, maxBytes = 256 * mebibyte, maxResponseBytes = mebibyte } = options;
@@ -97,11 +73,12 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
   let misses = 0;
   let stored = 0;
 
-  const find = (key: string, { dialect, format, ttlMs, maxAgeMs }: EntryRequest): CacheHit | null => {
+  const find = (key: string, format: ResponseFormat, dialect: Dialect, { call: { cache }, settings }: LookupRequest): CacheHit | null => {
     const now = clock.now();
+    const { maxAgeMs = Number.POSITIVE_INFINITY } = cache;
     for (const storedFormat of [format, otherFormat(format)]) {
-      const entryKey = entryKeyFor(key, storedFormat);
-      const response = store.get(entryKey, now, ttlMs);
+      const entryKey = `${key} ${storedFormat}`;
+      const response = store.get(entryKey, now, settings.ttlMs);
       // An entry that is too old for this caller's max-age stays for other callers.
       const hit = response && now < response.storedAt + maxAgeMs && render(response, { dialect, storedFormat, format });
       if (!hit) continue;
@@ -112,26 +89,26 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
   };
 
   return {
-    lookup({ call, recalledSubjects, settings, candidates, revision }) {
+    lookup(request) {
+      const { call, recalledSubjects, settings } = request;
       const { route, caller, cache, stream, memory, startedAt } = call;
       const isUsed = settings.enabled && (cache.reads || cache.writes);
-      if (!isUsed || (route !== 'chat' && route !== 'messages')) return notCached;
+      if (!isUsed || (route !== 'chat' && route !== 'messages')) return { hit: null, writer: null };
       const { projectId } = caller;
-      const key = computeCacheKey(projectId, { call, candidates, revision });
+      const key = computeCacheKey(projectId, request);
       const format: ResponseFormat = stream ? 'stream' : 'plain';
-      const { maxAgeMs = Number.POSITIVE_INFINITY } = cache;
-      const hit = cache.reads ? find(key, { dialect: route, format, ttlMs: settings.ttlMs, maxAgeMs }) : null;
+      const hit = cache.reads ? find(key, format, route, request) : null;
       if (hit) hits += 1;
       else if (cache.reads) misses += 1;
       if (hit || !cache.writes) return { hit, writer: null };
       const subjects = [...new Set([...(memory.subject === null ? [] : [memory.subject]), ...recalledSubjects])].map(hashSubjectHex);
-      const storeResponse = (bytes: Buffer, response: { contentType: string; model: string }): void => {
+      const storeResponse = (bytes: Buffer, source: ResponseSource): void => {
         if (invalidations.isInvalidated(projectId, subjects, startedAt)) return;
         const storedAt = clock.now();
         stored += 1;
         // A caller that rejected the entry of the other format replaces it.
-        if (!cache.reads || cache.maxAgeMs !== undefined) store.delete(entryKeyFor(key, otherFormat(format)));
-        store.set(entryKeyFor(key, format), { bytes, ...response, projectId, subjects, storedAt, expiresAt: storedAt + settings.ttlMs });
+        if (!cache.reads || cache.maxAgeMs !== undefined) store.delete(`${key} ${otherFormat(format)}`);
+        store.set(`${key} ${format}`, { bytes, ...source, projectId, subjects, storedAt, expiresAt: storedAt + settings.ttlMs });
       };
       return { hit: null, writer: createCacheWriter(maxResponseBytes, storeResponse) };
     },
@@ -143,10 +120,6 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
   };
 }
 
-function entryKeyFor(key: string, format: ResponseFormat): string {
-  return `${key} ${format}`;
-}
-
 function otherFormat(format: ResponseFormat): ResponseFormat {
   return format === 'plain' ? 'stream' : 'plain';
 }
@@ -156,16 +129,15 @@ function render(
   response: CachedResponse,
   { dialect, storedFormat, format }: { dialect: Dialect; storedFormat: ResponseFormat; format: ResponseFormat },
 ): CacheHit | null {
-  const { model } = response;
-  if (storedFormat === format) {
-    const summary = summarize(dialect, format, response.bytes);
-    return summary && { bytes: response.bytes, contentType: response.contentType, model, summary };
+  let { bytes, contentType } = response;
+  if (storedFormat !== format) {
+    const text = format === 'plain' ? streamToJson(dialect, bytes) : jsonToStream(dialect, bytes);
+    if (text === null) return null;
+    bytes = Buffer.from(text);
+    contentType = format === 'plain' ? 'application/json' : 'text/event-stream';
   }
-  const text = format === 'plain' ? streamToJson(dialect, response.bytes) : jsonToStream(dialect, response.bytes);
-  if (text === null) return null;
-  const bytes = Buffer.from(text);
   const summary = summarize(dialect, format, bytes);
-  return summary && { bytes, contentType: format === 'plain' ? 'application/json' : 'text/event-stream', model, summary };
+  return summary && { bytes, contentType, model: response.model, summary };
 }
 
 function summarize(dialect: Dialect, format: ResponseFormat, bytes: Buffer): ResponseSummary | null {
@@ -178,10 +150,7 @@ function summarize(dialect: Dialect, format: ResponseFormat, bytes: Buffer): Res
 }
 
 /** Copies the bytes into a growing buffer, because chunks of a stream may be views of larger buffers. */
-function createCacheWriter(
-  maxBytes: number,
-  storeResponse: (bytes: Buffer, response: { readonly contentType: string; readonly model: string }) => void,
-): CacheWriter {
+function createCacheWriter(maxBytes: number, storeResponse: (bytes: Buffer, source: ResponseSource) => void): CacheWriter {
   let buffer = Buffer.alloc(0);
   let length = 0;
   let isTooLarge = false;
@@ -203,11 +172,11 @@ function createCacheWriter(
       bytes.copy(buffer, length);
       length = needed;
     },
-    commit(response) {
+    commit(source) {
       if (isTooLarge) return;
       const bytes = length === buffer.length ? buffer : Buffer.allocUnsafeSlow(length);
       if (bytes !== buffer) buffer.copy(bytes, 0, 0, length);
-      storeResponse(bytes, response);
+      storeResponse(bytes, source);
     },
   };
 }

@@ -32,9 +32,16 @@ export interface WinningAttempt {
   readonly firstByteMs: number;
 }
 
-export type ChainOutcome =
-  | { readonly kind: 'responded'; readonly response: VendorResponse; readonly attempt: WinningAttempt; readonly failed: readonly Attempt[] }
-  | { readonly kind: 'failed'; readonly error: GatewayError; readonly outcome: Outcome; readonly failed: readonly Attempt[] };
+/** Why a call got no response. */
+interface Failure {
+  readonly error: GatewayError;
+  readonly outcome: Outcome;
+}
+
+export type ChainOutcome = { readonly failed: readonly Attempt[] } & (
+  | { readonly kind: 'responded'; readonly response: VendorResponse; readonly attempt: WinningAttempt }
+  | ({ readonly kind: 'failed' } & Failure)
+);
 
 export interface ChainRequest {
   readonly call: Call;
@@ -152,7 +159,7 @@ function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation:
 }
 
 /** Returns the first vendor's status and message when every model rejected the request, otherwise the last attempt's reason. */
-function exhaustedError(failures: readonly AttemptFailure[]): { error: GatewayError; outcome: Outcome } {
+function exhaustedError(failures: readonly AttemptFailure[]): Failure {
   const first = failures.find(({ error }) => !(error.cause instanceof UntranslatableError)) ?? failures[0];
   const last = failures.at(-1);
   if (first && failures.every(({ error }) => classifyFailure(error) === 'refused')) {
@@ -160,28 +167,26 @@ function exhaustedError(failures: readonly AttemptFailure[]): { error: GatewayEr
     const message = error.vendorMessage ?? error.message;
     return { error: gatewayError('upstream_refused', { message, status: error.status ?? 400, cause: error }), outcome: 'refused' };
   }
-  const isUnreachable = failures.every(({ error }) => error.kind === 'connect');
-  const message = last ? describeFailure(last) : 'every model of the plan failed';
-  return { error: gatewayError('upstream_failed', { message, status: isUnreachable ? 503 : 502, cause: last?.error }), outcome: 'failed' };
+  return upstreamFailed(failures, last ? describeFailure(last) : 'every model of the plan failed', 'failed');
 }
 
 /** Returns the error of an attempt that was cut off by a shutdown; null when something else ended it. */
-function interruptedByShutdown(cut: AttemptFailure | null): { error: GatewayError; outcome: Outcome } | null {
+function interruptedByShutdown(cut: AttemptFailure | null): Failure | null {
   if (cut?.error.kind !== 'stopped') return null;
   return { error: gatewayError('upstream_failed', { message: describeFailure(cut), status: 503, cause: cut.error }), outcome: 'unknown' };
 }
 
-function cancelledError(failures: readonly AttemptFailure[], cancellation: CallCancellation): { error: GatewayError; outcome: Outcome } {
+function cancelledError(failures: readonly AttemptFailure[], cancellation: CallCancellation): Failure {
   if (cancellation.cancelledBy() === 'client') {
     return { error: gatewayError('upstream_failed', { message: 'the caller disconnected' }), outcome: 'client_left' };
   }
   const last = failures.at(-1);
-  const message = `client deadline exceeded${last ? `; last attempt: ${describeFailure(last)}` : ''}`;
-  const isUnreachable = failures.every(({ error }) => error.kind === 'connect');
-  return {
-    error: gatewayError('upstream_failed', { message, status: isUnreachable ? 503 : 502, cause: last?.error }),
-    outcome: 'deadline',
-  };
+  return upstreamFailed(failures, `client deadline exceeded${last ? `; last attempt: ${describeFailure(last)}` : ''}`, 'deadline');
+}
+
+function upstreamFailed(failures: readonly AttemptFailure[], message: string, outcome: Outcome): Failure {
+  const status = failures.every(({ error }) => error.kind === 'connect') ? 503 : 502;
+  return { error: gatewayError('upstream_failed', { message, status, cause: failures.at(-1)?.error }), outcome };
 }
 
 function describeFailure({ candidate, error }: AttemptFailure): string {

@@ -1,4 +1,5 @@
 /** Cancels a call early: when its deadline passes, or when a streaming caller disconnects. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { VendorError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 
@@ -44,18 +45,10 @@ export function startCancellation({
     clientDisconnected() {
       if (stream) cancel('client');
     },
-    pause: (waitMs) =>
-      new Promise((resolve, reject) => {
-        const onAbort = (): void => {
-          clearTimeout(pauseTimer);
-          reject(new VendorError('aborted', 'stopped while waiting'));
-        };
-        const pauseTimer = setTimeout(() => {
-          controller?.signal.removeEventListener('abort', onAbort);
-          resolve();
-        }, waitMs);
-        if (controller?.signal.aborted) onAbort();
-        else controller?.signal.addEventListener('abort', onAbort, { once: true });
-      }),
+    async pause(waitMs) {
+      await sleep(waitMs, undefined, controller ? { signal: controller.signal } : {}).catch(() => {
+        throw new VendorError('aborted', 'stopped while waiting');
+      });
+    },
   };
 }

@@ -17,7 +17,7 @@ interface StreamDelivery {
 export async function* deliverStream({ call, response, onEnd, onChunk }: StreamDelivery): AsyncGenerator<Buffer, void> {
   const chunks = response.chunks();
   let isSettled = false;
-  const settleAs = async (outcome: 'ok' | 'interrupted' | 'client_left'): Promise<void> => {
+  const settleAs = async (outcome: Outcome): Promise<void> => {
     if (isSettled) return;
     isSettled = true;
     await onEnd(response.summary(), outcome);

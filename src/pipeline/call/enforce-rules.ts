@@ -18,27 +18,13 @@ import type { Logger } from '../../observability/logger.ts';
 import type { StreamChunk, StreamEnd } from '../../vendors/stream.ts';
 import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 
-export interface RuleEnforcer {
-  /** Throws `guardrail_blocked`. */
-  checkInput(call: Call, rules: PlaceRules): Promise<void>;
-  /** The same for the texts of a media call. */
-  checkTexts(call: CheckedCall, rules: PlaceRules, texts: readonly string[]): Promise<void>;
-  /**
-   * Returns the response to send, and the error when it is blocked. Under blocking rules a stream is buffered to its end and replayed; under
-   * rules that only observe, it is relayed while it is read.
-   */
-  checkResponse(call: Call, rules: PlaceRules, response: VendorResponse): Promise<{ response: VendorResponse; error: GatewayError | null }>;
-  /** Returns the error of a complete response in the caller's format, events or JSON; null when it passes. */
-  checkBytes(call: Call, rules: PlaceRules, bytes: Buffer): Promise<GatewayError | null>;
-}
-
 /** The part of a call that is logged with a match. */
 type CheckedCall = Pick<Call, 'id' | 'projectSlug'> & { readonly route: Route };
 
 /** Equal to the maximum size of a plain response. */
 const maxBufferedBytes = 64 * 1024 * 1024;
 
-export function createRuleEnforcer({ logger }: { readonly logger: Logger }): RuleEnforcer {
+export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
   /** Returns the error of blocked texts; null when they pass. */
   async function evaluate(call: CheckedCall, rules: PlaceRules, place: RulePlace, texts: readonly string[]): Promise<GatewayError | null> {
     const { blockedBy, observed } = await evaluateTexts(rules, texts);
@@ -49,15 +35,26 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }): Rul
     return gatewayError('guardrail_blocked', { message: `a content rule blocked the call: ${blockedBy} in ${place}` });
   }
 
+  /** Checks the texts of a media call. Throws `guardrail_blocked`. */
   async function checkTexts(call: CheckedCall, rules: PlaceRules, texts: readonly string[]): Promise<void> {
     const error = await evaluate(call, rules, 'input', texts);
     if (error) throw error;
   }
 
   return {
-    checkInput: (call, rules) => checkTexts(call, rules, extractRequestTexts(parseJson(call.body.toString('utf8')))),
+    /** Throws `guardrail_blocked`. */
+    checkInput: (call: Call, rules: PlaceRules): Promise<void> =>
+      checkTexts(call, rules, extractRequestTexts(parseJson(call.body.toString('utf8')))),
     checkTexts,
-    async checkResponse(call, rules, response) {
+    /**
+     * Returns the response to send, and the error when it is blocked. Under blocking rules a stream is buffered to its end and replayed; under
+     * rules that only observe, it is relayed while it is read.
+     */
+    async checkResponse(
+      call: Call,
+      rules: PlaceRules,
+      response: VendorResponse,
+    ): Promise<{ response: VendorResponse; error: GatewayError | null }> {
       if (response.kind === 'plain') {
         const error = await evaluate(call, rules, 'output', extractResponseTexts(call.route, parseJson(response.bytes.toString('utf8'))));
         return { response, error };
@@ -72,11 +69,11 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }): Rul
       const buffered = await bufferStream(call.route, response.chunks());
       return { response: { ...response, chunks: buffered.replay }, error: await evaluate(call, rules, 'output', buffered.texts) };
     },
-    checkBytes: (call, rules, bytes) => evaluate(call, rules, 'output', extractTexts(call, bytes)),
+    /** Returns the error of a complete response in the caller's format, events or JSON; null when it passes. */
+    checkBytes: (call: Call, rules: PlaceRules, bytes: Buffer): Promise<GatewayError | null> =>
+      evaluate(call, rules, 'output', extractTexts(call, bytes)),
   };
 }
-
-type ChunkStream = ReturnType<StreamResponse['chunks']>;
 
 function extractTexts({ route, stream }: Call, bytes: Buffer): string[] {
   if (!stream) return extractResponseTexts(route, parseJson(bytes.toString('utf8')));
@@ -84,6 +81,8 @@ function extractTexts({ route, stream }: Call, bytes: Buffer): string[] {
   reader.read(bytes);
   return reader.texts();
 }
+
+type ChunkStream = ReturnType<StreamResponse['chunks']>;
 
 /** Relays the chunks and calls `onEnd` with their texts when the stream ends, for whatever reason. */
 async function* tapStream(route: Call['route'], chunks: ChunkStream, onEnd: (texts: readonly string[]) => void): ChunkStream {
@@ -101,13 +100,8 @@ async function* tapStream(route: Call['route'], chunks: ChunkStream, onEnd: (tex
   }
 }
 
-interface BufferedStream {
-  readonly texts: readonly string[];
-  /** Returns the stream again, with the same chunks, end and error. */
-  replay(): ChunkStream;
-}
-
-async function bufferStream(route: Call['route'], chunks: ChunkStream): Promise<BufferedStream> {
+/** Reads a stream to its end. `replay` returns it again, with the same chunks, end and error. */
+async function bufferStream(route: Call['route'], chunks: ChunkStream): Promise<{ texts: string[]; replay: () => ChunkStream }> {
   const reader = createChunkReader(route);
   const buffered: StreamChunk[] = [];
   let bufferedBytes = 0;

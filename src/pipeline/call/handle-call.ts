@@ -6,11 +6,9 @@ import type { Admission } from '../../ceilings/admission.ts';
 import type { Limits } from '../../ceilings/counters.ts';
 import { hasCostCeiling } from '../../ceilings/counters.ts';
 import type { Reservation } from '../../ceilings/reservation.ts';
-import type { Call, CallMetadata, CallResult, Candidate, Outcome, SettledCall } from '../../core/call.ts';
+import type { Call, Caller, CallMetadata, CallResult, Candidate, Outcome, SettledCall } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
-import type { Clock } from '../../core/time.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
-import type { Journal } from '../../journal/journal.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { TierRequest } from '../../routing/classify.ts';
@@ -25,8 +23,7 @@ import type { CallCancellation } from './cancellation.ts';
 import { deliverStream } from './deliver-stream.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
 import { createInternalCompletion } from './internal-completion.ts';
-import { limitsFor } from './limits.ts';
-import type { ProjectContext } from './project-context.ts';
+import { limitsFor, type ProjectContext } from './project-context.ts';
 import { recallIntoCall } from './recall-step.ts';
 import type { CallEnd } from './settle.ts';
 import { cacheStatusFor, logCall, settleBlocked, settleCacheHit, settleFailed, settleResponse, toTextCallMetadata } from './settle.ts';
@@ -47,10 +44,8 @@ export interface HandleCallDeps extends AttemptDeps {
   /** Of the configuration that the call uses; a response is not served under another one. */
   readonly revision: number;
   /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
-  readonly getKeyCeilings: (keyId: string) => Limits['key'] | Promise<Limits['key']>;
+  readonly getKeyCeilings: (caller: Caller) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
-  readonly journal: Journal;
-  readonly clock: Clock;
   readonly logger: Logger;
 }
 
@@ -67,7 +62,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   return handleCall;
 
   async function handleCall(call: Call, project: ProjectContext, cancellation: CallCancellation): Promise<CallResponse> {
-    const limits = limitsFor(call, project, await getKeyCeilings(call.caller.keyId));
+    const ceilings = getKeyCeilings(call.caller);
+    const limits = limitsFor(call, project, ceilings instanceof Promise ? await ceilings : ceilings);
     const budget = createBudgetReservation((sent, candidates) =>
       admission.admit({ limits, startedAt: call.startedAt, bounds: () => usageBounds(sent, candidates) }),
     );
@@ -78,37 +74,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     }
   }
 
+  /** Awaits only what needs I/O: most calls have no rules and no recall, and are admitted from the local quota. */
   async function runCall(received: ReceivedCall): Promise<CallResponse> {
-    const plan = await planCall(received);
-    const prepared = await prepareCall(received, plan);
-    if (prepared.cacheHit) return respondFromCache(prepared, prepared.cacheHit);
-    const admitted = await admitCall(prepared);
-    const responded = await attemptCall(admitted);
-    return deliverResponse(admitted, responded);
-  }
-
-  /** Orders the candidates of a call; `auto` is replaced by a tier first. Throws `no_route`. */
-  async function planCall({ call, project, cancellation, budget, requiresPrice }: ReceivedCall): Promise<Plan> {
-    const { caller, source, route, modelAsked, body, spans } = call;
-    const planFor = (autoTier: string | null): Plan =>
-      planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice });
-    if (modelAsked !== 'auto') return planFor(null);
-    const reserveBudget = (): Promise<boolean> =>
-      budget.reserveEarly(
-        call,
-        candidatesOrNone(() => planFor(null)),
-      );
-    const complete = createInternalCompletion({ handleCall, reserveBudget, clock, call, project });
-    const remainingMs = cancellation.remainingMs();
-    return planFor(await chooseTier({ project, source, route, modelAsked, body, spans, remainingMs, complete }));
-  }
-
-  /**
-   * Applies the input rules, inserts recalled memories and searches the response cache. Vendors, cache and bounds use the body
-   * after recall (`sent`); records hold the body that the caller sent.
-   */
-  async function prepareCall(received: ReceivedCall, plan: Plan): Promise<PreparedCall> {
     const { call, project, budget } = received;
+    const plan = call.modelAsked === 'auto' ? await planTier(received) : planFor(received, null);
     const { candidates } = plan;
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkInput(call, project.rules.input);
@@ -116,22 +85,40 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const { itemIds: recalled = [], subjects: recalledSubjects = [] } = withRecall?.recalled ?? {};
     const sent = withRecall?.call ?? call;
     const { hit, writer } = responseCache.lookup({ call: sent, recalledSubjects, settings: project.cache, candidates, revision });
-    return { ...received, plan, sent, recalled, cacheHit: hit, cacheWriter: writer };
-  }
-
-  /** Reserves quota of every ceiling of the call. Throws the code of the exceeded ceiling. */
-  async function admitCall(prepared: PreparedCall): Promise<AdmittedCall> {
-    const { call, project, budget, plan, sent } = prepared;
-    const reservation = await budget.admit(sent, plan.candidates);
+    if (hit) return respondFromCache(received, { call, recalled, metadata: toTextCallMetadata(call, plan), failed: [] }, hit);
+    const admitting = budget.admit(sent, candidates);
+    const reservation = admitting instanceof Promise ? await admitting : admitting;
     // Ordered after admission, because a breaker's probe must be followed by an attempt. Cached responses do not depend on this order.
     const ordered = planner.order(plan, { caller: call.caller, project });
-    return { ...prepared, plan: ordered, reservation, metadata: toTextCallMetadata(call, ordered, reservation) };
+    const metadata = toTextCallMetadata(call, ordered, reservation);
+    const admitted = { ...received, sent, recalled, cacheWriter: writer, candidates: ordered.candidates, reservation, metadata };
+    return deliverResponse(admitted, await attemptCall(admitted));
+  }
+
+  /** Orders the candidates of a call. Throws `no_route`. */
+  function planFor({ call, project, requiresPrice }: ReceivedCall, autoTier: string | null): Plan {
+    const { caller, source, route, modelAsked } = call;
+    return planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice });
+  }
+
+  /** Chooses a tier for `auto`, then plans the call. */
+  async function planTier(received: ReceivedCall): Promise<Plan> {
+    const { call, project, cancellation, budget } = received;
+    const { source, route, modelAsked, body, spans } = call;
+    const reserveBudget = (): Promise<boolean> =>
+      budget.reserveEarly(
+        call,
+        candidatesOrNone(() => planFor(received, null)),
+      );
+    const complete = createInternalCompletion({ handleCall, reserveBudget, clock, call, project });
+    const remainingMs = cancellation.remainingMs();
+    return planFor(received, await chooseTier({ project, source, route, modelAsked, body, spans, remainingMs, complete }));
   }
 
   /** Tries the candidates in order until one responds. Settles the call and throws when none does. */
   async function attemptCall(admitted: AdmittedCall): Promise<Responded> {
-    const { sent, metadata, plan, cancellation, reservation } = admitted;
-    const outcome = await attemptCandidates({ call: sent, metadata, candidates: plan.candidates, cancellation }).catch((error: unknown) => {
+    const { sent, metadata, candidates, cancellation, reservation } = admitted;
+    const outcome = await attemptCandidates({ call: sent, metadata, candidates, cancellation }).catch((error: unknown) => {
       // No attempt was made, so the call leaves no record.
       reservation.release();
       throw error;
@@ -166,11 +153,14 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /** Returns a cached response. It has no attempts and costs nothing; the journal gets only the settled record. */
-  async function respondFromCache({ call, project, cancellation, plan, recalled }: PreparedCall, hit: CacheHit): Promise<CallResponse> {
+  async function respondFromCache(
+    { call, project, cancellation }: ReceivedCall,
+    served: Omit<CallEnd, 'endedAt'>,
+    hit: CacheHit,
+  ): Promise<CallResponse> {
     cancellation.clearDeadline();
     const { bytes, contentType, model, summary } = hit;
-    const metadata = toTextCallMetadata(call, plan);
-    const end = (): CallEnd => ({ call, recalled, metadata, failed: [], endedAt: clock.now() });
+    const end = (): CallEnd => ({ ...served, endedAt: clock.now() });
     // The current rules may be stricter than those that the response passed when it was stored.
     const error = project.rules.output ? await checkBytes(call, project.rules.output, bytes) : null;
     if (error) {
@@ -227,17 +217,13 @@ interface ReceivedCall {
   readonly requiresPrice: boolean;
 }
 
-interface PreparedCall extends ReceivedCall {
-  readonly plan: Plan;
-  /** The call as vendors get it, with recalled memories. */
+interface AdmittedCall extends ReceivedCall {
+  readonly candidates: readonly Candidate[];
+  /** The call as vendors, cache and bounds see it, with recalled memories. Records hold the body of `call`, which the caller sent. */
   readonly sent: Call;
   /** Ids of the recalled memory items. */
   readonly recalled: readonly string[];
-  readonly cacheHit: CacheHit | null;
   readonly cacheWriter: CacheWriter | null;
-}
-
-interface AdmittedCall extends PreparedCall {
   readonly reservation: Reservation;
   readonly metadata: CallMetadata;
 }

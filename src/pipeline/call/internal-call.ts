@@ -1,23 +1,36 @@
 /** Calls that the gateway makes to a project's models: routed, recorded and charged like any other call. */
-import type { Call, Caller, TextRoute } from '../../core/call.ts';
+import type { Call, Caller } from '../../core/call.ts';
 import { internalKeyId, noCorrelation, noMemory } from '../../core/call.ts';
 import { scanObject } from '../../core/json/spans.ts';
+import type { Clock } from '../../core/time.ts';
 import { chat } from '../../dialects/chat/codec.ts';
+import { findTier, type RoutingView } from '../../routing/rules.ts';
+import type { CallCancellation } from './cancellation.ts';
+import { startCancellation } from './cancellation.ts';
+import type { ProjectContext } from './project-context.ts';
 
 /** The application to which calls of project memory are charged (docs/api/reference.md#memory-rules). */
 export const memoryApplication = 'gateway-memory';
+
+/** A project to whose models memory makes calls. */
+export interface MemoryProject {
+  readonly slug: string;
+  readonly settings: ProjectContext;
+}
+
+/** Returns the first of the tiers that has a chain; null when none has. */
+export function findTierWithChain(view: RoutingView, tiers: readonly string[]): string | null {
+  return tiers.find((tier) => (findTier(view, tier) ?? []).length > 0) ?? null;
+}
 
 /** Returns the caller of background calls. It has no virtual key, so only the ceilings of project and application apply. */
 export function backgroundCaller(projectId: string): Caller {
   return { keyId: internalKeyId, keyPrefix: 'gateway', quotaKeyId: internalKeyId, projectId, models: null, expiresAt: null };
 }
 
-type Overrides = Pick<Call, 'source' | 'sourceGiven' | 'maxOutputTokens' | 'cache' | 'correlation' | 'isInternal'>;
-
-export interface InternalCallOptions extends Partial<Overrides> {
-  readonly id: string;
-  readonly route: TextRoute;
-  readonly caller: Caller;
+interface InternalCallOptions
+  extends Pick<Call, 'id' | 'route' | 'caller'>,
+    Partial<Pick<Call, 'source' | 'sourceGiven' | 'maxOutputTokens' | 'cache' | 'correlation' | 'isInternal'>> {
   readonly slug: string;
   /** Tier or model to call. */
   readonly model: string;
@@ -51,6 +64,29 @@ export function buildInternalCall({ slug, model, members, timeoutMs, now, ...opt
     deadlineAt: now + timeoutMs,
     forwardedHeaders: {},
   };
+}
+
+export interface InternalRun<Response> {
+  /** A `HandleCall`. */
+  readonly handleCall: (call: Call, project: ProjectContext, cancellation: CallCancellation) => Promise<Response>;
+  readonly call: Call;
+  readonly project: ProjectContext;
+  readonly clock: Clock;
+  /** Cancels the call before its deadline. */
+  readonly signal?: AbortSignal;
+}
+
+/** Handles an internal call within its deadline. Throws what `handleCall` throws. */
+export async function runInternalCall<Response>({ handleCall, call, project, clock, signal }: InternalRun<Response>): Promise<Response> {
+  // Only a streaming call can be cancelled by its caller.
+  const cancellation = startCancellation({ stream: signal !== undefined, deadlineAt: call.deadlineAt, clock });
+  signal?.addEventListener('abort', cancellation.clientDisconnected, { once: true });
+  try {
+    return await handleCall(call, project, cancellation);
+  } finally {
+    signal?.removeEventListener('abort', cancellation.clientDisconnected);
+    cancellation.clearDeadline();
+  }
 }
 
 /** Returns the messages of a chat completion with a system prompt. */

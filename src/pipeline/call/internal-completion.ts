@@ -1,21 +1,12 @@
 /** Small model calls that the gateway makes while it handles a caller's call, such as choosing a tier. */
-import type { Call } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
-import type { Clock } from '../../core/time.ts';
 import type { Complete } from '../../routing/classify.ts';
-import type { CallCancellation } from './cancellation.ts';
-import { startCancellation } from './cancellation.ts';
-import { buildInternalCall, type CompletionResponse, completionText, promptMessages } from './internal-call.ts';
-import type { ProjectContext } from './project-context.ts';
+import type { CompletionResponse, InternalRun } from './internal-call.ts';
+import { buildInternalCall, completionText, promptMessages, runInternalCall } from './internal-call.ts';
 
-interface InternalCompletionDeps {
-  /** `HandleCall`, which uses this module. */
-  readonly handleCall: (call: Call, project: ProjectContext, cancellation: CallCancellation) => Promise<CompletionResponse>;
+/** `call`: the caller's, to which completions are charged. */
+interface InternalCompletionDeps extends Omit<InternalRun<CompletionResponse>, 'signal'> {
   readonly reserveBudget: () => Promise<boolean>;
-  readonly clock: Clock;
-  /** The caller's call, to which completions are charged. */
-  readonly call: Call;
-  readonly project: ProjectContext;
 }
 
 /** As long as `routing/classify.ts` waits. */
@@ -44,11 +35,6 @@ export function createInternalCompletion({ handleCall, reserveBudget, clock, cal
       correlation,
       isInternal: true,
     });
-    const cancellation = startCancellation({ stream: false, deadlineAt: internalCall.deadlineAt, clock });
-    try {
-      return completionText(await handleCall(internalCall, project, cancellation));
-    } finally {
-      cancellation.clearDeadline();
-    }
+    return completionText(await runInternalCall({ handleCall, call: internalCall, project, clock }));
   };
 }

@@ -1,8 +1,18 @@
 /** A project's settings as far as handling its calls depends on them. */
-import type { ProjectLimits } from '../../ceilings/counters.ts';
+import type { Limits, ProjectLimits } from '../../ceilings/counters.ts';
+import type { Call, MediaCall } from '../../core/call.ts';
 import type { CompiledRules } from '../../guardrails/rules.ts';
 import type { ProjectRouting } from '../../routing/rules.ts';
 import type { CacheSettings } from '../cache/response-cache.ts';
 
 /** An intersection, because routing and ceilings both have a member `applications`. */
 export type ProjectContext = ProjectRouting & ProjectLimits & { readonly rules: CompiledRules; readonly cache: CacheSettings };
+
+/** Returns all ceilings that apply to a call. */
+export function limitsFor(
+  { caller, source }: Pick<Call | MediaCall, 'caller' | 'source'>,
+  project: ProjectLimits,
+  key: Limits['key'],
+): Limits {
+  return { projectId: caller.projectId, keyId: caller.quotaKeyId, source, key, project };
+}

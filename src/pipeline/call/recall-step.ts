@@ -6,12 +6,6 @@ import { findRecallInsertion } from '../../dialects/prompt/recall-insertion.ts';
 import type { Recall, Recalled } from '../../memory/recall/recall.ts';
 import type { BudgetReservation } from './budget-reservation.ts';
 
-export interface RecalledCall {
-  /** The call for vendors and response cache. The recorded call has the body that the caller sent. */
-  readonly call: Call;
-  readonly recalled: Recalled;
-}
-
 interface RecallStepOptions {
   readonly call: Call;
   readonly recall: Recall;
@@ -25,7 +19,12 @@ interface RecallStepOptions {
  *
  * Reserves the call's budget first, and recalls nothing when the longer prompt would exceed a ceiling.
  */
-export async function recallIntoCall({ call, recall, budget, candidates }: RecallStepOptions): Promise<RecalledCall | null> {
+export async function recallIntoCall({
+  call,
+  recall,
+  budget,
+  candidates,
+}: RecallStepOptions): Promise<{ call: Call; recalled: Recalled } | null> {
   const { route, body, spans, caller, projectSlug, memory } = call;
   if (route !== 'chat' && route !== 'messages') return null;
   const insertion = findRecallInsertion(route, body, spans);

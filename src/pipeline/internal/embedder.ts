@@ -12,50 +12,44 @@ import { asArray, asObject, isObject, parseJson } from '../../core/json/narrow.t
 import type { Clock } from '../../core/time.ts';
 import { toUnitVector } from '../../memory/text/vectors.ts';
 import type { Catalog } from '../../routing/catalog.ts';
-import { findSkipReason, findTier, resolveModel } from '../../routing/rules.ts';
-import { startCancellation } from '../call/cancellation.ts';
+import { findSkipReason, resolveModel } from '../../routing/rules.ts';
 import type { HandleCall } from '../call/handle-call.ts';
-import { buildInternalCall, memoryApplication } from '../call/internal-call.ts';
+import type { MemoryProject } from '../call/internal-call.ts';
+import { buildInternalCall, findTierWithChain, memoryApplication, runInternalCall } from '../call/internal-call.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 
-export interface EmbedDeps {
+interface EmbedDeps {
   readonly handleCall: HandleCall;
   readonly catalog: () => Catalog;
   readonly clock: Clock;
 }
 
-export interface EmbedCaller {
+interface EmbedRequest {
   readonly caller: Caller;
-  readonly project: { readonly slug: string; readonly settings: ProjectContext };
-}
-
-export interface EmbedRequest extends EmbedCaller {
+  readonly project: MemoryProject;
   readonly texts: readonly string[];
   /** For all attempts together. */
   readonly timeoutMs: number;
 }
 
-export interface Embedder {
-  /** Returns the name of the project's embedding model; null when the project has no route for embeddings. */
-  getModel(project: ProjectContext): string | null;
-  /** Returns unit vectors in the order of `texts`, null for a zero vector. Throws the codes of the call; `no_route` without a route. */
-  embed(request: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }>;
-}
+export type Embedder = ReturnType<typeof createEmbedder>;
 
 const tiers = ['memory-embed', 'embed'];
 
-export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps): Embedder {
+export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps) {
   const findChain = (project: ProjectContext): { tier: string; model: string } | null => {
     const view = { catalog: catalog(), project, source: memoryApplication };
-    const tier = tiers.find((name) => (findTier(view, name) ?? []).length > 0);
-    if (tier === undefined) return null;
+    const tier = findTierWithChain(view, tiers);
+    if (tier === null) return null;
     const first = resolveModel(view, tier).ids.find((id) => findSkipReason(view, 'embeddings', true, id) === null);
     return first === undefined ? null : { tier, model: modelName(first) };
   };
 
   return {
-    getModel: (project) => findChain(project)?.model ?? null,
-    async embed({ caller, project, texts, timeoutMs }) {
+    /** Returns the name of the project's embedding model; null when the project has no route for embeddings. */
+    getModel: (project: ProjectContext): string | null => findChain(project)?.model ?? null,
+    /** Returns unit vectors in the order of `texts`, null for a zero vector. Throws the codes of the call; `no_route` without a route. */
+    async embed({ caller, project, texts, timeoutMs }: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }> {
       const chain = findChain(project.settings);
       if (chain === null) throw gatewayError('no_route');
       const now = clock.now();
@@ -70,16 +64,11 @@ export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps): Embed
         timeoutMs,
         now,
       });
-      const cancellation = startCancellation({ stream: false, deadlineAt: call.deadlineAt, clock });
-      try {
-        const response = await handleCall(call, project.settings, cancellation);
-        const vectors = response.kind === 'plain' ? parseVectors(response.bytes, texts.length) : null;
-        if (vectors === null || modelName(response.model) !== chain.model)
-          throw gatewayError('upstream_failed', { message: 'the response has no vectors of the requested model' });
-        return { model: chain.model, vectors };
-      } finally {
-        cancellation.clearDeadline();
-      }
+      const response = await runInternalCall({ handleCall, call, project: project.settings, clock });
+      const vectors = response.kind === 'plain' ? parseVectors(response.bytes, texts.length) : null;
+      if (vectors === null || modelName(response.model) !== chain.model)
+        throw gatewayError('upstream_failed', { message: 'the response has no vectors of the requested model' });
+      return { model: chain.model, vectors };
     },
   };
 }

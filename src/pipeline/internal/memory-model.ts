@@ -2,19 +2,24 @@
  * Model calls of the memory worker. They use the project's routing, ceilings and records like any call and are charged to the application
  * `gateway-memory`. A job uses the first of its tiers that has a chain.
  */
-import type { Call } from '../../core/call.ts';
 import { noCorrelation } from '../../core/call.ts';
 import { GatewayError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
-
 import type { GroupFailure } from '../../memory/learning/groups.ts';
-import type { MemoryCall, MemoryJob, MemoryModel, MemoryResponse } from '../../memory/learning/learn-group.ts';
+import type { MemoryJob, MemoryModel, MemoryResponse } from '../../memory/learning/learn-group.ts';
 import type { Catalog } from '../../routing/catalog.ts';
 import type { Planner } from '../../routing/plan.ts';
-import { findTier } from '../../routing/rules.ts';
-import { startCancellation } from '../call/cancellation.ts';
 import type { HandleCall } from '../call/handle-call.ts';
-import { backgroundCaller, buildInternalCall, completionText, memoryApplication, promptMessages } from '../call/internal-call.ts';
+import type { MemoryProject } from '../call/internal-call.ts';
+import {
+  backgroundCaller,
+  buildInternalCall,
+  completionText,
+  findTierWithChain,
+  memoryApplication,
+  promptMessages,
+  runInternalCall,
+} from '../call/internal-call.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 
 const tiersByJob: Readonly<Record<MemoryJob, readonly string[]>> = {
@@ -28,13 +33,8 @@ export interface MemoryModelDeps {
   readonly handleCall: HandleCall;
   readonly planner: Planner;
   readonly catalog: () => Catalog;
-  readonly findProject: (projectId: string) => Project | Promise<Project>;
+  readonly findProject: (projectId: string) => MemoryProject | Promise<MemoryProject>;
   readonly clock: Clock;
-}
-
-interface Project {
-  readonly slug: string;
-  readonly settings: ProjectContext;
 }
 
 export function createMemoryModel({ handleCall, planner, catalog, findProject, clock }: MemoryModelDeps): MemoryModel {
@@ -44,31 +44,38 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
       const tier = selectTier(settings, job);
       return tier !== null && canPlan(projectId, settings, tier);
     },
-    async complete(request) {
-      const { slug, settings } = await findProject(request.projectId);
-      const tier = selectTier(settings, request.job);
+    async complete({ id, projectId, job, batchId, system, text, schema, signal }) {
+      const { slug, settings } = await findProject(projectId);
+      const tier = selectTier(settings, job);
       if (tier === null)
         return { kind: 'failure', failure: { kind: 'blocked', code: 'no_route', message: 'no tier for memory has a chain' } };
-      request.signal.throwIfAborted();
-      const call = buildCall({ request, slug, tier, now: clock.now() });
-      // Marked as a stream so that `request.signal` can cancel it.
-      const cancellation = startCancellation({ stream: true, deadlineAt: call.deadlineAt, clock });
-      request.signal.addEventListener('abort', cancellation.clientDisconnected, { once: true });
+      signal.throwIfAborted();
+      const call = buildInternalCall({
+        id,
+        route: 'chat',
+        caller: backgroundCaller(projectId),
+        slug,
+        model: tier,
+        members: {
+          messages: promptMessages(system, text),
+          response_format: { type: 'json_schema', json_schema: { ...schema, strict: true } },
+        },
+        timeoutMs: callTimeoutMs,
+        now: clock.now(),
+        correlation: { ...noCorrelation, triggerKind: `memory-${job}`, triggerDetail: batchId },
+        isInternal: true,
+      });
       try {
-        return { kind: 'response', text: completionText(await handleCall(call, settings, cancellation)) };
+        return { kind: 'response', text: completionText(await runInternalCall({ handleCall, call, project: settings, clock, signal })) };
       } catch (error) {
-        request.signal.throwIfAborted();
+        signal.throwIfAborted();
         return toFailure(error);
-      } finally {
-        request.signal.removeEventListener('abort', cancellation.clientDisconnected);
-        cancellation.clearDeadline();
       }
     },
   };
 
   function selectTier(project: ProjectContext, job: MemoryJob): string | null {
-    const view = { catalog: catalog(), project, source: memoryApplication };
-    return tiersByJob[job].find((name) => (findTier(view, name) ?? []).length > 0) ?? null;
+    return findTierWithChain({ catalog: catalog(), project, source: memoryApplication }, tiersByJob[job]);
   }
 
   /** Reports whether a model of the tier can be called. */
@@ -92,30 +99,4 @@ function toFailure(error: unknown): MemoryResponse {
   const { code, message } = error;
   const kind: GroupFailure['kind'] = code === 'no_route' ? 'blocked' : rejectionCodes.includes(code) ? 'unusable' : 'vendor';
   return { kind: 'failure', failure: { kind, code, message } };
-}
-
-interface MemoryCallOptions {
-  readonly request: MemoryCall;
-  readonly slug: string;
-  readonly tier: string;
-  readonly now: number;
-}
-
-function buildCall({ request, slug, tier, now }: MemoryCallOptions): Call {
-  const { id, projectId, job, batchId, system, text, schema } = request;
-  return buildInternalCall({
-    id,
-    route: 'chat',
-    caller: backgroundCaller(projectId),
-    slug,
-    model: tier,
-    members: {
-      messages: promptMessages(system, text),
-      response_format: { type: 'json_schema', json_schema: { ...schema, strict: true } },
-    },
-    timeoutMs: callTimeoutMs,
-    now,
-    correlation: { ...noCorrelation, triggerKind: `memory-${job}`, triggerDetail: batchId },
-    isInternal: true,
-  });
 }

@@ -5,27 +5,26 @@
 import type { Admission } from '../../ceilings/admission.ts';
 import type { Limits } from '../../ceilings/counters.ts';
 import { hasCostCeiling } from '../../ceilings/counters.ts';
-import type { MediaCall, Outcome } from '../../core/call.ts';
+import type { Caller, MediaCall, Outcome } from '../../core/call.ts';
 import { type GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import type { Tokens, Units } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Breakers } from '../../failover/breaker.ts';
-
+import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
 import { createRuleEnforcer } from '../call/enforce-rules.ts';
-import { limitsFor } from '../call/limits.ts';
-import type { ProjectContext } from '../call/project-context.ts';
+import { limitsFor, type ProjectContext } from '../call/project-context.ts';
 import { reportAttempt } from '../call/report-attempt.ts';
 import { logCall } from '../call/settle.ts';
 import type { MediaCallRequest, MediaEnd, RunningMediaCall } from './media-record.ts';
-import { asGatewayError, isRefusal, mediaUsageBounds, settleMediaCall, toMediaCallMetadata } from './media-record.ts';
+import { asGatewayError, mediaUsageBounds, settleMediaCall, toMediaCallMetadata } from './media-record.ts';
 
 export interface MediaDeps {
   /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
-  readonly getKeyCeilings: (keyId: string) => Limits['key'] | Promise<Limits['key']>;
+  readonly getKeyCeilings: (caller: Caller) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
   readonly breakers: Breakers;
   readonly journal: Journal;
@@ -34,7 +33,7 @@ export interface MediaDeps {
 }
 
 /** The result of a plain response. */
-export interface MediaResult<Value> {
+interface MediaResult<Value> {
   readonly value: Value;
   readonly status: number;
   readonly units: Units;
@@ -50,27 +49,22 @@ export interface MediaStream {
 }
 
 /** A vendor's response stream that has begun. `chunks` throws VendorError; returning it early ends the vendor's request. */
-export interface VendorStream {
+interface VendorStream {
   readonly status: number;
   readonly contentType: string;
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
-export interface MediaCalls {
-  /** Reports whether a cost ceiling applies, so that models without a price must be skipped. Throws `limits_unavailable`. */
-  requiresPrice(call: MediaCall, project: ProjectContext): Promise<boolean>;
-  /** Handles a call with a plain response. Throws GatewayError; a call that reached its vendor has been recorded by then. */
-  execute<Value>(request: MediaCallRequest, send: () => Promise<MediaResult<Value>>): Promise<Value>;
-  /** Handles a call with a streamed response; `cancellation` ends it when the caller disconnects. Throws as `execute` until the stream begins. */
-  stream(request: MediaCallRequest, cancellation: CallCancellation, send: () => Promise<VendorStream>): Promise<MediaStream>;
-}
+export type MediaCalls = ReturnType<typeof createMediaCalls>;
 
-export function createMediaCalls({ getKeyCeilings, admission, breakers, journal, clock, logger }: MediaDeps): MediaCalls {
+export function createMediaCalls({ getKeyCeilings, admission, breakers, journal, clock, logger }: MediaDeps) {
   const { checkTexts } = createRuleEnforcer({ logger });
 
   return {
-    requiresPrice: async (call, project) => hasCostCeiling(await readLimits(call, project)),
-    async execute(request, send) {
+    /** Reports whether a cost ceiling applies, so that models without a price must be skipped. Throws `limits_unavailable`. */
+    requiresPrice: async (call: MediaCall, project: ProjectContext): Promise<boolean> => hasCostCeiling(await readLimits(call, project)),
+    /** Handles a call with a plain response. Throws GatewayError; a call that reached its vendor has been recorded by then. */
+    async execute<Value>(request: MediaCallRequest, send: () => Promise<MediaResult<Value>>): Promise<Value> {
       const running = await open(request);
       const { status, units, tokens, value } = await send().catch((error: unknown) => fail(running, error, null));
       report(request, null);
@@ -79,7 +73,8 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
       await settle(respondingCall, { outcome: 'ok', status, units, tokens, endedAt });
       return value;
     },
-    async stream(request, cancellation, send) {
+    /** Handles a call with a streamed response; `cancellation` ends it when the caller disconnects. Throws as `execute` until the stream begins. */
+    async stream(request: MediaCallRequest, cancellation: CallCancellation, send: () => Promise<VendorStream>): Promise<MediaStream> {
       const running = await open(request);
       const { status, contentType, chunks } = await send().catch((error: unknown) => fail(running, error, cancellation));
       report(request, null);
@@ -89,7 +84,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
   };
 
   async function readLimits(call: MediaCall, project: ProjectContext): Promise<Limits> {
-    return limitsFor(call, project, await getKeyCeilings(call.caller.keyId));
+    return limitsFor(call, project, await getKeyCeilings(call.caller));
   }
 
   /** Admits the call and writes it to the journal. Leaves no record when it throws. */
@@ -117,17 +112,21 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
   async function fail(running: RunningMediaCall, cause: unknown, cancellation: CallCancellation | null): Promise<never> {
     const { request } = running;
     const error = asGatewayError(cause);
+    const vendorError = cause instanceof VendorError ? cause : null;
+    if (vendorError) report(request, vendorError);
     const hasLeft = cancellation?.cancelledBy() === 'client';
-    if (cause instanceof VendorError) report(request, cause);
-    const status = cause instanceof VendorError ? cause.status : null;
-    const isCut = cause instanceof VendorError && cause.kind === 'stopped';
+    const isCut = vendorError?.kind === 'stopped';
+    const isRefused = vendorError !== null && classifyFailure(vendorError) === 'refused';
     // The vendor accepted the job, but it could not be stored (video/start-video.ts).
     const isUnrecorded = error.code === 'budget_unavailable';
     const end =
       hasLeft || isCut || isUnrecorded
         ? ({ outcome: hasLeft ? 'client_left' : 'unknown', units: request.units, tokens: null } as const)
-        : ({ outcome: isRefusal(cause) ? 'refused' : 'failed', units: {}, tokens: noTokens } as const);
-    await settle({ ...running, status }, { ...end, error, status: hasLeft ? 499 : error.status, endedAt: clock.now() });
+        : ({ outcome: isRefused ? 'refused' : 'failed', units: {}, tokens: noTokens } as const);
+    await settle(
+      { ...running, status: vendorError?.status ?? null },
+      { ...end, error, status: hasLeft ? 499 : error.status, endedAt: clock.now() },
+    );
     throw error;
   }
 

@@ -18,9 +18,14 @@ export interface ImageResult {
   readonly json: Buffer;
 }
 
-/** Dependencies of the image and speech routes. */
+/** Dependencies of the media routes. */
 export interface MediaRouteDeps {
-  readonly planMedia: (call: MediaCall, project: ProjectContext, requiresPrice: boolean) => MediaCandidate;
+  /** Selects the model; null asks for the default one. Throws `no_route`. */
+  readonly planMedia: (
+    call: Omit<MediaCall, 'modelAsked'> & { readonly modelAsked: string | null },
+    project: ProjectContext,
+    requiresPrice: boolean,
+  ) => MediaCandidate;
   readonly findProvider: (name: string) => MediaProvider | undefined;
   readonly mediaCalls: MediaCalls;
   readonly httpClient: VendorHttpClient;

@@ -6,7 +6,6 @@ import { clampToSafeInteger, tokenCost, unitsCost } from '../../core/cost.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import type { Tokens, Units } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
-import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { AttemptStart } from '../../journal/record.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 import { toCallMetadata } from '../call/settle.ts';
@@ -75,10 +74,6 @@ export function settleMediaCall({ request, metadata, start, status, firstByteMs 
 /** Reports whether the call ended without a response, so that nothing is charged. */
 function isFailure(outcome: Outcome): boolean {
   return outcome === 'failed' || outcome === 'refused';
-}
-
-export function isRefusal(cause: unknown): boolean {
-  return cause instanceof VendorError && classifyFailure(cause) === 'refused';
 }
 
 /** Charges by units when one of them has a price, otherwise by tokens, reported or estimated. */

@@ -3,26 +3,16 @@
  * charged by the requested length; the result of the video corrects the charge (video-poller.ts).
  */
 import { retry } from '../../core/backoff.ts';
-import type { MediaCall, MediaCandidate } from '../../core/call.ts';
+import type { MediaCall } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Logger } from '../../observability/logger.ts';
-import type { MediaPlanRequest } from '../../routing/media-plan.ts';
-import type { MediaProvider } from '../../vendors/media.ts';
 import type { VideoVendor } from '../../vendors/video.ts';
-import type { NewVideo, Videos } from '../../videos/videos.ts';
+import type { Videos } from '../../videos/videos.ts';
 import type { ProjectContext } from '../call/project-context.ts';
-import type { MediaCalls } from '../media/handle-media-call.ts';
+import type { MediaRouteDeps } from '../media/images.ts';
 
-export interface VideoDeps {
-  /** Selects the model. Throws `no_route`. */
-  readonly plan: (
-    call: MediaCall,
-    project: ProjectContext,
-    options: Pick<MediaPlanRequest, 'modelAsked' | 'requiresPrice'>,
-  ) => MediaCandidate;
-  readonly findProvider: (name: string) => MediaProvider | undefined;
-  readonly calls: MediaCalls;
+export interface VideoDeps extends Pick<MediaRouteDeps, 'planMedia' | 'findProvider' | 'mediaCalls'> {
   readonly vendor: VideoVendor;
   readonly videos: Videos;
   readonly logger: Logger;
@@ -52,9 +42,9 @@ export type StartVideo = (call: MediaCall, project: ProjectContext, request: Vid
 /** The vendor has already accepted the job, so a short database outage must not lose the video. */
 const retryDelaysMs = [100, 500, 1_500, 4_000];
 
-export function createStartVideo({ plan, findProvider, calls, vendor, videos, logger }: VideoDeps): StartVideo {
+export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, videos, logger }: VideoDeps): StartVideo {
   return async (call, project, request) => {
-    const candidate = plan(call, project, { modelAsked: request.model, requiresPrice: await calls.requiresPrice(call, project) });
+    const candidate = planMedia({ ...call, modelAsked: request.model }, project, await mediaCalls.requiresPrice(call, project));
     const provider = findProvider(candidate.provider);
     // The only supported video format.
     if (provider?.dialect !== 'gemini') throw gatewayError('bad_shape');
@@ -62,33 +52,27 @@ export function createStartVideo({ plan, findProvider, calls, vendor, videos, lo
     await videos.assertWritable();
     const units = { seconds: (request.durationMs * request.samples) / 1_000 };
     const named = { ...call, modelAsked: request.model ?? candidate.id };
-    const operation = await calls.execute(
+    const operation = await mediaCalls.execute(
       { call: named, project, texts: request.texts, candidate, units, estimatedTokens: noTokens, maxOutputTokens: 0 },
       async () => {
         const started = await vendor.start(provider, candidate.model, body);
-        await addWithRetry({ ...toNewVideo(call, candidate, request), operation: started });
+        const { perSecondNanos } = candidate.unitPrices;
+        const video = {
+          callId: call.id,
+          projectId: call.caller.projectId,
+          provider: candidate.provider,
+          model: candidate.model,
+          operation: started,
+          secondNanos: perSecondNanos === null ? null : Number(perSecondNanos),
+          durationMs: request.durationMs,
+          samples: request.samples,
+          startedAt: call.startedAt,
+        };
+        const onRetry = (err: unknown): void => logger.warn({ err, call: call.id }, 'video could not be stored, retrying');
+        await retry(() => videos.add(video), { delays: retryDelaysMs, onRetry });
         return { value: started, status: 200, units, tokens: null };
       },
     );
     return { operation, model: candidate.id };
-  };
-
-  function addWithRetry(video: NewVideo): Promise<void> {
-    const onRetry = (err: unknown): void => logger.warn({ err, call: video.callId }, 'video could not be stored, retrying');
-    return retry(() => videos.add(video), { delays: retryDelaysMs, onRetry });
-  }
-}
-
-function toNewVideo({ id, startedAt, caller }: MediaCall, { provider, model, unitPrices }: MediaCandidate, request: VideoRequest) {
-  const { perSecondNanos } = unitPrices;
-  return {
-    callId: id,
-    projectId: caller.projectId,
-    provider,
-    model,
-    secondNanos: perSecondNanos === null ? null : Number(perSecondNanos),
-    durationMs: request.durationMs,
-    samples: request.samples,
-    startedAt,
   };
 }

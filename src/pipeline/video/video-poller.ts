@@ -9,7 +9,7 @@ import type { VideoState, VideoVendor } from '../../vendors/video.ts';
 import { getFileKey } from '../../vendors/video-address.ts';
 import type { Video, VideoResult, Videos } from '../../videos/videos.ts';
 
-export interface VideoPollerDeps {
+interface VideoPollerDeps {
   readonly videos: Videos;
   readonly vendor: VideoVendor;
   readonly findProvider: (name: string) => MediaProvider | null;
@@ -17,19 +17,14 @@ export interface VideoPollerDeps {
   readonly logger: Logger;
 }
 
-export interface VideoPoller {
-  /** Polls the vendor; a final state is settled before this resolves. Throws VendorError, and `budget_unavailable`. */
-  poll(video: Video, provider: MediaProvider): Promise<VideoState>;
-  /** Polls once for the workflow. Returns `wait` also when the vendor is unreachable or does not know the operation. */
-  pollForWorkflow(callId: string, signal: AbortSignal): Promise<VideoPollResult>;
-}
+export type VideoPoller = ReturnType<typeof createVideoPoller>;
 
 /** Vendors keep operations and files for about two days; a state that is unknown by then stays unknown. */
 const vendorRetentionMs = 48 * 3_600_000;
 const minWaitMs = 2_000;
 const maxWaitMs = 10 * 60_000;
 
-export function createVideoPoller({ videos, vendor, findProvider, clock, logger }: VideoPollerDeps): VideoPoller {
+export function createVideoPoller({ videos, vendor, findProvider, clock, logger }: VideoPollerDeps) {
   // Bounded by the number of concurrent polls.
   const running = new Map<string, Promise<VideoState>>();
 
@@ -45,16 +40,19 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
     logger.info({ call: video.callId, provider: video.provider, state: ending.kind }, 'video');
   }
 
-  const poller: VideoPoller = {
-    poll(video, provider) {
-      const pending = running.get(video.callId);
-      if (pending) return pending;
-      const polling = pollOnce(video, provider).finally(() => running.delete(video.callId));
-      running.set(video.callId, polling);
-      return polling;
-    },
+  /** Polls the vendor; a final state is settled before this resolves. Throws VendorError, and `budget_unavailable`. */
+  function poll(video: Video, provider: MediaProvider): Promise<VideoState> {
+    const pending = running.get(video.callId);
+    if (pending) return pending;
+    const polling = pollOnce(video, provider).finally(() => running.delete(video.callId));
+    running.set(video.callId, polling);
+    return polling;
+  }
 
-    async pollForWorkflow(callId, signal) {
+  return {
+    poll,
+    /** Polls once for the workflow. Returns `wait` also when the vendor is unreachable or does not know the operation. */
+    async pollForWorkflow(callId: string, signal: AbortSignal): Promise<VideoPollResult> {
       const video = await videos.get(callId);
       if (video === null) return { kind: 'gone' };
       if (video.state !== 'running') return toSettled(video.state, video.failure);
@@ -69,14 +67,13 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
       return toSettled('unknown', null);
     },
   };
-  return poller;
 
   /** Returns the state; null when the vendor is unavailable. */
   async function pollUnlessUnavailable(video: Video, signal: AbortSignal): Promise<VideoState | null> {
     const provider = findProvider(video.provider);
     if (provider === null) return null;
     try {
-      return await raceAbort(poller.poll(video, provider), signal);
+      return await raceAbort(poll(video, provider), signal);
     } catch (error) {
       if (!(error instanceof VendorError)) throw error;
       logger.debug({ call: video.callId, provider: video.provider, err: error }, 'video poll failed');

@@ -13,13 +13,18 @@ import { getFileKey, getFileName, parseFileAddress, parseOperationName } from '.
 import type { Video, Videos } from '../../videos/videos.ts';
 import type { VideoPoller } from './video-poller.ts';
 
-export interface VideoQueriesDeps {
+interface VideoQueriesDeps {
   readonly videos: Videos;
   readonly vendor: VideoVendor;
   readonly poller: VideoPoller;
   /** All configured video providers, the default one first. */
   readonly providers: () => readonly MediaProvider[];
   readonly clock: Clock;
+}
+
+interface ResolvedTarget<Value> {
+  readonly provider: MediaProvider;
+  readonly value: Value;
 }
 
 /** The project of the caller. */
@@ -44,19 +49,15 @@ export interface FileResponse {
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
-export interface VideoQueries {
-  /** Throws `forbidden_target`, `upstream_error`, `upstream_failed`, `video_failed`, `no_route`, `budget_unavailable`. */
-  getOperation(requester: VideoRequester, text: string): Promise<OperationStatus>;
-  /** Throws the same codes except `video_failed`. */
-  openFile(requester: VideoRequester, address: string, signal: AbortSignal): Promise<FileResponse>;
-}
+export type VideoQueries = ReturnType<typeof createVideoQueries>;
 
 /** The last polled state is reused for this long. */
 const pollMaxAgeMs = 3_000;
 
-export function createVideoQueries({ videos, vendor, poller, providers, clock }: VideoQueriesDeps): VideoQueries {
+export function createVideoQueries({ videos, vendor, poller, providers, clock }: VideoQueriesDeps) {
   return {
-    async getOperation(requester, text) {
+    /** Throws `forbidden_target`, `upstream_error`, `upstream_failed`, `video_failed`, `no_route`, `budget_unavailable`. */
+    async getOperation(requester: VideoRequester, text: string): Promise<OperationStatus> {
       const targets = resolveTargets((provider) => parseOperationName(text, provider.baseUrl));
       const { value: operation } = targets[0];
       const video = requireVisible(await videos.findByOperation(requester.projectId, operation), requester, operation);
@@ -69,7 +70,8 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
       return { operation, uris: state.kind === 'done' ? state.uris : null };
     },
 
-    async openFile(requester, address, signal) {
+    /** Throws the same codes except `video_failed`. */
+    async openFile(requester: VideoRequester, address: string, signal: AbortSignal): Promise<FileResponse> {
       const targets = resolveTargets((provider) => parseFileAddress(address, provider.hosts));
       const key = getFileKey(address);
       const video = requireVisible(await videos.findByFile(requester.projectId, key), requester, key);
@@ -145,11 +147,6 @@ async function* deliver(chunks: AsyncGenerator<Buffer, void>): AsyncGenerator<Bu
   } catch (error) {
     throw asCallerError(error);
   }
-}
-
-interface ResolvedTarget<Value> {
-  readonly provider: MediaProvider;
-  readonly value: Value;
 }
 
 function noProvider(): GatewayError {

@@ -5,6 +5,7 @@
  * Imports reach every process by NOTIFY. While the database is unavailable, the known rows stay active and the sync is retried.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { createBackgroundLoop } from '../../core/background-loop.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isObject, type JsonObject } from '../../core/json/narrow.ts';
 import type { Price } from '../../core/pricing.ts';
@@ -74,18 +75,14 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   let active: Models<Row> = configured;
   /** Prices as last recorded, so that only changes are compared with the database. */
   const recorded = new Map<string, JsonObject | null>();
+  /** The imported rows may have changed since they were read. */
   let isStale = true;
-  let isUnrecorded = true;
-  let running: Promise<void> | null = null;
-  let timer: NodeJS.Timeout | undefined;
   let subscription: { stop(): Promise<void> } | null = null;
-  let isStopped = false;
 
   const apply = (): void => {
     const { rows, errors } = parseRows(stored);
     if (errors.length > 0) logger.warn({ count: errors.length, errors: errors.slice(0, 5) }, 'invalid imported models skipped');
     active = mergeModels(configured, rows);
-    isUnrecorded = true;
     onChange(active);
   };
 
@@ -98,53 +95,34 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
     for (const { model, price } of entries) recorded.set(model, price);
   };
 
-  const run = async (): Promise<void> => {
-    try {
-      while (isStale || isUnrecorded) {
-        if (isStale) {
-          isStale = false;
-          try {
-            stored = await readImportedModels(database);
-          } catch (error) {
-            isStale = true;
-            throw error;
-          }
-          apply();
-        } else {
-          isUnrecorded = false;
-          try {
-            await record();
-          } catch (error) {
-            isUnrecorded = true;
-            throw error;
-          }
+  const sync = createBackgroundLoop({
+    async run() {
+      if (isStale) {
+        isStale = false;
+        try {
+          stored = await readImportedModels(database);
+        } catch (error) {
+          isStale = true;
+          throw error;
         }
+        apply();
       }
-    } finally {
-      running = null;
-    }
-  };
-
-  /** Joins the run in progress, which continues until nothing is stale. */
-  const sync = async (): Promise<void> => {
-    if (running === null && !isStale && !isUnrecorded) return;
-    running ??= run();
-    await running;
-  };
-
-  const syncInBackground = (): void => {
-    clearTimeout(timer);
-    if (isStopped) return;
-    sync().catch((error: unknown) => {
-      if (isStopped) return;
-      logger.warn({ err: error }, 'model sync failed; retrying');
-      timer = setTimeout(syncInBackground, retryIntervalMs).unref();
-    });
-  };
+      await record();
+      return 'idle';
+    },
+    intervalMs: null,
+    backoff: { initialMs: retryIntervalMs, maxMs: retryIntervalMs },
+    onFailure: (err) => logger.warn({ err }, 'model sync failed; retrying'),
+  });
 
   const onImport = (): void => {
     isStale = true;
-    syncInBackground();
+    sync.wake();
+  };
+
+  const synced = async (): Promise<void> => {
+    await sync.idle(); // A run in progress may have begun before the latest change.
+    await sync.runNow();
   };
 
   return {
@@ -154,32 +132,23 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
       const before = active;
       await storeImportedModels(database, { rows, removed, now: clock.now() });
       isStale = true;
-      try {
-        await sync();
-      } catch (error) {
-        syncInBackground();
-        throw error;
-      }
+      await synced();
       return buildReceipt({ before, after: active, imported: Object.keys(rows), removed });
     },
     reconfigure(next) {
       configured = next;
       apply();
-      syncInBackground();
+      sync.wake();
     },
-    synced: sync,
+    synced,
     async start() {
-      isStopped = false;
       subscription ??= await database.listen(catalogChannel, onImport, onImport);
-      onImport();
-      // A failure is logged and retried in the background.
-      const synced = sync().catch(() => undefined);
-      await withTimeout(synced, startTimeoutMs, () => undefined);
+      isStale = true;
+      sync.start();
+      await withTimeout(sync.idle(), startTimeoutMs, () => undefined);
     },
     async stop() {
-      isStopped = true;
-      clearTimeout(timer);
-      await running?.catch(() => undefined); // Reported to its caller.
+      await sync.stop();
       await subscription?.stop();
       subscription = null;
     },

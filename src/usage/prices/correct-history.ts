@@ -2,20 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Queries } from '../../db/database.ts';
 import { lockGlobal } from '../../db/locks.ts';
-
-export interface HistoryCorrection {
-  readonly models: readonly string[];
-  readonly from: number;
-  /** Exclusive. */
-  readonly to: number;
-}
-
-export interface CorrectedHistory {
-  /** Models whose history was changed. */
-  readonly corrected: readonly string[];
-  /** Models without a current price, whose history is unchanged. */
-  readonly withoutPrice: readonly string[];
-}
+import { toBatches } from '../../db/row-batches.ts';
 
 interface PriceRow {
   readonly model: string;
@@ -27,12 +14,19 @@ interface PriceRow {
 /** A model has few rows, so that a statement returns fewer than 500. */
 const batchSize = 50;
 
-export async function correctHistory(tx: Queries, { models, from, to }: HistoryCorrection): Promise<CorrectedHistory> {
+/**
+ * Corrects the history from `from` to `to` (exclusive). Returns the models whose history was changed, and those without a current price,
+ * whose history is unchanged.
+ */
+export async function correctHistory(
+  tx: Queries,
+  models: readonly string[],
+  { from, to }: { readonly from: number; readonly to: number },
+): Promise<{ corrected: readonly string[]; withoutPrice: readonly string[] }> {
   await lockGlobal(tx, 'prices');
   const corrected: string[] = [];
   const withoutPrice: string[] = [];
-  for (let start = 0; start < models.length; start += batchSize) {
-    const batch = models.slice(start, start + batchSize);
+  for (const batch of toBatches(models, () => 1, batchSize)) {
     const rows = await tx.query<PriceRow>(
       `select model, effective_from as "effectiveFrom", price, source from model_prices
         where model = any ($1::text[]) order by model, effective_from`,

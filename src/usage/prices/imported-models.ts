@@ -2,11 +2,10 @@
 import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Database } from '../../db/database.ts';
 import { lockGlobal } from '../../db/locks.ts';
+import { toBatches } from '../../db/row-batches.ts';
 
 /** NOTIFY channel: the imported rows have changed. */
 export const catalogChannel = 'gateway_catalog';
-
-const batchSize = 500;
 
 /** Rows by model, ordered by name. */
 export async function readImportedModels(database: Database): Promise<JsonObject> {
@@ -19,11 +18,9 @@ export async function storeImportedModels(
   database: Database,
   { rows, removed, now }: { readonly rows: JsonObject; readonly removed: readonly string[]; readonly now: number },
 ): Promise<void> {
-  const entries = Object.entries(rows);
   await database.transaction(async (tx) => {
     await lockGlobal(tx, 'import');
-    for (let start = 0; start < entries.length; start += batchSize) {
-      const batch = entries.slice(start, start + batchSize);
+    for (const batch of toBatches(Object.entries(rows))) {
       await tx.query(
         `insert into catalog_models (model, content, imported_at)
          select given.model, given.content::jsonb, $3::timestamptz

@@ -8,6 +8,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockGlobal } from '../../db/locks.ts';
+import { toBatches } from '../../db/row-batches.ts';
 import { type ModelPrices, parseStoredPrice } from './stored-price.ts';
 
 export interface PriceEntry {
@@ -17,15 +18,10 @@ export interface PriceEntry {
   readonly source: string;
 }
 
-const batchSize = 500;
-
 /** Adds a row for each entry that differs from the model's latest row; returns the models of the added rows. */
 export async function recordPrices(database: Database, entries: readonly PriceEntry[], now: number): Promise<string[]> {
   const added: string[] = [];
-  for (let start = 0; start < entries.length; start += batchSize) {
-    const batch = entries.slice(start, start + batchSize);
-    added.push(...(await database.transaction((tx) => recordBatch(tx, batch, now))));
-  }
+  for (const batch of toBatches(entries)) added.push(...(await database.transaction((tx) => recordBatch(tx, batch, now))));
   return added;
 }
 

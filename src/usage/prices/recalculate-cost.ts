@@ -1,6 +1,6 @@
 /** Cost of a stored call or attempt at given prices, from its stored tokens and units. */
 import type { Route } from '../../core/call.ts';
-import { tokenCost, unitsCost } from '../../core/cost.ts';
+import { clampToSafeInteger, tokenCost, unitsCost } from '../../core/cost.ts';
 import type { CallUnits, Tokens } from '../../core/pricing.ts';
 import type { ModelPrices } from './stored-price.ts';
 
@@ -9,15 +9,8 @@ export type RecalculatedCost =
   /** `price_unknown`: the model has no price. `units_not_kept`: charged by units that are not stored. `video`: settled by `src/videos`. */
   | { readonly kind: 'price_unknown' | 'units_not_kept' | 'video' };
 
-export interface StoredCounts {
-  readonly route: Route;
-  readonly tokens: Tokens;
-  /** Null when the call has none, or was stored before units were. */
-  readonly units: CallUnits | null;
-}
-
-/** `prices` is null when none were known. */
-export function recalculateCost({ route, tokens, units }: StoredCounts, prices: ModelPrices | null): RecalculatedCost {
+/** `units` is null when the call has none, or was stored before units were; `prices` is null when none were known. */
+export function recalculateCost(route: Route, tokens: Tokens, units: CallUnits | null, prices: ModelPrices | null): RecalculatedCost {
   switch (route) {
     case 'video':
       return { kind: 'video' };
@@ -39,7 +32,8 @@ export function recalculateCost({ route, tokens, units }: StoredCounts, prices: 
 
 /** As `pipeline/media/media-record.ts`: units take precedence over tokens, and tokens that the vendor does not report are estimated. */
 function recalculateMedia(tokens: Tokens, units: CallUnits | null, prices: ModelPrices | null): RecalculatedCost {
-  const hasUnitPrice = prices !== null && [prices.perImageNanos, prices.perMillionCharactersNanos, prices.perSecondNanos].some(isKnown);
+  const hasUnitPrice =
+    prices !== null && [prices.perImageNanos, prices.perMillionCharactersNanos, prices.perSecondNanos].some((nanos) => nanos !== null);
   if (units === null && hasUnitPrice) return { kind: 'units_not_kept' };
   const unitCost = units && prices ? unitsCost(units, prices) : null;
   if (unitCost !== null) return { kind: 'cost', nanos: clampToSafeInteger(unitCost) };
@@ -48,16 +42,7 @@ function recalculateMedia(tokens: Tokens, units: CallUnits | null, prices: Model
   return charge.kind === 'cost' && !isCounted ? { kind: 'units_not_kept' } : charge;
 }
 
-function isKnown(nanos: bigint | null): boolean {
-  return nanos !== null;
-}
-
 function recalculateTokens(tokens: Tokens, prices: ModelPrices | null, searches?: number): RecalculatedCost {
   const price = prices?.price ?? null;
   return price === null ? { kind: 'price_unknown' } : { kind: 'cost', nanos: clampToSafeInteger(tokenCost(tokens, price, searches)) };
-}
-
-/** Bound of what a bigint column returns exactly. */
-function clampToSafeInteger(nanos: number): number {
-  return Math.min(nanos, Number.MAX_SAFE_INTEGER);
 }

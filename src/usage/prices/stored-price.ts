@@ -4,15 +4,12 @@
  */
 
 import { asArray, asObject, type JsonObject } from '../../core/json/narrow.ts';
-import type { Price, TokenPrice } from '../../core/pricing.ts';
+import type { Price, TokenPrice, UnitPrices } from '../../core/pricing.ts';
 
 /** Everything by which a call of the model may be charged. */
-export interface ModelPrices {
+export interface ModelPrices extends UnitPrices {
   /** Price of tokens and searches. Null when unknown. */
   readonly price: Price | null;
-  readonly perImageNanos: bigint | null;
-  readonly perMillionCharactersNanos: bigint | null;
-  readonly perSecondNanos: bigint | null;
 }
 
 /** Null when no price is known. */

@@ -21,6 +21,7 @@ describe('a workflow payload', () => {
     ['a time', '2026-11-20T10:00:00.123+01:00'],
     ['a hash in base64 of URLs', 'n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg'],
     ['a model id', 'openai/gpt-4o-mini'],
+    ['a note', 'cleanup: old conversations'],
     ['ids, counts and hashes in objects and lists', { ids: ['a1', 'b2'], counts: { waiting: 3 }, at: null }],
   ])('may be %s', async (_name, value) => {
     checkPayload(value);
@@ -29,6 +30,8 @@ describe('a workflow payload', () => {
 
   test.each([
     ['text', planted],
+    ['a note with text', `cleanup: old conversations ${planted}`],
+    ['a note inside an object', { title: 'cleanup: old conversations' }],
     ['text inside', { conversation_id: 'a', title: planted }],
     ['text in a list', [[{ deep: ['a', planted] }]]],
     ['text as a key', { [planted]: 1 }],
@@ -80,6 +83,16 @@ describe('a workflow payload', () => {
     for (const content of [planted, { message: planted, title: 'a' }, { message: { deep: planted } }, [planted]])
       await expect(codec.encode([marked(content)])).rejects.toBeInstanceOf(PayloadRejectedError);
     await expect(encode({ message: planted, stack_trace: '' })).rejects.toBeInstanceOf(PayloadRejectedError);
+  });
+
+  test('with workflow metadata may hold notes as details and descriptions, but no other text', async () => {
+    const metadata = (currentDetails: string, description: string) => ({
+      definition: { type: 'learningBatch', queryDefinitions: [{ name: 'status', description }] },
+      currentDetails,
+    });
+    await encode(metadata('2 of 5 groups settled.', 'Returns what the run does now.'));
+    for (const bad of [metadata(planted, 'Returns what the run does now.'), metadata('2 of 5 groups settled.', planted)])
+      await expect(encode(bad)).rejects.toBeInstanceOf(PayloadRejectedError);
   });
 
   test('that nests deeply is checked completely', () => {

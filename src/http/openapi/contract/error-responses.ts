@@ -1,13 +1,10 @@
 /** Error responses of a route by status, from the table of error codes (docs/api/reference.md#errors). */
-import type { ErrorCode } from '../../../core/errors.ts';
-import { errorSpec } from '../../../core/errors.ts';
+import { z } from 'zod';
+import { type ErrorCode, errorSpecs } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
-import type { ErrorStyle } from '../../error-handler.ts';
-import { messagesErrorType } from '../../error-handler.ts';
-import type { ResponseHeader } from './parameters.ts';
-import { responseHeaderRefs } from './parameters.ts';
-
-export type PlainTextStatus = 400 | 413 | 415 | 422;
+import { type ErrorStyle, messagesErrorType } from '../../error-handler.ts';
+import type { PlainTextStatus } from '../../plain-text-error.ts';
+import { type ResponseHeader, responseHeaderRefs } from './parameters.ts';
 
 export interface ErrorResponsesSpec {
   readonly style: ErrorStyle;
@@ -25,6 +22,13 @@ const plainReasons: Readonly<Record<PlainTextStatus, string>> = {
   422: 'plain text: the body does not match the schema',
 };
 
+export const errorSchemas = {
+  ChatError: z
+    .looseObject({ error: z.looseObject({ message: z.string(), type: z.string(), code: z.string() }) })
+    .describe('`type` and `code` hold the same value.'),
+  MessagesError: z.looseObject({ type: z.literal('error'), error: z.looseObject({ type: z.string(), message: z.string() }) }),
+};
+
 export function describeErrors({ style, codes, plain, headers }: ErrorResponsesSpec): JsonObject {
   const byStatus = new Map<string, ErrorCode[]>(plain.map((status) => [String(status), []]));
   for (const code of codes) {
@@ -33,9 +37,9 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
   const plainTexts = new Map(plain.map((status) => [String(status), plainReasons[status]]));
   const described = [...byStatus].sort().map(([status, codesOfStatus]) => {
     const plainText = plainTexts.get(status);
-    const retryDelays = codesOfStatus.flatMap((code) => errorSpec(code).retryAfterSeconds ?? []);
+    const retryDelays = codesOfStatus.flatMap((code) => errorSpecs[code].retryAfterSeconds ?? []);
     const names = codesOfStatus.map((code) =>
-      errorSpec(code).retryAfterSeconds === undefined ? code : `${code} (${errorSpec(code).retryAfterSeconds} s)`,
+      errorSpecs[code].retryAfterSeconds === undefined ? code : `${code} (${errorSpecs[code].retryAfterSeconds} s)`,
     );
     return [
       status,
@@ -64,7 +68,7 @@ function getStatuses(code: ErrorCode): string[] {
     case 'upstream_failed':
       return ['502', '503'];
     default:
-      return [String(errorSpec(code).status)];
+      return [String(errorSpecs[code].status)];
   }
 }
 

@@ -1,19 +1,29 @@
 /** Specification of an operation, and the error codes that routes share. */
 import type { ErrorCode } from '../../../core/errors.ts';
-import type { ResponseName } from '../schemas/responses.ts';
-import type { PlainTextStatus } from './error-responses.ts';
+import type { JsonObject } from '../../../core/json/narrow.ts';
+import type { PlainTextStatus } from '../../plain-text-error.ts';
+import type { ResponseHeader } from './parameters.ts';
 
 export interface OperationSpec {
   readonly tag: string;
   readonly summary: string;
-  readonly auth: 'key' | 'admin' | 'none';
+  /** `messages`: a virtual key, also in `x-api-key`. */
+  readonly auth: 'key' | 'messages' | 'admin' | 'none';
   readonly parameters?: readonly string[];
   /** Name of the request schema; `optional`: the body may be omitted. */
   readonly body?: { readonly name: string; readonly optional?: true };
-  readonly responses: Readonly<Record<string, ResponseName>>;
+  /** By status: the name of the response schema, or the content by media type. */
+  readonly responses: Readonly<Record<string, string | JsonObject>>;
+  /** Description of the responses. Default: the summary. */
+  readonly description?: string;
+  /** Headers of the responses; those of errors include only `x-gateway-call-id`. */
+  readonly headers?: readonly ResponseHeader[];
   readonly codes: readonly ErrorCode[];
   readonly plain?: readonly PlainTextStatus[];
 }
+
+/** Operations by method and path, such as `get /v1/models`. */
+export type OperationSpecs = Readonly<Record<string, OperationSpec>>;
 
 export const keyCodes = ['missing_key', 'invalid_key', 'keystore_unavailable', 'limits_unavailable'] as const;
 /** Error codes of every route that calls a model. */

@@ -5,6 +5,8 @@ import type { JsonObject } from '../../../core/json/narrow.ts';
 
 const text = { type: 'string' };
 const integer = { type: 'integer' };
+const uuid = { type: 'string', format: 'uuid' };
+const boundedName = { type: 'string', minLength: 1, maxLength: 256 };
 
 interface Header {
   readonly schema: JsonObject;
@@ -48,30 +50,22 @@ const requestHeaders: Readonly<Record<string, Header>> = {
 const otherParameters: Readonly<Record<string, JsonObject>> = {
   project: pathParameter('project', { type: 'string', pattern: '^[a-z0-9][a-z0-9-]{0,62}$' }, 'slug of the project'),
   prefix: pathParameter('prefix', { type: 'string', minLength: 1 }, 'prefix of the key'),
-  process: pathParameter('process', { type: 'string', format: 'uuid' }, 'id of the process, from the list'),
-  source: pathParameter(
-    'source',
-    { type: 'string', minLength: 1, maxLength: 256 },
-    'name of the application; a slash in it is written `%2F`',
-  ),
-  id: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the conversation'),
-  erasure: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the erasure'),
-  subject: pathParameter(
-    'subject',
-    { type: 'string', minLength: 1, maxLength: 256 },
-    'the end user, without control characters; a slash in it is written `%2F`',
-  ),
-  item: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the memory'),
-  batch: pathParameter('id', { type: 'string', format: 'uuid' }, 'id of the batch'),
+  process: pathParameter('process', uuid, 'id of the process, from the list'),
+  source: pathParameter('source', boundedName, 'name of the application; a slash in it is written `%2F`'),
+  id: pathParameter('id', uuid, 'id of the conversation'),
+  erasure: pathParameter('id', uuid, 'id of the erasure'),
+  subject: pathParameter('subject', boundedName, 'the end user, without control characters; a slash in it is written `%2F`'),
+  item: pathParameter('id', uuid, 'id of the memory'),
+  batch: pathParameter('id', uuid, 'id of the batch'),
   batch_state: queryParameter(
     'state',
     { type: 'string', enum: ['running', 'waiting', 'retrying', 'done', 'failed'] },
     'only batches in this state; `waiting`: for a model or for memory to be enabled; `retrying`: after a failure',
   ),
   limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'maximum number of rows'),
-  before: queryParameter('before', { type: 'string', format: 'uuid' }, 'only calls older than the one with this id'),
-  task_id: queryParameter('task_id', { type: 'string', minLength: 1, maxLength: 256 }, 'only calls of this task'),
-  source_only: queryParameter('source', { type: 'string', minLength: 1, maxLength: 256 }, 'only calls of this application'),
+  before: queryParameter('before', uuid, 'only calls older than the one with this id'),
+  task_id: queryParameter('task_id', boundedName, 'only calls of this task'),
+  source_only: queryParameter('source', boundedName, 'only calls of this application'),
 };
 
 /** `components.parameters` of the document, by the names that `parameterRefs` takes. */
@@ -99,7 +93,7 @@ export const correlationHeaders: readonly string[] = Object.keys(requestHeaders)
 
 /** `components.headers` of the document. */
 export const responseHeaders = {
-  'x-gateway-call-id': { schema: { type: 'string', format: 'uuid' }, description: 'id of the call' },
+  'x-gateway-call-id': { schema: uuid, description: 'id of the call' },
   'x-gateway-model': { schema: text, description: '`<provider>/<model>` that responded' },
   'x-gateway-cache': { schema: { type: 'string', enum: ['hit', 'miss'] }, description: 'whether the response came from the cache' },
   'retry-after': { schema: integer, description: 'seconds to wait' },

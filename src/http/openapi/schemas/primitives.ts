@@ -1,4 +1,4 @@
-/** Schemas that several response schemas share. */
+/** Schemas that several routes share. */
 import { z } from 'zod';
 
 export const time = z.string().meta({ format: 'date-time' });
@@ -9,3 +9,8 @@ export const text = z.string().nullable();
 export const windowName = z.enum(['minute', 'day', 'month', 'total']);
 
 export const listSchema = (row: z.ZodType) => z.looseObject({ object: z.literal('list'), data: z.array(row) });
+
+/** Members as vendors document them. The gateway forwards them unchanged, and the vendor rejects invalid values; null counts as absent. */
+export const vendorText = z.string().nullable().optional();
+export const vendorInteger = z.int().nullable().optional();
+export const vendorNumber = z.number().nullable().optional();

@@ -1,22 +1,63 @@
-/** Operations of the six inference routes. */
+/**
+ * Operations and schemas of the six inference routes.
+ *
+ * The request schemas state what the gateway itself requires; everything else is forwarded unread, so the objects are open. The codecs in
+ * `dialects` validate byte ranges, since bodies are never parsed completely on the path of a call. A property test compares both.
+ */
+import { z } from 'zod';
 import type { TextRoute } from '../../../core/call.ts';
 import type { ErrorCode } from '../../../core/errors.ts';
-import type { JsonObject } from '../../../core/json/narrow.ts';
-import { describeErrors } from '../../openapi/contract/error-responses.ts';
-import { callCodes } from '../../openapi/contract/operation-spec.ts';
-import type { ResponseHeader } from '../../openapi/contract/parameters.ts';
-import { parameterRefs, requestHeadersFor, responseHeaderRefs } from '../../openapi/contract/parameters.ts';
-import type { ResponseName } from '../../openapi/schemas/responses.ts';
+import { callCodes, type OperationSpec, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
+import { requestHeadersFor } from '../../openapi/contract/parameters.ts';
+import { jsonContent } from '../../openapi/describe-operation.ts';
+
+const modelForms = 'a tier, `auto`, or `<provider>/<model>` of `GET /v1/models`';
+const stream = z.boolean().optional().describe('`true`: respond with server-sent events');
+const forwarded = (members: z.ZodRawShape = {}) =>
+  z.looseObject({ model: z.string().min(1).describe(modelForms), ...members }).describe('Goes to the vendor unchanged, but for the model.');
+
+export const inferenceRequests = {
+  ChatBody: z
+    .looseObject({
+      model: z.string().nullable().optional().describe(`${modelForms}; without it \`auto\` is used`),
+      messages: z.array(z.unknown()),
+      stream,
+      user: z.unknown().optional().describe('a string names the end user where `x-gateway-memory-subject` is not sent'),
+    })
+    .describe('A chat completion. `stream: true` sets `stream_options.include_usage`; all other members are forwarded unchanged.'),
+  MessagesBody: z
+    .looseObject({
+      model: z.string().optional().describe(`${modelForms}; without it \`auto\` is used`),
+      max_tokens: z.number(),
+      messages: z.array(z.unknown()),
+      stream,
+      metadata: z.unknown().optional().describe('`user_id` names the end user where `x-gateway-memory-subject` is not sent'),
+    })
+    .describe('A message. All other members are forwarded unchanged.'),
+  EmbeddingsBody: forwarded(),
+  ModerationsBody: forwarded(),
+  RerankBody: forwarded(),
+  ResponsesBody: forwarded({ stream }),
+};
+
+const vendorResponse = (members: z.ZodRawShape = {}) => z.looseObject(members).describe('The vendor’s answer, unchanged.');
+
+export const inferenceResponses = {
+  ChatCompletion: vendorResponse({ choices: z.array(z.unknown()) }),
+  Message: vendorResponse({ content: z.array(z.unknown()) }),
+  Response: vendorResponse({ output: z.array(z.unknown()) }),
+  VendorAnswer: vendorResponse(),
+};
 
 interface InferenceRouteSpec {
   readonly path: string;
   readonly summary: string;
-  readonly body: string;
-  readonly response: ResponseName;
+  readonly body: keyof typeof inferenceRequests;
+  readonly response: keyof typeof inferenceResponses;
   readonly streams?: true;
 }
 
-/** By route, so that the compiler finds a missing one; `body` is the name of the request schema. */
+/** By route, so that the compiler finds a missing one. */
 export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = {
   chat: { path: '/v1/chat/completions', summary: 'Chat completion', body: 'ChatBody', response: 'ChatCompletion', streams: true },
   messages: { path: '/v1/messages', summary: 'Message', body: 'MessagesBody', response: 'Message', streams: true },
@@ -26,46 +67,33 @@ export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = 
   responses: { path: '/v1/responses', summary: 'Response', body: 'ResponsesBody', response: 'Response', streams: true },
 };
 
-const commonCodes = [...callCodes, 'invalid_memory_mode', 'upstream_refused'] as const satisfies readonly ErrorCode[];
+export const inferenceOperations: OperationSpecs = Object.fromEntries(
+  (['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses'] as const).map((route) => [
+    `post ${inferenceRoutes[route].path}`,
+    operationOf(route),
+  ]),
+);
 
-export function describeInference(): [string, string, JsonObject][] {
-  return textRoutes.map((route) => [inferenceRoutes[route].path, 'post', describeRoute(route)]);
-}
-
-const textRoutes: readonly TextRoute[] = ['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses'];
-
-function describeRoute(route: TextRoute): JsonObject {
-  const { summary, body, response: responseSchema, streams } = inferenceRoutes[route];
+function operationOf(route: TextRoute): OperationSpec {
+  const { summary, body, response, streams } = inferenceRoutes[route];
   const isDialect = route === 'chat' || route === 'messages';
-  const headers: ResponseHeader[] = [
-    'x-gateway-call-id',
-    'x-gateway-model',
-    ...(isDialect ? ['x-gateway-cache' as const] : []),
-    'cache-control',
-    ...(streams ? ['x-accel-buffering' as const] : []),
-  ];
   return {
-    tags: ['inference'],
+    tag: 'inference',
     summary,
-    security: [{ virtualKey: [] }, ...(route === 'messages' ? [{ messagesKey: [] }] : [])],
-    parameters: parameterRefs(requestHeadersFor(route)),
-    requestBody: { required: true, content: { 'application/json': { schema: { $ref: `#/components/schemas/${body}` } } } },
-    responses: {
-      '200': {
-        description: streams ? 'The response; with `stream: true` as server-sent events.' : 'The response.',
-        headers: responseHeaderRefs(headers),
-        content: {
-          'application/json': { schema: { $ref: `#/components/schemas/${responseSchema}` } },
-          ...(streams && { 'text/event-stream': {} }),
-        },
-      },
-      ...describeErrors({
-        style: route === 'messages' ? 'messages' : 'chat',
-        codes: [...routeCodes(route), ...commonCodes],
-        plain: isDialect ? [413] : [400, 413, 415],
-        headers: ['x-gateway-call-id'],
-      }),
-    },
+    auth: route === 'messages' ? 'messages' : 'key',
+    parameters: requestHeadersFor(route),
+    body: { name: body },
+    responses: { 200: { ...jsonContent(response), ...(streams && { 'text/event-stream': {} }) } },
+    description: streams ? 'The response; with `stream: true` as server-sent events.' : 'The response.',
+    headers: [
+      'x-gateway-call-id',
+      'x-gateway-model',
+      ...(isDialect ? ['x-gateway-cache' as const] : []),
+      'cache-control',
+      ...(streams ? ['x-accel-buffering' as const] : []),
+    ],
+    codes: [...routeCodes(route), ...callCodes, 'invalid_memory_mode', 'upstream_refused'],
+    plain: isDialect ? [413] : [400, 413, 415],
   };
 }
 

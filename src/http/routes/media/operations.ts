@@ -1,11 +1,8 @@
 /** Operations and schemas of the image and speech routes (docs/api/reference.md#images). */
 import { z } from 'zod';
-import type { ErrorCode } from '../../../core/errors.ts';
-import type { JsonObject } from '../../../core/json/narrow.ts';
-import { describeErrors } from '../../openapi/contract/error-responses.ts';
-import { callCodes } from '../../openapi/contract/operation-spec.ts';
-import { correlationHeaders, parameterRefs, responseHeaderRefs } from '../../openapi/contract/parameters.ts';
-import { vendorInteger, vendorNumber, vendorText } from '../../openapi/contract/vendor-values.ts';
+import { callCodes, type OperationSpec, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
+import { correlationHeaders } from '../../openapi/contract/parameters.ts';
+import { vendorInteger, vendorNumber, vendorText } from '../../openapi/schemas/primitives.ts';
 
 const modelForms = '`<provider>/<model>`, a tier of the route, or a model of its default provider';
 
@@ -41,35 +38,22 @@ export const mediaResponses = {
     .describe('One base64 entry per image, in any response format of the vendor.'),
 };
 
-const codes = [
-  ...callCodes,
-  'missing_model',
-  'bad_model',
-  'bad_shape',
-  'upstream_error',
-  'bad_upstream_response',
-] as const satisfies readonly ErrorCode[];
+const base: Pick<OperationSpec, 'tag' | 'auth' | 'parameters' | 'headers' | 'codes' | 'plain'> = {
+  tag: 'media',
+  auth: 'key',
+  parameters: ['x-gateway-source', ...correlationHeaders],
+  headers: ['x-gateway-call-id', 'x-gateway-model', 'cache-control'],
+  codes: [...callCodes, 'missing_model', 'bad_model', 'bad_shape', 'upstream_error', 'bad_upstream_response'],
+  plain: [400, 413, 415],
+};
 
-export function describeMedia(): [string, string, JsonObject][] {
-  const images = { 'application/json': { schema: { $ref: '#/components/schemas/ImageResult' } } };
-  // The content type is that of the provider's configuration, of the vendor, or audio/mpeg.
-  const audio = { 'audio/*': {} };
-  return [
-    ['/v1/images/generations', 'post', describeRoute('Generates images', 'ImageBody', images)],
-    ['/v1/audio/speech', 'post', describeRoute('Streams speech', 'SpeechBody', audio)],
-  ];
-}
-
-function describeRoute(summary: string, body: keyof typeof mediaRequests, content: JsonObject): JsonObject {
-  return {
-    tags: ['media'],
-    summary,
-    security: [{ virtualKey: [] }],
-    parameters: parameterRefs(['x-gateway-source', ...correlationHeaders]),
-    requestBody: { required: true, content: { 'application/json': { schema: { $ref: `#/components/schemas/${body}` } } } },
-    responses: {
-      '200': { description: summary, headers: responseHeaderRefs(['x-gateway-call-id', 'x-gateway-model', 'cache-control']), content },
-      ...describeErrors({ style: 'chat', codes, plain: [400, 413, 415], headers: ['x-gateway-call-id'] }),
-    },
-  };
-}
+export const mediaOperations: OperationSpecs = {
+  'post /v1/images/generations': { ...base, summary: 'Generates images', body: { name: 'ImageBody' }, responses: { 200: 'ImageResult' } },
+  'post /v1/audio/speech': {
+    ...base,
+    summary: 'Streams speech',
+    body: { name: 'SpeechBody' },
+    // The content type is that of the provider's configuration, of the vendor, or audio/mpeg.
+    responses: { 200: { 'audio/*': {} } },
+  },
+};

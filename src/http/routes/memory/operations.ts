@@ -1,14 +1,12 @@
 /** Operations of the memory routes (docs/api/reference.md#memory). */
-import type { OperationSpec } from '../../openapi/contract/operation-spec.ts';
-import { databaseCodes, keyCodes } from '../../openapi/contract/operation-spec.ts';
+import { databaseCodes, keyCodes, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
 
 const base = { tag: 'memory', auth: 'key' } as const;
 const codes = [...keyCodes, ...databaseCodes];
 const withBody = [400, 413, 415] as const;
 const withSchema = [...withBody, 422] as const;
 
-/** By method and path. */
-export const memoryOperations: Readonly<Record<string, OperationSpec>> = {
+export const memoryOperations: OperationSpecs = {
   'post /v1/memory/items': {
     ...base,
     summary: 'Saves a memory',

@@ -15,78 +15,66 @@ const nonBlankText = z.string().regex(/[^\s\0]/);
 const text = nonBlankText.max(4_000).describe('1 to 4,000 characters after trimming; credentials in it are replaced');
 const kind = z.enum(['fact', 'preference', 'decision', 'event', 'procedure']);
 
-const itemBody = z
-  .looseObject({
-    text,
-    kind: kind.optional().describe('default: fact'),
-    importance: z
-      .union([z.int().min(1).max(5), z.enum(['low', 'normal', 'high'])])
-      .optional()
-      .describe('default: 3, which is normal'),
-    subject,
-    pinned: z.boolean().optional().describe('true is rejected: only a person can pin'),
-  })
-  .describe('A new memory.');
-
-const correctionBody = z.looseObject({ text }).describe('The new text.');
-const ratingBody = z.looseObject({ rating: z.enum(['useful', 'wrong']) });
-const rememberBody = z
-  .looseObject({ focus: z.string().max(2_000).nullish().describe('what to learn; default: everything relevant') })
-  .nullable();
-const wakeUpBody = z.looseObject({ subject }).nullable();
-
-const searchBody = z.looseObject({
-  query: nonBlankText.max(2_000),
-  subject,
-  limit: z.int().min(1).max(50).optional().describe('default: 10'),
-  kinds: z.array(kind).max(20).optional().describe('of memories; default: all'),
-  include: z
-    .array(z.enum(['memories', 'episodes']))
-    .max(20)
-    .optional()
-    .describe('default: both'),
-  min_score: z.number().min(0).max(1).optional(),
-});
-
 const name = z.string().max(2_000).nullish();
-const graphBody = z
-  .looseObject({
-    query: name.describe('text of the fact'),
-    entity: name.describe('name of either end'),
-    relation: name,
-    subject,
-    limit: z.int().min(1).max(200).optional().describe('default: 50'),
-  })
-  .nullable();
-
-const settingsBody = z
-  .strictObject({
-    enabled: z.boolean(),
-    only_senders: z
-      .array(
-        z
-          .string()
-          .min(1)
-          .max(256)
-          .regex(/^[^\0\p{Cs}]+$/u),
-      )
-      .max(1_000)
-      .describe('applications; empty: all'),
-    delete_conversations_after_days: z.int().min(1).max(36_500).nullable().describe('null keeps everything'),
-    batch_of: z.int().min(1).max(1_000),
-    at_least_every_minutes: z.int().min(1).max(43_200).describe('shorter than the deletion period'),
-  })
-  .partial()
-  .nullable()
-  .describe('Omitted members stay unchanged.');
 
 export const memoryRequests = {
-  item: itemBody,
-  correction: correctionBody,
-  rating: ratingBody,
-  remember: rememberBody,
-  wakeUp: wakeUpBody,
-  search: searchBody,
-  graph: graphBody,
-  settings: settingsBody,
+  MemoryItemBody: z
+    .looseObject({
+      text,
+      kind: kind.optional().describe('default: fact'),
+      importance: z
+        .union([z.int().min(1).max(5), z.enum(['low', 'normal', 'high'])])
+        .optional()
+        .describe('default: 3, which is normal'),
+      subject,
+      pinned: z.boolean().optional().describe('true is rejected: only a person can pin'),
+    })
+    .describe('A new memory.'),
+  MemoryCorrectionBody: z.looseObject({ text }).describe('The new text.'),
+  MemoryRatingBody: z.looseObject({ rating: z.enum(['useful', 'wrong']) }),
+  MemoryRememberBody: z
+    .looseObject({ focus: z.string().max(2_000).nullish().describe('what to learn; default: everything relevant') })
+    .nullable(),
+  MemoryWakeUpBody: z.looseObject({ subject }).nullable(),
+  MemorySearchBody: z.looseObject({
+    query: nonBlankText.max(2_000),
+    subject,
+    limit: z.int().min(1).max(50).optional().describe('default: 10'),
+    kinds: z.array(kind).max(20).optional().describe('of memories; default: all'),
+    include: z
+      .array(z.enum(['memories', 'episodes']))
+      .max(20)
+      .optional()
+      .describe('default: both'),
+    min_score: z.number().min(0).max(1).optional(),
+  }),
+  MemoryGraphBody: z
+    .looseObject({
+      query: name.describe('text of the fact'),
+      entity: name.describe('name of either end'),
+      relation: name,
+      subject,
+      limit: z.int().min(1).max(200).optional().describe('default: 50'),
+    })
+    .nullable(),
+  MemorySettingsBody: z
+    .strictObject({
+      enabled: z.boolean(),
+      only_senders: z
+        .array(
+          z
+            .string()
+            .min(1)
+            .max(256)
+            .regex(/^[^\0\p{Cs}]+$/u),
+        )
+        .max(1_000)
+        .describe('applications; empty: all'),
+      delete_conversations_after_days: z.int().min(1).max(36_500).nullable().describe('null keeps everything'),
+      batch_of: z.int().min(1).max(1_000),
+      at_least_every_minutes: z.int().min(1).max(43_200).describe('shorter than the deletion period'),
+    })
+    .partial()
+    .nullable()
+    .describe('Omitted members stay unchanged.'),
 };

@@ -1,6 +1,6 @@
 /** Response schemas of the memory routes. Objects are open: members may be added without a new version. */
 import { z } from 'zod';
-import { count, id, text, time } from '../../openapi/schemas/primitives.ts';
+import { count, id, listSchema, text, time } from '../../openapi/schemas/primitives.ts';
 
 const score = z.number().min(0).max(1);
 
@@ -25,52 +25,9 @@ const item = z.looseObject({
   closed_at: time.nullable(),
 });
 
-const removal = z.looseObject({
-  id,
-  object: z.literal('memory.item'),
-  deleted: z.literal(true),
-  state: z.literal('closed'),
-  closed_at: time,
-});
-
-const searchResult = z.looseObject({
-  vector: z.boolean().describe('vectors were used: the project has an embeddings route, which responded in time'),
-  memories: z.array(z.looseObject({ item, score, matched_by: z.array(z.enum(['vector', 'text'])) })),
-  episodes: z.array(z.looseObject({ id, title: text, subject: text, snippet: z.string(), score, started_at: time, last_turn_at: time })),
-});
-
 const page = z.looseObject({ text: z.string(), updated_at: time }).nullable();
 
-const wakeUp = z.looseObject({
-  pinned: z.array(item),
-  trusted: z.array(item).describe('written by a person, or rated useful and never wrong'),
-  subject_memories: z.array(item),
-  episodes: z.array(z.looseObject({ id, title: text, last_turn_at: time })),
-  knowledge_page: page,
-  profile: page,
-  text: z.string().describe('all of it as a prompt block; empty when memory has nothing'),
-});
-
 const entity = z.looseObject({ id, name: z.string() });
-
-const graph = z.looseObject({
-  facts: z.array(
-    z.looseObject({
-      id,
-      source: entity,
-      relation: z.string(),
-      target: entity,
-      fact: z.string(),
-      subject: text,
-      valid_from: time,
-      valid_to: time.nullable(),
-      created_at: time,
-      item_ids: z.array(id),
-    }),
-  ),
-});
-
-const remembered = z.looseObject({ episode_id: id, batch_id: id, status: z.literal('queued'), focus: text });
 
 const progress = {
   messages: count,
@@ -96,14 +53,6 @@ const batch = z.looseObject({
     .array(z.looseObject({ position: count, subject_sha256: text, state: z.enum(['waiting', 'learned', 'done', 'failed']), ...progress }))
     .optional()
     .describe('not in lists'),
-});
-
-const settings = z.looseObject({
-  enabled: z.boolean(),
-  only_senders: z.array(z.string()),
-  delete_conversations_after_days: z.int().nullable(),
-  batch_of: z.int(),
-  at_least_every_minutes: z.int(),
 });
 
 const erasure = z.looseObject({
@@ -135,40 +84,77 @@ const erasureOfAll = erasure.extend({
   done_at: time.nullable(),
 });
 
-const episode = z.looseObject({
-  id,
-  object: z.literal('memory.episode'),
-  title: text,
-  subject: text,
-  source: z.string(),
-  state: z.enum(['stored', 'read']),
-  turns: count,
-  started_at: time,
-  last_turn_at: time,
-  read_at: time.nullable(),
-  text: z.string().describe('what the memory worker reads'),
-  messages: z.array(
-    z.looseObject({
-      role: z.enum(['user', 'assistant']),
-      content: z.string(),
-      tool_calls: z.array(z.looseObject({ name: z.string(), arguments: z.string() })).optional(),
-      created_at: time,
-    }),
-  ),
-});
-
 export const memoryResponses = {
-  Episode: episode,
+  Episode: z.looseObject({
+    id,
+    object: z.literal('memory.episode'),
+    title: text,
+    subject: text,
+    source: z.string(),
+    state: z.enum(['stored', 'read']),
+    turns: count,
+    started_at: time,
+    last_turn_at: time,
+    read_at: time.nullable(),
+    text: z.string().describe('what the memory worker reads'),
+    messages: z.array(
+      z.looseObject({
+        role: z.enum(['user', 'assistant']),
+        content: z.string(),
+        tool_calls: z.array(z.looseObject({ name: z.string(), arguments: z.string() })).optional(),
+        created_at: time,
+      }),
+    ),
+  }),
   MemoryErasure: erasure,
   ProjectErasure: erasureOfAll,
-  ProjectErasureList: z.looseObject({ object: z.literal('list'), data: z.array(erasureOfAll) }),
+  ProjectErasureList: listSchema(erasureOfAll),
   MemoryItem: item,
-  MemoryRemoval: removal,
-  MemorySearch: searchResult,
-  MemoryWakeUp: wakeUp,
-  MemoryFacts: graph,
-  MemorySettings: settings,
-  MemoryRemembered: remembered,
+  MemoryRemoval: z.looseObject({
+    id,
+    object: z.literal('memory.item'),
+    deleted: z.literal(true),
+    state: z.literal('closed'),
+    closed_at: time,
+  }),
+  MemorySearch: z.looseObject({
+    vector: z.boolean().describe('vectors were used: the project has an embeddings route, which responded in time'),
+    memories: z.array(z.looseObject({ item, score, matched_by: z.array(z.enum(['vector', 'text'])) })),
+    episodes: z.array(z.looseObject({ id, title: text, subject: text, snippet: z.string(), score, started_at: time, last_turn_at: time })),
+  }),
+  MemoryWakeUp: z.looseObject({
+    pinned: z.array(item),
+    trusted: z.array(item).describe('written by a person, or rated useful and never wrong'),
+    subject_memories: z.array(item),
+    episodes: z.array(z.looseObject({ id, title: text, last_turn_at: time })),
+    knowledge_page: page,
+    profile: page,
+    text: z.string().describe('all of it as a prompt block; empty when memory has nothing'),
+  }),
+  MemoryFacts: z.looseObject({
+    facts: z.array(
+      z.looseObject({
+        id,
+        source: entity,
+        relation: z.string(),
+        target: entity,
+        fact: z.string(),
+        subject: text,
+        valid_from: time,
+        valid_to: time.nullable(),
+        created_at: time,
+        item_ids: z.array(id),
+      }),
+    ),
+  }),
+  MemorySettings: z.looseObject({
+    enabled: z.boolean(),
+    only_senders: z.array(z.string()),
+    delete_conversations_after_days: z.int().nullable(),
+    batch_of: z.int(),
+    at_least_every_minutes: z.int(),
+  }),
+  MemoryRemembered: z.looseObject({ episode_id: id, batch_id: id, status: z.literal('queued'), focus: text }),
   Batch: batch,
-  BatchList: z.looseObject({ object: z.literal('list'), data: z.array(batch) }),
+  BatchList: listSchema(batch),
 };

@@ -1,5 +1,5 @@
 /** Operations of the provisioning routes. */
-import { databaseCodes, type OperationSpec } from '../../openapi/contract/operation-spec.ts';
+import { databaseCodes, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
 
 const provisionRead = { tag: 'provision', auth: 'admin', codes: ['missing_key', 'invalid_key', ...databaseCodes] } as const;
 const projectRead = { ...provisionRead, codes: [...provisionRead.codes, 'not_found', 'bad_request'], plain: [400] } as const;
@@ -7,8 +7,7 @@ const projectRead = { ...provisionRead, codes: [...provisionRead.codes, 'not_fou
 const projectWrite = { ...projectRead, codes: [...projectRead.codes, 'unsupported_media_type'], plain: [400, 413] } as const;
 const team = '/provision/teams/{project}';
 
-/** By method and path. */
-export const provisionOperations: Readonly<Record<string, OperationSpec>> = {
+export const provisionOperations: OperationSpecs = {
   'get /provision/teams': { ...provisionRead, summary: 'Lists projects', responses: { 200: 'ProjectList' } },
   [`get ${team}`]: { ...projectRead, summary: 'Gets a project', parameters: ['project'], responses: { 200: 'Project' } },
   [`put ${team}`]: {

@@ -14,35 +14,31 @@ const modelId = z
   .regex(/^[^/\s]+\/\S+$/);
 
 const placeAndAction = { place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) };
-const rulesBody = z
-  .strictObject({
-    rules: z
-      .array(
-        z.union([
-          z.strictObject({ class: z.enum(['credential', 'card_number', 'email', 'phone', 'iban']), ...placeAndAction }),
-          z.strictObject({
-            class: z.literal('expression'),
-            ...placeAndAction,
-            expression: z.string().min(1).max(500).describe('RE2 syntax; must not match the empty string'),
-          }),
-        ]),
-      )
-      .max(50),
-  })
-  .describe('All rules of the project.');
-
-const catalogBody = z
-  .strictObject({ models: z.record(modelId, z.record(z.string(), z.unknown()).nullable()) })
-  .describe('Rows in the format of `models` in gateway.yaml, by `<provider>/<model>`; null removes an imported row.');
-
 const partial = 'Omitted members stay unchanged.';
 
 export const provisionRequests = {
-  project: projectInput.nullable().describe(partial),
-  key: keyInput.describe('A new virtual key.'),
-  rotate: rotateInput.nullable().describe('Without a body the old key is revoked at once.'),
-  application: applicationInput.nullable().describe(partial),
-  rules: rulesBody,
-  catalog: catalogBody,
-  reprice: repriceInput.describe('The window, and the prices for recalculating its calls.'),
+  ProjectBody: projectInput.nullable().describe(partial),
+  KeyBody: keyInput.describe('A new virtual key.'),
+  RotateBody: rotateInput.nullable().describe('Without a body the old key is revoked at once.'),
+  ApplicationBody: applicationInput.nullable().describe(partial),
+  RulesBody: z
+    .strictObject({
+      rules: z
+        .array(
+          z.union([
+            z.strictObject({ class: z.enum(['credential', 'card_number', 'email', 'phone', 'iban']), ...placeAndAction }),
+            z.strictObject({
+              class: z.literal('expression'),
+              ...placeAndAction,
+              expression: z.string().min(1).max(500).describe('RE2 syntax; must not match the empty string'),
+            }),
+          ]),
+        )
+        .max(50),
+    })
+    .describe('All rules of the project.'),
+  CatalogBody: z
+    .strictObject({ models: z.record(modelId, z.record(z.string(), z.unknown()).nullable()) })
+    .describe('Rows in the format of `models` in gateway.yaml, by `<provider>/<model>`; null removes an imported row.'),
+  RepriceBody: repriceInput.describe('The window, and the prices for recalculating its calls.'),
 };

@@ -32,8 +32,6 @@ const keyFields = {
 };
 
 const key = z.looseObject({ ...keyFields, revoked_at: time.nullable() });
-const issuedKey = z.looseObject({ key: z.string().describe('the secret; shown only once'), ...keyFields });
-
 const application = z.looseObject({
   source: z.string(),
   ceilings: z.looseObject({ calls: count.nullable(), cost: usd.nullable() }),
@@ -43,10 +41,6 @@ const application = z.looseObject({
   speech_tiers: tiers,
   created_at: time.nullable(),
   updated_at: time.nullable(),
-});
-
-const rules = z.looseObject({
-  rules: z.array(z.looseObject({ class: z.string(), place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) })),
 });
 
 const outcome = z.enum(['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown']);
@@ -117,58 +111,54 @@ const catalogModel = z.looseObject({
   serves: z.array(z.string()).optional().describe('The vendor routes that the model supports; absent: all that its provider serves'),
 });
 
-const catalog = z.looseObject({
-  object: z.literal('list'),
-  data: z.array(catalogModel),
-  providers: z.array(z.looseObject({ name: z.string(), host: z.string(), dialect: z.string(), serves: z.array(z.string()) })),
-});
-
 const ids = z.array(z.string());
-const catalogImport = z.looseObject({
-  object: z.literal('catalog_import'),
-  added: ids,
-  changed: ids,
-  unchanged: ids,
-  removed: ids,
-  kept_by_file: ids,
-});
-
-const reprice = z.looseObject({
-  object: z.literal('usage_reprice'),
-  from: time,
-  to: time,
-  prices: z.enum(['dated', 'now']),
-  models: ids.nullable(),
-  project: text.describe('null: all projects'),
-  prices_corrected: ids.describe('Models whose price history was corrected (`prices: now`)'),
-  calls: count.describe('Calls in the window'),
-  calls_changed: count,
-  calls_newly_priced: count.describe('Changed calls whose cost was unknown'),
-  attempts_changed: count,
-  counters_changed: count.describe('Counters of ceilings'),
-  left: z
-    .looseObject({
-      price_unknown: count.describe('The model had no price at that time'),
-      units_not_kept: count.describe('Charged by images, characters, seconds or searches that older call rows do not store'),
-      video: count.describe('Videos keep the price of their start'),
-    })
-    .describe('Calls that were not recalculated'),
-  difference: z.number().describe('USD by which the cost increased; unknown costs count as zero'),
-});
-
 export const provisionResponses = {
   Project: project,
   ProjectList: listSchema(project),
   Key: key,
   KeyList: listSchema(key),
-  IssuedKey: issuedKey,
+  IssuedKey: z.looseObject({ key: z.string().describe('the secret; shown only once'), ...keyFields }),
   Application: application,
   ApplicationList: listSchema(application),
-  Rules: rules,
+  Rules: z.looseObject({
+    rules: z.array(z.looseObject({ class: z.string(), place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) })),
+  }),
   CallList: listSchema(call),
   LeaseList: listSchema(lease),
   ReleasedLeases: z.looseObject({ process: z.string(), released: z.int() }),
-  Catalog: catalog,
-  CatalogImport: catalogImport,
-  Reprice: reprice,
+  Catalog: z.looseObject({
+    object: z.literal('list'),
+    data: z.array(catalogModel),
+    providers: z.array(z.looseObject({ name: z.string(), host: z.string(), dialect: z.string(), serves: z.array(z.string()) })),
+  }),
+  CatalogImport: z.looseObject({
+    object: z.literal('catalog_import'),
+    added: ids,
+    changed: ids,
+    unchanged: ids,
+    removed: ids,
+    kept_by_file: ids,
+  }),
+  Reprice: z.looseObject({
+    object: z.literal('usage_reprice'),
+    from: time,
+    to: time,
+    prices: z.enum(['dated', 'now']),
+    models: ids.nullable(),
+    project: text.describe('null: all projects'),
+    prices_corrected: ids.describe('Models whose price history was corrected (`prices: now`)'),
+    calls: count.describe('Calls in the window'),
+    calls_changed: count,
+    calls_newly_priced: count.describe('Changed calls whose cost was unknown'),
+    attempts_changed: count,
+    counters_changed: count.describe('Counters of ceilings'),
+    left: z
+      .looseObject({
+        price_unknown: count.describe('The model had no price at that time'),
+        units_not_kept: count.describe('Charged by images, characters, seconds or searches that older call rows do not store'),
+        video: count.describe('Videos keep the price of their start'),
+      })
+      .describe('Calls that were not recalculated'),
+    difference: z.number().describe('USD by which the cost increased; unknown costs count as zero'),
+  }),
 };

@@ -1,12 +1,8 @@
 /** Operations and schemas of the video routes (docs/api/reference.md#video). */
 import { z } from 'zod';
-import type { ErrorCode } from '../../../core/errors.ts';
-import type { JsonObject } from '../../../core/json/narrow.ts';
-import { describeErrors } from '../../openapi/contract/error-responses.ts';
-import { callCodes, keyCodes } from '../../openapi/contract/operation-spec.ts';
-import type { ResponseHeader } from '../../openapi/contract/parameters.ts';
-import { correlationHeaders, parameterRefs, responseHeaderRefs } from '../../openapi/contract/parameters.ts';
-import { vendorInteger, vendorNumber, vendorText } from '../../openapi/contract/vendor-values.ts';
+import { callCodes, keyCodes, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
+import { correlationHeaders } from '../../openapi/contract/parameters.ts';
+import { vendorInteger, vendorNumber, vendorText } from '../../openapi/schemas/primitives.ts';
 
 export const videoRequests = {
   VideoBody: z
@@ -62,71 +58,31 @@ const laterCodes = [
   'internal_error',
 ] as const;
 
-export function describeVideo(): [string, string, JsonObject][] {
-  return [
-    describeRoute({
-      path: '/v1/video/generations',
-      summary: 'Starts a video',
-      body: 'VideoBody',
-      content: jsonContent('VideoStart'),
-      codes: [...callCodes, 'bad_model', 'bad_request', 'bad_shape', 'upstream_error', 'bad_upstream_response'],
-      parameters: ['x-gateway-source', ...correlationHeaders],
-      headers: ['x-gateway-model'],
-    }),
-    describeRoute({
-      path: '/v1/video/operations',
-      summary: 'Gets the state of a video',
-      body: 'VideoOperationBody',
-      content: jsonContent('VideoOperation'),
-      codes: [...laterCodes, 'missing_operation', 'video_failed'],
-    }),
-    describeRoute({
-      path: '/v1/video/download',
-      summary: 'Streams the file of a video',
-      body: 'VideoDownloadBody',
-      // The vendor's type, or video/mp4.
-      content: { 'video/*': {} },
-      codes: [...laterCodes, 'missing_uri'],
-    }),
-  ];
-}
+const base = { tag: 'media', auth: 'key', headers: ['x-gateway-call-id', 'cache-control'], plain: [400, 413, 415] } as const;
 
-interface VideoRouteSpec {
-  readonly path: string;
-  readonly summary: string;
-  readonly body: keyof typeof videoRequests;
-  readonly content: JsonObject;
-  readonly codes: readonly ErrorCode[];
-  readonly parameters?: readonly string[];
-  readonly headers?: readonly ResponseHeader[];
-}
-
-function describeRoute({
-  path,
-  summary,
-  body,
-  content,
-  codes,
-  parameters = [],
-  headers = [],
-}: VideoRouteSpec): [string, string, JsonObject] {
-  return [
-    path,
-    'post',
-    {
-      tags: ['media'],
-      summary,
-      security: [{ virtualKey: [] }],
-      ...(parameters.length > 0 && { parameters: parameterRefs(parameters) }),
-      requestBody: { required: true, content: { 'application/json': { schema: { $ref: `#/components/schemas/${body}` } } } },
-      responses: {
-        '200': { description: summary, headers: responseHeaderRefs(['x-gateway-call-id', ...headers, 'cache-control']), content },
-        ...describeErrors({ style: 'chat', codes, plain: [400, 413, 415], headers: ['x-gateway-call-id'] }),
-      },
-    },
-  ];
-}
-
-function jsonContent(answer: keyof typeof videoResponses): JsonObject {
-  return { 'application/json': { schema: { $ref: `#/components/schemas/${answer}` } } };
-}
+export const videoOperations: OperationSpecs = {
+  'post /v1/video/generations': {
+    ...base,
+    summary: 'Starts a video',
+    parameters: ['x-gateway-source', ...correlationHeaders],
+    body: { name: 'VideoBody' },
+    responses: { 200: 'VideoStart' },
+    headers: ['x-gateway-call-id', 'x-gateway-model', 'cache-control'],
+    codes: [...callCodes, 'bad_model', 'bad_request', 'bad_shape', 'upstream_error', 'bad_upstream_response'],
+  },
+  'post /v1/video/operations': {
+    ...base,
+    summary: 'Gets the state of a video',
+    body: { name: 'VideoOperationBody' },
+    responses: { 200: 'VideoOperation' },
+    codes: [...laterCodes, 'missing_operation', 'video_failed'],
+  },
+  'post /v1/video/download': {
+    ...base,
+    summary: 'Streams the file of a video',
+    body: { name: 'VideoDownloadBody' },
+    // The vendor's type, or video/mp4.
+    responses: { 200: { 'video/*': {} } },
+    codes: [...laterCodes, 'missing_uri'],
+  },
+};

@@ -1,0 +1,23 @@
+/** Waits of a response, each of which ends when the client disconnects. */
+import type { ServerResponse } from 'node:http';
+
+/** Resolves when `start` calls `done`, or when the client disconnects; then it calls the function that `start` returned. */
+export function waitFor(response: ServerResponse, start: (done: () => void) => () => void): Promise<void> {
+  if (response.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = (): void => {
+      response.off('close', done);
+      stop();
+      resolve();
+    };
+    const stop = start(done);
+    response.once('close', done);
+  });
+}
+
+export function waitMs(response: ServerResponse, milliseconds: number): Promise<void> {
+  return waitFor(response, (done) => {
+    const timer = setTimeout(done, milliseconds);
+    return () => clearTimeout(timer);
+  });
+}
