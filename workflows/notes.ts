@@ -67,6 +67,8 @@ export const templates = {
   waitsForIdle: 'Waiting for the end of the conversation; next check at {time}.',
   videoRuns: 'The vendor works on the video; polls: {count}, next at {time}.',
   videoUnreachable: 'The vendor does not respond or does not know the video; polls: {count}, next at {time}.',
+  videoFailed: 'The vendor failed the video ({code}); it costs nothing.',
+  videoUnknown: 'The vendor forgot the video without saying how it ended; its full price is charged.',
   embedding: 'Computing embeddings; passages so far: {count}.',
   embedded: 'All embeddings are computed; passages of this run: {count}.',
   erasureWaits: 'Waiting until every process applies the erasure; checks: {count}, next at {time}.',
