@@ -108,7 +108,11 @@ export function createLearningActivities(deps: LearningActivityDeps) {
       }),
     learnGroup: runStep(deps.learnGroup),
     consolidateGroup: runStep(deps.consolidateGroup),
-    finishBatch: ({ batch_id: batchId }) => withHeartbeats(() => deps.finishBatch(currentRun(batchId))),
+    finishBatch: ({ batch_id: batchId }) =>
+      withHeartbeats(async () => {
+        const run = currentRun(batchId);
+        return { ...(await deps.finishBatch(run)), runId: run.runId };
+      }),
     replayBatches: ({ project_id: projectId }) => withHeartbeats(async () => ({ batches: await deps.replayBatches(projectId) })),
   } satisfies Partial<Activities>;
 }

@@ -32,8 +32,8 @@ export const templates = {
   episode: '- Episode: {id}',
   opening: '- Opening: {count}',
   batch: '- Batch: {id}',
-  showBatch: '- Inspect: `gateway batches show {id} --project {slug}`',
-  replayBatch: '- Replay when it failed: reset this run, or `gateway batches replay {id} --project {slug}`',
+  showBatch: '- Inspect: `gateway batches show {id}`',
+  replayBatch: '- Replay when it failed: reset this run, or `gateway batches replay {id}`',
   replayProject: '- Replay all failed batches of the project: signal `replay`',
   embeddingRun: '- Run: {count}',
   erasure: '- Erasure: {id}',
@@ -43,7 +43,7 @@ export const templates = {
   // Descriptions of handlers.
   statusQuery: 'Returns what the run does now.',
   wakeSignal: 'Checks again now instead of at the end of the wait.',
-  replaySignal: 'Retries the failed groups of this batch now.',
+  replaySignal: 'Sent by a replay. To replay a failed batch, reset its run or signal the run of its project.',
   replayProjectSignal: 'Replays all failed and stopped batches of the project.',
 
   // Activities and timers.

@@ -17,6 +17,7 @@ import { type DevServer, startDevServer } from './dev-server/dev-server.ts';
 import type { TemporalEnvironment } from './dev-server/install-temporal.ts';
 import { resolveTemporalBinary } from './dev-server/temporal-binary.ts';
 import { type Dispatcher, startDispatcher } from './outbox/dispatcher.ts';
+import { workflowsUrl } from './ui-url.ts';
 import type { RunningWorker } from './worker/temporal-worker.ts';
 import { prepareWorkflowBundle } from './worker/workflow-bundle.ts';
 
@@ -87,7 +88,7 @@ export function startDurable(options: DurableOptions): Durable {
   const durable: Durable = {
     state: () => (phase === 'ready' && worker?.isPolling() === false ? 'connecting' : phase),
     lagMs: () => dispatcher?.lagMs() ?? 0,
-    uiUrl: () => (server ? `${server.uiUrl}/namespaces/${server.namespace}/workflows` : null),
+    uiUrl: () => (server ? workflowsUrl(server.uiUrl, server.namespace) : null),
     async deleteRuns(workflowId, recordRuns) {
       if (!temporal) throw new Error('not connected to Temporal yet');
       return temporal.deleteRuns(workflowId, recordRuns);

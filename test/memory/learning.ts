@@ -28,6 +28,7 @@ export function createTestLearning(database: Database): TestLearning {
       database,
       clock: systemClock,
       retry: () => retry,
+      uiUrl: async () => null,
       logger: createTestLog().logger,
       model: {
         hasRoute: async () => learning.hasRoute,

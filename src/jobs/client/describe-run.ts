@@ -56,7 +56,7 @@ function describeWork(workflow: WorkflowName, input: OutboxInput, slug: string):
       return { summary: note('projectLearning', slug), details: [note('replayProject')] };
     case 'learningBatch': {
       const batchId = text('batch_id');
-      const details = [note('batch', batchId), note('showBatch', batchId, slug), note('replayBatch', batchId, slug)];
+      const details = [note('batch', batchId), note('showBatch', batchId), note('replayBatch', batchId)];
       return { summary: note('learningBatch', slug, batchId), details, batchId };
     }
     case 'embedMemory':
