@@ -25,7 +25,7 @@ export interface ClosedRunsOptions {
   readonly logger: Logger;
 }
 
-const intervalMs = 20_000;
+const intervalMs = 10_000;
 const timeoutMs = 60_000;
 /** Longer than visibility stores lag and clocks differ. */
 const overlapMs = 5 * 60_000;
