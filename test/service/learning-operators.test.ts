@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import proto from '@temporalio/proto';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
+import { reenqueueLearning } from '../../src/memory/triggers/learning-triggers.ts';
 import { eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';
@@ -202,30 +203,29 @@ describe('with operator actions in Temporal', () => {
     const runId = await runOf(id);
     await reset(id, runId, (await resetPointsOf(id, runId)).at(-1) ?? 0);
   };
-  it.each<[string, ...Replay[]]>([
-    ['one request', replayOne],
-    ['two requests', replayOne, replayOne],
-    ['a request and a signal', replayOne, signalProject],
-    ['a signal and a request for all failed batches', signalProject, replayAll],
-    ['a reset and a request', resetRun, replayOne],
-    ['a request and two resets', replayOne, resetRun, resetRun],
-  ])(
-    'a failed batch replayed by %s at once is learned and paid for once',
-    async (ways, ...replays) => {
-      const name = ways.replaceAll(' ', '-');
-      const gateway = await lend(name);
-      const text = `I live in ${name}.`;
-      // Starts the project's run.
-      await say(gateway, 'kim', 'Hello.');
-      const [batch] = await park(gateway, [text]);
-      if (!batch) throw new Error('there is no batch');
-      await Promise.all(replays.map((replay) => replay(gateway, batch)));
-      await expectLearnedOnce(gateway, batch, text);
-    },
-    180_000,
-  );
+  const ways: Readonly<Record<string, readonly Replay[]>> = {
+    'one request': [replayOne],
+    'two requests': [replayOne, replayOne],
+    'a request and a signal': [replayOne, signalProject],
+    'a signal and a request for all failed batches': [signalProject, replayAll],
+    'a reset and a request': [resetRun, replayOne],
+    'a request and two resets': [replayOne, resetRun, resetRun],
+  };
+  it('a failed batch replayed twice at once, by requests, signals and resets, is learned and paid for once', async () => {
+    await Promise.all(
+      Object.entries(ways).map(async ([way, replays]) => {
+        const gateway = await lend(way.replaceAll(' ', '-'));
+        const text = `I was replayed by ${way}!`;
+        await say(gateway, 'kim', 'Hello.'); // Starts the project's run.
+        const [batch] = await park(gateway, [text]);
+        if (!batch) throw new Error('there is no batch');
+        await Promise.all(replays.map((replay) => replay(gateway, batch)));
+        await expectLearnedOnce(gateway, batch, text);
+      }),
+    );
+  }, 180_000);
 
-  it('a batch reset during a model call does not repeat completed steps', async () => {
+  it('a batch reset during a model call waits for its response and does not repeat completed steps', async () => {
     const gateway = await lend('reset-running');
     const held = vendor.hold('consolidation', 'Larvik');
     await say(gateway, 'cid', 'I live in Larvik.');
@@ -234,10 +234,11 @@ describe('with operator actions in Temporal', () => {
     const id = batch?.workflow_id ?? '';
     const [first = 0] = await resetPointsOf(id);
     const runId = await reset(id, await runOf(id), first);
-    await untilAsked('consolidation', 'Larvik', 2);
+    // The new run waits for the response.
+    await eventually(async () => expect((await handleOf(id).describe()).raw.pendingActivities).toMatchObject([{ attempt: 1 }]), limitMs);
     held.release();
     await handleOf(id, runId).result();
-    expect(vendor.count('memories', 'Larvik')).toBe(1);
+    expect([vendor.count('memories', 'Larvik'), vendor.count('consolidation', 'Larvik')]).toEqual([1, 1]);
     expect(await memoriesOf(gateway)).toEqual(['I live in Larvik.']);
     expect(await untilDone(gateway, 1)).toMatchObject({ memories: { written: 1, repeated: 0 } });
   }, 300_000);
@@ -254,24 +255,41 @@ describe('with operator actions in Temporal', () => {
     expect([vendor.count('memories', 'Hamar'), vendor.count('memories', 'Moss')]).toEqual([1, 1]);
   }, 300_000);
 
-  it.each(['terminate', 'cancel'] as const)(
-    'a batch ended by %s starts again with the next call',
-    async (end) => {
-      const gateway = await lend(`ended-by-${end}`);
-      const [lost, next] = [`I live in Gol, says ${end}.`, `I live in Bodø, says ${end}.`];
-      const held = vendor.hold('memories', lost);
-      await say(gateway, 'fay', lost);
-      await untilAsked('memories', lost, 1);
-      const [batch] = await batchesOf(gateway);
-      const id = batch?.workflow_id ?? '';
-      await endRun(id, end);
-      held.release();
-      await say(gateway, 'gus', next);
-      await untilDone(gateway, 2);
-      expect(await memoriesOf(gateway)).toEqual([lost, next].toSorted());
-    },
-    180_000,
-  );
+  it('a batch whose run was terminated or cancelled is stopped until a replay, which waits for the response under way', async () => {
+    const ended = await Promise.all(
+      (['terminate', 'cancel'] as const).map(async (end) => {
+        const gateway = await lend(`ended-by-${end}`);
+        const [text, next] = [`I live in Gol, says ${end}.`, `I live in Bodø, says ${end}.`];
+        const held = vendor.hold('memories', text);
+        await say(gateway, 'fay', text);
+        await untilAsked('memories', text, 1);
+        const [batch] = await batchesOf(gateway);
+        if (!batch) throw new Error('there is no batch');
+        await endRun(batch.workflow_id, end);
+        return { gateway, batch, text, next, held, runId: await runOf(batch.workflow_id) };
+      }),
+    );
+    await Promise.all(
+      ended.map(async ({ gateway, batch, text, next, held, runId }) => {
+        const { admin, database } = gateway;
+        const show = (): Promise<Batch> => jsonOf(admin('GET', `/provision/batches/${batch.id}`));
+        const stopped = { state: 'stopped', next_try_at: null, error: { code: 'stopped_by_operator', message: 'stopped by an operator' } };
+        await reenqueueLearning(database); // Before and after the gateway notices it.
+        await eventually(async () => expect(await show()).toMatchObject(stopped), limitMs);
+        await reenqueueLearning(database);
+        await say(gateway, 'gus', next);
+        await eventually(async () => expect(await memoriesOf(gateway)).toEqual([next]), limitMs);
+        await eventually(async () => expect(await database.query('select 1 from outbox')).toEqual([]), limitMs);
+        expect([await show(), await runOf(batch.workflow_id)]).toEqual([expect.objectContaining(stopped), runId]);
+        expect((await admin('POST', `/provision/batches/${batch.id}/replay`)).status).toBe(202);
+        await eventually(async () => expect(await runOf(batch.workflow_id)).not.toBe(runId), limitMs);
+        held.release();
+        await untilDone(gateway, 2);
+        expect(await memoriesOf(gateway)).toEqual([text, next].toSorted());
+        expect([vendor.count('memories', text), vendor.count('consolidation', text)]).toEqual([1, 1]);
+      }),
+    );
+  }, 300_000);
 
   it.each(['terminate', 'cancel'] as const)(
     'the run of a project ended by %s starts again with the next call',
