@@ -96,6 +96,12 @@ describe('with operator actions in Temporal', () => {
     });
     return response.runId;
   }
+  /** Until an activity of the run has run for seconds: its first heartbeat. */
+  const untilActivityRuns = (workflowId: string, runId?: string): Promise<void> =>
+    eventually(async () => {
+      const { raw } = await handleOf(workflowId, runId).describe();
+      expect(raw.pendingActivities).toMatchObject([{ lastHeartbeatTime: expect.anything() }]);
+    }, limitMs);
   /** Ends the current run. */
   async function endRun(workflowId: string, end: 'terminate' | 'cancel'): Promise<void> {
     const run = handleOf(workflowId, await runOf(workflowId));
@@ -234,8 +240,7 @@ describe('with operator actions in Temporal', () => {
     const id = batch?.workflow_id ?? '';
     const [first = 0] = await resetPointsOf(id);
     const runId = await reset(id, await runOf(id), first);
-    // The new run waits for the response.
-    await eventually(async () => expect((await handleOf(id).describe()).raw.pendingActivities).toMatchObject([{ attempt: 1 }]), limitMs);
+    await untilActivityRuns(id, runId);
     held.release();
     await handleOf(id, runId).result();
     expect([vendor.count('memories', 'Larvik'), vendor.count('consolidation', 'Larvik')]).toEqual([1, 1]);
@@ -283,6 +288,7 @@ describe('with operator actions in Temporal', () => {
         expect([await show(), await runOf(batch.workflow_id)]).toEqual([expect.objectContaining(stopped), runId]);
         expect((await admin('POST', `/provision/batches/${batch.id}/replay`)).status).toBe(202);
         await eventually(async () => expect(await runOf(batch.workflow_id)).not.toBe(runId), limitMs);
+        await untilActivityRuns(batch.workflow_id);
         held.release();
         await untilDone(gateway, 2);
         expect(await memoriesOf(gateway)).toEqual([text, next].toSorted());

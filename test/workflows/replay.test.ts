@@ -23,6 +23,13 @@ describe('a committed history', () => {
     await Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(await readCommittedHistory(name)));
   });
 
+  test('in which an older version ignored the signal replay is replayed', async () => {
+    const committed = await readCommittedHistory('project-learning');
+    const history = parseHistory(committed.replace('"signalName": "look"', '"signalName": "replay"'));
+    expect(history.events[1]?.workflowExecutionSignaledEventAttributes?.signalName).toBe('replay');
+    await Worker.runReplayHistory({ workflowBundle: { codePath } }, history);
+  });
+
   test.each(workflowNames)('exists for the workflow %s', async (workflow) => {
     const recorded = await Promise.all(names.map(async (name) => parseHistory(await readCommittedHistory(name))));
     const types = recorded.map(({ events }) => events[0]?.workflowExecutionStartedEventAttributes?.workflowType?.name);
