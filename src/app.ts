@@ -18,7 +18,7 @@ import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
 import type { Database } from './db/database.ts';
 import { createBreakers } from './failover/breaker.ts';
-import { closeServer, listenOn } from './http/listen.ts';
+import { closeServer, listenOn, trackUnusedConnections } from './http/listen.ts';
 import type { HealthDeps } from './http/routes/health.ts';
 import { createHealthServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
@@ -148,8 +148,16 @@ export async function createApp(options: AppOptions): Promise<App> {
     return durable.deleteRuns(workflowId, recordRuns);
   };
   const erasures = createErasures({ database, dataDir, callRecording, responseCache, deleteRuns, logger });
+  /** Calls do not need durable work, so only a worker process is not ready without it. */
+  const durableWaitReasons = (): readonly string[] =>
+    durable?.waitReasons() ?? (role === 'worker' ? ['durable work has not started yet'] : []);
   const health: HealthDeps = {
-    getNotReadyReasons: async () => [...startupBlockers(), ...(journal.state().accepting ? [] : ['the journal cannot be written'])],
+    getNotReadyReasons: async () => [
+      ...startupBlockers(),
+      ...(journal.state().accepting ? [] : ['the journal cannot be written']),
+      ...(role === 'worker' ? durableWaitReasons() : []),
+    ],
+    getDegradations: () => (role === 'worker' ? [] : durableWaitReasons().map((reason) => `durable work waits: ${reason}`)),
   };
   const server =
     role === 'worker'
@@ -174,6 +182,8 @@ export async function createApp(options: AppOptions): Promise<App> {
           clock,
           logger,
         });
+
+  const closeUnusedConnections = trackUnusedConnections(server);
 
   await keyring.start();
   await projects.start();
@@ -217,7 +227,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
     async close() {
       const deadline = performance.now() + graceMs;
-      const serverClosed = closeServer(server, { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs });
+      const timeouts = { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs };
+      const serverClosed = closeServer(server, { closeUnusedConnections, ...timeouts });
       await Promise.all([serverClosed, durable?.stop()]);
       // A call whose client has disconnected holds no server connection, but its vendor may bill it: wait for it too.
       await callRecording.waitUntilSettled(deadline);

@@ -1,5 +1,5 @@
 /**
- * The command line: `gateway start | serve | worker | migrate | demo-vendor`, and the commands of `cli/` that call a running service.
+ * The command line: `gateway start | serve | worker | migrate | demo-vendor | codec-server`, and the commands of `cli/`.
  *
  * Exits with 0 after an orderly stop and with 1 after an error; each error is one plain line on standard error.
  */
@@ -7,6 +7,8 @@ import { readFileSync } from 'node:fs';
 import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { runCommand } from './cli/commands.ts';
 import { overview } from './cli/help.ts';
+import { runPayloadKeyCommand } from './cli/payload-key-command.ts';
+import { runCodecServer } from './codec-server/run-codec-server.ts';
 import { ConfigError } from './config/config.ts';
 import { errorCode, errorMessage } from './core/error-messages.ts';
 import { asObject, parseJson } from './core/json/narrow.ts';
@@ -15,7 +17,6 @@ import { createDemoVendor } from './demo-vendor/server.ts';
 import { joinCluster } from './service/cluster-worker.ts';
 import type { ServiceHost } from './service/service-host.ts';
 import { StartError } from './service/start-error.ts';
-import { runMigrations, runService } from './service.ts';
 
 const usage = `Usage: gateway <command>
 
@@ -24,6 +25,8 @@ const usage = `Usage: gateway <command>
   worker        a process for durable work (needs DATABASE_URL and Temporal)
   migrate       migrate the database schema (needs DATABASE_URL)
   demo-vendor   the demo vendor alone [--port N]
+  codec-server  decodes payloads for the Temporal UI, for those who have the admin token
+  payload-key   show which payload keys Temporal's runs need, rotate TEMPORAL_PAYLOAD_KEY
 
 Commands that call a running service:
 
@@ -45,18 +48,22 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'serve':
       case 'worker':
         if (printHelpIfRequested(readOptions(rest, {}))) return 0;
-        await runService(command, createHost());
+        await (await loadService()).runService(command, createHost());
         return 0;
       case 'member':
         await runClusterWorker(rest);
         return 0;
       case 'migrate':
         if (printHelpIfRequested(readOptions(rest, {}))) return 0;
-        await runMigrations(createHost());
+        await (await loadService()).runMigrations(createHost());
         return 0;
       case 'demo-vendor':
         await runDemoVendor(rest);
         return 0;
+      case 'codec-server':
+        await runCodecServer(rest, createHost());
+        return 0;
+      case 'payload-key':
       case 'projects':
       case 'keys':
       case 'calls':
@@ -67,6 +74,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         process.channel?.unref();
         // The reader may close the pipe early (`gateway catalog list | head`): not an error.
         process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
+        if (command === 'payload-key') return await runPayloadKeyCommand(rest, process.env, { write, writeError });
         return await runCommand([command, ...rest], process.env, { write, writeError });
       case 'help':
       case '--help':
@@ -86,6 +94,11 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
     for (const line of lines) process.stderr.write(`gateway: ${line}\n`);
     return 1;
   }
+}
+
+/** Loaded on demand: loading it takes most of the time of a command that calls a running service. */
+function loadService(): Promise<typeof import('./service.ts')> {
+  return import('./service.ts');
 }
 
 type OptionTypes = NonNullable<ParseArgsConfig['options']>;
@@ -139,6 +152,7 @@ async function runClusterWorker([role]: string[]): Promise<void> {
   const parentExited = new AbortController();
   const clusterWorker = await joinCluster(() => parentExited.abort());
   const stopping = AbortSignal.any([host.stopping, parentExited.signal]);
+  const { runService } = await loadService();
   await runService(role === 'start' ? 'start' : 'serve', { ...host, stopping, clusterWorker });
 }
 

@@ -57,7 +57,7 @@ export function createBatchStatus(batchId: string): BatchStatus {
         position,
         blocked
           ? { state: 'waiting', line: note('groupBlocked', position + 1, code, next) }
-          : { state: 'retrying', line: note('groupWaits', position + 1, step, attempts, code, next) },
+          : { state: 'retrying', line: note('groupWaits', position + 1, step, code, attempts, next) },
       );
       showGroups();
     },

@@ -7,13 +7,12 @@ import type { Activities, CleanupInput } from './contract.ts';
 import { type NoteName, note, templates } from './notes.ts';
 import { createRunStatus } from './run-status.ts';
 
-const maximumAttempts = 10;
 const options = {
   // Building an index over millions of rows takes long.
   startToCloseTimeout: '6 hours',
   heartbeatTimeout: '30 seconds',
   // About four hours; then the run fails and the next day's starts over, so that a failing step does not block the others for longer.
-  retry: { initialInterval: '1 minute', backoffCoefficient: 2, maximumInterval: '1 hour', maximumAttempts },
+  retry: { initialInterval: '1 minute', backoffCoefficient: 2, maximumInterval: '1 hour', maximumAttempts: 10 },
 } as const;
 const { cleanUp } = proxyActivities<Activities>(options);
 
@@ -32,11 +31,11 @@ export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> 
   for (let next: string | null = input.step; ; ) {
     const step = next ?? firstStep;
     const done = Object.entries(rows).map(([name, count]) => note('cleanupRows', name, count));
-    show({ state: 'running', step }, [...done, describeStep(step)]);
+    show({ state: 'running', step }, [describeStep(step), ...done]);
     const progress = await cleanUp
       .executeWithOptions({ ...options, summary: describeStep(step) }, [{ step: next }])
       .catch((error: unknown) => {
-        show({ state: 'failed', step }, [...done, describeStep(step)]);
+        show({ state: 'failed', step }, [describeStep(step), ...done]);
         throw toStepFailure(step, error);
       });
     rows[step] = (rows[step] ?? 0) + progress.rows;
@@ -59,5 +58,5 @@ function describeStep(step: string): string {
 /** Names the step; a cancellation stays one. */
 function toStepFailure(step: string, error: unknown): unknown {
   if (!(error instanceof ActivityFailure && error.cause instanceof ApplicationFailure)) return error;
-  return ApplicationFailure.nonRetryable(note('cleanupFailed', step, maximumAttempts, error.cause.type ?? ''), 'CleanupStepFailed');
+  return ApplicationFailure.nonRetryable(note('cleanupFailed', step, error.cause.type ?? ''), 'CleanupStepFailed');
 }

@@ -15,7 +15,7 @@ const { embedPassages } = proxyActivities<Activities>(options);
 
 /** `passages`: how many this run embedded. */
 export async function embedMemory(input: EmbedMemoryInput): Promise<{ readonly outcome: 'done'; readonly passages: number }> {
-  const show = createRunStatus({ state: 'running', passages: 0 });
+  const show = createRunStatus({ state: 'running', passages: 0 }, [note('embedding', 0)]);
   let passages = 0;
   await repeatWhileMore(
     async (count) => {
@@ -26,6 +26,6 @@ export async function embedMemory(input: EmbedMemoryInput): Promise<{ readonly o
     },
     () => continueAsNew<typeof embedMemory>(input),
   );
-  show({ state: 'done', passages }, [note('embedding', passages)]);
+  show({ state: 'done', passages }, [note('embedded', passages)]);
   return { outcome: 'done', passages };
 }

@@ -20,13 +20,14 @@ export interface RunStatus {
 export type ShowStatus = (status: RunStatus, details: readonly string[]) => void;
 
 /** Call first in a workflow. */
-export function createRunStatus(initial: RunStatus): ShowStatus {
+export function createRunStatus(initial: RunStatus, details: readonly string[] = []): ShowStatus {
   let status = initial;
+  setCurrentDetails(details.join('\n'));
   let shownState = workflowInfo().typedSearchAttributes.get(searchAttributes.state);
   setHandler(defineQuery('status'), () => status, { description: note('statusQuery') });
-  return (next, details) => {
+  return (next, nextDetails) => {
     status = next;
-    setCurrentDetails(details.join('\n'));
+    setCurrentDetails(nextDetails.join('\n'));
     if (shownState === undefined || shownState === next.state) return;
     shownState = next.state;
     upsertSearchAttributes([{ key: searchAttributes.state, value: next.state }]);

@@ -38,6 +38,8 @@ export async function videoOperation(input: VideoOperationInput): Promise<VideoO
   );
   const { outcome, code = null }: Partial<VideoEnd> = end.kind === 'settled' ? end : {};
   const result: VideoOperationResult = { outcome: outcome ?? end.kind, code, polls };
-  show({ state: outcome === 'vendor_failed' || outcome === 'unknown' ? 'failed' : 'done', ...result }, [note('ended', result.outcome)]);
+  if (outcome === 'vendor_failed') show({ state: 'failed', ...result }, [note('videoFailed', code ?? 'FAILED')]);
+  else if (outcome === 'unknown') show({ state: 'failed', ...result }, [note('videoUnknown')]);
+  else show({ state: 'done', ...result }, [note('ended', result.outcome)]);
   return result;
 }

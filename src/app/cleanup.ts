@@ -8,9 +8,16 @@ import { createRetention } from '../memory/erasure/retention.ts';
 import { reindexOutdated } from '../memory/indexing/reindex.ts';
 import { buildVectorIndex } from '../memory/indexing/vector-indexes.ts';
 import { refreshAllWordStatistics } from '../memory/indexing/word-statistics.ts';
+import type { Logger } from '../observability/logger.ts';
 import { deleteExpiredVideos } from '../videos/delete-expired.ts';
 
-export function createCleanupSteps({ database, clock }: { readonly database: Database; readonly clock: Clock }): readonly CleanupStep[] {
+export interface CleanupDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export function createCleanupSteps({ database, clock, logger }: CleanupDeps): readonly CleanupStep[] {
   const retention = createRetention({ database, clock });
   return [
     { name: 'conversations', run: retention.conversations },
@@ -19,7 +26,7 @@ export function createCleanupSteps({ database, clock }: { readonly database: Dat
     { name: 'batches', run: retention.batches },
     { name: 'videos', run: () => deleteExpiredVideos(database, clock) },
     { name: 'counters', run: () => deleteExpiredBatch(database, clock) },
-    { name: 'outbox', run: () => deleteUndeliverableRows(database) },
+    { name: 'outbox', run: () => deleteUndeliverableRows({ database, logger }) },
     { name: 'old-words', run: () => reindexOutdated(database) },
     { name: 'words', run: (signal) => refreshAllWordStatistics(database, clock, signal) },
     { name: 'vector-indexes', run: (signal) => buildVectorIndex(database, signal) },

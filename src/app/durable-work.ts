@@ -31,7 +31,7 @@ export function startDurableWork(deps: DurableWorkDeps): Durable {
   const { snapshot, environment, clock, memory, erasures, learning, videos, interceptActivities, database, ...options } = deps;
   const idleMs = (): number => snapshot().config.memory.idleMs;
   const activities = createActivities({
-    cleanup: { steps: createCleanupSteps({ database, clock }) },
+    cleanup: { steps: createCleanupSteps({ database, clock, logger: options.logger }) },
     memory: { idleMs, readConversation: memory.episodes.readConversation },
     embeddings: { embedPassages: memory.embedPassages },
     erasures,

@@ -36,7 +36,7 @@ export function signalWaitingBatches(database: Database, logger: Logger, project
 
 export function createLearning({ database, clock, model, retry, uiUrl, logger }: LearningDeps) {
   const { checkLearning, remember } = createBatchStarter({ database, clock });
-  const groups = createGroups({ database, clock, retry });
+  const groups = createGroups({ database, clock, retry, logger });
   const groupDeps = { database, clock, groups, model };
   return {
     activities: {

@@ -2,9 +2,8 @@
  * HTTP client of the commands, with the admin token. It never opens the database, which embedded allows one process only, so a command works
  * the same on the service's machine and on another one.
  */
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readConfiguredAdminToken } from '../config/admin-token.ts';
+import { findAdminToken } from '../config/admin-token.ts';
 import { type Environment, parseEnvironment } from '../config/environment.ts';
 import { asString, isObject, type JsonObject } from '../core/json/narrow.ts';
 import { findAddress } from './addresses.ts';
@@ -30,12 +29,13 @@ const defaultTimeoutMs = 15_000;
 
 /** Finds the service (`url`, else the address in the data directory, else HOST and PORT) and the admin token. */
 export async function connectService(environment: Environment, url: string | undefined): Promise<ServiceClient> {
-  const { server, adminToken } = parseEnvironment(environment).settings;
+  const { settings } = parseEnvironment(environment);
+  const { server } = settings;
   const baseUrl = url ?? (await findAddress(server.dataDir)) ?? toBaseUrl(server.host, server.port);
   if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl))
     throw new CommandError(`${baseUrl} is not a URL; use one like http://127.0.0.1:8080`);
+  const token = await findAdminToken(environment, settings);
   const tokenFile = join(server.dataDir, 'admin-token');
-  const token = adminToken ?? (await readConfiguredAdminToken(environment)) ?? (await readFirstLine(tokenFile));
   if (token === null) throw new CommandError(`no admin token: set GATEWAY_ADMIN_TOKEN, or run this where the service's ${tokenFile} is`);
   const origin = baseUrl.replace(/\/+$/, '');
   return { send: (method, path, body, timeoutMs = defaultTimeoutMs) => send({ origin, token, timeoutMs }, method, path, body) };
@@ -68,11 +68,6 @@ async function send(target: Target, method: string, path: string, body: unknown)
   if (response.ok) return responseBody;
   const sentence = isObject(responseBody.error) ? asString(responseBody.error.message) : null;
   throw new CommandError(sentence ?? `the gateway responded with status ${response.status}`, response.status);
-}
-
-async function readFirstLine(file: string): Promise<string | null> {
-  const text = await readFile(file, 'utf8').catch(() => null); // Absent or unreadable: no token from here.
-  return text?.split('\n', 1)[0]?.trim() || null;
 }
 
 /** A service that listens on all interfaces is called on the loopback. */

@@ -114,6 +114,8 @@ export interface TemporalConfig {
   readonly address: string | null;
   /** Null only with `dev`, whose namespace is named after the data directory. */
   readonly namespace: string | null;
+  /** Whether to create a namespace that does not exist. The dev server's is always created. */
+  readonly createNamespace: boolean;
   readonly apiKey: string | null;
   /** Null: no TLS. The files are read when connecting. */
   readonly tls: TemporalTls | null;

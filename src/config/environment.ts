@@ -7,7 +7,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export type EnvironmentSettings = Pick<Config, 'server' | 'temporal' | 'adminToken' | 'journalSync'>;
 
 /** The commands that read the configuration. */
-export type Command = 'start' | 'serve' | 'worker' | 'migrate';
+export type Command = 'start' | 'serve' | 'worker' | 'migrate' | 'codec-server' | 'payload-key';
 
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
@@ -87,15 +87,20 @@ function parseTemporal(
   if ((files.certificateFile === null) !== (files.keyFile === null)) {
     errors.push('TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH: both or none');
   }
-  const tlsSetting = getText('TEMPORAL_TLS')?.toLowerCase() ?? null;
-  if (tlsSetting !== null && !['true', 'false', '1', '0'].includes(tlsSetting)) errors.push('TEMPORAL_TLS: must be true or false');
+  const getBoolean = (name: string): boolean | null => {
+    const setting = getText(name)?.toLowerCase() ?? null;
+    if (setting === null) return null;
+    if (!['true', 'false', '1', '0'].includes(setting)) errors.push(`${name}: must be true or false`);
+    return setting === 'true' || setting === '1';
+  };
   // An API key is only sent over TLS, and naming certificate files implies TLS.
   const isTlsImplied = apiKey !== null || Object.values(files).some((file) => file !== null);
-  const usesTls = tlsSetting === null ? isTlsImplied : tlsSetting === 'true' || tlsSetting === '1';
+  const usesTls = getBoolean('TEMPORAL_TLS') ?? isTlsImplied;
   return {
     mode,
     address: mode === 'external' ? address : null,
     namespace: getText('TEMPORAL_NAMESPACE') ?? (mode === 'dev' ? null : 'default'),
+    createNamespace: getBoolean('TEMPORAL_CREATE_NAMESPACE') ?? false,
     apiKey,
     tls: usesTls ? files : null,
     payloadKeys: parsePayloadKeys(getText('TEMPORAL_PAYLOAD_KEY'), errors),

@@ -120,6 +120,7 @@ export interface Call extends CallIdentity {
 export interface MediaCall extends CallIdentity {
   readonly route: MediaRoute;
   readonly caller: Caller;
+  readonly projectSlug: string;
   readonly bodyBytes: number;
 }
 

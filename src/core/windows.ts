@@ -1,5 +1,5 @@
 /** Ceilings and their windows: a calendar month, day or minute in UTC, or all time. */
-import { formatTime, minuteAt, monthAt } from './time.ts';
+import { formatTimeOrNull, minuteAt, monthAt } from './time.ts';
 
 /** What a ceiling counts: calls, nano-dollars, calls of a minute, tokens of a minute. */
 export type CeilingName = 'calls' | 'cost' | 'rpm' | 'tpm';
@@ -40,5 +40,5 @@ export function windowAt(kind: WindowKind, epochMs: number): Window {
 
 /** RFC 3339 time at which the window ends; null when it never does. */
 export function windowResetAt({ end }: Window): string | null {
-  return end === null ? null : formatTime(end);
+  return formatTimeOrNull(end);
 }

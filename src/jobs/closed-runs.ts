@@ -17,7 +17,7 @@ export interface ClosedRun {
 }
 
 export interface ClosedRunsOptions {
-  readonly temporal: Pick<Temporal, 'client'>;
+  readonly temporal: Pick<Temporal, 'writeOnlyClient'>;
   readonly workflow: WorkflowName;
   /** Gets closed runs that no newer run of their workflow id follows; may get a run repeatedly. */
   readonly onClosed: (runs: readonly ClosedRun[]) => Promise<void>;
@@ -34,7 +34,7 @@ const initialRangeMs = 3 * 24 * 3_600_000;
 
 /** Begins at once. */
 export function watchClosedRuns({ temporal, workflow, onClosed, clock, logger }: ClosedRunsOptions): { stop(): Promise<void> } {
-  const { client } = temporal;
+  const { writeOnlyClient: client } = temporal;
   let since = clock.now() - initialRangeMs;
   const loop = createBackgroundLoop({
     async run(signal) {

@@ -9,14 +9,15 @@ import { backoffDelays, retry } from '../core/backoff.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
-import { ensureSchedules } from './client/schedules.ts';
+import { createSchedules } from './client/schedules.ts';
 import { createTemporal, type Temporal } from './client/temporal.ts';
 import { type ClosedRun, watchClosedRuns } from './closed-runs.ts';
-import { servesNamespace, type TemporalOptions } from './connection/temporal-connection.ts';
+import { MissingNamespaceError, servesNamespace, type TemporalOptions } from './connection/temporal-connection.ts';
 import { type DevServer, startDevServer } from './dev-server/dev-server.ts';
 import type { TemporalEnvironment } from './dev-server/install-temporal.ts';
 import { resolveTemporalBinary } from './dev-server/temporal-binary.ts';
 import { type Dispatcher, startDispatcher } from './outbox/dispatcher.ts';
+import { createMissingKeys } from './payloads/missing-keys.ts';
 import { workflowsUrl } from './ui-url.ts';
 import type { RunningWorker } from './worker/temporal-worker.ts';
 import { prepareWorkflowBundle } from './worker/workflow-bundle.ts';
@@ -29,7 +30,7 @@ export type DurableState =
   | 'down'; // the connection was lost, or the program cannot be installed; retrying
 
 /** `address` and `namespace` are for `external`; the dev server's namespace is named after the data directory. */
-export interface TemporalSettings extends Omit<TemporalOptions, 'address' | 'logger'> {
+export interface TemporalSettings extends Omit<TemporalOptions, 'address' | 'logger' | 'onMissingKey'> {
   readonly mode: 'off' | 'external' | 'dev';
   /** Host and port. */
   readonly address: string | null;
@@ -59,6 +60,8 @@ export interface DurableOptions {
 
 export interface Durable {
   state(): DurableState;
+  /** Why durable work, or a part of it, waits; empty when nothing waits, and when durable work is off. */
+  waitReasons(): readonly string[];
   /** Age in milliseconds of the oldest undelivered outbox row; 0 when there is none. */
   lagMs(): number;
   /** URL of the dev server's web UI for its namespace. Null without a dev server. */
@@ -84,9 +87,16 @@ export function startDurable(options: DurableOptions): Durable {
   let dispatcher: Dispatcher | null = null;
   let closedRuns: { stop(): Promise<void> } | null = null;
   let hasBeenReady = false;
+  const missingKeys = createMissingKeys({ clock: options.clock, logger });
+  let missingNamespace: MissingNamespaceError | null = null;
 
   const durable: Durable = {
     state: () => (phase === 'ready' && worker?.isPolling() === false ? 'connecting' : phase),
+    waitReasons() {
+      const connection = describeConnection(durable.state());
+      const keys = missingKeys.ids().map((id) => `payload key ${id} is missing from TEMPORAL_PAYLOAD_KEY: append it`);
+      return phase === 'off' ? [] : [...(connection === null ? [] : [connection]), ...keys];
+    },
     lagMs: () => dispatcher?.lagMs() ?? 0,
     uiUrl: () => (server ? workflowsUrl(server.uiUrl, server.namespace) : null),
     async deleteRuns(workflowId, recordRuns) {
@@ -130,7 +140,14 @@ export function startDurable(options: DurableOptions): Durable {
   }
 
   function connect({ address, namespace }: { address: string; namespace: string }): void {
-    temporal = createTemporal({ ...settings, address, namespace, logger });
+    temporal = createTemporal({
+      ...settings,
+      createNamespace: settings.mode === 'dev' || settings.createNamespace === true,
+      address,
+      namespace,
+      logger,
+      onMissingKey: missingKeys.report,
+    });
     if (options.role === 'worker') {
       const bundle = (bundleSignal: AbortSignal): Promise<string> => prepareWorkflowBundle({ dataDir, logger, signal: bundleSignal });
       worker = temporal.startWorker({ activities: options.activities, bundle, buildId: settings.buildId });
@@ -146,12 +163,35 @@ export function startDurable(options: DurableOptions): Durable {
     dispatcher = startDispatcher({
       database: options.database,
       start: (row) => connected.start(row, { delayMs: (options.startDelayMs?.(row.workflow) ?? 0) - row.waitedMs }),
-      probe: connected.probe,
+      probe: () => probe(connected),
       reenqueueUnfinished: options.reenqueueUnfinished,
-      ensureSchedules: () => ensureSchedules(connected, logger),
+      ensureSchedules: createSchedules(connected, logger),
       logger,
       onChange,
     });
+  }
+
+  /** A missing namespace needs an operator, so it is logged and reported as such. */
+  async function probe(connected: Temporal): Promise<void> {
+    try {
+      await connected.probe();
+      missingNamespace = null;
+    } catch (error) {
+      const isLogged = missingNamespace !== null;
+      missingNamespace = error instanceof MissingNamespaceError ? error : null;
+      if (missingNamespace) phase = 'down';
+      if (missingNamespace && !isLogged)
+        logger.error({ err: error, namespace: settings.namespace }, 'Temporal namespace missing; retrying');
+      throw error;
+    }
+  }
+
+  /** Null when connected. */
+  function describeConnection(state: DurableState): string | null {
+    if (state === 'ready') return null;
+    if (missingNamespace) return missingNamespace.message;
+    if (state === 'down') return 'Temporal is unavailable';
+    return phase === 'ready' ? 'the worker has not started yet' : 'Temporal has not been reached yet';
   }
 
   function onChange(reachable: boolean): void {

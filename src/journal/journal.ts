@@ -106,18 +106,20 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
   let isAccepting = true;
   let isClosed = false;
 
-  const tryResume = async (): Promise<void> => {
+  const tryResume = async (): Promise<'again' | 'idle'> => {
     await writeParked();
     await ballast.create(segmentBytes);
     await writer.append(encodeRecord({ kind: 'probe' }));
     if (!ballast.exists) throw new Error('the ballast file was deleted meanwhile');
+    if (parked.size > 0) return 'again'; // Parked since `writeParked`, while the disk still failed.
     isAccepting = true;
     logger.info({}, 'journal writable again');
+    return 'idle';
   };
 
   /** Woken by a failed write; repeats until the journal accepts calls. */
   const resume = createBackgroundLoop({
-    run: () => tryResume().then(() => 'idle' as const),
+    run: tryResume,
     intervalMs: null,
     backoff: { initialMs: retryIntervalMs, maxMs: retryIntervalMs },
     onFailure: (err) => logger.debug({ err }, 'journal still not writable'),

@@ -63,7 +63,7 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
 export function billingFields({ facts, result }: SettledCall): Record<string, unknown> {
   return {
     call: facts.id,
-    project: facts.projectId,
+    projectId: facts.projectId,
     key: facts.keyPrefix,
     model: result.model,
     tokens: result.tokens,

@@ -36,6 +36,8 @@ export interface RecoveryOptions {
   readonly dataDir: string;
   /** The journal of this process, which is skipped. */
   readonly ownId: string;
+  /** The journal that this process has closed; its recovery is a part of the shutdown. */
+  readonly closedId?: string;
   readonly database: Database;
   readonly store: StoreCalls;
   readonly logger: Logger;
@@ -67,14 +69,14 @@ const recoverOnceTimeoutMs = 5_000;
  */
 export async function recoverOnce(options: Omit<RecoveryOptions, 'ownId'>, journalId: string): Promise<void> {
   if (!existsSync(join(options.dataDir, 'journal', journalId))) return;
-  const recovery = createRecovery({ ...options, ownId: '' });
+  const recovery = createRecovery({ ...options, ownId: '', closedId: journalId });
   const warn = (err: unknown): void => options.logger.warn({ err }, 'journal not recovered at shutdown; left to the next process');
   await withTimeout(recovery.recover().catch(warn), recoverOnceTimeoutMs, () => undefined);
   await recovery.stop();
 }
 
 export function createRecovery(options: RecoveryOptions): Recovery {
-  const { dataDir, ownId, database, store, logger, intervalMs = 5_000 } = options;
+  const { dataDir, ownId, closedId, database, store, logger, intervalMs = 5_000 } = options;
   const { estimateCost = () => null, onRecovered, failpoint = () => undefined } = options;
   const journalFolder = join(dataDir, 'journal');
   const quarantine = createQuarantine(dataDir, options.isErased);
@@ -147,7 +149,8 @@ export function createRecovery(options: RecoveryOptions): Recovery {
       lock.release();
     }
     failpoint('after remove');
-    logger.info({ journal: journalId, unknown: unknown.length }, 'journal of a dead process recovered');
+    if (journalId !== closedId) logger.info({ journal: journalId, unknown: unknown.length }, 'journal of a dead process recovered');
+    else if (unknown.length > 0) logger.warn({ unknown: unknown.length }, 'calls interrupted by the shutdown settled as unknown');
   };
 
   const drainSegment = async (takeover: Takeover, segment: number, signal: AbortSignal): Promise<void> => {

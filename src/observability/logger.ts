@@ -9,7 +9,8 @@ import pino from 'pino';
 import { createLogOutput, type LogOutput } from './log-output.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
-export type LogFields = Readonly<Record<string, unknown>>;
+/** An error is in `err`; a project is named by its slug in `project`, or by `projectId` where only the id is known. */
+export type LogFields = Readonly<Record<string, unknown>> & { readonly error?: never };
 
 export interface Logger {
   debug(fields: LogFields, message: string): void;
@@ -26,7 +27,7 @@ export interface LoggerOptions {
   readonly process?: number;
 }
 
-/** Errors in the fields `err` and `error` are written with message, stack and causes. */
+/** The error in the field `err` is written with message, stack and causes. */
 export function createLogger({ level, destination, process: slot }: LoggerOptions): Logger {
   const target = destination ?? standardOutput();
   const logger = pino(
@@ -35,7 +36,7 @@ export function createLogger({ level, destination, process: slot }: LoggerOption
       base: slot === undefined ? null : { process: slot },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { error: serializeError, err: serializeError },
+      serializers: { err: serializeError },
     },
     { write: (line: string) => target.write(redactSecrets(line)) },
   );

@@ -1,5 +1,5 @@
 /** The providers, models with prices, and tiers of the deployment. Built from the configuration, and replaced as a whole at reload. */
-import type { Dialect, MediaRoute, ModelTraits, Route } from '../core/call.ts';
+import type { Dialect, MediaRoute, ModelTraits, Route, Tiers } from '../core/call.ts';
 import type { Price, TokenPrice, UnitPrices } from '../core/pricing.ts';
 
 /** Purpose of a model. */
@@ -38,9 +38,9 @@ export interface PricedRow {
 export interface CatalogSource {
   readonly providers: Readonly<Record<string, { readonly dialect: string; readonly serves: readonly Route[] }>>;
   readonly models: Readonly<Record<string, CatalogSourceRow>>;
-  readonly tiers: Readonly<Record<string, readonly string[]>>;
-  readonly imageTiers?: Readonly<Record<string, readonly string[]>>;
-  readonly speechTiers?: Readonly<Record<string, readonly string[]>>;
+  readonly tiers: Tiers;
+  readonly imageTiers?: Tiers;
+  readonly speechTiers?: Tiers;
   /** Providers of media calls whose model names none. */
   readonly defaults?: {
     readonly imageProvider: string | null;
@@ -108,11 +108,7 @@ export function buildCatalog({ providers, models, tiers, imageTiers = {}, speech
   };
 }
 
-function mediaRouting(
-  tiers: Readonly<Record<string, readonly string[]>>,
-  defaultProvider: string | null = null,
-  defaultModel: string | null = null,
-): MediaRouting {
+function mediaRouting(tiers: Tiers, defaultProvider: string | null = null, defaultModel: string | null = null): MediaRouting {
   return { tiers: new Map(Object.entries(tiers)), defaultProvider, defaultModel };
 }
 

@@ -1,18 +1,18 @@
 /** Which models a call may use: pure functions of the catalog, the project and the key. See docs/architecture/routing-and-failover.md. */
-import type { TextRoute } from '../core/call.ts';
+import type { TextRoute, Tiers } from '../core/call.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 
 /** Routing settings of an application. */
 export interface ApplicationRouting extends MediaTiers {
   /** Override the project's tiers by name. */
-  readonly tiers: Readonly<Record<string, readonly string[]>>;
+  readonly tiers: Tiers;
 }
 
 /** Chains of media models. */
 export interface MediaTiers {
-  readonly imageTiers?: Readonly<Record<string, readonly string[]>>;
-  readonly speechTiers?: Readonly<Record<string, readonly string[]>>;
+  readonly imageTiers?: Tiers;
+  readonly speechTiers?: Tiers;
 }
 
 /** Routing settings of a project. */
@@ -20,7 +20,7 @@ export interface ProjectRouting extends MediaTiers {
   /** Providers the project may use; null for all. */
   readonly providers: readonly string[] | null;
   /** Override the configuration's tiers by name. */
-  readonly tiers: Readonly<Record<string, readonly string[]>>;
+  readonly tiers: Tiers;
   /** Models and providers that are called last. */
   readonly retired: readonly string[];
   /** Null for the configuration's setting. */

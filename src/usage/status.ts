@@ -2,7 +2,7 @@
 import type { Caller } from '../core/call.ts';
 import { toUsd } from '../core/cost.ts';
 import type { Clock } from '../core/time.ts';
-import { formatTime } from '../core/time.ts';
+import { formatTimeOrNull } from '../core/time.ts';
 import { type Ceiling, type CeilingName, windowAt, windowResetAt } from '../core/windows.ts';
 import type { UsageReports } from './reports.ts';
 
@@ -59,7 +59,7 @@ export async function buildStatusReport(input: StatusInput) {
     project: project.slug,
     key: {
       prefix: caller.keyPrefix,
-      expires_at: caller.expiresAt === null ? null : formatTime(caller.expiresAt),
+      expires_at: formatTimeOrNull(caller.expiresAt),
       ceilings: { calls: report('calls'), cost: report('cost', toUsd), rpm: report('rpm'), tpm: report('tpm') },
     },
     credit: toCredit(countedUsage.month?.used ?? spent, countedUsage.month?.reserved ?? 0, project.settings.monthlyCapNanos),

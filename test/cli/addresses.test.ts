@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { findAddress, publishAddress } from '../../src/cli/addresses.ts';
-import { unusedUrl } from '../support/gateway.ts';
+import { unusedUrl } from '../support/unused-port.ts';
 
 let dataDir = '';
 beforeEach(async () => {

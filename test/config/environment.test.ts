@@ -6,7 +6,17 @@ test('an empty environment configures the embedded service on the loopback inter
     errors: [],
     settings: {
       server: { host: '127.0.0.1', port: 8080, dataDir: '.gateway', databaseUrl: null, logLevel: 'info', workers: 1, otlpEndpoint: null },
-      temporal: { mode: 'dev', address: null, namespace: null, apiKey: null, tls: null, payloadKeys: [], workerBuildId: null, uiUrl: null },
+      temporal: {
+        mode: 'dev',
+        address: null,
+        namespace: null,
+        createNamespace: false,
+        apiKey: null,
+        tls: null,
+        payloadKeys: [],
+        workerBuildId: null,
+        uiUrl: null,
+      },
       adminToken: null,
       journalSync: false,
     },
@@ -73,7 +83,8 @@ test('Temporal: off, external with an API key over TLS, or a dev server', () => 
     apiKey: 'k',
     tls: { serverName: null, caFile: null, certificateFile: null, keyFile: null },
   });
-  expect(temporalOf({ TEMPORAL_NAMESPACE: 'mine' })).toMatchObject({ mode: 'dev', namespace: 'mine' });
+  expect(temporalOf({ TEMPORAL_NAMESPACE: 'mine' })).toMatchObject({ mode: 'dev', namespace: 'mine', createNamespace: false });
+  expect(temporalOf({ TEMPORAL_ADDRESS: 'a:7233', TEMPORAL_CREATE_NAMESPACE: 'true' })).toMatchObject({ createNamespace: true });
 });
 
 test('TEMPORAL_UI_URL is an http address without credentials and query; a trailing slash is removed', () => {

@@ -14,7 +14,6 @@ afterAll(() => rm(dataDir, { recursive: true, force: true }));
 
 test('a directory can be opened once at a time, keeps its rows, and is unlocked by close', async () => {
   const first = await openEmbeddedDatabase({ dataDir });
-  await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow('is in use by another gateway process');
   await expect(openEmbeddedDatabase({ dataDir })).rejects.toThrow(/^the data directory \S+ is in use by another gateway process; [^\n]+$/);
   await first.query('create table kept as select 1 as n');
   await first.close();

@@ -1,7 +1,9 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { msToTs } from '@temporalio/common/lib/time.js';
 import { createConversationActivities } from '../../activities/create-activities.ts';
 import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
@@ -11,7 +13,7 @@ import { enqueue } from '../../src/db/outbox.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import { type Durable, type DurableOptions, startDurable } from '../../src/jobs/durable.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
-import { createTestLog, until, withTemporal } from '../support/temporal.ts';
+import { createTestLog, prepareTestBundle, sharedTemporal, until } from '../support/temporal.ts';
 import { temporalEnvironment } from '../support/temporal-program.ts';
 
 describe('durable work', () => {
@@ -20,6 +22,7 @@ describe('durable work', () => {
   let read: string[];
   let repairs: number;
   const { logger, lines } = createTestLog();
+  const shared = sharedTemporal();
   const running: Durable[] = [];
 
   const start = (options: Partial<DurableOptions> = {}): Durable => {
@@ -58,6 +61,8 @@ describe('durable work', () => {
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'gateway-durable-'));
     copyEmbeddedTemplate(dataDir);
+    const bundle = await prepareTestBundle();
+    await copyFile(bundle, join(dataDir, basename(bundle)));
     database = await openEmbeddedDatabase({ dataDir });
     await migrate(database);
     read = [];
@@ -76,6 +81,7 @@ describe('durable work', () => {
     const durable = start({ onReady: ({ uiUrl }) => ready.push(uiUrl() ?? '') });
     expect(['fetching', 'connecting']).toContain(durable.state());
     expect(durable.uiUrl()).toBeNull();
+    expect(durable.waitReasons()).toEqual(['Temporal has not been reached yet']);
     await until('the conversation is read', () => read.includes('a'));
     await until('it is ready', () => durable.state() === 'ready');
     expect(await waiting()).toBe(0);
@@ -112,23 +118,82 @@ describe('durable work', () => {
     await new Promise((resolve) => setTimeout(resolve, 2_000));
     expect(warnings().sort()).toEqual(['Temporal worker failed; retrying', 'outbox dispatch paused']);
     expect(durable.state()).toBe('connecting');
+    expect(durable.waitReasons()).toEqual(['Temporal has not been reached yet']);
     expect(await waiting()).toBe(1);
   });
 
-  test('uses an external Temporal and creates its namespace; a client runs no workflows', () =>
-    withTemporal(async ({ server }) => {
-      const temporal = { mode: 'external', address: server.address, namespace: 'model-gateway' } as const;
-      await put('e');
-      const client = start({ temporal, role: 'client' });
-      await until('the row is delivered', async () => (await waiting()) === 0);
-      expect(client.state()).toBe('ready');
-      expect(client.uiUrl()).toBeNull();
-      expect(read).toEqual([]);
-      start({ temporal });
-      await until('the conversation is read', () => read.includes('e'));
-      const observer = createTemporal({ address: server.address, namespace: 'model-gateway', logger });
-      const handle = observer.client.workflow.getHandle('conversation/e/1');
-      await until('the workflow has ended', async () => (await handle.describe()).status.name === 'COMPLETED');
-      await observer.close();
-    }));
+  test('uses an external Temporal and creates its namespace when asked to; a client runs no workflows', async () => {
+    const { server } = shared();
+    const temporal = { mode: 'external', address: server.address, namespace: 'model-gateway', createNamespace: true } as const;
+    await put('e');
+    const client = start({ temporal, role: 'client' });
+    await until('the row is delivered', async () => (await waiting()) === 0);
+    expect(client.state()).toBe('ready');
+    expect(client.uiUrl()).toBeNull();
+    expect(read).toEqual([]);
+    start({ temporal });
+    await until('the conversation is read', () => read.includes('e'));
+    const observer = createTemporal({ address: server.address, namespace: 'model-gateway', logger });
+    const handle = observer.client.workflow.getHandle('conversation/e/1');
+    await until('the workflow has ended', async () => (await handle.describe()).status.name === 'COMPLETED');
+    await observer.close();
+  });
+
+  test('waits for a namespace that does not exist and says so', async () => {
+    const { server, temporal: observer } = shared();
+    await put('f');
+    const durable = start({ temporal: { mode: 'external', address: server.address, namespace: 'missing' } });
+    const reason = 'the Temporal namespace missing does not exist: create it, or set TEMPORAL_CREATE_NAMESPACE=true';
+    await until('it is reported', () => durable.state() === 'down');
+    expect(durable.waitReasons()).toEqual([reason]);
+    expect(lines.filter(({ level }) => level === 'error')).toMatchObject([
+      { message: 'Temporal namespace missing; retrying', fields: { err: { message: reason }, namespace: 'missing' } },
+    ]);
+    expect(await waiting()).toBe(1);
+    await observer.client.workflowService.registerNamespace({
+      namespace: 'missing',
+      workflowExecutionRetentionPeriod: msToTs('1 day'),
+    });
+    await until('the conversation is read', () => read.includes('f'));
+    await until('it is ready', () => durable.waitReasons().length === 0);
+  });
+
+  test('with another payload key, only runs of the missing key wait', async () => {
+    const { server } = shared();
+    const [keyA, keyB] = [randomBytes(32), randomBytes(32)];
+    const startWith = (payloadKeys: Uint8Array[], role: 'client' | 'worker' = 'worker'): Durable =>
+      start({ temporal: { mode: 'external', address: server.address, namespace: server.namespace, payloadKeys }, role });
+    const observer = createTemporal({ address: server.address, namespace: server.namespace, payloadKeys: [keyA], logger });
+    const stateOfRun = async (): Promise<string> =>
+      (await observer.client.workflow.getHandle('conversation/waiting/1').describe()).status.name;
+
+    await put('waiting');
+    const before = startWith([keyA], 'client');
+    await until('the run and the schedule of the first key exist', async () => (await waiting()) === 0);
+    await before.stop();
+    expect((await observer.client.schedule.getHandle('daily-cleanup').describe()).action).toMatchObject({ args: [{ step: null }] });
+
+    await put('other');
+    const after = startWith([keyB]);
+    await until('deliveries and runs of the present key go on', () => read.includes('other'));
+    await until('the missing key is reported', () => after.waitReasons().length > 0);
+    expect(after.waitReasons()).toEqual([
+      expect.stringMatching(/^payload key [0-9a-f]{16} is missing from TEMPORAL_PAYLOAD_KEY: append it$/),
+    ]);
+    const errors = lines.filter(({ level }) => level === 'error');
+    expect(errors).toMatchObject([
+      {
+        message: 'payload key missing; runs wait until it is appended to TEMPORAL_PAYLOAD_KEY',
+        fields: { workflowIds: ['conversation/waiting/1'] },
+      },
+    ]);
+    expect(await stateOfRun()).toBe('RUNNING');
+    await after.stop();
+
+    const mended = startWith([keyB, keyA]);
+    await until('the run goes on', () => read.includes('waiting'));
+    await until('it has ended', async () => (await stateOfRun()) === 'COMPLETED');
+    expect(mended.waitReasons()).toEqual([]);
+    await observer.close();
+  });
 });

@@ -14,7 +14,7 @@ import { storeCalls } from '../../src/usage/store-calls.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 import { keepingLogger, withFolder } from './calls.ts';
 
-const crashTimeoutMs = 60_000;
+const crashTimeoutMs = 200_000;
 const program = new URL('crash-process.ts', import.meta.url).pathname;
 
 interface Death {

@@ -4,7 +4,7 @@ import { createLearning } from '../../src/app/learning.ts';
 import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { MemoryCall, MemoryResponse } from '../../src/memory/learning/learn-group.ts';
-import { createTestLog } from '../support/temporal.ts';
+import { createTestLog, type LogLine } from '../support/temporal.ts';
 import { chatBody, record, settledCall } from './calls.ts';
 
 export const retry = { initialMs: 60_000, factor: 2, maxMs: 600_000 };
@@ -14,6 +14,7 @@ type Reply = MemoryResponse | string | object;
 export interface TestLearning extends ReturnType<typeof createLearning> {
   /** Requests so far. */
   readonly requests: readonly MemoryCall[];
+  readonly lines: readonly LogLine[];
   hasRoute: boolean;
   /** The scripted response; by default nothing is learned. */
   respond: (call: MemoryCall) => Reply | Promise<Reply>;
@@ -23,13 +24,14 @@ export interface TestLearning extends ReturnType<typeof createLearning> {
 
 export function createTestLearning(database: Database): TestLearning {
   const requests: MemoryCall[] = [];
+  const { logger, lines } = createTestLog();
   const learning: TestLearning = {
     ...createLearning({
       database,
       clock: systemClock,
       retry: () => retry,
       uiUrl: async () => null,
-      logger: createTestLog().logger,
+      logger,
       model: {
         hasRoute: async () => learning.hasRoute,
         async complete(call) {
@@ -41,6 +43,7 @@ export function createTestLearning(database: Database): TestLearning {
       },
     }),
     requests,
+    lines,
     hasRoute: true,
     respond: ({ job }) => (job === 'extract' ? { memories: [] } : { merges: [], facts: [], page: '' }),
     async runBatches(projectId, runId = 'run-1') {

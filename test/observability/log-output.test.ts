@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 
 const output = new URL('../../src/observability/log-output.ts', import.meta.url).href;
 
-/** Writes 400 lines of 1 KB into a pipe without a reader, reports on standard error that it continues, and writes one line a second later. */
+/** Writes 400 lines of 1 KB into a pipe without a reader, reports on standard error that it continues, writes one line on request, and ends with its standard input. */
 const program = `
 import { createLogOutput } from ${JSON.stringify(output)};
 process.stdout.on('error', () => undefined);
@@ -15,10 +15,7 @@ const turns = setInterval(() => {
   if (n < 400) return;
   clearInterval(turns);
   process.stderr.write('all written');
-  process.stdin.once('data', () => {
-    write(JSON.stringify({ last: true }) + '\\n');
-    setTimeout(() => process.exit(), 200);
-  });
+  process.stdin.once('data', () => write(JSON.stringify({ last: true }) + '\\n')).once('end', () => process.exit());
 }, 5);
 `;
 
@@ -32,6 +29,8 @@ test('a pipe without a reader blocks nothing; dropped lines are counted, and wri
   // Reported once writing works again: no lines wait after that.
   while (!text.includes('"dropped"')) await once(child.stdout, 'data');
   child.stdin.write('go on');
+  while (!text.endsWith('\n') || !text.includes('"last"')) await once(child.stdout, 'data');
+  child.stdin.end();
   await once(child, 'close');
   const lines: { n?: number; dropped?: number; last?: boolean }[] = text
     .trimEnd()
@@ -46,7 +45,7 @@ test('a pipe without a reader blocks nothing; dropped lines are counted, and wri
 test('a full disk neither blocks nor ends the process', async () => {
   const child = spawn('sh', ['-c', 'exec "$0" --no-warnings --input-type=module -e "$1" > /dev/full', process.execPath, program]);
   await once(child.stderr, 'data');
-  child.stdin.write('go on');
+  child.stdin.end('go on');
   const [status] = await once(child, 'exit');
   expect(status).toBe(0);
 });

@@ -29,9 +29,9 @@ test('messages below the level are not written', () => {
 test('errors are written with message, code and causes', () => {
   const { logger, lines } = recorded();
   const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
-  logger.error({ error: new Error('no database', { cause }) }, 'failed');
+  logger.error({ err: new Error('no database', { cause }) }, 'failed');
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({
-    error: { message: 'no database', cause: { message: 'refused', code: 'ECONNREFUSED' } },
+    err: { message: 'no database', cause: { message: 'refused', code: 'ECONNREFUSED' } },
   });
 });
 
@@ -50,7 +50,7 @@ test.each([
   ['a query', `https://vendor/v1?api_key=${secret}&x=1`],
 ])('%s never appears in a line', (_name, text) => {
   const { logger, lines } = recorded();
-  logger.warn({ text, nested: { list: [text] }, error: new Error(text, { cause: new Error(text) }), [text]: 1 }, `said ${text}`);
+  logger.warn({ text, nested: { list: [text] }, err: new Error(text, { cause: new Error(text) }), [text]: 1 }, `said ${text}`);
   expect(lines[0]).not.toContain(secret);
   expect(lines[0]).toContain('[redacted]');
   expect(() => JSON.parse(lines[0] ?? '')).not.toThrow();

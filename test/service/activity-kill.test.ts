@@ -15,7 +15,7 @@ type Work = 'cleanup' | 'embedding' | 'erasure' | 'learning' | 'replay' | 'reset
 
 /** For each activity the work that causes it, and the points at which its worker crashes (test/support/crash-worker.ts). */
 const table: Readonly<Record<keyof Activities, readonly [Work, ...string[]]>> = {
-  // Temporal retries these after a minute and a half; the other crashes happen meanwhile.
+  // Temporal notices a crash of these after half a minute; the other crashes happen meanwhile.
   embedPassages: ['embedding', 'before memory_passages', 'before memory_embeddings', 'after'],
   cleanUp: ['cleanup', 'before conversations', 'before memory_items', 'after'],
   lookAtErasure: ['erasure', 'before erasures', 'after'],
@@ -125,6 +125,7 @@ describePostgres('kill -9 of the worker', () => {
   const nameOf = ({ activity, point, work }: Crash): string => (work === 'cleanup' ? activity : `${activity} ${point}`);
   const untilDone = (projects: readonly Project[], limitMs: number): Promise<void> =>
     eventually(async () => {
+      await service.skipRetryDelays();
       const open = await Promise.all(projects.map((project) => openWorkOf(service.database, project)));
       expect(open.flat()).toEqual([]);
     }, limitMs);

@@ -1,7 +1,9 @@
 /** Interrupted streams across dialects: before the first delta another vendor responds, after it the caller is notified. */
 import Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, it } from '@jest/globals';
+import type { CallRow } from '../support/gateway.ts';
 import { eventually, shareGateway } from '../support/gateway.ts';
+import { startTogether } from '../support/start-together.ts';
 import type { Dialect } from './dialects-gateway.ts';
 import { anthropicOf, lastCall, openaiOf, otherOf, paths, providersYaml, vendors, ways } from './dialects-gateway.ts';
 import { projectLender } from './inference-routes.ts';
@@ -9,6 +11,7 @@ import { projectLender } from './inference-routes.ts';
 const hasty = { chat: 'hasty', messages: 'hasty-messages' } as const;
 const early = ['break-before-first', 'error-before-first', 'stall-before-first', 'empty', 'garbage', 'fail-529'];
 const late = ['break-after-3', 'error-after-3', 'stall-after-3', 'break-after-20', 'error-after-20', 'break-after-0', 'error-after-0'];
+const contents = ['long-20', 'tools-parallel'];
 
 /** A vendor with a short timeout, only for the case in which it stops sending. */
 const providerOf = (vendor: Dialect, fault: string): string => (fault.startsWith('stall') ? hasty : vendors)[vendor];
@@ -18,7 +21,7 @@ const tiers = (['chat', 'messages'] as const).flatMap((vendor) =>
   early.map((fault) => `  ${vendor}-${fault}: [${providerOf(vendor, fault)}/${fault}+long-20, ${vendors[otherOf(vendor)]}/echo]\n`),
 );
 const models = (['chat', 'messages'] as const).flatMap((vendor) =>
-  late.flatMap((fault) => ['long-20', 'tools-parallel'].map((content) => `${providerOf(vendor, fault)}/${fault}+${content}`)),
+  late.flatMap((fault) => contents.map((content) => `${providerOf(vendor, fault)}/${fault}+${content}`)),
 );
 const prices = models.map((model) => `  "${model}": { input: 3, output: 15 }\n`);
 const lent = shareGateway({
@@ -30,38 +33,66 @@ const lend = projectLender(lent, 'broken');
 const asked = [{ role: 'user' as const, content: 'hi' }];
 const bodyOf = (model: string) => ({ model, max_tokens: 100, stream: true, messages: asked });
 
+interface Answered {
+  readonly model: string;
+  readonly answer: Response;
+  readonly text: string;
+  readonly call: CallRow;
+}
+
+async function askFor(caller: Dialect, model: string): Promise<Answered> {
+  const gateway = await lend();
+  const answer = await gateway.call(paths[caller], bodyOf(model));
+  return { model, answer, text: await answer.text(), call: await lastCall(gateway) };
+}
+
+const modelsOf = (vendor: Dialect, fault: string): string[] =>
+  early.includes(fault) ? [`${vendor}-${fault}`] : contents.map((content) => `${providerOf(vendor, fault)}/${fault}+${content}`);
+
+/** The answers of vendors that fall silent, by caller and model: each takes two seconds. */
+const stalled = startTogether(
+  ways.flatMap(({ caller, vendor }) =>
+    [...early, ...late]
+      .filter((fault) => fault.startsWith('stall'))
+      .flatMap((fault) => modelsOf(vendor, fault).map((model) => `${caller} ${model}`)),
+  ),
+  (key) => {
+    const [caller, model = ''] = key.split(' ') as [Dialect, string];
+    return askFor(caller, model);
+  },
+);
+
 describe.each(ways)('a stream of a $vendor vendor to a $caller caller', ({ caller, vendor }) => {
+  const answersOf = (fault: string): Promise<Answered[]> =>
+    Promise.all(
+      modelsOf(vendor, fault).map((model) => (fault.startsWith('stall') ? stalled(`${caller} ${model}`) : askFor(caller, model))),
+    );
+
   it.each(early)('200: that fails before its first delta (%s) fails over to a vendor of the other dialect', async (fault) => {
-    const gateway = await lend();
-    const answer = await gateway.call(paths[caller], bodyOf(`${vendor}-${fault}`));
-    const text = await answer.text();
-    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[otherOf(vendor)]}/echo`]);
-    expect(text).toContain('You ');
-    expect(text).not.toMatch(/error|quick/);
-    expect(text.trimEnd().endsWith(caller === 'chat' ? 'data: [DONE]' : 'data: {"type":"message_stop"}')).toBe(true);
-    expect(await lastCall(gateway)).toMatchObject({
-      outcome: 'ok',
-      estimated: false,
-      attempts: [
-        { n: 1, outcome: 'failed', cost: 0 },
-        { n: 2, outcome: 'ok' },
-      ],
-    });
+    for (const { answer, text, call } of await answersOf(fault)) {
+      expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[otherOf(vendor)]}/echo`]);
+      expect(text).toContain('You ');
+      expect(text).not.toMatch(/error|quick/);
+      expect(text.trimEnd().endsWith(caller === 'chat' ? 'data: [DONE]' : 'data: {"type":"message_stop"}')).toBe(true);
+      expect(call).toMatchObject({
+        outcome: 'ok',
+        estimated: false,
+        attempts: [
+          { n: 1, outcome: 'failed', cost: 0 },
+          { n: 2, outcome: 'ok' },
+        ],
+      });
+    }
   });
 
   it.each(late)('200: that is interrupted later (%s) ends as in the caller’s dialect, and is settled as estimated', async (fault) => {
-    const gateway = await lend();
-    for (const content of ['long-20', 'tools-parallel']) {
-      const model = `${providerOf(vendor, fault)}/${fault}+${content}`;
-      const answer = await gateway.call(paths[caller], bodyOf(model));
-      const text = await answer.text();
+    for (const { model, answer, text, call } of await answersOf(fault)) {
       expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, model]);
-      if (content === 'long-20' && !fault.endsWith('-0')) expect(text).toMatch(/the .*quick .*brown /s);
+      if (model.endsWith('long-20') && !fault.endsWith('-0')) expect(text).toMatch(/the .*quick .*brown /s);
       expect(text).not.toContain('[DONE]');
       expect(text).not.toContain('message_stop');
       expect(text).not.toMatch(/"finish_reason":"|"stop_reason":"/);
       expectTold(text, caller, vendor === caller && fault.startsWith('error'));
-      const call = await lastCall(gateway);
       expect(call).toMatchObject({
         model,
         outcome: 'interrupted',

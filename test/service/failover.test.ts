@@ -194,12 +194,15 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
 
   it('502 client deadline exceeded: the deadline ends the chain', () =>
     withProject(async (gateway) => {
-      for (const stream of [false, true]) {
-        const answer = await gateway.call(path, bodyOf(`${dialect}-silent`, stream), { 'x-gateway-timeout-ms': '1500' });
+      const answers = await Promise.all(
+        [false, true].map((stream) => gateway.call(path, bodyOf(`${dialect}-silent`, stream), { 'x-gateway-timeout-ms': '1500' })),
+      );
+      for (const answer of answers) {
         expect([502, 503]).toContain(answer.status);
         expect(await message(answer)).toMatch(/^client deadline exceeded/);
-        expect(await lastCall(gateway)).toMatchObject({ outcome: 'deadline', attempts: [{ outcome: 'deadline' }] });
       }
+      const ended = { outcome: 'deadline', attempts: [{ outcome: 'deadline' }] };
+      expect(await callsOf(gateway)).toMatchObject([ended, ended]);
       expect((await gateway.call(path, bodyOf(`${dialect}-slow`, false), { 'x-gateway-timeout-ms': '-5' })).status).toBe(200);
     }));
 });

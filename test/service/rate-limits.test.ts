@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { isExhaustive } from '../support/exhaustive.ts';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
 import { shareGateway } from '../support/gateway.ts';
+import { startTogether } from '../support/start-together.ts';
 import type { Dialect } from './dialects-gateway.ts';
 import { dialects, lastCall, otherOf, paths, providersYaml, vendors } from './dialects-gateway.ts';
 import { expectRouteError, projectLender, routeOf } from './inference-routes.ts';
@@ -73,7 +74,8 @@ const tierLines = (first: Dialect): string[] => {
     `${first}-long: [${own}/rate-limited-60]`,
     `${first}-long-then-own: [${own}/rate-limited-60, ${own}/echo]`,
     `${first}-fails-then-long: [${other}/fail-500, ${own}/rate-limited-60]`,
-    `${first}-short: [${own}/rate-limited-once-0.5+held]`,
+    // The vendor limits each model once, so each way has a separate model.
+    ...dialects.map((caller) => `${first}-short-${caller}: [${own}/rate-limited-once-0.5+held+from-${caller}-to-${first}]`),
   ];
 };
 const lines = [
@@ -155,19 +157,36 @@ describe.each(dialects)('to a %s caller', (caller) => {
 
 const callers = dialects.flatMap((caller) => dialects.map((vendor) => ({ caller, vendor })));
 
+interface Asked {
+  readonly answer: Response;
+  readonly call: CallRow;
+  readonly tookMs: number;
+}
+
+async function askTier(caller: Dialect, tier: string, headers: Record<string, string> = {}): Promise<Asked> {
+  const gateway: TestGateway = await lend();
+  const startedAt = performance.now();
+  const answer = await gateway.call(paths[caller], bodyOf(tier), headers);
+  return { answer, call: await lastCall(gateway), tookMs: performance.now() - startedAt };
+}
+
+/** The calls that wait, by caller, vendor, and hint or `short`. */
+const waited = startTogether(
+  callers.flatMap(({ caller, vendor }) => [...hints.map(([model]) => model), 'short'].map((name) => `${caller} ${vendor} ${name}`)),
+  (key) => {
+    const [caller, vendor, name = ''] = key.split(' ') as [Dialect, Dialect, string];
+    if (name === 'short') return askTier(caller, `${vendor}-short-${caller}`, { 'x-gateway-timeout-ms': '6000' });
+    return askTier(caller, `${vendor}-${tierName(name)}`);
+  },
+);
+
 describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ caller, vendor }) => {
-  const ask = async (tier: string, headers: Record<string, string> = {}) => {
-    const gateway: TestGateway = await lend();
-    gateway.vendor.clear();
-    const startedAt = performance.now();
-    const answer = await gateway.call(paths[caller], bodyOf(`${vendor}-${tier}`), headers);
-    return { answer, call: await lastCall(gateway), tookMs: performance.now() - startedAt };
-  };
+  const ask = (tier: string, headers?: Record<string, string>): Promise<Asked> => askTier(caller, `${vendor}-${tier}`, headers);
 
   it.each(hints)(
     'gets a retry after the wait that it asks for (%s), then the next model serves the call',
     async (model, leastMs, mostMs) => {
-      const { answer, call, tookMs } = await ask(tierName(model));
+      const { answer, call, tookMs } = await waited(`${caller} ${vendor} ${model}`);
       expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[vendor]}/echo`]);
       expect(call.attempts).toMatchObject([
         { n: 1, status: 429, outcome: 'failed', wait_ms: 0 },
@@ -227,7 +246,7 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
   });
 
   it('with a wait within the deadline, and then a slow response: client deadline exceeded', async () => {
-    const { answer, call } = await ask('short', { 'x-gateway-timeout-ms': '3000' });
+    const { answer, call } = await waited(`${caller} ${vendor} short`);
     await expectRouteError(answer, routeOf(caller), { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
     expect(call).toMatchObject({ outcome: 'deadline' });
     expect(call.attempts).toMatchObject([{ status: 429 }, { status: null, wait_ms: 500, outcome: 'deadline' }]);

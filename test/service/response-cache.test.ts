@@ -3,7 +3,8 @@ import { type IncomingMessage, request as openRequest } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../src/config/load.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { callsOf, defaultYaml, eventually, jsonOf, shareGateway, unusedUrl, withGateway } from '../support/gateway.ts';
+import { callsOf, defaultYaml, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
+import { unusedUrl } from '../support/unused-port.ts';
 import { anthropicOf, chatTools, type Dialect, messagesTools, openaiOf, paths, vendors, ways } from './dialects-gateway.ts';
 import { projectLender } from './inference-routes.ts';
 

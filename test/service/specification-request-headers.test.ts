@@ -7,6 +7,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
+import { startTogether } from '../support/start-together.ts';
 import {
   ask,
   dialectRoutes,
@@ -59,11 +60,15 @@ describe('x-gateway-source', () => {
 });
 
 describe('x-gateway-timeout-ms', () => {
-  it.each(routes)('$name: a timeout for all attempts together', async (route) => {
+  const timedOut = startTogether(routes, async (route) => {
     const gateway = await lendProject();
     const chain = [nameOf(route, 'first/slow-200+fail-500'), nameOf(route, 'second/hang')];
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { chain } });
-    const answer = await ask(gateway, route, 'chain', { headers: { 'x-gateway-timeout-ms': '3000' } });
+    return { gateway, answer: await ask(gateway, route, 'chain', { headers: { 'x-gateway-timeout-ms': '5000' } }) };
+  });
+
+  it.each(routes)('$name: a timeout for all attempts together', async (route) => {
+    const { gateway, answer } = await timedOut(route);
     await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'deadline', attempts: [{ outcome: 'failed' }, { outcome: 'deadline' }] }]);
   });

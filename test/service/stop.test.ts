@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -88,10 +89,13 @@ describe('a running gateway', () => {
     expect(await ended).toBe(0);
     expect(await processesOf(home)).toEqual([]);
 
+    const stopped = gateway;
     gateway = await processes.start('start', { home });
     const { data } = await jsonOf<{ data: unknown[] }>(gateway.admin('GET', '/provision/teams/default/calls?task_id=last'));
     expect(data).toEqual([expect.objectContaining({ id, outcome: 'ok', estimated: false, stream: true })]);
     expect(await gateway.end('SIGTERM')).toBe(0);
+    const recoveries = [stopped, gateway].flatMap((each) => each.logs()).filter(({ msg }) => /recover|interrupted/.test(msg));
+    expect(recoveries).toEqual([]);
   });
 });
 
@@ -139,17 +143,20 @@ it('calls that run after the grace period are ended with an error to the caller 
       ['stream', 'interrupted', true, true, true],
     ]);
     expect(logs.filter((line) => line.includes('"level":"error"'))).toEqual([]);
+    expect(logs.filter((line) => line.includes('calls interrupted by the shutdown settled as unknown'))).toHaveLength(1);
   } finally {
     await slowVendor.close();
     await database.close();
   }
 });
 
-it('a stop waits for running responses, but not for idle keep-alive connections', () =>
+it('a stop waits for running responses, but not for idle connections, kept alive or never used', () =>
   // With this grace period, a stop that waits for the client never ends.
   withGateway({ graceMs: 3_600_000 }, async (gateway) => {
     const agent = new Agent({ keepAlive: true });
+    const unused = connect(Number(new URL(gateway.url).port), '127.0.0.1');
     try {
+      await once(unused, 'connect');
       const request = httpRequest(gateway.url + chatPath, {
         agent,
         method: 'POST',
@@ -168,5 +175,6 @@ it('a stop waits for running responses, but not for idle keep-alive connections'
       await closed;
     } finally {
       agent.destroy();
+      unused.destroy();
     }
   }));

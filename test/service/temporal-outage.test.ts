@@ -61,6 +61,15 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
     return numbers.filter((number, index) => number !== numbers[index - 1]);
   }
 
+  /** Of the API process and of the worker. */
+  const readiness = (): Promise<readonly unknown[]> =>
+    Promise.all(
+      processes.map(async ({ url }) => {
+        const response = await fetch(`${url}/readyz`);
+        return [response.status, await response.json()];
+      }),
+    );
+
   /** Kills Temporal while users chat; returns after it has recovered. */
   async function killUnderLoad(state?: 'empty'): Promise<void> {
     const before = users.facts.length;
@@ -69,6 +78,12 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
       await eventually(async () => expect(users.facts.length).toBeGreaterThan(before + callsMeanwhile), 200_000);
       await signalQuietOnes();
       await eventually(async () => expect(await waitingRows()).toBeGreaterThan(2 * signals + callsMeanwhile / 5), 200_000);
+      await eventually(async () =>
+        expect(await readiness()).toEqual([
+          [200, { status: 'ready', reasons: [], degraded: ['durable work waits: Temporal is unavailable'] }],
+          [503, { status: 'not_ready', reasons: ['Temporal is unavailable'], degraded: [] }],
+        ]),
+      );
       await replicas.server.start(state);
       const atReturn = users.facts.length;
       await eventually(async () => expect(users.facts.length).toBeGreaterThan(atReturn + 10), 200_000);
@@ -76,6 +91,8 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
   }
 
   async function expectAllDone(): Promise<void> {
+    const ready = [200, { status: 'ready', reasons: [], degraded: [] }];
+    await eventually(async () => expect(await readiness()).toEqual([ready, ready]));
     await expectLearnedOnce(replicas, users, [`learning/${users.projectId}`, ...quiet]);
     const expected = Array.from({ length: signalled }, (_, index) => index + 1);
     for (const workflowId of quiet) expect(await signalsOf(workflowId)).toEqual(expected);

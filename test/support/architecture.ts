@@ -17,17 +17,18 @@ const WORKFLOW_NOTES = 'workflows/notes.ts';
 const WORKFLOW_INDEX = 'workflows/index.ts';
 
 /** They start what `app` assembles, so `app` may not import them. */
-export const ABOVE_APP: readonly string[] = ['main', 'service'];
+export const ABOVE_APP: readonly string[] = ['main', 'service', 'codec-server'];
 
 /**
  * The modules that a module may import, types included. A module is a folder of `src`, a file directly in `src`, `workflows` or
  * `activities`; a path names a single file.
  */
 export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
-  main: ['service', 'cli', 'config', 'core', 'demo-vendor'],
+  main: ['service', 'cli', 'codec-server', 'config', 'core', 'demo-vendor'],
   service: ['app', 'cli', 'config', 'db', 'demo-vendor', 'core', 'observability'],
   app: 'everything',
-  cli: ['config', 'core'],
+  cli: ['config', 'core', 'jobs', 'observability'],
+  'codec-server': ['config', 'core', 'jobs', 'observability'],
   http: ['pipeline', 'routing', 'keys', 'projects', 'people', 'ceilings', 'usage', 'memory', 'jobs', 'dialects', 'failover', ...FOUNDATION],
   console: [
     'pipeline',

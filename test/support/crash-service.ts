@@ -53,6 +53,8 @@ export interface CrashService {
   startWorker(): Promise<GatewayProcess>;
   /** Runs a worker until it has crashed there. */
   runUntilCrash(crash: CrashPoint): Promise<void>;
+  /** Runs at once what Temporal would retry after a delay of a minute or more. */
+  skipRetryDelays(): Promise<void>;
   stopAll(): Promise<void>;
 }
 
@@ -78,7 +80,13 @@ export async function createCrashService(): Promise<CrashService> {
   await writeFile(join(home, 'gateway.yaml'), yamlOf(vendor.url));
   await mkdir(join(home, 'data'));
   await copyTestBundle(join(home, 'data'));
-  const env = { DATABASE_URL: testDatabase.url, GATEWAY_TEMPORAL: 'on', TEMPORAL_ADDRESS: server.address, TEMPORAL_NAMESPACE: namespace };
+  const env = {
+    DATABASE_URL: testDatabase.url,
+    GATEWAY_TEMPORAL: 'on',
+    TEMPORAL_ADDRESS: server.address,
+    TEMPORAL_NAMESPACE: namespace,
+    TEMPORAL_CREATE_NAMESPACE: 'true',
+  };
   const serving = await processes.start('serve', { home, env });
   const startCrashWorker = (...crash: string[]) =>
     processes.start('worker', { home, env, program: [process.execPath, '--no-warnings', program, ...crash] });
@@ -122,6 +130,16 @@ export async function createCrashService(): Promise<CrashService> {
       limit.abort();
       if (end !== 'SIGKILL')
         throw new Error(`${crash.activity} did not come to '${crash.point}', but ${end}:\n${worker.stdout()}${worker.stderr()}`);
+    },
+    async skipRetryDelays() {
+      const { workflow, workflowService } = temporal.client;
+      const query = 'WorkflowType IN ("embedMemory", "dailyCleanup") AND ExecutionStatus = "Running"';
+      for await (const { workflowId, runId } of workflow.list({ query })) {
+        const { raw } = await workflow.getHandle(workflowId, runId).describe();
+        for (const { activityId, nextAttemptScheduleTime } of raw.pendingActivities ?? [])
+          if (nextAttemptScheduleTime)
+            await workflowService.resetActivity({ namespace, execution: { workflowId, runId }, id: activityId ?? '' });
+      }
     },
     async stopAll() {
       await processes.stopAll();

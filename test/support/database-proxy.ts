@@ -1,6 +1,7 @@
 /** A TCP proxy to a database server that a test can sever: then its connections are broken and new ones are refused. */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { unusedPort } from './unused-port.ts';
 
 export interface DatabaseProxy {
   /** The server's address by way of the proxy. */
@@ -25,7 +26,8 @@ export async function withDatabaseProxy<Result>(databaseUrl: string, work: (prox
     });
   };
 
-  const listen = async (port: number): Promise<number> => {
+  const port = await unusedPort();
+  const listen = async (): Promise<void> => {
     server = createServer((client) => {
       const upstream = connect(Number(targetPort || 5432), hostname);
       track(client, upstream);
@@ -34,9 +36,6 @@ export async function withDatabaseProxy<Result>(databaseUrl: string, work: (prox
     });
     server.listen(port, '127.0.0.1');
     await once(server, 'listening');
-    const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
-    return address.port;
   };
 
   const sever = async (): Promise<void> => {
@@ -48,8 +47,6 @@ export async function withDatabaseProxy<Result>(databaseUrl: string, work: (prox
     await closed;
   };
 
-  const port = await listen(0);
-  await sever();
   const url = new URL(databaseUrl);
   url.hostname = '127.0.0.1';
   url.port = String(port);
@@ -57,7 +54,7 @@ export async function withDatabaseProxy<Result>(databaseUrl: string, work: (prox
     return await work({
       url: url.href,
       async connect() {
-        if (!server) await listen(port);
+        if (!server) await listen();
       },
       sever,
     });

@@ -2,9 +2,7 @@
  * Runs a whole gateway for a test: the app on a free port, its database (PGlite or PostgreSQL), the scripted vendor, and a project with a
  * key; stops everything afterwards. `gateway-process.ts` runs the real program in a separate process instead.
  */
-import { once } from 'node:events';
 import { access, copyFile, mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,6 +22,7 @@ import { createLogger } from '../../src/observability/logger.ts';
 import { copyEmbeddedTemplate } from './embedded-template.ts';
 import { createTestDatabase } from './postgres.ts';
 import { prepareTestBundle } from './temporal.ts';
+import { unusedUrl } from './unused-port.ts';
 
 /** The admin token of every test gateway. */
 export const adminToken = 'test-admin-token-0123456789';
@@ -202,18 +201,6 @@ export async function copyTestBundle(dataDir: string): Promise<void> {
   await copyFile(bundle, join(dataDir, basename(bundle)));
 }
 
-/** A loopback address that refuses connections. */
-export async function unusedUrl(): Promise<string> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return `http://127.0.0.1:${address.port}`;
-}
-
 /** The JSON body of a response, typed by the test. */
 export async function jsonOf<Shape>(response: Promise<Response> | Response): Promise<Shape> {
   return (await (await response).json()) as Shape;
@@ -235,15 +222,16 @@ export async function callsOf({ admin, project }: Pick<TestGateway, 'admin' | 'p
   return data;
 }
 
-/** Repeats `check` until it succeeds; throws its last error after `limitMs`. */
-export async function eventually<Result>(check: () => Promise<Result>, limitMs = 60_000): Promise<Result> {
-  const until = performance.now() + limitMs;
+/** Repeats `check` until it succeeds; throws its last error after `limitMs`. Long waits check less often, since a check costs CPU. */
+export async function eventually<Result>(check: () => Promise<Result>, limitMs = 120_000): Promise<Result> {
+  const startedAt = performance.now();
   for (;;) {
     try {
       return await check();
     } catch (error) {
-      if (performance.now() > until) throw error;
-      await sleep(25);
+      const elapsedMs = performance.now() - startedAt;
+      if (elapsedMs > limitMs) throw error;
+      await sleep(Math.min(25 + elapsedMs / 40, 200));
     }
   }
 }

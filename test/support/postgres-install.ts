@@ -10,18 +10,18 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { cacheDirectory } from '../../scripts/cache.js';
 import { withFileLock } from '../../scripts/file-lock.js';
+import { APT_LIMIT_MS, apt, canInstallPackages } from './apt.ts';
 import { type AptSource, parseDeb822, parseOneLine, sourceListFor } from './apt-sources.ts';
 import { run } from './run.ts';
 
 /** Suites that have pgvector >= 0.8, the nearest to a release first. */
 const SUITES_WITH_PGVECTOR = ['trixie', 'forky', 'sid'];
-const APT_LIMIT_MS = 10 * 60_000;
 
 /** The folder with `postgres` and `initdb` of a server that can `create extension vector`. Throws with the reason when there is none. */
 export async function ensurePostgres(): Promise<string> {
   const present = await findServer();
   if (present !== null && (await hasVector(present))) return present;
-  if (!existsSync('/etc/debian_version') || process.getuid?.() !== 0) {
+  if (!canInstallPackages()) {
     const missing = present === null ? 'no PostgreSQL server' : 'the PostgreSQL server has no pgvector';
     throw new Error(`${missing} here, and it is installed automatically only on Debian as root: set DATABASE_URL`);
   }
@@ -189,13 +189,6 @@ async function copyAll(from: string, to: string): Promise<void> {
     await copyFile(join(from, name), part);
     await rename(part, join(to, name));
   }
-}
-
-async function apt(args: string[], cwd = '/'): Promise<void> {
-  // The lock: another apt may run, at a machine's first start for example. The user: folders of ours are not open to `_apt`.
-  const options = ['-o', 'DPkg::Lock::Timeout=300', '-o', 'APT::Sandbox::User=root', '--quiet'];
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  await run('apt-get', [...args, ...options], { cwd, env, timeoutMs: APT_LIMIT_MS });
 }
 
 function say(text: string): void {

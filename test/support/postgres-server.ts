@@ -7,14 +7,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from './run.ts';
+import { unusedPort } from './unused-port.ts';
 
-const START_LIMIT_MS = 30_000;
-const STOP_LIMIT_MS = 20_000;
+const START_LIMIT_MS = 120_000;
+const STOP_LIMIT_MS = 60_000;
 
 /** A running server; `url` is its administrator's, for the database `postgres`. */
 export interface PostgresServer {
@@ -44,7 +44,7 @@ export async function startPostgres(bin: string, { keepsCommits = false }: Postg
   await run(join(bin, 'initdb'), initialize, { ...owner, cwd: home });
   await writeFile(join(data, 'postgresql.auto.conf'), settings(home, keepsCommits));
 
-  const port = await freePort();
+  const port = await unusedPort();
   const logFile = join(home, 'log');
   const guard = spawn('/bin/sh', ['-c', GUARD, 'guard', join(bin, 'postgres'), data, String(port), logFile, home], {
     ...owner,
@@ -153,14 +153,4 @@ async function stopGuard(guard: ChildProcess): Promise<void> {
   const ended = once(guard, 'exit', { signal: AbortSignal.timeout(STOP_LIMIT_MS) });
   guard.stdin?.end();
   await ended;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
-  return address.port;
 }

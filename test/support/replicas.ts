@@ -54,6 +54,7 @@ export async function createReplicas(): Promise<Replicas> {
         GATEWAY_TEMPORAL: 'on',
         TEMPORAL_ADDRESS: server.address,
         TEMPORAL_NAMESPACE: namespace,
+        TEMPORAL_CREATE_NAMESPACE: 'true',
       };
       await mkdir(join(home, 'data'));
       await copyTestBundle(join(home, 'data'));

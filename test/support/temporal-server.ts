@@ -5,9 +5,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { servesNamespace } from '../../src/jobs/connection/temporal-connection.ts';
-import { unusedUrl } from './gateway.ts';
 import { until } from './temporal.ts';
 import { ensureTemporal } from './temporal-program.ts';
+import { unusedPort } from './unused-port.ts';
 
 export interface TemporalServer {
   readonly address: string;
@@ -18,26 +18,40 @@ export interface TemporalServer {
   remove(): Promise<void>;
 }
 
+/** With the defaults of half a minute, a deleted run remains listed as long. */
+const fastDeletion = { 'history.transferProcessorUpdateAckInterval': '1s', 'history.visibilityProcessorUpdateAckInterval': '1s' };
+
 /** Starts a server; the caller removes it. `settings` go to its dynamic configuration. */
 export async function createTemporalServer(settings: Readonly<Record<string, number>> = {}): Promise<TemporalServer> {
   const binary = await ensureTemporal();
   const dir = await mkdtemp(join(tmpdir(), 'gateway-temporal-'));
-  const { port } = new URL(await unusedUrl());
+  const port = String(await unusedPort());
   const address = `127.0.0.1:${port}`;
   const files = ['--db-filename', join(dir, 'temporal.db'), '--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=1'];
-  const dynamic = Object.entries(settings).flatMap(([name, value]) => ['--dynamic-config-value', `${name}=${value}`]);
+  const dynamic = Object.entries({ ...fastDeletion, ...settings }).flatMap(([name, value]) => [
+    '--dynamic-config-value',
+    `${name}=${JSON.stringify(value)}`,
+  ]);
   const args = ['server', 'start-dev', '--headless', '--ip', '127.0.0.1', '--port', port, '--log-level', 'error', ...files, ...dynamic];
   let child: ChildProcess | null = null;
+  const isRunning = (): boolean => child !== null && child.exitCode === null && child.signalCode === null;
 
   const server: TemporalServer = {
     address,
     async start(state) {
       if (state === 'empty') for (const end of ['', '-wal', '-shm']) await rm(join(dir, `temporal.db${end}`), { force: true });
-      child = spawn(binary, args, { cwd: dir, env: { HOME: dir }, stdio: 'ignore' });
-      await until('the Temporal server serves requests', () => servesNamespace(address, 'default'), 200_000);
+      await until(
+        'the Temporal server serves requests',
+        async () => {
+          // A server that found one of its internal ports taken has ended.
+          if (!isRunning()) child = spawn(binary, args, { cwd: dir, env: { HOME: dir }, stdio: 'ignore' });
+          return servesNamespace(address, 'default');
+        },
+        200_000,
+      );
     },
     async kill() {
-      if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+      if (child === null || !isRunning()) return;
       const exited = once(child, 'exit');
       child.kill('SIGKILL');
       await exited;

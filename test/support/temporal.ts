@@ -85,16 +85,6 @@ async function startTestTemporal(): Promise<TestTemporal> {
   };
 }
 
-/** Runs `work` with a dev server and stops it. */
-export async function withTemporal<Result>(work: (temporal: TestTemporal) => Promise<Result>): Promise<Result> {
-  const temporal = await startTestTemporal();
-  try {
-    return await work(temporal);
-  } finally {
-    await temporal.stop();
-  }
-}
-
 /** One dev server for all tests of a file; call it at the top of the file and the result inside tests. */
 export function sharedTemporal(): () => TestTemporal {
   let shared: TestTemporal | undefined;

@@ -1,6 +1,10 @@
-/** A workflow whose history grows too long continues as new where the old run ended; this Temporal server suggests it after 30 events. */
-import { randomBytes, randomUUID } from 'node:crypto';
+/**
+ * A workflow whose history grows too long continues as new where the old run ended; this Temporal server suggests it after 30 events. All
+ * workflows run together on one worker, since most of their time is waiting.
+ */
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { WorkflowExecutionDescription } from '@temporalio/client';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import type {
@@ -11,43 +15,35 @@ import type {
   IdleCheckResult,
   Progress,
   VideoPollResult,
-  workflowNames,
+  WorkflowName,
 } from '../../workflows/contract.ts';
+import { startTogether } from '../support/start-together.ts';
 import { createTestLog, prepareTestBundle, until } from '../support/temporal.ts';
 import { createTemporalServer, type TemporalServer } from '../support/temporal-server.ts';
 
-let server: TemporalServer;
-let temporal: Temporal;
-beforeAll(async () => {
-  server = await createTemporalServer({ 'limit.historyCount.suggestContinueAsNew': 30 });
-  temporal = createTemporal({ address: server.address, namespace: 'default', logger: createTestLog().logger });
-  await temporal.probe();
-}, 120_000);
-afterAll(async () => {
-  await temporal?.close();
-  await server?.remove();
-});
+/** A workflow with the activities that only it calls. */
+interface Scenario {
+  readonly title: string;
+  readonly activities: Partial<Activities>;
+  /** Resolves when the workflow has completed. */
+  run(): Promise<void>;
+  /** Checks the activities' inputs. */
+  check(): void;
+}
 
 interface Started {
   readonly workflowId: string;
   readonly signalAgain: () => Promise<void>;
 }
 
-/** Runs `work` while a worker has these activities. */
-async function withWorker(activities: Partial<Activities>, work: () => Promise<void>): Promise<void> {
-  const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
-  const worker: RunningWorker = temporal.startWorker({ activities, bundle, graceMs: 1_000 });
-  try {
-    await work();
-  } finally {
-    await worker.stop();
-  }
-}
-
-async function start(workflow: (typeof workflowNames)[number], input: Readonly<Record<string, string | number | null>>): Promise<Started> {
+async function start(
+  workflow: WorkflowName,
+  input: Readonly<Record<string, string | number | null>>,
+  project: { projectId?: string; projectSlug?: string } = {},
+): Promise<Started> {
   const workflowId = `${workflow}/${randomUUID()}`;
   const learns = workflow === 'learningBatch' || workflow === 'projectLearning';
-  const entry = { workflow, workflowId, input, ...(learns && { signal: { name: 'look', input: {} } }) };
+  const entry = { workflow, workflowId, input, ...project, ...(learns && { signal: { name: 'look', input: {} } }) };
   const signalAgain = () => temporal.start(entry);
   await signalAgain();
   return { workflowId, signalAgain };
@@ -62,7 +58,8 @@ async function endsOf(workflowId: string): Promise<readonly string[]> {
 }
 
 async function expectRenewed(workflowId: string): Promise<void> {
-  await until('the last run has completed', async () => (await endsOf(workflowId)).at(-1) === 'COMPLETED', 100_000);
+  await temporal.client.workflow.getHandle(workflowId).result();
+  await until('the list shows that the last run has completed', async () => (await endsOf(workflowId)).at(-1) === 'COMPLETED');
   const ends = await endsOf(workflowId);
   expect(ends.length).toBeGreaterThan(1);
   expect(new Set(ends.slice(0, -1))).toEqual(new Set(['CONTINUED_AS_NEW']));
@@ -85,118 +82,111 @@ const wait = { kind: 'wait', waitMs: 1 } as const;
 const more = { kind: 'more', passages: 1 } as const;
 const times = <Value>(count: number, value: Value): Value[] => Array.from({ length: count }, () => value);
 
-test('conversationIdle', async () => {
+function createConversationIdle(): Scenario {
   const input = { conversation_id: randomUUID(), opened: 3 };
   const { inputs, respond } = responding<IdleCheckResult>(...times(8, wait), { kind: 'read' });
-  await withWorker({ readConversation: respond }, async () => expectRenewed((await start('conversationIdle', input)).workflowId));
-  expect(inputs).toEqual(times(9, input));
-}, 120_000);
+  return {
+    title: 'conversationIdle',
+    activities: { readConversation: respond },
+    run: async () => expectRenewed((await start('conversationIdle', input)).workflowId),
+    check: () => expect(inputs).toEqual(times(9, input)),
+  };
+}
 
-test('videoOperation', async () => {
+function createVideoOperation(): Scenario {
   const input = { call_id: randomUUID() };
   const { inputs, respond } = responding<VideoPollResult>(...times(6, { ...wait, unreachable: false }), {
     kind: 'settled',
     outcome: 'completed',
     code: null,
   });
-  await withWorker({ pollVideo: respond }, async () => expectRenewed((await start('videoOperation', input)).workflowId));
-  expect(inputs).toEqual(times(7, input));
-}, 120_000);
+  return {
+    title: 'videoOperation',
+    activities: { pollVideo: respond },
+    run: async () => expectRenewed((await start('videoOperation', input)).workflowId),
+    check: () => expect(inputs).toEqual(times(7, input)),
+  };
+}
 
-test('embedMemory', async () => {
+function createEmbedMemory(): Scenario {
   const input = { project_id: randomUUID(), run: 2 };
   const { inputs, respond } = responding<EmbedProgress>(...times(12, more), { kind: 'done', passages: 0 });
-  await withWorker({ embedPassages: respond }, async () => expectRenewed((await start('embedMemory', input)).workflowId));
-  expect(inputs).toEqual(times(13, input));
-}, 120_000);
+  return {
+    title: 'embedMemory, and every run keeps the description of the first',
+    activities: { embedPassages: respond },
+    async run() {
+      const { workflowId } = await start('embedMemory', input, { projectId: input.project_id, projectSlug: 'acme' });
+      await expectRenewed(workflowId);
+      await expectDescribed(workflowId);
+    },
+    check: () => expect(inputs).toEqual(times(13, input)),
+  };
+}
 
-test('every run of a chain keeps what the first was started with, readable although payloads are encrypted', async () => {
-  const encrypting = createTemporal({
-    address: server.address,
-    namespace: 'default',
-    payloadKeys: [randomBytes(32)],
-    logger: createTestLog().logger,
-  });
-  const [workflowId, projectId] = [`embedding/${randomUUID()}`, randomUUID()];
-  const { inputs, respond } = responding<EmbedProgress>(...times(12, more), { kind: 'done', passages: 0 });
-  const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
-  const worker = encrypting.startWorker({ activities: { embedPassages: respond }, bundle, graceMs: 1_000 });
-  try {
-    await until('search attributes are registered', async () => {
-      await encrypting.probe();
-      await encrypting.start({
-        workflow: 'embedMemory',
-        workflowId,
-        projectId,
-        projectSlug: 'acme',
-        input: { project_id: projectId, run: inputs.length },
-      });
-      const { searchAttributes } = await temporal.client.workflow.getHandle(workflowId).describe();
-      if ('GatewayKind' in searchAttributes) return true;
-      await temporal.client.workflow.getHandle(workflowId).terminate();
-      return false;
-    });
-    await expectRenewed(workflowId);
-    for await (const { runId } of temporal.client.workflow.list({ query: `WorkflowId = "${workflowId}"` })) {
-      const run = await temporal.client.workflow.getHandle(workflowId, runId).describe();
-      if (run.status.name === 'TERMINATED') continue;
-      // The server gives a continued run no static summary; the memo repeats it.
-      if (run.raw.workflowExecutionInfo?.firstRunId === runId) {
-        expect(await run.staticSummary()).toMatch(/^acme: compute embeddings, run \d+$/);
-        expect(await run.staticDetails()).toMatch(`- Project: acme (${projectId})\n- Run: `);
-      }
-      expect(run.memo).toEqual({
-        summary: expect.stringMatching(/^acme: compute embeddings, run \d+$/),
-        kind: 'embedding',
-        project: 'acme',
-      });
-      expect(run.searchAttributes).toMatchObject({ GatewayProjectSlug: ['acme'], GatewayProject: [projectId], GatewayKind: ['embedding'] });
-    }
-  } finally {
-    await worker.stop();
-    await encrypting.close();
-  }
-}, 120_000);
+/** The server gives a continued run no static summary; the memo repeats it. */
+async function expectDescribed(workflowId: string): Promise<void> {
+  const runs: WorkflowExecutionDescription[] = [];
+  for await (const { runId } of temporal.client.workflow.list({ query: `WorkflowId = "${workflowId}"` }))
+    runs.push(await temporal.client.workflow.getHandle(workflowId, runId).describe());
+  const [first, ...others] = runs.toSorted((left, right) => left.startTime.getTime() - right.startTime.getTime());
+  expect(others.length).toBeGreaterThan(0);
+  expect(await first?.staticSummary()).toBe('acme: compute embeddings, run 2');
+  expect(await first?.staticDetails()).toContain('- Project: acme (');
+  for (const { memo } of runs) expect(memo).toEqual({ summary: 'acme: compute embeddings, run 2', kind: 'embedMemory', project: 'acme' });
+}
 
-test('dailyCleanup continues with the step that it had reached', async () => {
+function createDailyCleanup(): Scenario {
   const steps = Array.from({ length: 12 }, (_, n) => `step-${n}`);
   const { inputs, respond } = responding(...[...steps, null].map((next) => ({ next, rows: 1 })));
-  await withWorker({ cleanUp: respond }, async () => expectRenewed((await start('dailyCleanup', { step: null })).workflowId));
-  expect(inputs).toEqual([null, ...steps].map((step) => ({ step })));
-}, 120_000);
+  return {
+    title: 'dailyCleanup continues with the step that it had reached',
+    activities: { cleanUp: respond },
+    run: async () => expectRenewed((await start('dailyCleanup', { step: null })).workflowId),
+    check: () => expect(inputs).toEqual([null, ...steps].map((step) => ({ step }))),
+  };
+}
 
-test('subjectErasure finishes once, after it continued as new while waiting and while deleting runs', async () => {
+function createSubjectErasure(): Scenario {
   const input = { erasure_id: randomUUID() };
   const checks = responding<ErasureStatus>(...times(6, wait), { kind: 'clear' });
   const purges = responding<Progress>(...times(12, more), { kind: 'done' });
   const ends = responding(null);
   const finishErasure = async (given: unknown): Promise<void> => void (await ends.respond(given));
-  await withWorker({ lookAtErasure: checks.respond, purgeErasedRuns: purges.respond, finishErasure }, async () =>
-    expectRenewed((await start('subjectErasure', input)).workflowId),
-  );
-  expect(purges.inputs).toEqual(times(13, input));
-  expect(ends.inputs).toEqual([input]);
-}, 120_000);
-
-test('projectLearning loses no signal', async () => {
-  const input = { project_id: randomUUID() };
-  let seen = 0;
-  const lookAtLearning: Activities['lookAtLearning'] = async () => {
-    seen += 1;
-    return { kind: seen < 20 ? 'running' : 'gone' };
+  return {
+    title: 'subjectErasure finishes once, after it continued as new while waiting and while deleting runs',
+    activities: { lookAtErasure: checks.respond, purgeErasedRuns: purges.respond, finishErasure },
+    run: async () => expectRenewed((await start('subjectErasure', input)).workflowId),
+    check() {
+      expect(purges.inputs).toEqual(times(13, input));
+      expect(ends.inputs).toEqual([input]);
+    },
   };
-  await withWorker({ lookAtLearning }, async () => {
-    const { workflowId, signalAgain } = await start('projectLearning', input);
-    while (seen < 20) {
-      const before = seen;
-      await signalAgain();
-      await until('it checks', () => seen > before);
-    }
-    await expectRenewed(workflowId);
-  });
-}, 120_000);
+}
 
-test('learningBatch repeats each step of each pending group until it is settled', async () => {
+function createProjectLearning(): Scenario {
+  let seen = 0;
+  return {
+    title: 'projectLearning loses no signal',
+    activities: {
+      async lookAtLearning() {
+        seen += 1;
+        return { kind: seen < 20 ? 'running' : 'gone' };
+      },
+    },
+    async run() {
+      const { workflowId, signalAgain } = await start('projectLearning', { project_id: randomUUID() });
+      while (seen < 20) {
+        const before = seen;
+        await signalAgain();
+        await until('it checks', () => seen > before);
+      }
+      await expectRenewed(workflowId);
+    },
+    check: () => expect(seen).toBe(20),
+  };
+}
+
+function createLearningBatch(): Scenario {
   const input = { batch_id: randomUUID() };
   // Each group waits several times before each of its steps.
   const waits = new Map([0, 1, 2, 3].map((position) => [position, { learn: 3, consolidate: 2 }]));
@@ -215,16 +205,57 @@ test('learningBatch repeats each step of each pending group until it is settled'
     };
   const isOpen = (position: number): boolean => !settled.includes(`consolidate ${position}`);
   const open = (): number[] => [...waits.keys()].filter(isOpen);
-  await withWorker(
-    {
+  return {
+    title: 'learningBatch repeats each step of each pending group until it is settled',
+    activities: {
       openBatch: async () => ({ groups: open().map((position) => ({ position, waitMs: 0, attempts: 0 })), total: waits.size }),
       learnGroup: stepOf('learn'),
       consolidateGroup: stepOf('consolidate'),
       finishBatch: async () => (open().length === 0 ? { finished: true, batch: null, runId: '' } : { finished: false, runId: '' }),
     },
-    async () => expectRenewed((await start('learningBatch', input)).workflowId),
-  );
-  const groups = [...waits.keys()];
-  expect(settled.toSorted()).toEqual(['consolidate', 'learn'].flatMap((name) => groups.map((position) => `${name} ${position}`)));
-  for (const position of groups) expect(settled.indexOf(`learn ${position}`)).toBeLessThan(settled.indexOf(`consolidate ${position}`));
-}, 120_000);
+    run: async () => expectRenewed((await start('learningBatch', input)).workflowId),
+    check() {
+      const groups = [...waits.keys()];
+      expect(settled.toSorted()).toEqual(['consolidate', 'learn'].flatMap((name) => groups.map((position) => `${name} ${position}`)));
+      for (const position of groups) expect(settled.indexOf(`learn ${position}`)).toBeLessThan(settled.indexOf(`consolidate ${position}`));
+    },
+  };
+}
+
+const scenarios = [
+  createConversationIdle(),
+  createVideoOperation(),
+  createEmbedMemory(),
+  createDailyCleanup(),
+  createSubjectErasure(),
+  createProjectLearning(),
+  createLearningBatch(),
+];
+
+let server: TemporalServer;
+let temporal: Temporal;
+let worker: RunningWorker;
+beforeAll(async () => {
+  server = await createTemporalServer({
+    'limit.historyCount.suggestContinueAsNew': 30,
+    // By default a server refuses more than 50 lists a second.
+    'frontend.namespaceRPS.visibility': 1_000,
+  });
+  temporal = createTemporal({ address: server.address, namespace: 'default', logger: createTestLog().logger });
+  await temporal.probe();
+  const activities: Partial<Activities> = Object.assign({}, ...scenarios.map((scenario) => scenario.activities));
+  const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
+  worker = temporal.startWorker({ activities, bundle, graceMs: 1_000 });
+});
+afterAll(async () => {
+  await worker?.stop();
+  await temporal?.close();
+  await server?.remove();
+});
+
+const completed = startTogether(scenarios, (scenario) => scenario.run());
+
+test.each(scenarios)('$title', async (scenario) => {
+  await completed(scenario);
+  scenario.check();
+});

@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { type CleanupStep, createCleanupActivities } from '../../activities/cleanup.ts';
-import { ensureSchedules } from '../../src/jobs/client/schedules.ts';
+import { createSchedules } from '../../src/jobs/client/schedules.ts';
+import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
 
@@ -83,7 +85,7 @@ describe('dailyCleanup', () => {
     expect(error).toMatchObject({
       cause: {
         type: 'CleanupStepFailed',
-        message: 'step conversations of the cleanup failed after 10 tries (internal_error); the next daily run starts over',
+        message: 'step conversations of the cleanup failed at every try (internal_error); the next daily run starts over',
       },
     });
     const history = rawHistory(await handle.fetchHistory());
@@ -131,24 +133,56 @@ describe('dailyCleanup', () => {
   test("is scheduled once a day without overlap; reconnects keep the schedule and an operator's pause", async () => {
     const { temporal } = shared();
     const { logger, lines } = createTestLog();
-    await temporal.probe();
-    await ensureSchedules(temporal, logger);
+    const ensureSchedules = createSchedules(temporal, logger);
+    await until('it is created with its attributes', async () => {
+      await temporal.probe();
+      return ensureSchedules();
+    });
     const handle = temporal.client.schedule.getHandle('daily-cleanup');
     await handle.pause('investigating');
-    await ensureSchedules(temporal, logger);
+    expect(await ensureSchedules()).toBe(true);
     const { state, policies, spec, action } = await handle.describe();
     expect(state).toMatchObject({ paused: true, note: 'investigating' });
     expect(policies.overlap).toBe('SKIP');
     expect(spec.calendars).toHaveLength(1);
-    expect(action).toMatchObject({ workflowType: 'dailyCleanup', args: [{ step: null }] });
+    expect(action).toMatchObject({
+      workflowType: 'dailyCleanup',
+      args: [{ step: null }],
+      staticSummary: 'daily cleanup of expired data',
+      memo: { kind: 'cleanup' },
+      searchAttributes: { GatewayKind: ['cleanup'], GatewayState: ['running'] },
+    });
     await handle.unpause();
-    expect(lines).toEqual([]);
+    expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+
+  test('is scheduled anew with the current payload key when the key of the schedule is lost, keeping a pause', async () => {
+    const { server, temporal } = shared();
+    const { logger } = createTestLog();
+    const connect = () => createTemporal({ address: server.address, namespace: server.namespace, logger, payloadKeys: [randomBytes(32)] });
+    const [lost, current] = [connect(), connect()];
+    try {
+      await createSchedules(lost, logger)();
+      const described = lost.client.schedule.getHandle('daily-cleanup');
+      await described.pause('investigating');
+      await until('it is paused', async () => (await described.describe()).state.paused);
+      const handle = current.client.schedule.getHandle('daily-cleanup');
+      await expect(handle.describe()).rejects.toThrow('TEMPORAL_PAYLOAD_KEY does not contain the key');
+      await createSchedules(current, logger)();
+      expect(await handle.describe()).toMatchObject({
+        state: { paused: true, note: 'investigating' },
+        action: { args: [{ step: null }] },
+      });
+    } finally {
+      await temporal.client.schedule.getHandle('daily-cleanup').delete();
+      await Promise.all([lost.close(), current.close()]);
+    }
   });
 
   test('is skipped by the schedule while a run is open', async () => {
     const { temporal } = shared();
     await temporal.probe();
-    await ensureSchedules(temporal, createTestLog().logger);
+    await createSchedules(temporal, createTestLog().logger)();
     const handle = temporal.client.schedule.getHandle('daily-cleanup');
     // Without a worker the first of three nights stays open. Without a policy in the call the schedule's own applies.
     await handle.backfill({ start: new Date('2026-11-01T00:00:00Z'), end: new Date('2026-11-03T23:00:00Z') });

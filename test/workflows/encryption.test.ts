@@ -33,6 +33,7 @@ describe('with TEMPORAL_PAYLOAD_KEY', () => {
       expect(history).toContain('binary/encrypted');
       expect(history).toContain('Encoded failure');
       expect(history).toContain('query_failed');
+      expect(history).toContain('start learning batches when they are due');
       expect(history).not.toContain('planted-id');
       expect(history).not.toContain('internal error');
     } finally {

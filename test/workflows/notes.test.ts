@@ -27,10 +27,10 @@ describe('a note', () => {
   });
 
   test('shows a value that does not fit its slot as a question mark', () => {
-    expect(note('batch', planted)).toBe('- Batch: ?');
+    expect(note('call', planted)).toBe('- Call: ?');
     expect(note('ended', planted)).toBe('Ended: ?.');
     expect(note('conversationIdle', '')).toBe('?: read a conversation when it is idle');
-    expect(isNote(note('batch', planted))).toBe(true);
+    expect(isNote(note('call', planted))).toBe(true);
   });
 
   test('cannot carry text in any slot', () => {

@@ -41,7 +41,7 @@ describe('search attributes', () => {
     const { server, temporal } = shared();
     await temporal.probe();
     const { logger, lines } = createTestLog();
-    const other = createTemporal({ address: server.address, namespace: 'model-gateway-forgetful', logger });
+    const other = createTemporal({ address: server.address, namespace: 'model-gateway-forgetful', createNamespace: true, logger });
     try {
       await other.probe();
       // As after a server has lost its state without the client noticing.

@@ -1,9 +1,12 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createErasureActivities } from '../../activities/create-activities.ts';
+import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
+import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import type { ErasureSteps } from '../../src/memory/erasure/erasure-steps.ts';
 import type { ErasureStatus, Progress } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
-import { sharedTemporal, until } from '../support/temporal.ts';
+import { createTestLog, prepareTestBundle, until } from '../support/temporal.ts';
+import { createTemporalServer, type TemporalServer } from '../support/temporal-server.ts';
 
 const planted = 'the subject is Ada';
 
@@ -12,14 +15,27 @@ function entryOf(id: string): { workflow: string; workflowId: string; input: { e
 }
 
 describe('subjectErasure', () => {
-  const shared = sharedTemporal();
+  let server: TemporalServer;
+  let temporal: Temporal;
+  beforeAll(async () => {
+    server = await createTemporalServer();
+    temporal = createTemporal({ address: server.address, namespace: 'default', logger: createTestLog().logger });
+    await temporal.probe();
+  });
+  afterAll(async () => {
+    await temporal?.close();
+    await server?.remove();
+  });
+
+  const work = (deps: ErasureSteps): RunningWorker => {
+    const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
+    return temporal.startWorker({ activities: createErasureActivities(deps), bundle, graceMs: 1_000 });
+  };
 
   /** Runs one workflow to its end and returns its history as Temporal stores it. */
   async function run(id: string, deps: ErasureSteps): Promise<string> {
-    const { temporal, work } = shared();
-    const worker = work(createErasureActivities(deps));
+    const worker = work(deps);
     try {
-      await temporal.probe();
       await temporal.start(entryOf(id));
       const handle = temporal.client.workflow.getHandle(`erasure/${id}`);
       await handle.result();
@@ -76,15 +92,11 @@ describe('subjectErasure', () => {
   });
 
   test('deleteRuns deletes running and closed runs of a workflow id with their histories', async () => {
-    const { temporal, work } = shared();
-    const worker = work(
-      createErasureActivities({
-        checkProcesses: async (id) => (id === 'ended' ? { kind: 'done' } : { kind: 'wait', waitMs: 3_600_000 }),
-        purgeRuns: async () => ({ kind: 'done' }),
-        finish: async () => undefined,
-      }),
-    );
-    await temporal.probe();
+    const worker = work({
+      checkProcesses: async (id) => (id === 'ended' ? { kind: 'done' } : { kind: 'wait', waitMs: 3_600_000 }),
+      purgeRuns: async () => ({ kind: 'done' }),
+      finish: async () => undefined,
+    });
     for (const id of ['ended', 'ended', 'runs']) {
       await temporal.start(entryOf(id));
       if (id === 'ended') await temporal.client.workflow.getHandle('erasure/ended').result();

@@ -1,20 +1,23 @@
-/** `/healthz`: the process runs; checks nothing else. `/readyz`: the process can serve calls. */
+/** `/healthz`: the process runs; checks nothing else. `/readyz`: the process can do its work: serve calls or, in a worker, durable work. */
 import type { Request, Response } from 'express';
 import { sendJson } from '../error-handler.ts';
 
 export interface HealthDeps {
-  /** Why calls cannot be served; empty when they can. */
+  /** Why the process cannot do its work; empty when it can. */
   readonly getNotReadyReasons: () => Promise<readonly string[]>;
+  /** What does not work although the process is ready. */
+  readonly getDegradations: () => readonly string[];
 }
 
-export function createHealthRoutes({ getNotReadyReasons }: HealthDeps) {
+export function createHealthRoutes({ getNotReadyReasons, getDegradations }: HealthDeps) {
   return {
     healthz(_request: Request, response: Response): void {
       sendJson(response, 200, { status: 'ok' });
     },
     async readyz(_request: Request, response: Response): Promise<void> {
       const reasons = await getNotReadyReasons();
-      sendJson(response, reasons.length === 0 ? 200 : 503, { status: reasons.length === 0 ? 'ready' : 'not_ready', reasons });
+      const [status, state] = reasons.length === 0 ? ([200, 'ready'] as const) : ([503, 'not_ready'] as const);
+      sendJson(response, status, { status: state, reasons, degraded: getDegradations() });
     },
   };
 }

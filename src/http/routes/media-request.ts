@@ -54,6 +54,7 @@ export function toMediaCall(
     startedAt,
     route,
     caller,
+    projectSlug: project.slug,
     source: source ?? project.slug,
     sourceGiven: source !== null,
     modelAsked,

@@ -25,7 +25,7 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
   const kind = workflowId.split('/', 1)[0] ?? '';
   return {
     staticSummary: summary,
-    staticDetails: [...project, ...details].join('\n'),
+    staticDetails: [...details, ...project].join('\n'),
     memo: { summary, kind, ...(slug !== '' && { project: slug }), ...(batchId !== undefined && { batch: batchId }) },
     searchAttributes: [
       { key: searchAttributes.kind, value: kind },
@@ -56,7 +56,7 @@ function describeWork(workflow: WorkflowName, input: OutboxInput, slug: string):
       return { summary: note('projectLearning', slug), details: [note('replayProject')] };
     case 'learningBatch': {
       const batchId = text('batch_id');
-      const details = [note('batch', batchId), note('showBatch', batchId), note('replayBatch', batchId)];
+      const details = [note('replayBatch', batchId), note('showBatch', batchId)];
       return { summary: note('learningBatch', slug, batchId), details, batchId };
     }
     case 'embedMemory':

@@ -2,41 +2,65 @@
 import { memoryQueue } from '../../../workflows/contract.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { grpcCodeOf } from '../connection/temporal-connection.ts';
+import { isUnavailable } from '../connection/temporal-connection.ts';
+import { describeRun } from './describe-run.ts';
 import type { Temporal } from './temporal.ts';
 
 const scheduleId = 'daily-cleanup';
 const requestTimeoutMs = 5_000;
-/** gRPC codes of a server that rejects schedules: INVALID_ARGUMENT, PERMISSION_DENIED, UNIMPLEMENTED. */
-const rejectionCodes: readonly unknown[] = [3, 7, 12];
 
-const schedule: Omit<Parameters<Temporal['client']['schedule']['create']>[0], 'scheduleId' | 'memo'> = {
-  // 03:17 UTC, when database load is usually low. The catch-up window covers a service that was off at that time.
-  spec: { calendars: [{ hour: 3, minute: 17 }] },
-  policies: { overlap: 'SKIP', catchupWindow: '2 days' },
-  action: {
-    type: 'startWorkflow',
-    workflowType: 'dailyCleanup',
-    workflowId: 'cleanup/daily',
-    taskQueue: memoryQueue,
-    args: [{ step: null }],
-  },
-};
+type ScheduleOptions = Parameters<Temporal['client']['schedule']['create']>[0];
+type ScheduleClient = Pick<Temporal, 'writeOnlyClient' | 'areAttributesUsable'>;
 
-/** Creates or updates the schedules. Throws when Temporal is unavailable; only logs when the server rejects schedules. */
-export async function ensureSchedules({ client }: Temporal, logger: Logger): Promise<void> {
+/**
+ * Returns a function that creates or updates the schedules. It resolves to whether they are as they should be; a server may reject them, or
+ * not know the search attributes yet. Rejects only when Temporal is unavailable.
+ */
+export function createSchedules({ writeOnlyClient, areAttributesUsable }: ScheduleClient, logger: Logger): () => Promise<boolean> {
+  let isLogged = false;
+  return async () => {
+    const withAttributes = areAttributesUsable();
+    try {
+      await writeOnlyClient.withAbortSignal(AbortSignal.timeout(requestTimeoutMs), () => putDailyCleanup(writeOnlyClient, withAttributes));
+      isLogged = false;
+      return withAttributes;
+    } catch (error) {
+      if (isUnavailable(error)) throw error;
+      if (!isLogged) logger.warn({ err: error, schedule: scheduleId }, 'schedule rejected; retrying');
+      isLogged = true;
+      return false;
+    }
+  };
+}
+
+/** An update does not read the action, whose payload key may be lost. It keeps what an operator has set, such as a pause. */
+async function putDailyCleanup({ schedule: schedules }: Temporal['writeOnlyClient'], withAttributes: boolean): Promise<void> {
+  const schedule = describeDailyCleanup(withAttributes);
   try {
-    await client.withAbortSignal(AbortSignal.timeout(requestTimeoutMs), async () => {
-      try {
-        await client.schedule.create({ scheduleId, ...schedule });
-      } catch (error) {
-        if (!isObject(error) || error['name'] !== 'ScheduleAlreadyRunning') throw error;
-        // Keeps what an operator has set, such as a pause.
-        await client.schedule.getHandle(scheduleId).update(({ state }) => ({ ...schedule, state }));
-      }
-    });
+    await schedules.create({ scheduleId, ...schedule });
   } catch (error) {
-    if (!rejectionCodes.includes(grpcCodeOf(error))) throw error;
-    logger.warn({ err: error }, 'daily cleanup schedule rejected');
+    if (!isObject(error) || error['name'] !== 'ScheduleAlreadyRunning') throw error;
+    await schedules.getHandle(scheduleId).update(({ state }) => ({ ...schedule, state }));
   }
+}
+
+function describeDailyCleanup(withAttributes: boolean): Omit<ScheduleOptions, 'scheduleId' | 'memo'> {
+  const workflowType = 'dailyCleanup';
+  const workflowId = 'cleanup/daily';
+  const input = { step: null };
+  const { searchAttributes, ...description } = describeRun(workflowType, { workflow: workflowType, workflowId, input });
+  return {
+    // 03:17 UTC, when database load is usually low. The catch-up window covers a service that was off at that time.
+    spec: { calendars: [{ hour: 3, minute: 17 }] },
+    policies: { overlap: 'SKIP', catchupWindow: '2 days' },
+    action: {
+      type: 'startWorkflow',
+      workflowType,
+      workflowId,
+      taskQueue: memoryQueue,
+      args: [input],
+      ...description,
+      ...(withAttributes && { typedSearchAttributes: [...searchAttributes] }),
+    },
+  };
 }

@@ -19,7 +19,7 @@ import {
   withRequestTimeout,
 } from '../connection/temporal-connection.ts';
 import { PermanentStartError } from '../outbox/outbox-rows.ts';
-import { createDataConverter } from '../payloads/data-converter.ts';
+import { createDataConverter, createWriteOnlyDataConverter } from '../payloads/data-converter.ts';
 import { checkPayload, PayloadRejectedError } from '../payloads/payloads.ts';
 import { type RunningWorker, runWorker } from '../worker/temporal-worker.ts';
 import type { WorkerSpec } from '../worker/worker-options.ts';
@@ -29,7 +29,11 @@ import { createSearchAttributes, type SearchAttributes } from './search-attribut
 export interface Temporal {
   /** The SDK's client, for operations without a function here. Its payloads pass the gateway's codecs. */
   readonly client: Client;
-  /** Resolves when the server responds and has the namespace, which is created if that is permitted. */
+  /** Decodes every payload as undefined, so it lists, describes and updates what needs a payload key that this process lacks. */
+  readonly writeOnlyClient: Client;
+  /** Whether starts may have the gateway's search attributes. */
+  readonly areAttributesUsable: () => boolean;
+  /** Resolves when the server responds and has the namespace, which is created if the options say so. Throws `MissingNamespaceError`. */
   probe(): Promise<void>;
   /**
    * Starts the entry's workflow unless it runs, and sends its signal if any. Without a signal, the server delays the first workflow task by
@@ -50,9 +54,10 @@ const attributeNames = Object.values(searchAttributes).map(({ name }) => name);
 const permanentCodes: readonly unknown[] = [grpcStatus.invalidArgument, grpcStatus.failedPrecondition, grpcStatus.outOfRange];
 
 export function createTemporal(options: TemporalOptions): Temporal {
-  const { namespace, logger } = options;
+  const { namespace, logger, payloadKeys, onMissingKey } = options;
   const connection = connect(options);
-  const client = new Client({ connection, namespace, dataConverter: createDataConverter(options.payloadKeys) });
+  const client = new Client({ connection, namespace, dataConverter: createDataConverter(payloadKeys, onMissingKey) });
+  const writeOnlyClient = new Client({ connection, namespace, dataConverter: createWriteOnlyDataConverter(payloadKeys) });
 
   const attributes = createSearchAttributes(
     () => withRequestTimeout(connection, () => registerSearchAttributes(connection, namespace, attributeNames)),
@@ -61,9 +66,11 @@ export function createTemporal(options: TemporalOptions): Temporal {
 
   return {
     client,
+    writeOnlyClient,
+    areAttributesUsable: attributes.areUsable,
     async probe() {
       try {
-        await withRequestTimeout(connection, () => ensureNamespace(connection, namespace, logger));
+        await withRequestTimeout(connection, () => ensureNamespace(connection, options));
       } catch (error) {
         attributes.reset();
         throw error;
@@ -72,7 +79,7 @@ export function createTemporal(options: TemporalOptions): Temporal {
     },
     start: (entry, { delayMs } = { delayMs: 0 }) =>
       withRequestTimeout(connection, () => startEntry(client, entry, { attributes, delayMs })),
-    deleteRuns: (workflowId, recordRuns) => withRequestTimeout(connection, () => deleteRuns(client, workflowId, recordRuns)),
+    deleteRuns: (workflowId, recordRuns) => withRequestTimeout(connection, () => deleteRuns(writeOnlyClient, workflowId, recordRuns)),
     startWorker: (spec) => runWorker(options, spec),
     close: () => connection.close(),
   };

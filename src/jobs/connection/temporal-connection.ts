@@ -12,6 +12,10 @@ export interface TemporalOptions {
   readonly apiKey?: string;
   /** Keys of 32 bytes; the first encrypts payloads. */
   readonly payloadKeys?: readonly Uint8Array[];
+  /** Called when a payload cannot be decrypted, with its workflow id where the SDK knows it. */
+  readonly onMissingKey?: (keyId: string, workflowId?: string) => void;
+  /** Create the namespace if the server does not have it. */
+  readonly createNamespace?: boolean;
   readonly logger: Logger;
 }
 
@@ -22,13 +26,22 @@ const retentionMs = 3 * 24 * 3_600_000; // Short, because an erasure cannot edit
 
 /** gRPC status codes (https://grpc.io/docs/guides/status-codes). */
 export const grpcStatus = {
+  cancelled: 1,
   invalidArgument: 3,
+  deadlineExceeded: 4,
   notFound: 5,
   alreadyExists: 6,
   resourceExhausted: 8,
   failedPrecondition: 9,
   outOfRange: 11,
+  unavailable: 14,
 };
+const unavailableCodes: readonly unknown[] = [
+  grpcStatus.cancelled, // by the request timeout
+  grpcStatus.deadlineExceeded,
+  grpcStatus.resourceExhausted,
+  grpcStatus.unavailable,
+];
 /** Enum value of the search attribute type Keyword. */
 const keywordType = 2;
 
@@ -68,17 +81,34 @@ export function withRequestTimeout<Result>(connection: Connection, request: () =
   return connection.withAbortSignal(AbortSignal.timeout(requestTimeoutMs), request);
 }
 
-export async function ensureNamespace({ workflowService }: Connection, namespace: string, logger: Logger): Promise<void> {
+/** The server does not have the namespace. */
+export class MissingNamespaceError extends Error {
+  override readonly name = 'MissingNamespaceError';
+}
+
+type NamespaceOptions = Pick<TemporalOptions, 'namespace' | 'createNamespace' | 'logger'>;
+
+/** Throws `MissingNamespaceError`. */
+export async function ensureNamespace(
+  { workflowService }: Connection,
+  { namespace, createNamespace = false, logger }: NamespaceOptions,
+): Promise<void> {
   try {
     await workflowService.describeNamespace({ namespace });
   } catch (error) {
     if (!isMissingNamespace(error)) throw error;
+    if (!createNamespace)
+      throw new MissingNamespaceError(
+        `the Temporal namespace ${namespace} does not exist: create it, or set TEMPORAL_CREATE_NAMESPACE=true`,
+      );
     try {
       await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs(retentionMs) });
       logger.info({ namespace }, 'created the Temporal namespace');
     } catch (cause) {
       if (grpcCodeOf(cause) === grpcStatus.alreadyExists) return;
-      throw new Error(`the Temporal namespace ${namespace} does not exist and cannot be created (${errorSummary(cause)})`, { cause });
+      if (isUnavailable(cause)) throw cause;
+      const message = `the Temporal namespace ${namespace} does not exist and cannot be created (${errorSummary(cause)})`;
+      throw new MissingNamespaceError(message, { cause });
     }
   }
 }
@@ -104,6 +134,11 @@ export async function registerSearchAttributes(
 
 function isMissingNamespace(error: unknown): boolean {
   return error instanceof NamespaceNotFoundError || grpcCodeOf(error) === grpcStatus.notFound;
+}
+
+/** Whether the error is one of an unavailable server, rather than of the request. */
+export function isUnavailable(error: unknown): boolean {
+  return unavailableCodes.includes(grpcCodeOf(error));
 }
 
 /** gRPC status code of an error or of its nearest cause that has one. */

@@ -4,6 +4,7 @@
  */
 import type { Logger, LogLevel, LogMetadata } from '@temporalio/common';
 import { LRUCache } from 'lru-cache';
+import { isObject } from '../../core/json/narrow.ts';
 import type { Logger as GatewayLogger } from '../../observability/logger.ts';
 
 const repeatIntervalMs = 60_000;
@@ -15,7 +16,7 @@ export function createSdkLogger(logger: GatewayLogger): Logger {
   const loggedMessages = new LRUCache<string, true>({ max: maxMessages, ttl: repeatIntervalMs });
 
   const log = (level: LogLevel, message: string, metadata?: LogMetadata): void => {
-    const effectiveLevel = isReported(level) && !isNoise(message) && !wasLoggedRecently(message) ? level : 'DEBUG';
+    const effectiveLevel = isReported(level) && !isNoise(message, metadata) && !wasLoggedRecently(message) ? level : 'DEBUG';
     const write = effectiveLevel === 'ERROR' ? logger.error : effectiveLevel === 'WARN' ? logger.warn : logger.debug;
     write.call(logger, pickFields(metadata), `temporal: ${message}`);
   };
@@ -41,9 +42,13 @@ function isReported(level: LogLevel): boolean {
   return level === 'WARN' || level === 'ERROR';
 }
 
-function isNoise(message: string): boolean {
+function isNoise(message: string, metadata: LogMetadata | undefined): boolean {
+  const error: unknown = metadata?.['error'];
   return (
-    message === 'Activity failed' || /^gRPC call \w+ (?:retried|will be retried)/.test(message) || message.includes('error while polling')
+    (isObject(error) && error['name'] === 'MissingPayloadKeyError') || // `missing-keys.ts` has logged it.
+    message === 'Activity failed' ||
+    /^gRPC call \w+ (?:retried|will be retried)/.test(message) ||
+    message.includes('error while polling')
   );
 }
 

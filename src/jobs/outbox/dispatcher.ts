@@ -22,8 +22,8 @@ export interface DispatcherOptions {
   readonly probe: () => Promise<void>;
   /** Writes outbox rows for everything the tables show as unfinished. */
   readonly reenqueueUnfinished: () => Promise<void>;
-  /** Creates or updates Temporal's schedules; called before each `reenqueueUnfinished`. */
-  readonly ensureSchedules?: () => Promise<void>;
+  /** Creates or updates Temporal's schedules; called at each (re)connection, daily, and soon again if it resolves to false. Rejects when Temporal is unavailable. */
+  readonly ensureSchedules?: () => Promise<boolean>;
   readonly logger: Logger;
   /** Called at each change of Temporal's reachability. */
   readonly onChange?: (reachable: boolean) => void;
@@ -57,6 +57,7 @@ const backoff = { initialMs: 500, maxMs: 15_000 };
 /** A successful request proves for this long that Temporal is available. */
 const probeTtlMs = 15_000;
 const reenqueueIntervalMs = 24 * 3_600_000;
+const scheduleRetryMs = 60_000;
 const never = Number.NEGATIVE_INFINITY;
 
 /** Starts dispatching in the background. */
@@ -64,6 +65,8 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   const { database, logger, pollIntervalMs = 5_000 } = options;
   let probedAt = never;
   let reenqueuedAt = never;
+  /** When to update the schedules next. */
+  let schedulesDueAt = never;
   let reachable: boolean | null = null;
   /** The dependency that is unavailable now; already logged. */
   let outage: Dependency | null = null;
@@ -81,7 +84,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
 
   return {
     reconnect() {
-      probedAt = reenqueuedAt = never;
+      probedAt = reenqueuedAt = schedulesDueAt = never;
       loop.wake();
     },
     lagMs: () => (oldestCreatedAt === null ? 0 : performance.now() - oldestCreatedAt),
@@ -101,8 +104,11 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
       await withDependency('Temporal', options.probe);
       probedAt = now;
     }
+    if (now >= schedulesDueAt) {
+      const areCurrent = await withDependency('Temporal', async () => (await options.ensureSchedules?.()) ?? true);
+      schedulesDueAt = now + (areCurrent ? reenqueueIntervalMs : scheduleRetryMs);
+    }
     if (now - reenqueuedAt >= reenqueueIntervalMs) {
-      await withDependency('Temporal', async () => options.ensureSchedules?.());
       await withDependency('database', options.reenqueueUnfinished);
       reenqueuedAt = now;
     }
@@ -125,7 +131,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     if (outage !== dependency) logger.warn({ dependency, err: error }, 'outbox dispatch paused');
     outage = dependency;
     if (dependency !== 'Temporal') return;
-    probedAt = reenqueuedAt = never; // It may return without its state.
+    probedAt = reenqueuedAt = schedulesDueAt = never; // It may return without its state.
     setReachable(false);
   }
 

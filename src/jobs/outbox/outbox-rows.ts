@@ -26,6 +26,9 @@ export interface OutboxRow extends OutboxEntry {
 const batchSize = 100;
 /** A dev server handles one transaction at a time, in turn: more parallel starts would starve the workers' few requests. */
 const maxConcurrentStarts = 5;
+/** Rejected rows are tried after 2, 4, 8 ... seconds, after this many attempts hourly. */
+const hourlyAfterAttempts = 11;
+const maxLoggedIds = 20;
 
 /**
  * Claims due rows for 30 seconds, oldest first. Only the oldest row of a workflow id is claimed, which keeps its rows in order. Skips rows
@@ -101,10 +104,7 @@ export async function deliverRows(
       } catch (error) {
         if (error instanceof PermanentStartError) {
           rejected.push(row.id);
-          logger.error(
-            { err: error, workflow: row.workflow, workflowId: row.workflowId, attempts: row.attempts },
-            'workflow start rejected',
-          );
+          logRejection(logger, row, error);
         } else {
           undelivered.push(row.id);
           outage = { outage: error };
@@ -114,16 +114,25 @@ export async function deliverRows(
   }
 }
 
+/** At the first attempt, and each time once an hour has passed: the attempts before that follow within seconds. */
+function logRejection(logger: Logger, { id, workflow, workflowId, projectSlug, attempts }: OutboxRow, error: unknown): void {
+  if (attempts > 1 && attempts <= hourlyAfterAttempts) return;
+  const project = projectSlug === null ? {} : { project: projectSlug };
+  logger.error({ err: error, row: id, workflow, workflowId, ...project, attempts }, 'workflow start rejected');
+}
+
 /**
  * Deletes rows that were rejected for 30 days; `reenqueueUnfinished` writes again what is still unfinished. Keeps rows that only wait for
  * Temporal, at any age. Returns the number of deleted rows.
  */
-export async function deleteUndeliverableRows(database: Database): Promise<number> {
-  const rows = await database.query(
+export async function deleteUndeliverableRows({ database, logger }: { database: Database; logger: Logger }): Promise<number> {
+  const rows = await database.query<{ id: number; workflowId: string }>(
     `delete from outbox where id in (
        select id from outbox where attempts >= 100 and created_at < now() - interval '30 days' order by id limit 500 for update skip locked)
-     returning id`,
+     returning id, workflow_id as "workflowId"`,
   );
+  const workflowIds = rows.slice(0, maxLoggedIds).map(({ workflowId }) => workflowId);
+  if (rows.length > 0) logger.error({ rows: rows.length, workflowIds }, 'outbox rows deleted: rejected for 30 days');
   return rows.length;
 }
 

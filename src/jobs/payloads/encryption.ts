@@ -2,8 +2,9 @@
  * Encrypts payloads with AES-256-GCM when a key is configured, so that Temporal's database, web UI and backups contain no ids either (defense
  * in depth after the rule of `payloads.ts`). Workflow ids, types and search attributes do not pass a codec and stay readable, and so do notes.
  *
- * The first key encrypts; every key decrypts. Each payload carries its key's fingerprint. To rotate: append the new key everywhere, then move
- * it to the first position, then remove the old key once its runs are past retention. Unencrypted payloads are decoded unchanged.
+ * The first key encrypts; every key decrypts. Each payload carries its key's fingerprint. Unencrypted payloads are decoded unchanged.
+ *
+ * @see docs/architecture/durable-work.md#payload-keys
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { Payload, PayloadCodec } from '@temporalio/common';
@@ -16,20 +17,35 @@ const encodingName = 'binary/encrypted';
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** Takes one or more keys of 32 bytes. */
-export function createEncryptionCodec(keys: readonly [Uint8Array, ...Uint8Array[]]): PayloadCodec {
+/** A payload cannot be decrypted, because its key is not configured. */
+class MissingPayloadKeyError extends Error {
+  override readonly name = 'MissingPayloadKeyError';
+
+  constructor(keyId: string) {
+    super(`TEMPORAL_PAYLOAD_KEY does not contain the key ${keyId}`);
+  }
+}
+
+/** Gets the id of the missing key, and the workflow id of the payload where the SDK knows it. */
+export type OnMissingKey = (keyId: string, workflowId?: string) => void;
+
+/** Takes keys of 32 bytes; without one, nothing is encrypted. */
+export function createEncryptionCodec(keys: readonly Uint8Array[], onMissingKey: OnMissingKey = () => undefined): PayloadCodec {
   const keysById = new Map(keys.map((key) => [keyFingerprint(key), key]));
   const [first] = keys;
-  const firstKeyId = keyFingerprint(first);
+  const firstKeyId = first && keyFingerprint(first);
   return {
-    encode: async (payloads) => payloads.map((payload) => (isPublic(payload) ? payload : encrypt(payload, first, firstKeyId))),
-    decode: async (payloads) =>
+    encode: async (payloads) =>
+      payloads.map((payload) => (!first || !firstKeyId || isPublic(payload) ? payload : encrypt(payload, first, firstKeyId))),
+    decode: async (payloads, context) =>
       payloads.map((payload) => {
         if (toUtf8(payload.metadata?.['encoding']) !== encodingName) return payload;
         const id = toUtf8(payload.metadata?.['encryption-key-id']);
         const key = keysById.get(id);
-        if (!key) throw new Error(`TEMPORAL_PAYLOAD_KEY does not contain the key ${/^[0-9a-f]{16}$/.test(id) ? id : 'of a payload'}`);
-        return decrypt(payload, key);
+        if (key) return decrypt(payload, key);
+        const keyId = /^[0-9a-f]{16}$/.test(id) ? id : 'of a payload';
+        onMissingKey(keyId, context?.workflowId);
+        throw new MissingPayloadKeyError(keyId);
       }),
   };
 }
@@ -69,7 +85,13 @@ function parsePayload(bytes: Buffer): Payload {
   return { metadata: Object.fromEntries(metadata), ...(typeof data === 'string' && { data: Buffer.from(data, 'base64') }) };
 }
 
-function keyFingerprint(key: Uint8Array): string {
+/** Id of the key that encrypted the payload. Null for a payload that is not encrypted. */
+export function encryptionKeyIdOf({ metadata }: Payload): string | null {
+  return toUtf8(metadata?.['encoding']) === encodingName ? toUtf8(metadata?.['encryption-key-id']) : null;
+}
+
+/** Id of a key: 16 hexadecimal digits that do not reveal it. */
+export function keyFingerprint(key: Uint8Array): string {
   return createHash('sha256').update('gateway payload key ').update(key).digest('hex').slice(0, 16);
 }
 

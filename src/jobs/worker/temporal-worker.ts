@@ -56,7 +56,7 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
     const connection = await NativeConnection.connect(connectionOptions(options));
     try {
       worker = await Worker.create({
-        ...workerOptions(spec, { dataConverter: createDataConverter(options.payloadKeys), logger }),
+        ...workerOptions(spec, { dataConverter: createDataConverter(options.payloadKeys, options.onMissingKey), logger }),
         connection,
         namespace: options.namespace,
         workflowBundle: { codePath },

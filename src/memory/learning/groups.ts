@@ -10,6 +10,7 @@ import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockMemories, lockProject } from '../../db/locks.ts';
+import type { Logger } from '../../observability/logger.ts';
 import { triggerLearning } from '../triggers/learning-triggers.ts';
 import { type BatchRun, reopenAfterReset } from './replay.ts';
 
@@ -60,11 +61,12 @@ export interface GroupsOptions {
   readonly clock: Clock;
   /** Delays between attempts. */
   readonly retry: () => BackoffPolicy;
+  readonly logger: Logger;
 }
 
 export type Groups = ReturnType<typeof createGroups>;
 
-export function createGroups({ database, clock, retry }: GroupsOptions) {
+export function createGroups({ database, clock, retry, logger }: GroupsOptions) {
   return {
     open: (run: BatchRun): Promise<PendingGroups> =>
       database.transaction(async (tx) => {
@@ -185,8 +187,9 @@ export function createGroups({ database, clock, retry }: GroupsOptions) {
     finish: (run: BatchRun) =>
       database.transaction(async (tx): Promise<BatchFinish> => {
         const { batchId, runId } = run;
-        const [batch] = await tx.query<{ projectId: string }>(
-          `select project_id as "projectId" from memory_batches where id = $1::uuid for update`,
+        const [batch] = await tx.query<{ projectId: string; project: string }>(
+          `select project_id as "projectId", (select slug from projects where projects.id = project_id) as project
+             from memory_batches where id = $1::uuid for update`,
           [batchId],
         );
         if (!batch) return { finished: true, batch: null };
@@ -199,6 +202,9 @@ export function createGroups({ database, clock, retry }: GroupsOptions) {
           [batchId, summary.parked > 0 ? 'failed' : 'done', new Date(clock.now()), runId],
         );
         if (closed.length > 0) await triggerLearning(tx, batch.projectId);
+        const { groups, parked, code } = summary;
+        if (closed.length > 0 && parked > 0)
+          logger.error({ batch: batchId, project: batch.project, groups, parked, code }, 'learning batch parked');
         return { finished: true, batch: summary };
       }),
   };

@@ -33,6 +33,7 @@ export interface RecallDeps {
 
 export interface RecallRequest {
   readonly caller: Caller;
+  readonly projectSlug: string;
   readonly subject: string | null;
   /** The last user message. */
   readonly text: string;
@@ -54,7 +55,7 @@ const maxQueryLength = 2_000;
 const maxMemories = 10;
 
 export function createRecall({ isEnabled, embedFor, findMemories, deadlineMs, logger }: RecallDeps): Recall {
-  return async ({ caller, subject, text, mayEmbed }) => {
+  return async ({ caller, projectSlug, subject, text, mayEmbed }) => {
     const { projectId } = caller;
     const timeoutMs = deadlineMs();
     const query = text.slice(-maxQueryLength).toWellFormed();
@@ -76,7 +77,7 @@ export function createRecall({ isEnabled, embedFor, findMemories, deadlineMs, lo
     try {
       return toRecalled(await withTimeout(search(), timeoutMs, () => textMatches));
     } catch (err) {
-      logger.warn({ project: projectId, err }, 'recall failed; continuing without memories');
+      logger.warn({ project: projectSlug, err }, 'recall failed; continuing without memories');
       return null;
     }
   };

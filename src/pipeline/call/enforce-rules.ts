@@ -19,7 +19,7 @@ import type { StreamChunk, StreamEnd } from '../../vendors/stream.ts';
 import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 
 /** The part of a call that is logged with a match. */
-type CheckedCall = Pick<Call, 'id' | 'caller'> & { readonly route: Route };
+type CheckedCall = Pick<Call, 'id' | 'projectSlug'> & { readonly route: Route };
 
 /** Equal to the maximum size of a plain response. */
 const maxBufferedBytes = 64 * 1024 * 1024;
@@ -28,7 +28,7 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
   /** Returns the error of blocked texts; null when they pass. */
   async function evaluate(call: CheckedCall, rules: PlaceRules, place: RulePlace, texts: readonly string[]): Promise<GatewayError | null> {
     const { blockedBy, observed } = await evaluateTexts(rules, texts);
-    const logFields = { call: call.id, project: call.caller.projectId, route: call.route, place };
+    const logFields = { call: call.id, project: call.projectSlug, route: call.route, place };
     for (const observedClass of observed) logger.info({ ...logFields, class: observedClass, action: 'observe' }, 'content rule');
     if (blockedBy === null) return null;
     logger.info({ ...logFields, class: blockedBy, action: 'block' }, 'content rule');

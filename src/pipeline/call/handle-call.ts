@@ -164,11 +164,11 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     // The current rules may be stricter than those that the response passed when it was stored.
     const error = project.rules.output ? await checkBytes(call, project.rules.output, bytes) : null;
     if (error) {
-      await record(settleCacheHit(end(), hit, { outcome: 'refused', error }));
+      await record(call, settleCacheHit(end(), hit, { outcome: 'refused', error }));
       throw error;
     }
     const onEnd = (_summary: ResponseSummary, outcome: Outcome): Promise<void> =>
-      record(settleCacheHit(end(), hit, { outcome, error: null }));
+      record(call, settleCacheHit(end(), hit, { outcome, error: null }));
     if (call.stream) return { kind: 'stream', chunks: deliverStream({ call, response: replayCached(hit), onEnd }), model, cache: 'hit' };
     await onEnd(summary, 'ok');
     return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit' };
@@ -179,13 +179,13 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /** Converts the reservation to usage and records the call. */
-  function settle({ reservation }: AdmittedCall, settled: SettledCall): Promise<void> {
-    return record({ ...settled, result: reservation.settle(settled.result) });
+  function settle({ call, reservation }: AdmittedCall, settled: SettledCall): Promise<void> {
+    return record(call, { ...settled, result: reservation.settle(settled.result) });
   }
 
-  async function record(settled: SettledCall): Promise<void> {
+  async function record(call: Call, settled: SettledCall): Promise<void> {
     await journal.settle(settled);
-    logCall(logger, settled);
+    logCall(logger, call, settled);
   }
 }
 

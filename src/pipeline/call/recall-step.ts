@@ -25,12 +25,12 @@ export async function recallIntoCall({
   budget,
   candidates,
 }: RecallStepOptions): Promise<{ call: Call; recalled: Recalled } | null> {
-  const { route, body, spans, caller, memory } = call;
+  const { route, body, spans, caller, projectSlug, memory } = call;
   if (route !== 'chat' && route !== 'messages') return null;
   const insertion = findRecallInsertion(route, body, spans);
   if (!insertion) return null;
   const mayEmbed = await budget.reserveEarly(call, candidates);
-  const recalled = await recall({ caller, subject: memory.subject, text: insertion.userText, mayEmbed });
+  const recalled = await recall({ caller, projectSlug, subject: memory.subject, text: insertion.userText, mayEmbed });
   if (!recalled) return null;
   const changed = splice(body, insertion.insert(recalled.block));
   const recalledCall = { ...call, body: changed, spans: scanObject(changed, bodyKeys) };

@@ -171,12 +171,12 @@ function resolveTokens(call: Call, { tokens, isFinal, turn }: ResponseSummary, o
 }
 
 /** Logs a call in one line. Of the text that caller and vendor sent, the line contains only the model name. */
-export function logCall(logger: Logger, { facts, result }: SettledCall): void {
+export function logCall(logger: Logger, { projectSlug }: Pick<Call, 'projectSlug'>, { facts, result }: SettledCall): void {
   logger.info(
     {
       call: facts.id,
       key: facts.keyPrefix,
-      project: facts.projectId,
+      project: projectSlug,
       route: facts.route,
       asked: facts.modelAsked,
       model: result.model,

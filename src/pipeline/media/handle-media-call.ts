@@ -166,6 +166,6 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     const call = settleMediaCall(running, end);
     const settled = { ...call, result: running.reservation.settle(call.result) };
     await journal.settle(settled);
-    logCall(logger, settled);
+    logCall(logger, running.request.call, settled);
   }
 }

@@ -9,7 +9,7 @@ import { migrate } from '../../../src/db/migrate.ts';
 import { enqueue, type OutboxEntry } from '../../../src/db/outbox.ts';
 import { openServerDatabase } from '../../../src/db/pool.ts';
 import { type Dispatcher, type DispatcherOptions, startDispatcher } from '../../../src/jobs/outbox/dispatcher.ts';
-import { PermanentStartError } from '../../../src/jobs/outbox/outbox-rows.ts';
+import { deleteUndeliverableRows, PermanentStartError } from '../../../src/jobs/outbox/outbox-rows.ts';
 import { copyEmbeddedTemplate } from '../../support/embedded-template.ts';
 import { createTestDatabase, describePostgres } from '../../support/postgres.ts';
 import { createTestLog, type LogLine, until } from '../../support/temporal.ts';
@@ -231,9 +231,28 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     const lines = dispatch(database, { ...temporal, start });
     await until('the other is started', () => temporal.started.length === 1);
     await until('the row is postponed', async () => (await database.query('select id from outbox where next_try_at > now()')).length === 1);
-    expect(lines.filter(({ level }) => level === 'error')).toMatchObject([
-      { message: 'workflow start rejected', fields: { workflowId: 'bad', err: { message: 'there is no such workflow' } } },
-    ]);
+    const rejection = { message: 'workflow start rejected', fields: { workflowId: 'bad', err: { message: 'there is no such workflow' } } };
+    expect(lines.filter(({ level }) => level === 'error')).toMatchObject([rejection]);
+    // Once more while the attempts follow each other within seconds, then at the first hourly one.
+    for (const attempts of [1, 11]) {
+      await database.query('update outbox set next_try_at = now(), attempts = $1::integer', [attempts]);
+      await database.query(`select pg_notify('gateway_outbox', '')`);
+      await until('the row is postponed again', async () => {
+        const [row] = await database.query<{ attempts: number }>('select attempts from outbox where next_try_at > now()');
+        return row?.attempts === attempts + 1;
+      });
+    }
+    expect(lines.filter(({ level }) => level === 'error')).toMatchObject([rejection, { ...rejection, fields: { attempts: 12 } }]);
+  });
+
+  test('an entry that was rejected for 30 days is deleted and logged', async () => {
+    await put([entry('old'), entry('new')]);
+    await database.query(`update outbox set attempts = 100, next_try_at = now() + interval '1 hour'`);
+    await database.query(`update outbox set created_at = now() - interval '31 days' where workflow_id = 'old'`);
+    const { logger, lines } = createTestLog();
+    expect(await deleteUndeliverableRows({ database, logger })).toBe(1);
+    expect(await database.query('select workflow_id as id from outbox')).toEqual([{ id: 'new' }]);
+    expect(lines).toMatchObject([{ level: 'error', fields: { rows: 1, workflowIds: ['old'] } }]);
   });
 
   test('rows claimed by a dead process are delivered by another when the claim expires', async () => {

@@ -6,6 +6,7 @@ import { createItems } from '../../../src/memory/items/items.ts';
 import { createGraph } from '../../../src/memory/search/graph.ts';
 import { createSearch } from '../../../src/memory/search/search.ts';
 import { describeDatabases } from '../../db/databases.ts';
+import { createTestLog } from '../../support/temporal.ts';
 import { createProject, putMemorySettings } from '../calls.ts';
 import { createTestLearning, learnEveryMessage, storeReadConversation } from '../learning.ts';
 
@@ -43,7 +44,9 @@ describeDatabases('texts of an earlier tokenizer version', (database) => {
     await database().query(`update memory_facts set ${old('fact')} where project_id = $1::uuid`, [projectId]);
     expect(await find()).toEqual([0, 0]);
 
-    const step = createCleanupSteps({ database: database(), clock: systemClock }).find(({ name }) => name === 'old-words');
+    const step = createCleanupSteps({ database: database(), clock: systemClock, logger: createTestLog().logger }).find(
+      ({ name }) => name === 'old-words',
+    );
     const counts: (number | undefined)[] = [];
     do counts.push(await step?.run(AbortSignal.timeout(60_000)));
     while (counts.at(-1));

@@ -167,6 +167,14 @@ describeDatabases('learning', (database) => {
     expect(await check(projectId)).toEqual({ kind: 'running' });
     await learner.runBatches(projectId);
     expect((await listItems(database(), projectId)).map(({ subject }) => subject)).toEqual(['bob', 'cid']);
+    const [project] = await database().query<{ slug: string }>('select slug from projects where id = $1::uuid', [projectId]);
+    expect(learner.lines).toEqual([
+      {
+        level: 'error',
+        message: 'learning batch parked',
+        fields: { batch: expect.any(String), project: project?.slug, groups: 2, parked: 1, code: 'unusable_answer' },
+      },
+    ]);
   });
 
   test('without a model for any tier nothing is attempted and the batch waits', async () => {

@@ -29,7 +29,7 @@ export const statusOperations: OperationSpecs = {
   'get /healthz': { tag: 'operation', summary: 'Liveness: the process runs', auth: 'none', responses: { 200: 'Alive' }, codes: [] },
   'get /readyz': {
     tag: 'operation',
-    summary: 'Readiness: the process can serve calls',
+    summary: 'Readiness: the process can serve calls; `degraded` says what does not work meanwhile',
     auth: 'none',
     responses: { 200: 'Readiness', 503: 'Readiness' },
     codes: [],
@@ -99,5 +99,5 @@ export const statusResponses = {
   Usage: usage,
   ModelList: listSchema(model),
   Alive: z.looseObject({ status: z.literal('ok') }),
-  Readiness: z.looseObject({ status: z.enum(['ready', 'not_ready']), reasons: z.array(z.string()) }),
+  Readiness: z.looseObject({ status: z.enum(['ready', 'not_ready']), reasons: z.array(z.string()), degraded: z.array(z.string()) }),
 };

@@ -1,0 +1,52 @@
+/** The report of `gateway payload-key check`: per key, who needs it and what to do. */
+import type { PayloadKeyUsage } from '../jobs/client/payload-key-usage.ts';
+import { formatTable } from './table.ts';
+
+export interface KeyUsageReport {
+  /** Number of open runs. */
+  readonly runs: number;
+  readonly schedules: number;
+  /** The keys of TEMPORAL_PAYLOAD_KEY in its order, then those that it lacks. */
+  readonly keys: readonly KeyReport[];
+}
+
+interface KeyReport {
+  readonly id: string;
+  /** Whether TEMPORAL_PAYLOAD_KEY contains it. */
+  readonly configured: boolean;
+  readonly runs: number;
+  readonly schedules: number;
+  /** Some of the workflow ids and ids of schedules. */
+  readonly examples: readonly string[];
+  readonly advice: string;
+}
+
+export function describeKeyUsage({ runs, schedules, keys }: PayloadKeyUsage, configuredIds: readonly string[]): KeyUsageReport {
+  const missingIds = [...keys.keys()].filter((id) => !configuredIds.includes(id)).toSorted();
+  const describe = (id: string): KeyReport => {
+    const { runs, schedules, examples } = keys.get(id) ?? { runs: 0, schedules: 0, examples: [] };
+    const position = configuredIds.indexOf(id);
+    return { id, configured: position >= 0, runs, schedules, examples, advice: adviceFor(position, runs + schedules > 0) };
+  };
+  return { runs, schedules, keys: [...configuredIds, ...missingIds].map(describe) };
+}
+
+function adviceFor(position: number, isNeeded: boolean): string {
+  if (position < 0) return 'add this key to TEMPORAL_PAYLOAD_KEY, or terminate these runs: they wait until it is there';
+  if (position === 0) return 'keep: it encrypts';
+  return isNeeded ? 'keep until these runs have ended' : 'not needed: rotate --remove, or rotate --promote if it is the new one';
+}
+
+export function formatKeyUsage({ runs, schedules, keys }: KeyUsageReport): string {
+  const header = `${runs} open ${runs === 1 ? 'run' : 'runs'}, ${schedules} ${schedules === 1 ? 'schedule' : 'schedules'}\n`;
+  if (keys.length === 0) return `${header}Nothing is encrypted, and TEMPORAL_PAYLOAD_KEY is not set.\n`;
+  const rows = keys.map(({ id, configured, runs: needing, schedules: needingSchedules, examples, advice }) => [
+    id,
+    configured ? 'yes' : 'MISSING',
+    needing,
+    needingSchedules,
+    advice,
+    examples,
+  ]);
+  return `${header}${formatTable(['KEY', 'CONFIGURED', 'RUNS', 'SCHEDULES', 'WHAT TO DO', 'FOR EXAMPLE'], rows)}`;
+}

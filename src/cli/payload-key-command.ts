@@ -1,0 +1,149 @@
+/**
+ * `gateway payload-key check|rotate`: which payload keys the runs in Temporal need, and the next value of TEMPORAL_PAYLOAD_KEY of a rotation.
+ * It reads Temporal with the service's own settings and changes nothing. Only `rotate` prints keys, on standard output.
+ */
+import { randomBytes } from 'node:crypto';
+import { parseArgs } from 'node:util';
+import { ConfigError } from '../config/config.ts';
+import { type Environment, type EnvironmentSettings, parseEnvironment } from '../config/environment.ts';
+import { readTemporalConnection } from '../config/temporal-settings.ts';
+import { errorMessage, errorSummary } from '../core/error-messages.ts';
+import { type PayloadKeyUsage, readPayloadKeyUsage } from '../jobs/client/payload-key-usage.ts';
+import { readRecord } from '../jobs/dev-server/dev-server-files.ts';
+import { keyFingerprint } from '../jobs/payloads/encryption.ts';
+import type { CommandOutput } from './commands.ts';
+import { describeKeyUsage, formatKeyUsage } from './format-key-usage.ts';
+import { CommandError } from './service-client.ts';
+
+const usage = `Usage:
+  gateway payload-key check [--json]      show the payload keys that open runs and schedules need
+  gateway payload-key rotate              print TEMPORAL_PAYLOAD_KEY with a new key at its end
+  gateway payload-key rotate --promote    print it with the last key first
+  gateway payload-key rotate --remove     print it with its first key alone, unless open runs need another one
+
+check exits with 1 when TEMPORAL_PAYLOAD_KEY lacks a key that is needed. rotate prints the next value on standard output and changes nothing.
+Set each value in all processes and restart them before the next step: new key, --promote, --remove.
+
+Both use the settings of the service: TEMPORAL_PAYLOAD_KEY, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and so on; without TEMPORAL_ADDRESS the
+development server of the data directory.
+`;
+
+/** Runs the command; returns the exit status. Throws ConfigError. */
+export async function runPayloadKeyCommand(args: readonly string[], env: Environment, output: CommandOutput): Promise<number> {
+  const { positionals, values } = parseOptions(args);
+  if (values.help === true) {
+    output.write(usage);
+    return 0;
+  }
+  const mistakes = findMistakes(positionals, values);
+  const { settings, errors } = parseEnvironment(env, 'payload-key');
+  mistakes.push(...errors);
+  if (mistakes.length > 0) throw new ConfigError(mistakes);
+  try {
+    return positionals[0] === 'check' ? await check(settings, values.json === true, output) : await rotate(settings, values, output);
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    output.writeError(`gateway: ${error.message}\n`);
+    return 1;
+  }
+}
+
+type Options = ReturnType<typeof parseOptions>['values'];
+
+function parseOptions(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        promote: { type: 'boolean' },
+        remove: { type: 'boolean' },
+        json: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    });
+  } catch (cause) {
+    // Only the first sentence of Node's message says what is wrong; advice about "--" follows.
+    throw new ConfigError([errorMessage(cause).split('. ', 1)[0] ?? 'the options cannot be read']);
+  }
+}
+
+function findMistakes([action, ...rest]: readonly string[], { promote, remove, json }: Options): string[] {
+  const mistakes: string[] = [];
+  if (action !== 'check' && action !== 'rotate')
+    mistakes.push(`${action === undefined ? 'missing action' : `unknown action "${action}"`}: gateway payload-key check or rotate`);
+  if (rest.length > 0) mistakes.push(`"${rest[0]}" is an unexpected argument`);
+  if (action === 'check' && (promote || remove)) mistakes.push('--promote, --remove: only with rotate');
+  if (action === 'rotate' && json) mistakes.push('--json: only with check');
+  if (promote && remove) mistakes.push('--promote, --remove: one at a time');
+  return mistakes;
+}
+
+async function check(settings: EnvironmentSettings, asJson: boolean, output: CommandOutput): Promise<number> {
+  const report = describeKeyUsage(await readUsage(settings), keyIdsOf(settings.temporal.payloadKeys));
+  output.write(asJson ? `${JSON.stringify(report, null, 2)}\n` : formatKeyUsage(report));
+  return report.keys.some(({ configured }) => !configured) ? 1 : 0;
+}
+
+async function rotate(settings: EnvironmentSettings, { promote, remove }: Options, output: CommandOutput): Promise<number> {
+  const keys = settings.temporal.payloadKeys;
+  const ids = keyIdsOf(keys);
+  const print = (next: readonly string[], advice: string): number => {
+    output.write(`TEMPORAL_PAYLOAD_KEY=${next.join(',')}\n`);
+    output.writeError(`${advice}\n`);
+    return 0;
+  };
+  if (!promote && !remove) {
+    if (keys.length > 1)
+      throw new CommandError(
+        `TEMPORAL_PAYLOAD_KEY has ${keys.length} keys already; finish that rotation with rotate --promote and rotate --remove`,
+      );
+    const key = randomBytes(32).toString('base64');
+    const next = keys.length === 0 ? 'It encrypts at once.' : 'Then: gateway payload-key rotate --promote';
+    return print([...keys, key], `Added the key ${keyIdsOf([key]).join()}. Set this value in all processes and restart them. ${next}`);
+  }
+  const [first = '', ...others] = keys;
+  const last = others.at(-1);
+  if (last === undefined) throw new CommandError('TEMPORAL_PAYLOAD_KEY has one key at most; begin with gateway payload-key rotate');
+  if (promote) {
+    const next = [last, first, ...others.slice(0, -1)];
+    return print(
+      next,
+      `The key ${keyIdsOf([last]).join()} encrypts from now on. Set this value in all processes and restart them. Then: gateway payload-key rotate --remove`,
+    );
+  }
+  const report = describeKeyUsage(await readUsage(settings), ids);
+  const needed = report.keys.filter(({ id, runs, schedules }) => id !== ids[0] && runs + schedules > 0);
+  if (needed.length > 0) {
+    output.writeError(formatKeyUsage(report));
+    throw new CommandError(`${needed.map(({ id }) => id).join(', ')} cannot be removed: open runs or schedules need it`);
+  }
+  return print(
+    [first],
+    `Removed ${ids.slice(1).join(', ')}. Closed runs that it encrypted can no longer be read or reset. Set this value in all processes and restart them.`,
+  );
+}
+
+function keyIdsOf(keys: readonly string[]): string[] {
+  return keys.map((key) => keyFingerprint(Buffer.from(key, 'base64')));
+}
+
+/** Throws CommandError when Temporal cannot be read. */
+async function readUsage({ temporal, server }: EnvironmentSettings): Promise<PayloadKeyUsage> {
+  if (temporal.mode === 'off') throw new CommandError('GATEWAY_TEMPORAL is off, so there are no runs');
+  const { address, namespace, tls, apiKey } = readTemporalConnection(temporal);
+  const devServer = address === null ? await readRecord(server.dataDir) : null;
+  if (address === null && devServer === null)
+    throw new CommandError(`no Temporal: set TEMPORAL_ADDRESS, or run this where the development server of ${server.dataDir} runs`);
+  const endpoint = devServer ?? { address: address ?? '', namespace };
+  try {
+    return await readPayloadKeyUsage({
+      address: endpoint.address,
+      namespace: endpoint.namespace,
+      ...(tls !== undefined && { tls }),
+      ...(apiKey !== undefined && { apiKey }),
+    });
+  } catch (error) {
+    throw new CommandError(`Temporal at ${endpoint.address} cannot be read: ${errorSummary(error)}`, null, error);
+  }
+}

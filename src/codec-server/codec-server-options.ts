@@ -1,0 +1,113 @@
+/** The options and settings of `gateway codec-server`, validated together: all mistakes are reported at once. */
+import { isIP } from 'node:net';
+import { parseArgs } from 'node:util';
+import { findAdminToken } from '../config/admin-token.ts';
+import { ConfigError } from '../config/config.ts';
+import { type Environment, parseEnvironment } from '../config/environment.ts';
+import { errorMessage } from '../core/error-messages.ts';
+import type { LogLevel } from '../observability/logger.ts';
+
+export const codecServerUsage = `Usage:
+  gateway codec-server --ui-origin <origin>... [--public-url <origin>] [--host <host>] [--port <n>]
+
+Decodes payloads for the Temporal UI and the Temporal CLI, for those who have the admin token. See docs/architecture/durable-work.md#codec-server.
+
+  --ui-origin <origin>   origin of a Temporal UI, for example http://localhost:8233; repeat it for several
+  --public-url <origin>  https origin at which browsers reach this server; needed unless the UI is on this machine
+  --host <host>          default: 127.0.0.1
+  --port <n>             default: 8234
+  -h, --help             print this help
+
+Settings: TEMPORAL_PAYLOAD_KEY, and the admin token from GATEWAY_ADMIN_TOKEN, else from gateway.yaml, else from <data directory>/admin-token.
+`;
+
+export interface CodecServerSettings {
+  readonly host: string;
+  readonly port: number;
+  /** Origins of the Temporal UIs that may send requests. */
+  readonly uiOrigins: readonly string[];
+  /** Origin at which browsers reach the server. Null: at the loopback addresses of this machine. */
+  readonly publicUrl: string | null;
+  readonly adminToken: string;
+  readonly payloadKeys: readonly Uint8Array[];
+}
+
+/** Null when the help is asked for. Throws ConfigError. */
+export async function readCodecServerSettings(
+  args: readonly string[],
+  env: Environment,
+): Promise<(CodecServerSettings & { readonly logLevel: LogLevel }) | null> {
+  const values = parseOptions(args);
+  if (values.help === true) return null;
+  const { settings, errors } = parseEnvironment(env, 'codec-server');
+  const port = /^\d{1,5}$/.test(values.port) ? Number(values.port) : Number.NaN;
+  if (!(port <= 65_535)) errors.push('--port: must be a whole number from 0 to 65535');
+  const uiOrigins = (values['ui-origin'] ?? []).flatMap((text) => {
+    const origin = parseOrigin(text);
+    if (origin === null) errors.push(`--ui-origin: "${text}" is not an origin like http://localhost:8233`);
+    return origin ?? [];
+  });
+  if (values['ui-origin'] === undefined)
+    errors.push('--ui-origin: needed, the origin of the Temporal UI, for example --ui-origin http://localhost:8233');
+  const publicUrl = checkPublicUrl(values['public-url'], uiOrigins, errors);
+  const { payloadKeys } = settings.temporal;
+  // A malformed key is among the errors already.
+  if (!env.TEMPORAL_PAYLOAD_KEY?.trim()) errors.push('TEMPORAL_PAYLOAD_KEY: gateway codec-server needs it');
+  const adminToken = await findAdminToken(env, settings);
+  if (adminToken === null) errors.push('GATEWAY_ADMIN_TOKEN: gateway codec-server needs it, for its sign-in page');
+  if (errors.length > 0) throw new ConfigError(errors);
+  return {
+    host: values.host,
+    port,
+    uiOrigins,
+    publicUrl,
+    adminToken: adminToken ?? '',
+    payloadKeys: payloadKeys.map((key) => Buffer.from(key, 'base64')),
+    logLevel: settings.server.logLevel,
+  };
+}
+
+function parseOptions(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        'ui-origin': { type: 'string', multiple: true },
+        'public-url': { type: 'string' },
+        host: { type: 'string', default: '127.0.0.1' },
+        port: { type: 'string', default: '8234' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    }).values;
+  } catch (cause) {
+    // Only the first sentence of Node's message says what is wrong; advice about "--" follows.
+    throw new ConfigError([errorMessage(cause).split('. ', 1)[0] ?? 'the options cannot be read']);
+  }
+}
+
+function checkPublicUrl(text: string | undefined, uiOrigins: readonly string[], errors: string[]): string | null {
+  if (text === undefined) {
+    const remote = uiOrigins.find((origin) => !isLoopback(origin));
+    if (remote !== undefined)
+      errors.push(
+        `--public-url: needed, because the Temporal UI at ${remote} is used from other machines; the https origin of this server`,
+      );
+    return null;
+  }
+  const origin = parseOrigin(text);
+  // Over http on a network the token could be read, and browsers would not send the cookie from the UI.
+  if (origin === null || (!origin.startsWith('https:') && !isLoopback(origin)))
+    errors.push('--public-url: must be an origin like https://codec.example.com; http is accepted on localhost only');
+  return origin;
+}
+
+/** The origin in the form that browsers send. Null when the text has a path or is no http origin. */
+function parseOrigin(text: string): string | null {
+  const { protocol, origin, href } = URL.parse(text) ?? {};
+  return (protocol === 'http:' || protocol === 'https:') && href === `${origin}/` && origin !== undefined ? origin : null;
+}
+
+function isLoopback(origin: string): boolean {
+  const host = new URL(origin).hostname.replace(/^\[|\]$/g, '');
+  return host === 'localhost' || host.endsWith('.localhost') || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}

@@ -1,0 +1,98 @@
+/**
+ * Decodes and encodes the payloads of a request of the remote codec protocol: `{"payloads": [{"metadata": {name: base64}, "data": base64}]}`.
+ *
+ * A payload that is not encrypted is returned as it came. One that cannot be decrypted is replaced by `{"message": reason}`: the UI shows it
+ * where the content would be, also in place of a failure, and shows the other payloads of the request.
+ */
+import type { Payload, PayloadCodec } from '@temporalio/common';
+import { errorMessage } from '../core/error-messages.ts';
+import { isObject, parseJson } from '../core/json/narrow.ts';
+import { createDataConverter } from '../jobs/payloads/data-converter.ts';
+import { encryptionKeyIdOf } from '../jobs/payloads/encryption.ts';
+import { PayloadRejectedError } from '../jobs/payloads/payloads.ts';
+
+/** The request is not what the protocol or the payload rule allows; the message is for the caller and quotes nothing. */
+export class BadPayloadsError extends Error {}
+
+export interface PayloadJsonCodec {
+  /** Both take and return JSON. They throw BadPayloadsError. */
+  decode(body: string): Promise<string>;
+  encode(body: string): Promise<string>;
+}
+
+const base64Pattern = /^[A-Za-z0-9+/_-]*={0,2}$/;
+
+export function createPayloadJsonCodec(payloadKeys: readonly Uint8Array[]): PayloadJsonCodec {
+  const codecs = createDataConverter(payloadKeys).payloadCodecs ?? [];
+  return {
+    async decode(body) {
+      const payloads = parsePayloads(body);
+      return JSON.stringify({
+        payloads: await Promise.all(payloads.map(async ({ json, payload }) => (await decodePayload(codecs, payload)) ?? json)),
+      });
+    },
+    async encode(body) {
+      const payloads = parsePayloads(body);
+      return JSON.stringify({
+        payloads: await Promise.all(payloads.map(async ({ payload }) => toJson(await encodePayload(codecs, payload)))),
+      });
+    },
+  };
+}
+
+/** Null when the payload is not encrypted. */
+async function decodePayload(codecs: readonly PayloadCodec[], payload: Payload): Promise<object | null> {
+  if (encryptionKeyIdOf(payload) === null) return null;
+  try {
+    let decoded = [payload];
+    for (const codec of codecs.toReversed()) decoded = await codec.decode(decoded);
+    return toJson(decoded[0] ?? payload);
+  } catch (error) {
+    const message = `cannot be decrypted: ${errorMessage(error)}`;
+    return toJson({ metadata: { encoding: Buffer.from('json/plain') }, data: Buffer.from(JSON.stringify({ message })) });
+  }
+}
+
+async function encodePayload(codecs: readonly PayloadCodec[], { metadata, data }: Payload): Promise<Payload> {
+  // Nothing but the encoding, because a payload marked as a failure may contain text.
+  const encoding = metadata?.['encoding'];
+  let encoded: Payload[] = [{ metadata: encoding ? { encoding } : {}, ...(data && { data }) }];
+  try {
+    for (const codec of codecs) encoded = await codec.encode(encoded);
+  } catch (error) {
+    if (error instanceof PayloadRejectedError) throw new BadPayloadsError(error.message);
+    throw error;
+  }
+  const [payload] = encoded;
+  if (!payload) throw new Error('a codec returned no payload');
+  return payload;
+}
+
+function parsePayloads(body: string): { json: object; payload: Payload }[] {
+  const value = parseJson(body);
+  if (!isObject(value) || !Array.isArray(value.payloads)) throw new BadPayloadsError('the body must be JSON like {"payloads": [...]}');
+  return value.payloads.map((json: unknown, index) => {
+    const payload = isObject(json) ? parsePayload(json) : null;
+    if (!isObject(json) || !payload) throw new BadPayloadsError(`payloads.${index}: must have metadata and data in base64`);
+    return { json, payload };
+  });
+}
+
+function parsePayload({ metadata = {}, data = '' }: Readonly<Record<string, unknown>>): Payload | null {
+  if (!isBase64(data) || !isObject(metadata)) return null;
+  const members: [string, Buffer][] = [];
+  for (const [name, value] of Object.entries(metadata)) {
+    if (!isBase64(value)) return null;
+    members.push([name, Buffer.from(value, 'base64')]);
+  }
+  return { metadata: Object.fromEntries(members), data: Buffer.from(data, 'base64') };
+}
+
+function isBase64(value: unknown): value is string {
+  return typeof value === 'string' && base64Pattern.test(value);
+}
+
+function toJson({ metadata, data }: Payload): object {
+  const members = Object.entries(metadata ?? {}).map(([name, bytes]) => [name, Buffer.from(bytes).toString('base64')]);
+  return { metadata: Object.fromEntries(members), ...(data && { data: Buffer.from(data).toString('base64') }) };
+}

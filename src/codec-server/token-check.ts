@@ -1,0 +1,31 @@
+/** Checks admin tokens, with a limit on failures per address. */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../core/time.ts';
+
+export type TokenCheck = 'valid' | 'invalid' | 'limited';
+
+const maxFailures = 10;
+export const failureWindowMs = 60_000;
+/** Bounds memory. With more addresses than this, an attacker still has to guess a random token. */
+const maxAddresses = 10_000;
+
+/** Returns a function that checks a token. After ten failures of an address within a minute it answers `limited` until the minute is over. */
+export function createTokenCheck(adminToken: string, clock: Clock): (token: string, address: string) => TokenCheck {
+  const expected = hash(adminToken);
+  const failures = new LRUCache<string, { readonly since: number; readonly count: number }>({ max: maxAddresses });
+  return (token, address) => {
+    const now = clock.now();
+    const recorded = failures.get(address);
+    const recent = recorded !== undefined && now - recorded.since < failureWindowMs ? recorded : { since: now, count: 0 };
+    if (recent.count >= maxFailures) return 'limited';
+    // Compares hashes, so that timing reveals neither length nor content.
+    if (timingSafeEqual(hash(token), expected)) return 'valid';
+    failures.set(address, { since: recent.since, count: recent.count + 1 });
+    return 'invalid';
+  };
+}
+
+function hash(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}

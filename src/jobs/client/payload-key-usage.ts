@@ -1,0 +1,139 @@
+/**
+ * Which payload keys the open runs and the schedules of a namespace need. A worker replays the whole history of a run, and during a rotation a
+ * history has payloads of two keys: so every event is read, undecoded.
+ */
+import { backoffDelays, retry } from '../../core/backoff.ts';
+import { connect, grpcCodeOf, type TemporalOptions, withRequestTimeout } from '../connection/temporal-connection.ts';
+import { encryptionKeyIdOf } from '../payloads/encryption.ts';
+
+export interface PayloadKeyUsage {
+  /** Number of open runs. */
+  readonly runs: number;
+  readonly schedules: number;
+  /** By key id. */
+  readonly keys: ReadonlyMap<string, KeyUsage>;
+}
+
+export interface KeyUsage {
+  readonly runs: number;
+  readonly schedules: number;
+  /** Workflow ids and ids of schedules, at most five. */
+  readonly examples: readonly string[];
+}
+
+type Endpoint = Pick<TemporalOptions, 'address' | 'namespace' | 'tls' | 'apiKey'>;
+type Service = ReturnType<typeof connect>['workflowService'];
+type Execution = NonNullable<NonNullable<Awaited<ReturnType<Service['listOpenWorkflowExecutions']>>['executions']>[number]['execution']>;
+
+const runsPerPage = 500;
+/** More histories at once would starve the gateway's requests of a small server. */
+const historiesAtOnce = 8;
+const maxExamples = 5;
+const retryDelays = { initialMs: 200, maxMs: 2_000 };
+const maxRetries = 4;
+/** gRPC codes of a server that is busy or restarting: CANCELLED (by the request timeout), DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE. */
+const retryableCodes: readonly unknown[] = [1, 4, 8, 14];
+const notFound = 5;
+
+/** Throws when the server is unavailable, or rejects the requests. */
+export async function readPayloadKeyUsage(endpoint: Endpoint): Promise<PayloadKeyUsage> {
+  const { namespace } = endpoint;
+  const connection = connect(endpoint);
+  const service = connection.workflowService;
+  const keys = new Map<string, { runs: number; schedules: number; examples: string[] }>();
+  let runs = 0;
+  let schedules = 0;
+  const record = (keyIds: ReadonlySet<string>, kind: 'runs' | 'schedules', example: string): void => {
+    for (const id of keyIds) {
+      const usage = keys.get(id) ?? { runs: 0, schedules: 0, examples: [] };
+      usage[kind] += 1;
+      if (usage.examples.length < maxExamples) usage.examples.push(example);
+      keys.set(id, usage);
+    }
+  };
+  try {
+    const executions = listOpenRuns();
+    const readers = Array.from({ length: historiesAtOnce }, async () => {
+      for await (const execution of executions) {
+        const keyIds = await readKeyIds(execution);
+        if (keyIds === null) continue;
+        runs += 1;
+        record(keyIds, 'runs', execution.workflowId ?? '');
+      }
+    });
+    await Promise.all(readers);
+    for await (const scheduleId of listSchedules()) {
+      const schedule = await send(() => service.describeSchedule({ namespace, scheduleId }));
+      schedules += 1;
+      record(keyIdsIn(schedule), 'schedules', scheduleId);
+    }
+  } finally {
+    await connection.close();
+  }
+  return { runs, schedules, keys };
+
+  function send<Result>(request: () => Promise<Result>): Promise<Result> {
+    return retry(() => withRequestTimeout(connection, request), {
+      delays: backoffDelays(retryDelays, maxRetries),
+      isRetryable: (error) => retryableCodes.includes(grpcCodeOf(error)),
+    });
+  }
+
+  async function* listOpenRuns(): AsyncGenerator<Execution> {
+    const query = 'ExecutionStatus = "Running"';
+    let nextPageToken: Uint8Array = new Uint8Array();
+    do {
+      const request = { namespace, query, pageSize: runsPerPage, nextPageToken };
+      const page = await send(() => service.listWorkflowExecutions(request));
+      for (const { execution } of page.executions) if (execution) yield execution;
+      nextPageToken = page.nextPageToken;
+    } while (nextPageToken.length > 0);
+  }
+
+  async function* listSchedules(): AsyncGenerator<string> {
+    let nextPageToken: Uint8Array = new Uint8Array();
+    do {
+      const request = { namespace, maximumPageSize: runsPerPage, nextPageToken };
+      const page = await send(() => service.listSchedules(request));
+      for (const { scheduleId } of page.schedules) if (scheduleId) yield scheduleId;
+      nextPageToken = page.nextPageToken;
+    } while (nextPageToken.length > 0);
+  }
+
+  /** Null when the run was deleted since it was listed. */
+  async function readKeyIds(execution: Execution): Promise<ReadonlySet<string> | null> {
+    const keyIds = new Set<string>();
+    let nextPageToken: Uint8Array = new Uint8Array();
+    try {
+      do {
+        const request = { namespace, execution, nextPageToken };
+        const page = await send(() => service.getWorkflowExecutionHistory(request));
+        for (const id of keyIdsIn(page.history)) keyIds.add(id);
+        nextPageToken = page.nextPageToken;
+      } while (nextPageToken.length > 0);
+    } catch (error) {
+      if (grpcCodeOf(error) === notFound) return null;
+      throw error;
+    }
+    return keyIds;
+  }
+}
+
+/** Ids of the keys of all payloads in a response, wherever they are. */
+function keyIdsIn(response: unknown): Set<string> {
+  const keyIds = new Set<string>();
+  const pending: unknown[] = [response];
+  while (pending.length > 0) {
+    const value = pending.pop();
+    if (typeof value !== 'object' || value === null || value instanceof Uint8Array) continue;
+    const id = isPayload(value) ? encryptionKeyIdOf(value) : null;
+    if (id === null) pending.push(...Object.values(value));
+    else keyIds.add(id);
+  }
+  return keyIds;
+}
+
+function isPayload(value: object): value is { metadata: Record<string, Uint8Array> } {
+  const metadata = 'metadata' in value ? value.metadata : null;
+  return typeof metadata === 'object' && metadata !== null && 'encoding' in metadata && metadata.encoding instanceof Uint8Array;
+}

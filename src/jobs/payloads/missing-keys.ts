@@ -1,0 +1,48 @@
+/**
+ * The payload keys that this process lacks, for `/readyz` and the log. Noticed when a payload cannot be decrypted, so a key that only waiting
+ * runs need is reported when one of them continues.
+ */
+import type { Clock } from '../../core/time.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { OnMissingKey } from './encryption.ts';
+
+export interface MissingKeys {
+  readonly report: OnMissingKey;
+  /** Ids of the keys that a payload needed recently. */
+  ids(): readonly string[];
+}
+
+/** Longer than the ten minutes after which Temporal retries a failing workflow task at the latest. */
+const expiryMs = 15 * 60_000;
+const logIntervalMs = 60_000;
+const maxWorkflowIds = 20;
+
+interface MissingKey {
+  neededAt: number;
+  loggedAt: number;
+  /** Since the last log line. */
+  readonly workflowIds: Set<string>;
+}
+
+export function createMissingKeys({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }): MissingKeys {
+  const keys = new Map<string, MissingKey>();
+  return {
+    report(keyId, workflowId) {
+      const now = clock.now();
+      const key = keys.get(keyId) ?? { neededAt: now, loggedAt: Number.NEGATIVE_INFINITY, workflowIds: new Set() };
+      keys.set(keyId, key);
+      key.neededAt = now;
+      if (workflowId !== undefined && key.workflowIds.size < maxWorkflowIds) key.workflowIds.add(workflowId);
+      if (now - key.loggedAt < logIntervalMs) return;
+      const workflowIds = [...key.workflowIds];
+      logger.error({ payloadKey: keyId, workflowIds }, 'payload key missing; runs wait until it is appended to TEMPORAL_PAYLOAD_KEY');
+      key.loggedAt = now;
+      key.workflowIds.clear();
+    },
+    ids() {
+      const expiredBefore = clock.now() - expiryMs;
+      for (const [keyId, { neededAt }] of keys) if (neededAt < expiredBefore) keys.delete(keyId);
+      return [...keys.keys()];
+    },
+  };
+}

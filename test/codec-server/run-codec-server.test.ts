@@ -1,0 +1,72 @@
+import { expect, test } from '@jest/globals';
+import { readCodecServerSettings } from '../../src/codec-server/codec-server-options.ts';
+import { runCodecServer } from '../../src/codec-server/run-codec-server.ts';
+import { ConfigError } from '../../src/config/config.ts';
+import { until } from '../support/temporal.ts';
+
+const payloadKey = Buffer.alloc(32, 7).toString('base64');
+const env = { GATEWAY_ADMIN_TOKEN: 'admin-token-of-the-test', GATEWAY_DATA_DIR: '/nonexistent', TEMPORAL_PAYLOAD_KEY: payloadKey };
+
+async function errorsOf(args: readonly string[], environment: Readonly<Record<string, string>> = env): Promise<readonly string[]> {
+  const error: unknown = await readCodecServerSettings(args, environment).then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  return error instanceof ConfigError ? error.errors : [];
+}
+
+test('a UI on this machine needs no further options', async () => {
+  expect(await readCodecServerSettings(['--ui-origin', 'http://localhost:8233', '--ui-origin', 'http://127.0.0.1:8233/'], env)).toEqual({
+    host: '127.0.0.1',
+    port: 8234,
+    uiOrigins: ['http://localhost:8233', 'http://127.0.0.1:8233'],
+    publicUrl: null,
+    adminToken: 'admin-token-of-the-test',
+    payloadKeys: [Buffer.alloc(32, 7)],
+    logLevel: 'info',
+  });
+});
+
+test('all mistakes are reported together', async () => {
+  const args = ['--port', '80x', '--ui-origin', 'localhost:8233', '--ui-origin', 'https://temporal.example.com'];
+  const errors = await errorsOf(args, { GATEWAY_CONFIG: '/nonexistent', GATEWAY_DATA_DIR: '/nonexistent', LOG_LEVEL: 'loud' });
+  expect(errors.map((error) => error.split(':', 1)[0])).toEqual([
+    'LOG_LEVEL',
+    '--port',
+    '--ui-origin',
+    '--public-url',
+    'TEMPORAL_PAYLOAD_KEY',
+    'GATEWAY_ADMIN_TOKEN',
+  ]);
+});
+
+test.each([
+  ['no UI', [], /^--ui-origin: needed/],
+  ['a UI with a path', ['--ui-origin', 'http://localhost:8233/ui'], /^--ui-origin: "http:\/\/localhost:8233\/ui" is not an origin/],
+  ['any UI', ['--ui-origin', '*'], /^--ui-origin: "\*" is not an origin/],
+  ['http on a network', ['--ui-origin', 'http://localhost:8233', '--public-url', 'http://codec.example.com'], /^--public-url: must be/],
+  ['an unknown option', ['--origin', 'x'], /^Unknown option '--origin'/],
+])('%s is rejected', async (_case, args, expected) => {
+  expect(await errorsOf(args)).toEqual([expect.stringMatching(expected)]);
+});
+
+test('the command prints one line with the address, serves it, and ends when the process is asked to stop', async () => {
+  const stop = new AbortController();
+  let written = '';
+  const write = (text: string): void => {
+    written += text;
+  };
+  const args = ['--ui-origin', 'http://127.0.0.1:8233', '--port', '0'];
+  const running = runCodecServer(args, { env: { ...env, LOG_LEVEL: 'silent' }, write, stopping: stop.signal });
+  await until('it is up', () => written !== '');
+  const url = /^Codec server: sign in at (http:\/\/127\.0\.0\.1:\d+), .*\n$/.exec(written)?.[1] ?? '';
+  expect(await (await fetch(url)).text()).toContain('Admin token');
+
+  const { port } = new URL(url);
+  await expect(runCodecServer([...args, '--port', port], { env, write, stopping: stop.signal })).rejects.toThrow(
+    /cannot listen on .*EADDRINUSE/,
+  );
+  stop.abort();
+  await running;
+  await expect(fetch(url)).rejects.toThrow();
+});

@@ -1,0 +1,108 @@
+/** The codec server with its real clients: the Temporal UI of the development server in Chromium, and the Temporal CLI. */
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { type CodecServer, createCodecServer } from '../../src/codec-server/codec-server.ts';
+import { systemClock } from '../../src/core/time.ts';
+import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
+import { wakeSignal } from '../../workflows/contract.ts';
+import { sharedChromium } from '../support/chromium.ts';
+import { rawHistory } from '../support/histories.ts';
+import { run } from '../support/run.ts';
+import { createTestLog, sharedTemporal } from '../support/temporal.ts';
+import { ensureTemporal } from '../support/temporal-program.ts';
+
+const shared = sharedTemporal();
+const browser = sharedChromium();
+const adminToken = 'admin-token-of-the-test';
+const workflowId = 'learning/a';
+const projectId = 'planted-0198c5f2';
+const unknownKeyWorkflowId = 'learning/unknown-key';
+
+let temporal: Temporal;
+let codecServer: CodecServer;
+
+beforeAll(async () => {
+  const { server } = shared();
+  const { logger } = createTestLog();
+  const payloadKeys = [randomBytes(32)];
+  const connection = { address: server.address, namespace: server.namespace, logger };
+  temporal = createTemporal({ ...connection, payloadKeys });
+  await temporal.probe();
+  await temporal.start({ workflow: 'projectLearning', workflowId, input: { project_id: projectId } });
+  const other = createTemporal({ ...connection, payloadKeys: [randomBytes(32)] });
+  await other.start({ workflow: 'projectLearning', workflowId: unknownKeyWorkflowId, input: { project_id: projectId } });
+  await other.close();
+  const uiOrigins = [new URL(server.uiUrl).origin];
+  const settings = { host: '127.0.0.1', port: 0, uiOrigins, publicUrl: null, adminToken, payloadKeys };
+  codecServer = await createCodecServer({ ...settings, clock: systemClock, logger });
+});
+
+afterAll(async () => {
+  await codecServer.close();
+  await temporal.close();
+});
+
+/** Opens the page of a run in the Temporal UI. */
+async function openRun(page: Page, id: string): Promise<void> {
+  const { server } = shared();
+  await page.goto(`${server.uiUrl}/namespaces/${server.namespace}/workflows/${encodeURIComponent(id)}`);
+}
+
+async function untilShown(page: Page, text: string | RegExp): Promise<void> {
+  await page.getByText(text).first().waitFor();
+}
+
+test('the UI shows an error and no decoded input without a session, and the decoded input with one', async () => {
+  const context = await browser().newContext();
+  try {
+    // What "Use my browser setting" of the UI's codec server settings stores.
+    const settings = { endpoint: codecServer.url, includeCredentials: true, overrideRemoteCodecConfiguration: true };
+    await context.addInitScript((values) => {
+      for (const [name, value] of Object.entries(values)) localStorage.setItem(name, JSON.stringify(value));
+    }, settings);
+    context.setDefaultTimeout(120_000);
+    const page = await context.newPage();
+    await openRun(page, workflowId);
+    await page.getByTestId('data-encoder-status-error').waitFor();
+    expect(await page.content()).not.toContain(projectId);
+
+    const signIn = await context.newPage();
+    await signIn.goto(codecServer.url);
+    await signIn.getByLabel('Admin token').fill(adminToken);
+    await signIn.getByRole('button', { name: 'Sign in' }).click();
+    await untilShown(signIn, 'You are signed in until');
+
+    await page.reload();
+    await untilShown(page, projectId);
+    await page.getByTestId('data-encoder-status-success').waitFor();
+
+    await openRun(page, unknownKeyWorkflowId);
+    await untilShown(page, /cannot be decrypted: TEMPORAL_PAYLOAD_KEY does not contain the key [0-9a-f]{16}/);
+
+    await signIn.getByRole('button', { name: 'Sign out' }).click();
+    await untilShown(signIn, 'Sign in to read decoded payloads');
+    await openRun(page, workflowId);
+    await page.getByTestId('data-encoder-status-error').waitFor();
+  } finally {
+    await context.close();
+  }
+});
+
+test('the CLI with the admin token decodes a run and sends an encrypted signal', async () => {
+  const { server } = shared();
+  const program = await ensureTemporal();
+  const options = ['--address', server.address, '--namespace', server.namespace, '--workflow-id', workflowId];
+  const temporalCli = (...args: string[]): Promise<string> =>
+    run(program, [...args, ...options, '--codec-endpoint', codecServer.url, '--codec-auth', `Bearer ${adminToken}`], {
+      env: { HOME: shared().dataDir },
+    });
+
+  expect(await temporalCli('workflow', 'show', '--output', 'json')).toContain(
+    Buffer.from(JSON.stringify({ project_id: projectId })).toString('base64'),
+  );
+  await temporalCli('workflow', 'signal', '--name', wakeSignal, '--input', '"planted-signal"');
+  const history = rawHistory(await temporal.client.workflow.getHandle(workflowId).fetchHistory());
+  expect(history).toContain('workflowExecutionSignaledEventAttributes');
+  expect(history).not.toContain('planted-signal');
+});

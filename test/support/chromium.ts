@@ -1,0 +1,108 @@
+/**
+ * Chromium for tests of pages, driven by Playwright: what is on the PATH or in the cache directory, else on Debian, as root, Debian's package,
+ * else the build that Playwright downloads into the cache directory.
+ */
+import { access, constants } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll } from '@jest/globals';
+import { type Browser, chromium } from 'playwright-core';
+import { cacheDirectory } from '../../scripts/cache.js';
+import { withFileLock } from '../../scripts/file-lock.js';
+import { apt, canInstallPackages } from './apt.ts';
+import { run } from './run.ts';
+
+const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+const installLimitMs = 15 * 60_000;
+
+/** One browser for all tests of a file; call it at the top of the file and the result inside tests. A test creates its own context. */
+export function sharedChromium(): () => Browser {
+  let shared: Browser | undefined;
+  beforeAll(async () => {
+    const executablePath = await ensureChromium();
+    // Without its sandbox, which root cannot use and containers do not permit: it opens the pages of the tests alone.
+    const args = ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+    shared = await chromium.launch({ executablePath, args });
+  }, installLimitMs);
+  afterAll(async () => {
+    await shared?.close();
+  });
+  return () => {
+    if (!shared) throw new Error('the shared Chromium is there only while tests run');
+    return shared;
+  };
+}
+
+/** Path of a Chromium that runs; installs it if it is missing. Throws with the reasons when it cannot be installed. */
+async function ensureChromium(): Promise<string> {
+  const found = await findChromium();
+  if (found !== null) return found;
+  return withFileLock(join(cacheDirectory(), 'locks', 'chromium.lock'), {
+    onWait: () => say('waiting for another run that installs Chromium'),
+    work: async () => (await findChromium()) ?? (await installChromium()),
+  });
+}
+
+async function installChromium(): Promise<string> {
+  const installers = [...(canInstallPackages() ? [{ source: "Debian's package", install: installPackage }] : [])];
+  installers.push({ source: "Playwright's download", install: downloadChromium });
+  const failures: string[] = [];
+  for (const { source, install } of installers) {
+    try {
+      say(`installing Chromium: ${source}`);
+      await install();
+      const found = await findChromium();
+      if (found !== null) return found;
+      failures.push(`${source}: does not run on this machine`);
+    } catch (error) {
+      failures.push(`${source}: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  throw new Error(`no Chromium, put one on the PATH: ${failures.join('; ')}`);
+}
+
+async function installPackage(): Promise<void> {
+  await apt(['update']);
+  await apt(['install', '--yes', '--no-install-recommends', 'chromium']);
+}
+
+async function downloadChromium(): Promise<void> {
+  const withLibraries = canInstallPackages() ? ['--with-deps'] : [];
+  const args = [join(playwrightFolder(), 'cli.js'), 'install', '--no-shell', ...withLibraries, 'chromium'];
+  await run(process.execPath, args, { env: playwrightEnvironment(), timeoutMs: installLimitMs });
+}
+
+async function findChromium(): Promise<string | null> {
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
+  const programs = folders.flatMap((folder) => names.map((name) => join(folder, name)));
+  for (const program of [...programs, await downloadedChromium()]) if (await isRunnable(program)) return program;
+  return null;
+}
+
+/** Where Playwright's download is, or would be. */
+async function downloadedChromium(): Promise<string> {
+  const script = "process.stdout.write(require('playwright-core').chromium.executablePath())";
+  return run(process.execPath, ['-e', script], { cwd: playwrightFolder(), env: playwrightEnvironment() });
+}
+
+/** A package may be a placeholder, such as Ubuntu's, so the program is started. */
+async function isRunnable(program: string): Promise<boolean> {
+  try {
+    await access(program, constants.X_OK);
+    return /Chrom/.test(await run(program, ['--version']));
+  } catch {
+    return false; // Missing or not executable: the next candidate may work.
+  }
+}
+
+function playwrightFolder(): string {
+  return dirname(fileURLToPath(import.meta.resolve('playwright-core/package.json')));
+}
+
+function playwrightEnvironment(): NodeJS.ProcessEnv {
+  return { ...process.env, PLAYWRIGHT_BROWSERS_PATH: join(cacheDirectory(), 'playwright') };
+}
+
+function say(text: string): void {
+  process.stderr.write(`tests: ${text}\n`);
+}
