@@ -129,7 +129,7 @@ describe('with operator actions in Temporal', () => {
     expect(await batchesOf(gateway)).toEqual([batch]);
   }, 300_000);
 
-  /** Learns each sentence in a batch of its own whose requests the vendor rejects, until all batches are given up. */
+  /** Learns each sentence in a separate batch whose requests the vendor rejects, until all batches are given up. */
   async function park(gateway: TestGateway, sentences: readonly string[]): Promise<readonly Batch[]> {
     const { call, database, admin, project } = gateway;
     await admin('PUT', `/provision/teams/${project}/memory`, { batch_of: 1_000 });

@@ -74,7 +74,7 @@ export interface EndedRun extends BatchRun {
  */
 export function closeEndedBatches({ database, clock }: { database: Database; clock: Clock }, runs: readonly EndedRun[]): Promise<string[]> {
   return database.transaction(async (tx) => {
-    // In a statement of its own, so that the next one sees what a concurrent replay committed; ordered like its locks.
+    // In a separate statement, so that the next one sees what a concurrent replay committed; ordered like its locks.
     await tx.query(`select 1 from memory_batches where id = any($1::uuid[]) and state = 'running' order by id for update`, [
       runs.map(({ batchId }) => batchId),
     ]);
